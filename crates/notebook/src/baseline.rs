@@ -1,0 +1,193 @@
+//! What is remembered of a revision, so that an edit made for it can be merged later.
+
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::cell::CellKind;
+use crate::document::Cells;
+use crate::json::text::{self, Escapes};
+use crate::revision::Revision;
+use crate::source::tokens;
+
+/// The cells of a notebook at some revision, without outputs: what an edit can see of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Baseline {
+    pub(crate) cells: Vec<BaseCell>,
+}
+
+/// One remembered cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BaseCell {
+    pub(crate) kind: CellKind,
+    pub(crate) id: Option<String>,
+    pub(crate) source: String,
+    /// Hash of everything in the cell, so that a change of its outputs is noticed too.
+    pub(crate) hash: String,
+}
+
+impl Cells for Baseline {
+    fn count(&self) -> usize {
+        self.cells.len()
+    }
+
+    fn kind(&self, index: usize) -> CellKind {
+        self.cells[index].kind
+    }
+
+    fn source(&self, index: usize) -> Cow<'_, str> {
+        Cow::Borrowed(&self.cells[index].source)
+    }
+
+    fn id(&self, index: usize) -> Option<Cow<'_, str>> {
+        self.cells[index].id.as_deref().map(Cow::Borrowed)
+    }
+}
+
+/// A folder of baselines, bounded in size. It is a cache: whatever goes wrong with it only means
+/// that a later merge is refused.
+#[derive(Clone, Debug)]
+pub struct Baselines {
+    folder: PathBuf,
+}
+
+/// First line of every file; another format will have another one.
+const HEADER: &str = "cellwright baseline 1";
+/// Larger views are not remembered.
+pub(crate) const LARGEST: usize = 8 * 1024 * 1024;
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+const MOST_FILES: usize = 512;
+
+impl Baselines {
+    /// Uses `folder`, which is made when it is first needed.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+        }
+    }
+
+    /// Remembers a revision.
+    pub fn keep(&self, revision: Revision, baseline: &Baseline) -> io::Result<()> {
+        let file = self.folder.join(revision.to_string());
+        if file.exists() {
+            // Recently used files stay longest.
+            return fs::File::options()
+                .append(true)
+                .open(&file)?
+                .set_modified(SystemTime::now());
+        }
+        create_private_folder(&self.folder)?;
+        let partial = self
+            .folder
+            .join(format!(".{revision}.{}", std::process::id()));
+        fs::write(&partial, baseline.to_text())?;
+        fs::rename(&partial, &file)?;
+        self.prune()
+    }
+
+    /// What is known of the revision that `name` (all digits, or the first eight or more) names.
+    pub fn find(&self, name: &str) -> Option<Baseline> {
+        if !Revision::is_plausible(name) {
+            return None;
+        }
+        let wanted = name.to_ascii_lowercase();
+        let mut found = fs::read_dir(&self.folder).ok()?.filter_map(|entry| {
+            let entry = entry.ok()?;
+            let matches = entry.file_name().to_str()?.starts_with(&wanted);
+            matches.then(|| entry.path())
+        });
+        let only = found.next()?;
+        // Two revisions with one prefix: guessing would be worse than refusing.
+        if found.next().is_some() {
+            return None;
+        }
+        Baseline::from_text(&fs::read_to_string(only).ok()?)
+    }
+
+    /// Removes the files that were not used for longest until the rest is within bounds.
+    fn prune(&self) -> io::Result<()> {
+        let mut files: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(&self.folder)?
+            .filter_map(|entry| {
+                let entry = entry.ok()?;
+                let metadata = entry.metadata().ok()?;
+                Some((metadata.modified().ok()?, metadata.len(), entry.path()))
+            })
+            .collect();
+        files.sort();
+        let mut bytes: u64 = files.iter().map(|(_, size, _)| size).sum();
+        let mut count = files.len();
+        for (_, size, path) in files {
+            if bytes <= MOST_BYTES && count <= MOST_FILES {
+                break;
+            }
+            // Another process may have removed it already.
+            if fs::remove_file(path).is_ok() {
+                bytes -= size;
+                count -= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sources may be secret: nobody else needs to read them.
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+impl Baseline {
+    /// One line for each cell: kind, hash, id and source, as JSON strings.
+    fn to_text(&self) -> String {
+        let quote = |text: &str| text::encode(text, Escapes::Utf8);
+        let mut out = format!("{HEADER}\n");
+        for cell in &self.cells {
+            let id = cell.id.as_deref().map_or_else(|| "-".to_owned(), quote);
+            out.push_str(&format!(
+                "{} {} {id} {}\n",
+                cell.kind,
+                cell.hash,
+                quote(&cell.source)
+            ));
+        }
+        // A file cut short by a crash must not pass for a shorter notebook.
+        out.push_str(&format!("end {}\n", self.cells.len()));
+        out
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let mut lines: Vec<&str> = text.strip_suffix('\n')?.split('\n').collect();
+        let end = lines.pop()?;
+        let (header, cells) = lines.split_first()?;
+        if *header != HEADER || end != format!("end {}", cells.len()) {
+            return None;
+        }
+        let cells: Option<Vec<BaseCell>> = cells.iter().map(|line| cell_from(line)).collect();
+        Some(Self { cells: cells? })
+    }
+}
+
+fn cell_from(line: &str) -> Option<BaseCell> {
+    let (kind, rest) = line.split_once(' ')?;
+    let (hash, rest) = rest.split_once(' ')?;
+    let bytes = rest.as_bytes();
+    let strings: Vec<String> = tokens(bytes)
+        .map(|token| text::decode(&bytes[token]).into_owned())
+        .collect();
+    let (id, source) = match &strings[..] {
+        [source] if rest.starts_with('-') => (None, source),
+        [id, source] => (Some(id.clone()), source),
+        _ => return None,
+    };
+    Some(BaseCell {
+        kind: CellKind::from_name(kind)?,
+        id,
+        source: source.clone(),
+        hash: hash.to_owned(),
+    })
+}

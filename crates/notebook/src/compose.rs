@@ -1,0 +1,356 @@
+//! Carries out a [`Plan`]: the old file's bytes with new ones spliced in.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+
+use crate::cell::CellKind;
+use crate::document::{Cells, Notebook};
+use crate::error::Notice;
+use crate::ids;
+use crate::json::object::{self, Member};
+use crate::layout::{Layout, MEMBERS};
+use crate::plan::{Outputs, Plan, Slot};
+use crate::revision::{Digest, Revision};
+use crate::source::{self, Shape};
+use crate::span::Span;
+
+/// A notebook after an edit: mostly pieces of the old one. Nothing is copied until it is written.
+#[derive(Debug)]
+pub struct Edited<'n> {
+    notebook: &'n Notebook,
+    pieces: Vec<Piece>,
+    /// Things that happened on the way.
+    pub notices: Vec<Notice>,
+    /// The ids that new cells got, by their place in the plan.
+    pub(crate) new_ids: HashMap<usize, String>,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Old(Span),
+    New(String),
+}
+
+/// Carries out `plan` on `notebook`.
+pub fn compose<'n>(notebook: &'n Notebook, plan: &Plan) -> Edited<'n> {
+    let mut composer = Composer {
+        notebook,
+        layout: None,
+        pieces: Vec::new(),
+        notices: Vec::new(),
+        ids: HashSet::new(),
+        new_ids: HashMap::new(),
+    };
+    let end = notebook.bytes().len();
+    if plan.keeps_order(notebook.count()) {
+        let mut done = 0;
+        for (index, slot) in plan.slots.iter().enumerate() {
+            if slot.is_kept(notebook) {
+                continue;
+            }
+            let span = notebook.cell(index).span;
+            composer.old(done, span.start());
+            composer.cell(index, slot);
+            done = span.end();
+        }
+        composer.old(done, end);
+    } else {
+        composer.array(plan);
+    }
+    Edited {
+        notebook,
+        pieces: composer.pieces,
+        notices: composer.notices,
+        new_ids: composer.new_ids,
+    }
+}
+
+impl Edited<'_> {
+    /// The bytes of the new file, piece by piece.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().map(|piece| match piece {
+            Piece::Old(span) => self.notebook.slice(*span),
+            Piece::New(text) => text.as_bytes(),
+        })
+    }
+
+    /// Writes the new file.
+    pub fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.chunks().try_for_each(|chunk| out.write_all(chunk))
+    }
+
+    /// The new file in memory.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.chunks().map(<[u8]>::len).sum());
+        self.chunks()
+            .for_each(|chunk| bytes.extend_from_slice(chunk));
+        bytes
+    }
+
+    /// Whether nothing but the old file came out.
+    pub(crate) fn is_same(&self) -> bool {
+        let whole = self.notebook.bytes().len();
+        matches!(self.pieces[..], [Piece::Old(span)] if span.len() == whole)
+    }
+
+    /// The revision the new file will have.
+    pub fn revision(&self) -> Revision {
+        let mut digest = Digest::new();
+        self.chunks().for_each(|chunk| digest.update(chunk));
+        digest.finish()
+    }
+}
+
+struct Composer<'n> {
+    notebook: &'n Notebook,
+    layout: Option<Layout>,
+    pieces: Vec<Piece>,
+    notices: Vec<Notice>,
+    /// Ids in use; filled when the first new one is needed.
+    ids: HashSet<String>,
+    new_ids: HashMap<usize, String>,
+}
+
+impl Composer<'_> {
+    fn old(&mut self, start: usize, end: usize) {
+        if start == end {
+            return;
+        }
+        if let Some(Piece::Old(last)) = self.pieces.last_mut()
+            && last.end() == start
+        {
+            *last = Span::new(last.start(), end);
+            return;
+        }
+        self.pieces.push(Piece::Old(Span::new(start, end)));
+    }
+
+    fn new_text(&mut self, text: String) {
+        if !text.is_empty() {
+            self.pieces.push(Piece::New(text));
+        }
+    }
+
+    /// The layout, read off the notebook when it is first needed. One per edit is enough: cells of
+    /// one file look alike.
+    fn layout(&mut self, near: usize) -> &Layout {
+        let notebook = self.notebook;
+        self.layout
+            .get_or_insert_with(|| Layout::of(notebook, near))
+    }
+
+    /// The whole file with the `cells` array put together anew.
+    fn array(&mut self, plan: &Plan) {
+        let notebook = self.notebook;
+        let array = notebook.frame().cells;
+        let count = notebook.count();
+        let (inner_start, inner_end) = if count == 0 {
+            (array.start() + 1, array.end() - 1)
+        } else {
+            (
+                notebook.cell(0).span.start(),
+                notebook.cell(count - 1).span.end(),
+            )
+        };
+        if plan.slots.is_empty() {
+            self.old(0, array.start() + 1);
+            self.old(array.end() - 1, notebook.bytes().len());
+            return;
+        }
+        if count == 0 {
+            self.old(0, array.start() + 1);
+            let open = self.layout(0).cells.open.clone();
+            self.new_text(open);
+        } else {
+            self.old(0, inner_start);
+        }
+        let mut before: Option<usize> = None;
+        for (index, slot) in plan.slots.iter().enumerate() {
+            if index > 0 {
+                match (before, slot.origin) {
+                    (Some(before), Some(origin)) if before + 1 == origin => {
+                        let gap_start = notebook.cell(before).span.end();
+                        self.old(gap_start, notebook.cell(origin).span.start());
+                    }
+                    _ => {
+                        let between = self.layout(before.unwrap_or(0)).cells.between.clone();
+                        self.new_text(between);
+                    }
+                }
+            }
+            self.cell(index, slot);
+            before = slot.origin;
+        }
+        if count == 0 {
+            let close = self.layout(0).cells.close.clone();
+            self.new_text(close);
+        }
+        self.old(inner_end, notebook.bytes().len());
+    }
+
+    /// One cell of the result, which will be cell `index`.
+    fn cell(&mut self, index: usize, slot: &Slot) {
+        match slot.origin {
+            Some(origin) if slot.is_kept(self.notebook) => {
+                let span = self.notebook.cell(origin).span;
+                self.old(span.start(), span.end());
+            }
+            Some(origin) => self.changed(index, origin, slot),
+            None => {
+                let source = slot.source.as_deref().unwrap_or_default();
+                let id = self
+                    .notebook
+                    .wants_ids()
+                    .then(|| self.new_id(slot.kind, source, index));
+                let cell =
+                    self.layout(index.saturating_sub(1))
+                        .cell(slot.kind, id.as_deref(), source);
+                self.new_text(cell);
+            }
+        }
+    }
+
+    fn new_id(&mut self, kind: CellKind, source: &str, index: usize) -> String {
+        if self.ids.is_empty() {
+            let notebook = self.notebook;
+            self.ids = (0..notebook.count())
+                .filter_map(|cell| notebook.id(cell).map(std::borrow::Cow::into_owned))
+                .collect();
+        }
+        let id = ids::derive(kind, source, index, &self.ids);
+        self.ids.insert(id.clone());
+        self.new_ids.insert(index, id.clone());
+        id
+    }
+
+    /// A cell that stays, with changes inside it.
+    fn changed(&mut self, index: usize, origin: usize, slot: &Slot) {
+        let notebook = self.notebook;
+        let span = notebook.cell(origin).span;
+        let members = notebook.members(origin);
+        let mut splices = Splices::default();
+        let old_kind = notebook.kind(origin);
+        if slot.kind != old_kind
+            && let Some(member) = object::member(&members, "cell_type")
+        {
+            splices.replace(member.value, format!("\"{}\"", slot.kind));
+        }
+        let mut removed: &[&str] = &[];
+        let mut added: Vec<(&str, String)> = Vec::new();
+        if slot.kind != old_kind {
+            match slot.kind {
+                CellKind::Code => {
+                    removed = &["attachments"];
+                    added.push(("execution_count", "null".to_owned()));
+                    added.push(("outputs", "[]".to_owned()));
+                }
+                CellKind::Markdown | CellKind::Raw => removed = &["execution_count", "outputs"],
+            }
+        }
+        if let Some(new) = &slot.source {
+            let written = self.source(origin, new);
+            if written.surrogate_lost {
+                self.notices.push(Notice::SurrogateLost { cell: index });
+            }
+            match object::member(&members, "source") {
+                Some(member) => splices.replace(member.value, written.value),
+                None => added.push(("source", written.value)),
+            }
+        }
+        if slot.outputs == Outputs::Clear && slot.kind == CellKind::Code {
+            for (name, empty) in [("execution_count", "null"), ("outputs", "[]")] {
+                if let Some(member) = object::member(&members, name)
+                    && notebook.slice(member.value) != empty.as_bytes()
+                {
+                    splices.replace(member.value, empty.to_owned());
+                }
+            }
+        }
+        added.retain(|(name, _)| object::member(&members, name).is_none());
+        splices.remove(&members, removed);
+        let layout = self.layout(origin);
+        for (name, value) in added {
+            let text = layout.member(name, &value);
+            splices.add(&members, removed, name, &text, layout.between());
+        }
+        let mut done = span.start();
+        for (at, text) in splices.in_order() {
+            self.old(done, at.start());
+            self.new_text(text);
+            done = at.end();
+        }
+        self.old(done, span.end());
+    }
+
+    /// The new value of an old cell's source, in the shape it had.
+    fn source(&mut self, origin: usize, new: &str) -> source::Written {
+        let notebook = self.notebook;
+        let value = notebook.slice(notebook.cell(origin).source);
+        let layout = self.layout(origin);
+        let shape = match value.first() {
+            Some(b'"') => Shape::Text,
+            Some(b'[') => Shape::Lines(layout.array_like(value)),
+            _ => layout.shape.clone(),
+        };
+        source::replace(value, new, &shape, layout.escapes)
+    }
+}
+
+/// Replacements inside one cell.
+#[derive(Default)]
+struct Splices(Vec<(Span, String)>);
+
+impl Splices {
+    fn replace(&mut self, span: Span, text: String) {
+        self.0.push((span, text));
+    }
+
+    /// Takes members out together with the commas that held them.
+    fn remove(&mut self, members: &[Member], names: &[&str]) {
+        let goes = |member: &Member| names.contains(&member.name.as_str());
+        let mut index = 0;
+        while index < members.len() {
+            let run = members[index..].iter().take_while(|m| goes(m)).count();
+            if run == 0 {
+                index += 1;
+                continue;
+            }
+            let (first, next) = (index, index + run);
+            let span = if let Some(next) = members.get(next) {
+                Span::new(members[first].key.start(), next.key.start())
+            } else if first > 0 {
+                Span::new(
+                    members[first - 1].value.end(),
+                    members[next - 1].value.end(),
+                )
+            } else {
+                Span::new(members[first].key.start(), members[next - 1].value.end())
+            };
+            self.0.push((span, String::new()));
+            index = next;
+        }
+    }
+
+    /// Puts a member behind the one that usually stands before it.
+    fn add(&mut self, members: &[Member], gone: &[&str], name: &str, text: &str, between: &str) {
+        let rank = |name: &str| MEMBERS.iter().position(|known| *known == name);
+        let stays = |member: &&Member| !gone.contains(&member.name.as_str());
+        let before = members
+            .iter()
+            .filter(stays)
+            .filter(|member| rank(&member.name).is_some_and(|own| Some(own) < rank(name)))
+            .max_by_key(|member| rank(&member.name));
+        let (at, text) = match (before, members.first()) {
+            (Some(before), _) => (before.value.end(), format!("{between}{text}")),
+            (None, Some(first)) => (first.key.start(), format!("{text}{between}")),
+            (None, None) => return,
+        };
+        self.0.push((Span::new(at, at), text));
+    }
+
+    /// By place; what goes in at one place keeps the order in which it was added.
+    fn in_order(mut self) -> Vec<(Span, String)> {
+        self.0.sort_by_key(|(span, _)| (span.start, span.end));
+        self.0
+    }
+}

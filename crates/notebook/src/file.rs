@@ -1,0 +1,15 @@
+//! Notebook files: looking at them, loading them, and changing them safely.
+//!
+//! [`load`] reads and waits out half-written files, [`lock`] keeps our own writers apart,
+//! [`save`] replaces a file so that every reader sees the old or the new one, [`os`] holds what is
+//! particular to the operating system, [`change`] puts them together.
+
+mod change;
+mod load;
+mod lock;
+mod os;
+mod save;
+
+pub use change::{Changed, Missing, Request, change, upgrade};
+pub use load::{glance, load};
+pub use save::Step;

@@ -1,0 +1,136 @@
+//! Replaces a file so that every reader, at every moment and after every crash, sees the old or the
+//! new one whole.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use super::load::revision_of;
+use super::os::{self, Stamp, Temp};
+use crate::error::NotebookError;
+use crate::revision::{Digest, Revision};
+
+/// The steps of a save, in order. A test can make any of them fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Making a temporary file in the same folder.
+    Create,
+    /// Writing a piece of the content.
+    Write,
+    /// Giving it the mode and owner of the old file.
+    Attributes,
+    /// Flushing it to the disk.
+    Sync,
+    /// Looking once more whether the old file is still what it was.
+    Check,
+    /// Putting it in place.
+    Publish,
+    /// Flushing the folder.
+    SyncFolder,
+}
+
+/// Called before each step; an error is as if the step had failed.
+pub(crate) type Watch<'w> = &'w dyn Fn(Step) -> io::Result<()>;
+
+/// What is being replaced.
+pub(crate) struct Old<'o> {
+    pub(crate) stamp: Stamp,
+    pub(crate) metadata: &'o fs::Metadata,
+    pub(crate) revision: Revision,
+}
+
+/// What came of a save.
+pub(crate) enum Saved {
+    Written(Revision),
+    /// Somebody else changed the file since it was loaded; nothing was written.
+    ChangedMeanwhile,
+}
+
+/// Writes `chunks` to `target` in the place of `old`, or as a new file.
+pub(crate) fn save<'c>(
+    target: &Path,
+    old: Option<&Old<'_>>,
+    chunks: impl Iterator<Item = &'c [u8]>,
+    watch: Watch<'_>,
+) -> Result<Saved, NotebookError> {
+    let folder = os::folder_of(target);
+    let failed = |step: &'static str, path: &Path| {
+        let path = path.to_owned();
+        move |source| NotebookError::Io { step, path, source }
+    };
+    let in_folder = || failed("write a temporary file in", folder);
+    if old.is_some() {
+        os::check_writable(target).map_err(failed("write to", target))?;
+    }
+    watch(Step::Create).map_err(in_folder())?;
+    let temp = Temp::create(target).map_err(failed("create a temporary file in", folder))?;
+    let revision = write(&temp, chunks, watch).map_err(in_folder())?;
+    watch(Step::Attributes).map_err(in_folder())?;
+    match old {
+        Some(old) => os::copy_attributes(&temp.file, old.metadata),
+        None => os::default_mode(&temp.file),
+    }
+    .map_err(in_folder())?;
+    watch(Step::Sync).map_err(in_folder())?;
+    temp.file.sync_all().map_err(in_folder())?;
+    watch(Step::Check).map_err(failed("read", target))?;
+    if let Some(old) = old
+        && !is_unchanged(target, old)
+    {
+        return Ok(Saved::ChangedMeanwhile);
+    }
+    watch(Step::Publish).map_err(failed("replace", target))?;
+    if old.is_some() {
+        temp.replace(target).map_err(failed("replace", target))?;
+    } else {
+        temp.publish_new(target)
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::AlreadyExists => NotebookError::Exists {
+                    path: target.to_owned(),
+                },
+                _ => failed("create", target)(source),
+            })?;
+    }
+    watch(Step::SyncFolder)
+        .and_then(|()| os::sync_folder(folder))
+        .map_err(|source| NotebookError::NotDurable {
+            path: target.to_owned(),
+            source,
+        })?;
+    Ok(Saved::Written(revision))
+}
+
+fn write<'c>(
+    temp: &Temp,
+    chunks: impl Iterator<Item = &'c [u8]>,
+    watch: Watch<'_>,
+) -> io::Result<Revision> {
+    const BUFFER: usize = 256 * 1024;
+    let mut digest = Digest::new();
+    let mut out = BufWriter::with_capacity(BUFFER, &temp.file);
+    for chunk in chunks.flat_map(|chunk| chunk.chunks(BUFFER)) {
+        watch(Step::Write)?;
+        digest.update(chunk);
+        out.write_all(chunk)?;
+    }
+    out.flush()?;
+    Ok(digest.finish())
+}
+
+/// Whether the file is still what was loaded. Time stamps are trusted only when they are older
+/// than their own precision; otherwise the content is compared.
+fn is_unchanged(target: &Path, old: &Old<'_>) -> bool {
+    const PRECISION: Duration = Duration::from_millis(50);
+    let Ok(metadata) = fs::metadata(target) else {
+        return false;
+    };
+    let stamp = Stamp::of(&metadata);
+    if stamp == old.stamp && !stamp.is_younger_than(PRECISION) {
+        return true;
+    }
+    // `touch` alone is no change.
+    fs::File::open(target)
+        .and_then(|mut file| revision_of(&mut file))
+        .is_ok_and(|now| now == old.revision)
+}

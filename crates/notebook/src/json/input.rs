@@ -1,0 +1,230 @@
+//! Bytes on their way from a file to the lexer.
+//!
+//! Two ways to hold them: `whole` keeps everything that was read (a document that will be
+//! edited), `window` keeps only what the lexer asked to keep (a document that is only looked at:
+//! the outputs of a 100 MB notebook never stay in memory). Either way the bytes are scanned and
+//! hashed while they are still in the processor's cache.
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+
+use crate::revision::{Digest, Revision};
+
+/// Large enough to make system calls cheap, small enough to stay in the second-level cache.
+const WINDOW: usize = 256 * 1024;
+
+pub(crate) struct Input<'r> {
+    reader: Option<&'r mut dyn Read>,
+    buffer: Cow<'r, [u8]>,
+    filled: usize,
+    /// Next byte to look at, as an index into `buffer`.
+    pub(crate) pos: usize,
+    /// Offset in the file of `buffer[0]`.
+    base: usize,
+    /// Index of the first byte that must survive a refill.
+    keep: Option<usize>,
+    policy: Policy,
+    digest: Digest,
+    piece: Option<Piece>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    Whole,
+    Window,
+}
+
+/// A stretch of the input that gets a hash of its own (a cell).
+struct Piece {
+    start: usize,
+    /// Set once the stretch crosses a refill; until then one call over the slice will do.
+    digest: Option<Digest>,
+}
+
+impl<'r> Input<'r> {
+    /// Keeps everything; [`Input::into_bytes`] gives it back. `expected` is the likely size.
+    pub(crate) fn whole(reader: &'r mut dyn Read, expected: usize) -> Self {
+        // One more than expected, so that the end is noticed without growing.
+        Self::new(reader, expected + 1, Policy::Whole)
+    }
+
+    /// Keeps only what the lexer marks.
+    pub(crate) fn window(reader: &'r mut dyn Read) -> Self {
+        Self::new(reader, WINDOW, Policy::Window)
+    }
+
+    /// Bytes that are in memory already.
+    pub(crate) fn slice(bytes: &'r [u8]) -> Self {
+        Self {
+            reader: None,
+            buffer: Cow::Borrowed(bytes),
+            filled: bytes.len(),
+            pos: 0,
+            base: 0,
+            keep: None,
+            policy: Policy::Whole,
+            digest: Digest::new(),
+            piece: None,
+        }
+    }
+
+    fn new(reader: &'r mut dyn Read, capacity: usize, policy: Policy) -> Self {
+        Self {
+            reader: Some(reader),
+            buffer: Cow::Owned(vec![0; capacity]),
+            filled: 0,
+            pos: 0,
+            base: 0,
+            keep: None,
+            policy,
+            digest: Digest::new(),
+            piece: None,
+        }
+    }
+
+    /// Everything between the next byte and the end of what is loaded.
+    pub(crate) fn ahead(&self) -> &[u8] {
+        &self.buffer[self.pos..self.filled]
+    }
+
+    /// Offset in the file of the next byte.
+    pub(crate) fn offset(&self) -> usize {
+        self.base + self.pos
+    }
+
+    /// The next byte, or `None` at the end.
+    pub(crate) fn peek(&mut self) -> io::Result<Option<u8>> {
+        if self.pos < self.filled || self.refill()? {
+            Ok(Some(self.buffer[self.pos]))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Loads until at least `count` bytes are ahead; fewer only at the end of the input.
+    pub(crate) fn look(&mut self, count: usize) -> io::Result<&[u8]> {
+        while self.filled - self.pos < count {
+            let had_mark = self.keep.is_some();
+            if !had_mark {
+                self.keep = Some(self.pos);
+            }
+            let more = self.refill()?;
+            if !had_mark {
+                self.keep = None;
+            }
+            if !more {
+                break;
+            }
+        }
+        let end = self.filled.min(self.pos + count);
+        Ok(&self.buffer[self.pos..end])
+    }
+
+    /// From here on bytes survive refills, until [`Input::kept_since`] takes them.
+    pub(crate) fn mark(&mut self) {
+        self.keep = Some(self.pos);
+    }
+
+    /// Ends a [`mark`](Input::mark) and gives the bytes since it.
+    pub(crate) fn kept_since(&mut self) -> &[u8] {
+        let start = self.keep.take().unwrap_or(self.pos);
+        &self.buffer[start..self.pos]
+    }
+
+    /// Begins a stretch with a hash of its own.
+    pub(crate) fn begin_piece(&mut self) {
+        self.piece = Some(Piece {
+            start: self.pos,
+            digest: None,
+        });
+    }
+
+    /// Ends the stretch and gives its hash.
+    pub(crate) fn end_piece(&mut self) -> Revision {
+        match self.piece.take() {
+            Some(Piece {
+                start,
+                digest: Some(mut digest),
+            }) => {
+                digest.update(&self.buffer[start..self.pos]);
+                digest.finish()
+            }
+            Some(Piece {
+                start,
+                digest: None,
+            }) => Revision::of(&self.buffer[start..self.pos]),
+            None => Revision::of(&[]),
+        }
+    }
+
+    /// Loads more; `false` at the end of the input.
+    pub(crate) fn refill(&mut self) -> io::Result<bool> {
+        if self.reader.is_none() {
+            return Ok(false);
+        }
+        if self.policy == Policy::Window {
+            self.slide();
+        }
+        let Some(reader) = &mut self.reader else {
+            return Ok(false);
+        };
+        let buffer = self.buffer.to_mut();
+        if self.filled == buffer.len() {
+            let longer = (buffer.len() * 2).max(WINDOW);
+            buffer.resize(longer, 0);
+        }
+        // Bounded, so that each part is scanned while it is still warm.
+        let until = buffer.len().min(self.filled + WINDOW);
+        loop {
+            match reader.read(&mut buffer[self.filled..until]) {
+                Ok(0) => {
+                    self.reader = None;
+                    return Ok(false);
+                }
+                Ok(count) => {
+                    self.digest
+                        .update(&buffer[self.filled..self.filled + count]);
+                    self.filled += count;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Forgets what nobody needs any more.
+    fn slide(&mut self) {
+        if let Some(piece) = &mut self.piece {
+            piece
+                .digest
+                .get_or_insert_with(Digest::new)
+                .update(&self.buffer[piece.start..self.filled]);
+        }
+        let from = self.keep.unwrap_or(self.pos);
+        self.buffer.to_mut().copy_within(from..self.filled, 0);
+        self.base += from;
+        self.pos -= from;
+        self.filled -= from;
+        self.keep = self.keep.map(|_| 0);
+        if let Some(piece) = &mut self.piece {
+            piece.start = self.filled;
+        }
+    }
+
+    /// The revision of all that was read from a reader; meaningful at the end of the input.
+    pub(crate) fn revision(&self) -> Revision {
+        self.digest.finish()
+    }
+
+    /// The bytes read so far (all of them with [`Input::whole`]).
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        let mut bytes = self.buffer.into_owned();
+        bytes.truncate(self.filled);
+        bytes
+    }
+
+    pub(crate) fn loaded(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
+}

@@ -1,0 +1,301 @@
+//! An edit made for an older revision, carried over to the file as it is now.
+//!
+//! It goes through when the cells it touches are as they were. Nothing is guessed: what cannot be
+//! carried over is a conflict, and the caller reads again.
+
+use std::collections::HashMap;
+
+use crate::baseline::Baseline;
+use crate::document::{Cells, Notebook};
+use crate::edit::Draft;
+use crate::plan::{Outputs, Plan, Slot};
+
+/// Carries `draft`, made for `base`, over to `now`; the error says why that cannot be.
+pub(crate) fn merge(base: &Baseline, draft: Draft, now: &Notebook) -> Result<Draft, String> {
+    let matched = Matched::of(base, now);
+    let ours = touched(base, draft, now, &matched)?;
+    let their_order_is_old = matched.base_of.iter().flatten().is_sorted();
+    let our_origins = ours.slots.iter().filter_map(|slot| slot.base);
+    let our_order_is_old = our_origins.is_sorted();
+    let merged = if their_order_is_old {
+        in_our_order(&ours, &matched, now)
+    } else if our_order_is_old {
+        in_their_order(&ours, &matched)
+    } else {
+        return Err("cells were moved both in the file and by this edit".to_owned());
+    };
+    let focus = merged
+        .iter()
+        .position(|&index| Some(index) == ours.focus.map(Item::Ours));
+    let slots = merged
+        .into_iter()
+        .map(|item| match item {
+            Item::Ours(index) => ours.slots[index].slot.clone(),
+            Item::Theirs(index) => Slot::keep(now, index),
+        })
+        .collect();
+    Ok(Draft {
+        plan: Plan { slots },
+        focus,
+        removed: ours.removed.and_then(|cell| matched.now_of[cell]),
+        notices: ours.notices,
+    })
+}
+
+/// Our edit in terms of the current cells.
+struct Ours {
+    slots: Vec<OurSlot>,
+    focus: Option<usize>,
+    removed: Option<usize>,
+    notices: Vec<crate::Notice>,
+}
+
+struct OurSlot {
+    /// The cell it was in the base.
+    base: Option<usize>,
+    /// With `origin` naming a current cell.
+    slot: Slot,
+}
+
+/// A cell of the result: one of our slots, or a cell that only the file has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Item {
+    Ours(usize),
+    Theirs(usize),
+}
+
+/// Checks every cell that the edit touches and drops those that are gone anyway.
+fn touched(
+    base: &Baseline,
+    draft: Draft,
+    now: &Notebook,
+    matched: &Matched,
+) -> Result<Ours, String> {
+    let mut focus = None;
+    let mut used = vec![false; base.count()];
+    let mut slots = Vec::new();
+    for (index, slot) in draft.plan.slots.into_iter().enumerate() {
+        let Some(origin) = slot.origin else {
+            if draft.focus == Some(index) {
+                focus = Some(slots.len());
+            }
+            slots.push(OurSlot { base: None, slot });
+            continue;
+        };
+        used[origin] = true;
+        let kept = slot.is_kept(base);
+        let Some(current) = matched.now_of[origin] else {
+            if kept {
+                continue;
+            }
+            return Err(format!("cell {origin} was deleted in the file"));
+        };
+        let mut slot = slot;
+        slot.origin = Some(current);
+        if kept {
+            slot = Slot::keep(now, current);
+        } else {
+            check(base, origin, &mut slot, now, current)?;
+        }
+        if draft.focus == Some(index) {
+            focus = Some(slots.len());
+        }
+        slots.push(OurSlot {
+            base: Some(origin),
+            slot,
+        });
+    }
+    for origin in (0..base.count()).filter(|&origin| !used[origin]) {
+        if let Some(current) = matched.now_of[origin]
+            && !is_same(base, origin, now, current)
+        {
+            return Err(format!(
+                "cell {origin}, which this edit deletes, was changed in the file"
+            ));
+        }
+    }
+    Ok(Ours {
+        slots,
+        focus,
+        removed: draft.removed,
+        notices: draft.notices,
+    })
+}
+
+/// A cell that the edit changes must be as it was. If only its outputs are new, a new source does
+/// no harm to them.
+fn check(
+    base: &Baseline,
+    origin: usize,
+    slot: &mut Slot,
+    now: &Notebook,
+    current: usize,
+) -> Result<(), String> {
+    let same = is_same(base, origin, now, current);
+    let only_source = slot.kind == base.kind(origin) && slot.outputs == Outputs::Keep;
+    let text_same =
+        base.kind(origin) == now.kind(current) && base.source(origin) == now.source(current);
+    if same || (only_source && text_same) {
+        return Ok(());
+    }
+    // Both made the same change.
+    let wanted = slot
+        .source
+        .clone()
+        .unwrap_or_else(|| base.source(origin).into_owned());
+    if slot.outputs == Outputs::Keep
+        && slot.kind == now.kind(current)
+        && wanted == now.source(current)
+    {
+        slot.source = None;
+        return Ok(());
+    }
+    Err(format!("cell {origin} was changed in the file, too"))
+}
+
+fn is_same(base: &Baseline, origin: usize, now: &Notebook, current: usize) -> bool {
+    base.cells[origin].hash == now.cell_hash(current).to_string()
+}
+
+/// Our order, with the cells that are new in the file behind the cell they stand behind there.
+fn in_our_order(ours: &Ours, matched: &Matched, now: &Notebook) -> Vec<Item> {
+    let mut place_of: HashMap<usize, usize> = HashMap::new();
+    for (index, slot) in ours.slots.iter().enumerate() {
+        if let Some(origin) = slot.slot.origin {
+            place_of.insert(origin, index);
+        }
+    }
+    let mut at_start = Vec::new();
+    let mut behind: HashMap<usize, Vec<Item>> = HashMap::new();
+    let mut anchor = None;
+    for index in 0..now.count() {
+        if let Some(place) = place_of.get(&index) {
+            anchor = Some(*place);
+        } else if matched.base_of[index].is_none() {
+            match anchor {
+                Some(place) => behind.entry(place).or_default().push(Item::Theirs(index)),
+                None => at_start.push(Item::Theirs(index)),
+            }
+        }
+    }
+    let mut merged = at_start;
+    for index in 0..ours.slots.len() {
+        merged.push(Item::Ours(index));
+        merged.extend(behind.remove(&index).unwrap_or_default());
+    }
+    merged
+}
+
+/// Their order, with our new cells behind the cell we put them behind.
+fn in_their_order(ours: &Ours, matched: &Matched) -> Vec<Item> {
+    let mut at_start = Vec::new();
+    let mut behind: HashMap<usize, Vec<Item>> = HashMap::new();
+    let mut kept: HashMap<usize, usize> = HashMap::new();
+    let mut anchor = None;
+    for (index, slot) in ours.slots.iter().enumerate() {
+        if let Some(origin) = slot.slot.origin {
+            kept.insert(origin, index);
+            anchor = Some(origin);
+        } else {
+            match anchor {
+                Some(origin) => behind.entry(origin).or_default().push(Item::Ours(index)),
+                None => at_start.push(Item::Ours(index)),
+            }
+        }
+    }
+    let mut merged = at_start;
+    for index in 0..matched.base_of.len() {
+        match (kept.get(&index), matched.base_of[index]) {
+            (Some(slot), _) => merged.push(Item::Ours(*slot)),
+            (None, None) => merged.push(Item::Theirs(index)),
+            // We deleted it.
+            (None, Some(_)) => {}
+        }
+        merged.extend(behind.remove(&index).unwrap_or_default());
+    }
+    merged
+}
+
+/// Which cell of the base is which cell of the file.
+struct Matched {
+    now_of: Vec<Option<usize>>,
+    base_of: Vec<Option<usize>>,
+}
+
+impl Matched {
+    fn of(base: &Baseline, now: &Notebook) -> Self {
+        let mut matched = Self {
+            now_of: vec![None; base.count()],
+            base_of: vec![None; now.count()],
+        };
+        matched.by_id(base, now);
+        matched.by_content(base, now);
+        matched
+    }
+
+    fn pair(&mut self, origin: usize, current: usize) {
+        if self.now_of[origin].is_none() && self.base_of[current].is_none() {
+            self.now_of[origin] = Some(current);
+            self.base_of[current] = Some(origin);
+        }
+    }
+
+    fn by_id(&mut self, base: &Baseline, now: &Notebook) {
+        let mut places = unique_ids(now);
+        for (id, origin) in unique_ids(base) {
+            if let Some(current) = places.remove(&id) {
+                self.pair(origin, current);
+            }
+        }
+    }
+
+    /// What ids do not tell: equal cells in equal order, and between them cells that were changed
+    /// one for one.
+    fn by_content(&mut self, base: &Baseline, now: &Notebook) {
+        let old: Vec<usize> = (0..base.count())
+            .filter(|&n| self.now_of[n].is_none())
+            .collect();
+        let new: Vec<usize> = (0..now.count())
+            .filter(|&n| self.base_of[n].is_none())
+            .collect();
+        let old_keys: Vec<String> = old.iter().map(|&n| key(base, n)).collect();
+        let new_keys: Vec<String> = new.iter().map(|&n| key(now, n)).collect();
+        let ops = similar::capture_diff_slices(similar::Algorithm::Myers, &old_keys, &new_keys);
+        for op in ops {
+            let (from, to) = (op.old_range(), op.new_range());
+            let equal = matches!(op, similar::DiffOp::Equal { .. });
+            if equal || from.len() == to.len() {
+                for (origin, current) in from.zip(to) {
+                    // Cells with ids are the ids' business.
+                    let nameless = base.id(old[origin]).is_none() && now.id(new[current]).is_none();
+                    if equal || nameless {
+                        self.pair(old[origin], new[current]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn key(cells: &dyn Cells, index: usize) -> String {
+    format!(
+        "{} {} {}",
+        cells.kind(index),
+        cells.id(index).unwrap_or_default(),
+        cells.source(index)
+    )
+}
+
+fn unique_ids(cells: &dyn Cells) -> HashMap<String, usize> {
+    let mut seen: HashMap<String, Option<usize>> = HashMap::new();
+    for index in 0..cells.count() {
+        if let Some(id) = cells.id(index) {
+            seen.entry(id.into_owned())
+                .and_modify(|place| *place = None)
+                .or_insert(Some(index));
+        }
+    }
+    seen.into_iter()
+        .filter_map(|(id, place)| Some((id, place?)))
+        .collect()
+}

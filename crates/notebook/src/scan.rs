@@ -1,0 +1,532 @@
+//! One pass over a notebook's bytes: where its cells are and what every operation needs of them.
+
+use std::io::{self, Read};
+
+use crate::cell::{CellKind, CellSpan};
+use crate::document::Notebook;
+use crate::error::{FormatError, Position};
+use crate::json::input::Input;
+use crate::json::lexer::{LexError, Lexer};
+use crate::json::text;
+use crate::revision::Revision;
+use crate::span::Span;
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// What the scan learns of the document besides its cells.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Frame {
+    /// The top-level object.
+    pub(crate) top: Span,
+    /// The value of `cells`, brackets included.
+    pub(crate) cells: Span,
+    pub(crate) minor: u32,
+}
+
+/// What a visitor gets to see of a cell while its bytes are at hand.
+pub(crate) struct Found<'a> {
+    /// The value of `source` (`None`: the cell has none).
+    pub(crate) source: Option<&'a [u8]>,
+    /// The value of `id`, a string token.
+    pub(crate) id: Option<&'a [u8]>,
+    /// Hash of the whole cell.
+    pub(crate) hash: Revision,
+}
+
+/// Takes the cells as they go by.
+pub(crate) trait Visitor {
+    /// A `cells` array begins. Of two such members the later counts, so forget the earlier.
+    fn begin(&mut self);
+    /// A cell has ended.
+    fn cell(&mut self, span: &CellSpan, found: &Found<'_>);
+}
+
+/// Why a scan stopped: trouble with the device, or with the content.
+#[derive(Debug)]
+pub(crate) enum ScanError {
+    Io(io::Error),
+    Format(FormatError),
+}
+
+/// Scans what `reader` gives without keeping it. Positions in errors are not exact.
+pub(crate) fn window(
+    reader: &mut dyn Read,
+    visitor: &mut dyn Visitor,
+) -> Result<(Frame, Revision), ScanError> {
+    let mut scan = Scan::new(Input::window(reader), visitor, Contents::Shown);
+    let frame = scan.document().map_err(|stop| scan.report(stop))?;
+    Ok((frame, scan.lexer.input.revision()))
+}
+
+/// Reads all of `reader` and scans it on the way.
+pub(crate) fn whole(reader: &mut dyn Read, expected: usize) -> Result<Notebook, ScanError> {
+    let mut spans = Spans(Vec::new());
+    let mut scan = Scan::new(Input::whole(reader, expected), &mut spans, Contents::Unseen);
+    let frame = scan.document().map_err(|stop| scan.report(stop))?;
+    let input = scan.lexer.input;
+    let revision = input.revision();
+    Ok(Notebook::assemble(
+        input.into_bytes(),
+        frame,
+        spans.0,
+        revision,
+    ))
+}
+
+/// Scans bytes that are in memory.
+pub(crate) fn slice(bytes: &[u8]) -> Result<(Frame, Vec<CellSpan>), FormatError> {
+    let mut spans = Spans(Vec::new());
+    let mut scan = Scan::new(Input::slice(bytes), &mut spans, Contents::Unseen);
+    match scan.document().map_err(|stop| scan.report(stop)) {
+        Ok(frame) => Ok((frame, spans.0)),
+        Err(ScanError::Format(error)) => Err(error),
+        Err(ScanError::Io(_)) => Err(FormatError::Empty),
+    }
+}
+
+struct Spans(Vec<CellSpan>);
+
+impl Visitor for Spans {
+    fn begin(&mut self) {
+        self.0.clear();
+    }
+
+    fn cell(&mut self, span: &CellSpan, _: &Found<'_>) {
+        self.0.push(*span);
+    }
+}
+
+/// Whether the visitor wants sources, ids and hashes or only where they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    Shown,
+    Unseen,
+}
+
+/// A reason to stop, before offsets are turned into positions.
+enum Stop {
+    Lex(LexError),
+    Format(FormatError),
+    CellsNotAnArray { offset: usize },
+    BadCell(BadCell),
+}
+
+impl From<LexError> for Stop {
+    fn from(error: LexError) -> Self {
+        Self::Lex(error)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Lex(LexError::Io(error))
+    }
+}
+
+struct BadCell {
+    index: usize,
+    what: String,
+    offset: usize,
+}
+
+struct Scan<'r, 'v> {
+    lexer: Lexer<'r>,
+    visitor: &'v mut dyn Visitor,
+    contents: Contents,
+    source: Vec<u8>,
+    id: Vec<u8>,
+    /// The first bad cell. Told at the end only: what `nbformat` says may explain it better.
+    bad: Option<BadCell>,
+}
+
+/// What the top level says about the format.
+#[derive(Default)]
+struct Top {
+    major: Option<Number>,
+    minor: Option<Number>,
+    cells: Option<Span>,
+    worksheets: bool,
+}
+
+enum Number {
+    Whole(u32),
+    Other(String),
+}
+
+impl<'r, 'v> Scan<'r, 'v> {
+    fn new(input: Input<'r>, visitor: &'v mut dyn Visitor, contents: Contents) -> Self {
+        Self {
+            lexer: Lexer::new(input),
+            visitor,
+            contents,
+            source: Vec::new(),
+            id: Vec::new(),
+            bad: None,
+        }
+    }
+
+    fn document(&mut self) -> Result<Frame, Stop> {
+        if self.lexer.input.look(BOM.len())? == BOM {
+            self.lexer.input.pos += BOM.len();
+        }
+        let Some(first) = self.lexer.peek_token()? else {
+            return Err(Stop::Format(FormatError::Empty));
+        };
+        let start = self.lexer.offset();
+        let top = if first == b'{' {
+            self.top()?
+        } else {
+            self.lexer.skip_value()?;
+            Top::default()
+        };
+        let end = self.lexer.offset();
+        if self.lexer.peek_token()?.is_some() {
+            return Err(self
+                .lexer
+                .syntax("something follows the end of the document")
+                .into());
+        }
+        if self.lexer.offset() > u32::MAX as usize {
+            return Err(Stop::Format(FormatError::TooLarge));
+        }
+        if first != b'{' {
+            return Err(Stop::Format(FormatError::NotAnObject));
+        }
+        let minor = top.check().map_err(Stop::Format)?;
+        if let Some(bad) = self.bad.take() {
+            return Err(Stop::BadCell(bad));
+        }
+        Ok(Frame {
+            top: Span::new(start, end),
+            cells: top.cells.unwrap_or_default(),
+            minor,
+        })
+    }
+
+    fn top(&mut self) -> Result<Top, Stop> {
+        let mut top = Top::default();
+        self.each_member(|scan, name| {
+            match name {
+                "cells" => top.cells = Some(scan.cells()?),
+                "nbformat" => top.major = Some(scan.number()?),
+                "nbformat_minor" => top.minor = Some(scan.number()?),
+                _ => {
+                    top.worksheets |= name == "worksheets";
+                    scan.lexer.skip_value()?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(top)
+    }
+
+    /// Takes an object apart; `visit` must take the value of each member.
+    fn each_member(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, &str) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        self.lexer.expect(b'{', "expected `{`")?;
+        if self.lexer.take(b'}')? {
+            return Ok(());
+        }
+        loop {
+            if self.lexer.need_token()? != b'"' {
+                return Err(self
+                    .lexer
+                    .syntax("expected a member name in double quotes")
+                    .into());
+            }
+            self.lexer.input.mark();
+            self.lexer.skip_string()?;
+            let name = Name::of(self.lexer.input.kept_since());
+            self.lexer.expect(b':', "expected `:`")?;
+            self.lexer.need_token()?;
+            visit(self, name.as_str())?;
+            if !self.lexer.another(b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn number(&mut self) -> Result<Number, Stop> {
+        self.lexer.input.mark();
+        self.lexer.skip_value()?;
+        let raw = String::from_utf8_lossy(self.lexer.input.kept_since()).into_owned();
+        // `4.0` counts as a whole number, in the JSON schema of notebooks too.
+        let value: Option<f64> = raw.parse().ok();
+        Ok(match value {
+            Some(value) if (0.0..1e6).contains(&value) && value.fract() == 0.0 =>
+            {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                Number::Whole(value as u32)
+            }
+            _ => Number::Other(raw),
+        })
+    }
+
+    fn cells(&mut self) -> Result<Span, Stop> {
+        let start = self.lexer.offset();
+        if self.lexer.need_token()? != b'[' {
+            self.lexer.skip_value()?;
+            return Err(Stop::CellsNotAnArray { offset: start });
+        }
+        self.visitor.begin();
+        self.bad = None;
+        self.lexer.input.pos += 1;
+        if !self.lexer.take(b']')? {
+            let mut index = 0;
+            loop {
+                self.cell(index)?;
+                index += 1;
+                if !self.lexer.another(b']')? {
+                    break;
+                }
+            }
+        }
+        Ok(Span::new(start, self.lexer.offset()))
+    }
+
+    fn cell(&mut self, index: usize) -> Result<(), Stop> {
+        let first = self.lexer.need_token()?;
+        let start = self.lexer.offset();
+        if first != b'{' {
+            self.lexer.skip_value()?;
+            self.complain(index, "a cell must be an object", start);
+            return Ok(());
+        }
+        let shown = self.contents == Contents::Shown;
+        if shown {
+            self.lexer.input.begin_piece();
+        }
+        let mut parts = Parts::default();
+        self.each_member(|scan, name| match name {
+            "cell_type" => scan.cell_type(index, &mut parts),
+            "source" => scan.source(index, &mut parts),
+            "id" => scan.id(&mut parts),
+            _ => Ok(scan.lexer.skip_value()?),
+        })?;
+        let hash = if shown {
+            self.lexer.input.end_piece()
+        } else {
+            Revision::of(&[])
+        };
+        let Some(kind) = parts.kind else {
+            if !parts.complained {
+                self.complain(index, "the cell has no `cell_type`", start);
+            }
+            return Ok(());
+        };
+        let span = CellSpan {
+            span: Span::new(start, self.lexer.offset()),
+            source: parts.source,
+            id: parts.id,
+            kind,
+        };
+        self.visitor.cell(
+            &span,
+            &Found {
+                source: (shown && !parts.source.is_empty()).then_some(&self.source[..]),
+                id: (shown && !parts.id.is_empty()).then_some(&self.id[..]),
+                hash,
+            },
+        );
+        Ok(())
+    }
+
+    fn cell_type(&mut self, index: usize, parts: &mut Parts) -> Result<(), Stop> {
+        let start = self.lexer.offset();
+        self.lexer.input.mark();
+        self.lexer.skip_value()?;
+        let raw = self.lexer.input.kept_since();
+        parts.kind = if raw.first() == Some(&b'"') {
+            CellKind::from_name(&text::decode(raw))
+        } else {
+            None
+        };
+        if parts.kind.is_none() {
+            let shown = shorten(&String::from_utf8_lossy(raw));
+            self.complain(index, &format!("unknown `cell_type` {shown}"), start);
+            parts.complained = true;
+        }
+        Ok(())
+    }
+
+    fn source(&mut self, index: usize, parts: &mut Parts) -> Result<(), Stop> {
+        let start = self.lexer.offset();
+        if self.contents == Contents::Shown {
+            self.lexer.input.mark();
+        }
+        match self.lexer.need_token()? {
+            b'"' => self.lexer.skip_string()?,
+            b'[' => self.source_lines(index)?,
+            _ => {
+                self.lexer.skip_value()?;
+                self.complain(index, "`source` is neither a string nor an array", start);
+            }
+        }
+        if self.contents == Contents::Shown {
+            self.source.clear();
+            self.source.extend_from_slice(self.lexer.input.kept_since());
+        }
+        parts.source = Span::new(start, self.lexer.offset());
+        Ok(())
+    }
+
+    fn source_lines(&mut self, index: usize) -> Result<(), Stop> {
+        self.lexer.input.pos += 1;
+        if self.lexer.take(b']')? {
+            return Ok(());
+        }
+        loop {
+            if self.lexer.need_token()? == b'"' {
+                self.lexer.skip_string()?;
+            } else {
+                let offset = self.lexer.offset();
+                self.lexer.skip_value()?;
+                self.complain(index, "a line of `source` is not a string", offset);
+            }
+            if !self.lexer.another(b']')? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn id(&mut self, parts: &mut Parts) -> Result<(), Stop> {
+        let start = self.lexer.offset();
+        let is_text = self.lexer.need_token()? == b'"';
+        self.lexer.input.mark();
+        self.lexer.skip_value()?;
+        let raw = self.lexer.input.kept_since();
+        parts.id = Span::default();
+        // An id of another type cannot be addressed; it is left alone.
+        if is_text {
+            self.id.clear();
+            self.id.extend_from_slice(raw);
+            parts.id = Span::new(start, self.lexer.offset());
+        }
+        Ok(())
+    }
+
+    fn complain(&mut self, index: usize, what: &str, offset: usize) {
+        self.bad.get_or_insert_with(|| BadCell {
+            index,
+            what: what.to_owned(),
+            offset,
+        });
+    }
+
+    fn report(&self, stop: Stop) -> ScanError {
+        let at = |offset| Position::of(offset, self.lexer.input.loaded());
+        ScanError::Format(match stop {
+            Stop::Lex(LexError::Io(error)) => return ScanError::Io(error),
+            Stop::Lex(LexError::Syntax { what, offset }) => FormatError::Json {
+                what,
+                at: at(offset),
+                ended: false,
+            },
+            Stop::Lex(LexError::Ended { offset }) => FormatError::Json {
+                what: "the file ends in the middle of a value",
+                at: at(offset),
+                ended: true,
+            },
+            Stop::Lex(LexError::NotUtf8 { offset }) => FormatError::NotUtf8 { at: at(offset) },
+            Stop::CellsNotAnArray { offset } => FormatError::CellsNotAnArray { at: at(offset) },
+            Stop::BadCell(bad) => FormatError::BadCell {
+                index: bad.index,
+                what: bad.what,
+                at: at(bad.offset),
+            },
+            Stop::Format(error) => error,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Parts {
+    kind: Option<CellKind>,
+    source: Span,
+    id: Span,
+    complained: bool,
+}
+
+impl Top {
+    /// The minor number of a notebook we can work with.
+    fn check(&self) -> Result<u32, FormatError> {
+        match &self.major {
+            Some(Number::Whole(major @ 0..=3)) => {
+                return Err(FormatError::OldFormat { major: *major });
+            }
+            Some(Number::Whole(4)) | None => {}
+            Some(Number::Whole(major)) => {
+                return Err(FormatError::NewFormat {
+                    major: major.to_string(),
+                });
+            }
+            Some(Number::Other(raw)) if raw.starts_with(|c: char| c.is_ascii_digit()) => {
+                return Err(FormatError::NewFormat {
+                    major: shorten(raw),
+                });
+            }
+            Some(Number::Other(_)) => return Err(FormatError::NoFormatNumber),
+        }
+        if self.cells.is_none() {
+            return Err(if self.worksheets {
+                FormatError::OldFormat { major: 3 }
+            } else {
+                FormatError::NoCells
+            });
+        }
+        if self.major.is_none() {
+            return Err(FormatError::NoFormatNumber);
+        }
+        Ok(match self.minor {
+            Some(Number::Whole(minor)) => minor,
+            // Jupyter reads a missing minor number as 0.
+            _ => 0,
+        })
+    }
+}
+
+/// A member's name: borrowed is impossible across a refill, so short names go into an array.
+struct Name {
+    bytes: [u8; Name::LONGEST],
+    length: usize,
+}
+
+impl Name {
+    /// Longer than every name that matters here.
+    const LONGEST: usize = 16;
+
+    fn of(token: &[u8]) -> Self {
+        let mut name = Self {
+            bytes: [0; Self::LONGEST],
+            length: 0,
+        };
+        let inside = text::inside(token);
+        let decoded;
+        let plain = if inside.contains(&b'\\') {
+            decoded = text::decode(token);
+            decoded.as_bytes()
+        } else {
+            inside
+        };
+        if plain.len() <= Self::LONGEST {
+            name.bytes[..plain.len()].copy_from_slice(plain);
+            name.length = plain.len();
+        }
+        name
+    }
+
+    /// The name; empty for those that are too long to matter.
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}
+
+fn shorten(text: &str) -> String {
+    let mut short: String = text.chars().take(40).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}

@@ -1,0 +1,474 @@
+//! Selectors: which part of a notebook to read, written behind its path.
+//!
+//! `:10-20` and its kin are lines of the text view, `:cells=3-5` and `:id=ab12` are cells, `:raw`
+//! is the JSON, `:ids` and `:outputs` show more, `:outline` shows less.
+
+use crate::document::Cells;
+use crate::edit::Address;
+use crate::error::{EditError, Notice};
+
+/// What to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// In which form.
+    pub view: View,
+    /// Whether markers carry ids.
+    pub ids: bool,
+    /// Whether outputs are shown.
+    pub outputs: bool,
+    /// Which part of it.
+    pub part: Part,
+}
+
+/// In which form a notebook is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// Text with cell markers.
+    #[default]
+    Text,
+    /// The file's JSON.
+    Raw,
+    /// One line for each cell.
+    Outline,
+}
+
+/// Which part is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// Everything.
+    #[default]
+    All,
+    /// Lines of the view.
+    Lines(Vec<Lines>),
+    /// Cells by index.
+    Cells(Vec<Lines>),
+    /// Cells by id.
+    Ids(Vec<String>),
+}
+
+/// A range that includes both ends; without an end it is open. Lines count from 1, cells from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// The first.
+    pub start: usize,
+    /// The last.
+    pub end: Option<usize>,
+}
+
+/// What is wrong with a selector.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectError {
+    /// Line 0.
+    #[error("Line selector 0 is invalid; lines are 1-indexed. Use :1.")]
+    LineZero,
+    /// The end is before the start.
+    #[error("Invalid range {start}-{end}: end must be >= start.")]
+    Backwards {
+        /// First line.
+        start: usize,
+        /// Last line.
+        end: usize,
+    },
+    /// No lines.
+    #[error("Invalid range {start}+0: count must be >= 1.")]
+    NoCount {
+        /// First line.
+        start: usize,
+    },
+    /// Not a selector.
+    #[error(
+        "Invalid selector ':{text}'. Use :N, :N-M, :N+K, :N- (open-ended), a comma-separated list \
+         of ranges, :raw, or a range combined with raw (e.g. :raw:50-100); for cells :cells=3-5, \
+         :id=ab12, :outline, :outputs, :ids."
+    )]
+    Unknown {
+        /// The text behind the colon.
+        text: String,
+    },
+    /// Two selectors that exclude each other.
+    #[error("Selectors ':{first}' and ':{second}' cannot be combined.")]
+    Clash {
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A line beyond the last.
+    #[error(
+        "Line {line} is beyond end of notebook ({total} lines total). Use :1 to read from the \
+         start, or :{total} to read the last line."
+    )]
+    BeyondEnd {
+        /// The line asked for.
+        line: usize,
+        /// How many there are.
+        total: usize,
+    },
+    /// Lines of a notebook without cells.
+    #[error("The notebook is empty.")]
+    EmptyNotebook,
+}
+
+/// Splits `argument` into a path and a selector. `exists` tells whether a path names a file; a file
+/// whose whole name looks like it had a selector wins.
+pub fn split<'a>(
+    argument: &'a str,
+    exists: &dyn Fn(&str) -> bool,
+) -> Result<(&'a str, Selector), SelectError> {
+    if exists(argument) {
+        return Ok((argument, Selector::default()));
+    }
+    let mut path = argument;
+    let mut tokens: Vec<&str> = Vec::new();
+    while let Some((before, token)) = path.rsplit_once(':') {
+        let is_selector = match Token::read(token) {
+            Ok(_) => true,
+            // Wrong, but meant as one: say so instead of looking for a file of that name.
+            Err(error) if exists(before) || !matches!(error, SelectError::Unknown { .. }) => {
+                return Err(error);
+            }
+            Err(_) => false,
+        };
+        if !is_selector || before.is_empty() {
+            break;
+        }
+        tokens.push(token);
+        path = before;
+        if exists(path) {
+            break;
+        }
+    }
+    tokens.reverse();
+    Ok((path, Selector::of(&tokens)?))
+}
+
+enum Token {
+    Raw,
+    Outline,
+    Ids,
+    Outputs,
+    Part(Part),
+}
+
+impl Token {
+    fn read(text: &str) -> Result<Self, SelectError> {
+        let lower = text.to_ascii_lowercase();
+        match lower.as_str() {
+            "raw" => return Ok(Self::Raw),
+            "outline" => return Ok(Self::Outline),
+            "ids" => return Ok(Self::Ids),
+            "outputs" => return Ok(Self::Outputs),
+            _ => {}
+        }
+        let unknown = || SelectError::Unknown {
+            text: text.to_owned(),
+        };
+        for name in ["cells=", "cell="] {
+            if let Some(list) = lower.strip_prefix(name) {
+                return Ok(Self::Part(Part::Cells(ranges(list, 0).map_err(
+                    |error| match error {
+                        SelectError::Unknown { .. } => unknown(),
+                        other => other,
+                    },
+                )?)));
+            }
+        }
+        if lower.starts_with("id=") {
+            let ids: Vec<String> = text[3..].split(',').map(str::to_owned).collect();
+            if ids.iter().any(String::is_empty) {
+                return Err(unknown());
+            }
+            return Ok(Self::Part(Part::Ids(ids)));
+        }
+        Ok(Self::Part(Part::Lines(ranges(&lower, 1)?)))
+    }
+}
+
+impl Selector {
+    fn of(tokens: &[&str]) -> Result<Self, SelectError> {
+        let mut selector = Self::default();
+        let mut part_from: Option<&str> = None;
+        let mut view_from: Option<&str> = None;
+        for &text in tokens {
+            let clash = |other: &str| SelectError::Clash {
+                first: other.to_owned(),
+                second: text.to_owned(),
+            };
+            match Token::read(text)? {
+                Token::Part(part) => {
+                    if let Some(other) = part_from.replace(text) {
+                        return Err(clash(other));
+                    }
+                    selector.part = part;
+                }
+                view @ (Token::Raw | Token::Outline) => {
+                    if let Some(other) = view_from.replace(text) {
+                        return Err(clash(other));
+                    }
+                    selector.view = if matches!(view, Token::Raw) {
+                        View::Raw
+                    } else {
+                        View::Outline
+                    };
+                }
+                Token::Ids => selector.ids = true,
+                Token::Outputs => selector.outputs = true,
+            }
+        }
+        selector.check(view_from, part_from)?;
+        Ok(selector)
+    }
+
+    fn check(&self, view: Option<&str>, part: Option<&str>) -> Result<(), SelectError> {
+        let clash = |first: &str, second: &str| {
+            Err(SelectError::Clash {
+                first: first.to_owned(),
+                second: second.to_owned(),
+            })
+        };
+        let Some(view) = view else { return Ok(()) };
+        if self.ids {
+            return clash(view, "ids");
+        }
+        if self.outputs {
+            return clash(view, "outputs");
+        }
+        let fits = match (&self.view, &self.part) {
+            (_, Part::All) | (View::Text, _) | (View::Raw, Part::Lines(_)) => true,
+            (View::Raw, _) => false,
+            (View::Outline, part) => !matches!(part, Part::Lines(_)),
+        };
+        match (fits, part) {
+            (false, Some(part)) => clash(view, part),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads `5`, `5-`, `5-9`, `5..9`, `5+3`, `L5-L9` and comma lists; sorted, overlaps joined.
+fn ranges(text: &str, first: usize) -> Result<Vec<Lines>, SelectError> {
+    let mut ranges = text
+        .split(',')
+        .map(|item| range(item, text, first))
+        .collect::<Result<Vec<_>, _>>()?;
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Lines> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last)
+                if last
+                    .end
+                    .is_none_or(|end| range.start <= end.saturating_add(1)) =>
+            {
+                last.end = match (last.end, range.end) {
+                    (Some(a), Some(b)) => Some(a.max(b)),
+                    _ => None,
+                };
+            }
+            _ => joined.push(range),
+        }
+    }
+    Ok(joined)
+}
+
+fn range(item: &str, whole: &str, first: usize) -> Result<Lines, SelectError> {
+    let unknown = || SelectError::Unknown {
+        text: whole.to_owned(),
+    };
+    let number = |text: &str| -> Result<usize, SelectError> {
+        let digits = text
+            .strip_prefix('l')
+            .filter(|_| first == 1)
+            .unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(unknown());
+        }
+        Ok(digits.parse().unwrap_or(usize::MAX))
+    };
+    let start_at = |text: &str| match number(text)? {
+        0 if first == 1 => Err(SelectError::LineZero),
+        start => Ok(start),
+    };
+    if let Some((start, count)) = item.split_once('+') {
+        let start = start_at(start)?;
+        return match number(count)? {
+            0 => Err(SelectError::NoCount { start }),
+            count => Ok(Lines {
+                start,
+                end: Some(start.saturating_add(count - 1)),
+            }),
+        };
+    }
+    let Some((start, end)) = item.split_once("..").or_else(|| item.split_once('-')) else {
+        let start = start_at(item)?;
+        return Ok(Lines {
+            start,
+            end: Some(start),
+        });
+    };
+    let start = start_at(start)?;
+    if end.is_empty() {
+        return Ok(Lines { start, end: None });
+    }
+    let end = number(end)?;
+    if end < start {
+        return Err(SelectError::Backwards { start, end });
+    }
+    Ok(Lines {
+        start,
+        end: Some(end),
+    })
+}
+
+/// The lines of `text` that `ranges` select, each with its line feed. A single range beyond the end
+/// is an error; of several, those that lie beyond it are skipped with a notice.
+pub fn select_lines(text: &str, ranges: &[Lines]) -> Result<(String, Vec<Notice>), SelectError> {
+    if text.is_empty() {
+        return Err(SelectError::EmptyNotebook);
+    }
+    let lines: Vec<&str> = text.split('\n').collect();
+    let total = lines.len();
+    let mut out = String::new();
+    let mut notices = Vec::new();
+    for range in ranges {
+        if range.start > total {
+            if ranges.len() == 1 {
+                return Err(SelectError::BeyondEnd {
+                    line: range.start,
+                    total,
+                });
+            }
+            notices.push(Notice::RangeSkipped {
+                start: range.start,
+                end: range.end,
+                total,
+            });
+            continue;
+        }
+        let end = range.end.unwrap_or(total).min(total);
+        for line in &lines[range.start - 1..end] {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    Ok((out, notices))
+}
+
+/// The cells that a part names, in order.
+pub fn select_cells(part: &Part, cells: &dyn Cells) -> Result<Vec<usize>, EditError> {
+    match part {
+        Part::All | Part::Lines(_) => Ok((0..cells.count()).collect()),
+        Part::Cells(ranges) => {
+            let mut chosen = Vec::new();
+            for range in ranges {
+                // Both ends must exist, so that a wrong number is not silently cut.
+                let start = Address::Index(range.start).find(cells)?;
+                let end = match range.end {
+                    Some(end) => Address::Index(end).find(cells)?,
+                    None => cells.count() - 1,
+                };
+                chosen.extend(start..=end);
+            }
+            Ok(chosen)
+        }
+        Part::Ids(ids) => {
+            let mut chosen = ids
+                .iter()
+                .map(|id| Address::Id(id.clone()).find(cells))
+                .collect::<Result<Vec<_>, _>>()?;
+            chosen.sort_unstable();
+            chosen.dedup();
+            Ok(chosen)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(argument: &str) -> Vec<(usize, Option<usize>)> {
+        match split(argument, &|path| path == "a.ipynb") {
+            Ok((
+                "a.ipynb",
+                Selector {
+                    part: Part::Lines(ranges),
+                    ..
+                },
+            )) => ranges
+                .iter()
+                .map(|range| (range.start, range.end))
+                .collect(),
+            other => panic!("{argument}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn line_ranges_are_read_sorted_and_joined() {
+        assert_eq!(lines("a.ipynb:5"), [(5, Some(5))]);
+        assert_eq!(lines("a.ipynb:5-"), [(5, None)]);
+        assert_eq!(lines("a.ipynb:L5-L9"), [(5, Some(9))]);
+        assert_eq!(lines("a.ipynb:5..9"), [(5, Some(9))]);
+        assert_eq!(lines("a.ipynb:5+3"), [(5, Some(7))]);
+        assert_eq!(
+            lines("a.ipynb:20-30,5-9,10"),
+            [(5, Some(10)), (20, Some(30))]
+        );
+        assert_eq!(lines("a.ipynb:5-,9-12"), [(5, None)]);
+    }
+
+    #[test]
+    fn wrong_selectors_say_what_is_wrong() {
+        let error = |argument: &str| {
+            split(argument, &|path| path == "a.ipynb")
+                .map_or_else(|e| e.to_string(), |s| format!("{s:?}"))
+        };
+        assert_eq!(
+            error("a.ipynb:0"),
+            "Line selector 0 is invalid; lines are 1-indexed. Use :1."
+        );
+        assert_eq!(
+            error("a.ipynb:9-5"),
+            "Invalid range 9-5: end must be >= start."
+        );
+        assert_eq!(
+            error("a.ipynb:9+0"),
+            "Invalid range 9+0: count must be >= 1."
+        );
+        assert!(error("a.ipynb:nonsense").starts_with("Invalid selector ':nonsense'."));
+        assert!(error("a.ipynb:cells=x").starts_with("Invalid selector ':cells=x'."));
+        assert!(error("a.ipynb:1-2-3").starts_with("Invalid selector ':1-2-3'."));
+        assert_eq!(
+            error("a.ipynb:1-5:cells=2"),
+            "Selectors ':1-5' and ':cells=2' cannot be combined."
+        );
+        assert_eq!(
+            error("a.ipynb:raw:cells=2"),
+            "Selectors ':raw' and ':cells=2' cannot be combined."
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_really_called_so_wins() {
+        let found = split("a.ipynb:5", &|path| path == "a.ipynb:5");
+        assert_eq!(found, Ok(("a.ipynb:5", Selector::default())));
+        let raw = split("a.ipynb:5:raw:2-3", &|path| path == "a.ipynb:5");
+        let expected = Selector {
+            view: View::Raw,
+            part: Part::Lines(vec![Lines {
+                start: 2,
+                end: Some(3),
+            }]),
+            ..Selector::default()
+        };
+        assert_eq!(raw, Ok(("a.ipynb:5", expected)));
+        // Nothing exists: the colon belongs to the path unless a selector follows it.
+        let plain = split("C:stuff", &|_| false);
+        assert_eq!(plain, Ok(("C:stuff", Selector::default())));
+        assert_eq!(
+            split("no.ipynb:raw", &|_| false).map(|(path, _)| path),
+            Ok("no.ipynb")
+        );
+    }
+}

@@ -1,0 +1,419 @@
+//! A cell's `source`: the text it stands for, and new text written into it.
+//!
+//! When text changes, lines that stay keep their bytes, however they were escaped or split; only
+//! new lines are written anew.
+
+use std::ops::Range;
+
+use crate::json::text::{self, Escapes};
+
+/// How an array of lines is laid out: what stands after `[`, between lines and before `]`.
+#[derive(Clone, Debug)]
+pub(crate) struct ArrayLayout {
+    pub(crate) open: String,
+    pub(crate) between: String,
+    pub(crate) close: String,
+}
+
+/// How a `source` is written: one string, or an array of lines.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    Text,
+    Lines(ArrayLayout),
+}
+
+/// The text of a `source` value: a string, an array of strings, or nothing.
+pub(crate) fn text_of(value: &[u8]) -> String {
+    let mut out = String::new();
+    append_text(value, &mut out);
+    out
+}
+
+/// Appends the text of a `source` value.
+pub(crate) fn append_text(value: &[u8], out: &mut String) {
+    for token in tokens(value) {
+        text::decode_into(&value[token], out);
+    }
+}
+
+/// The string tokens in a value that is a string or an array of strings.
+pub(crate) fn tokens(value: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let start = from + memchr::memchr(b'"', &value[from..])?;
+        let mut end = start + 1;
+        loop {
+            end += memchr::memchr2(b'"', b'\\', &value[end..])?;
+            if value[end] == b'"' {
+                break;
+            }
+            end += 2;
+        }
+        from = end + 1;
+        Some(start..from)
+    })
+}
+
+/// A new value, and whether a lone surrogate was lost in the change.
+pub(crate) struct Written {
+    pub(crate) value: String,
+    pub(crate) surrogate_lost: bool,
+}
+
+/// A value for `text` that owes nothing to an older one.
+pub(crate) fn fresh(new: &str, shape: &Shape, escapes: Escapes) -> String {
+    replace(&[], new, shape, escapes).value
+}
+
+/// The value `old` with its text replaced by `new`.
+pub(crate) fn replace(old: &[u8], new: &str, shape: &Shape, escapes: Escapes) -> Written {
+    let old_lines = lines_of(old);
+    let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
+    let mut out = Elements {
+        old,
+        lines: matches!(shape, Shape::Lines(_)),
+        parts: Vec::new(),
+    };
+    let mut surrogate_lost = false;
+    for change in changes(&old_lines, &new_lines) {
+        match change {
+            Change::Keep(range) => out.keep(&old_lines[range]),
+            Change::Replace { old, new } => {
+                let mut replacements = Replacements::of(&old_lines[old], &new_lines[new.clone()]);
+                surrogate_lost |= replacements.lost;
+                for line in &new_lines[new] {
+                    let mut encoded = String::with_capacity(line.len() + 2);
+                    replacements.encode(line, escapes, &mut encoded);
+                    out.parts.push(encoded);
+                }
+            }
+        }
+    }
+    Written {
+        value: join(&out.parts, shape),
+        surrogate_lost,
+    }
+}
+
+fn join(parts: &[String], shape: &Shape) -> String {
+    let mut value = String::new();
+    match shape {
+        Shape::Text => {
+            value.push('"');
+            value.extend(parts.iter().map(String::as_str));
+            value.push('"');
+        }
+        Shape::Lines(_) if parts.is_empty() => value.push_str("[]"),
+        Shape::Lines(layout) => {
+            value.push('[');
+            value.push_str(&layout.open);
+            for (index, part) in parts.iter().enumerate() {
+                if index > 0 {
+                    value.push_str(&layout.between);
+                }
+                value.push('"');
+                value.push_str(part);
+                value.push('"');
+            }
+            value.push_str(&layout.close);
+            value.push(']');
+        }
+    }
+    value
+}
+
+/// One line of the old text: its characters, and the raw pieces it is written in.
+struct Line {
+    text: String,
+    pieces: Vec<Piece>,
+    /// For each U+FFFD in the text: the bytes it is written with.
+    replacements: Vec<String>,
+}
+
+/// Part of a string token: which token, which bytes, and whether they reach its ends.
+struct Piece {
+    token: usize,
+    bytes: Range<usize>,
+    starts_token: bool,
+    ends_token: bool,
+}
+
+fn lines_of(value: &[u8]) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut open = false;
+    for (index, token) in tokens(value).enumerate() {
+        let (start, end) = (token.start + 1, token.end - 1);
+        let mut from = start;
+        while from < end || (start == end && from == start) {
+            if !open {
+                lines.push(Line {
+                    text: String::new(),
+                    pieces: Vec::new(),
+                    replacements: Vec::new(),
+                });
+            }
+            let Some(line) = lines.last_mut() else { break };
+            let (until, ends) = line.read(&value[..end], from);
+            line.pieces.push(Piece {
+                token: index,
+                bytes: from..until,
+                starts_token: from == start,
+                ends_token: until == end,
+            });
+            open = !ends;
+            from = until.max(from + 1);
+        }
+    }
+    lines
+}
+
+impl Line {
+    /// Reads raw string bytes from `from` up to and including a newline; says where it stopped
+    /// and whether a newline came.
+    fn read(&mut self, bytes: &[u8], mut from: usize) -> (usize, bool) {
+        while from < bytes.len() {
+            if bytes[from] != b'\\' {
+                let plain = memchr::memchr(b'\\', &bytes[from..]).map_or(bytes.len(), |n| from + n);
+                let text = String::from_utf8_lossy(&bytes[from..plain]);
+                let genuine = text.matches(char::REPLACEMENT_CHARACTER).count();
+                self.replacements
+                    .extend(std::iter::repeat_n("\u{fffd}".to_owned(), genuine));
+                self.text.push_str(&text);
+                from = plain;
+                continue;
+            }
+            let (character, length) = text::decode_escape(&bytes[from..]);
+            let shown = character.unwrap_or(char::REPLACEMENT_CHARACTER);
+            self.text.push(shown);
+            if shown == char::REPLACEMENT_CHARACTER {
+                let raw = String::from_utf8_lossy(&bytes[from..from + length]);
+                self.replacements.push(raw.into_owned());
+            }
+            from += length;
+            if character == Some('\n') {
+                return (from, true);
+            }
+        }
+        (from, false)
+    }
+}
+
+enum Change {
+    Keep(Range<usize>),
+    Replace {
+        old: Range<usize>,
+        new: Range<usize>,
+    },
+}
+
+/// Beyond this many comparisons the lines between the common ends count as replaced.
+const MOST_COMPARISONS: usize = 4_000_000;
+
+fn changes(old: &[Line], new: &[&str]) -> Vec<Change> {
+    let old: Vec<&str> = old.iter().map(|line| line.text.as_str()).collect();
+    let head = std::iter::zip(&old, new)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let tail = std::iter::zip(old[head..].iter().rev(), new[head..].iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let old_middle = head..old.len() - tail;
+    let new_middle = head..new.len() - tail;
+    let mut changes = vec![Change::Keep(0..head)];
+    if old_middle.len() * new_middle.len() > MOST_COMPARISONS {
+        changes.push(Change::Replace {
+            old: old_middle.clone(),
+            new: new_middle,
+        });
+    } else {
+        let ops = similar::capture_diff(
+            similar::Algorithm::Myers,
+            &old[..],
+            old_middle.clone(),
+            new,
+            new_middle,
+        );
+        changes.extend(ops.into_iter().map(|op| match op {
+            similar::DiffOp::Equal { old_index, len, .. } => {
+                Change::Keep(old_index..old_index + len)
+            }
+            other => Change::Replace {
+                old: other.old_range(),
+                new: other.new_range(),
+            },
+        }));
+    }
+    changes.push(Change::Keep(old_middle.end..old.len()));
+    changes
+}
+
+/// Collects the insides of the string tokens of the new value.
+struct Elements<'a> {
+    old: &'a [u8],
+    /// Whether each part becomes a token of its own.
+    lines: bool,
+    parts: Vec<String>,
+}
+
+impl Elements<'_> {
+    /// Copies lines as they are written, token for token where whole tokens stay.
+    fn keep(&mut self, lines: &[Line]) {
+        let pieces: Vec<&Piece> = lines.iter().flat_map(|line| &line.pieces).collect();
+        let mut rest = &pieces[..];
+        while let [first, ..] = rest {
+            let run = rest.iter().take_while(|p| p.token == first.token).count();
+            let last = rest[run - 1];
+            if !self.lines || (first.starts_token && last.ends_token) {
+                self.copy(first.bytes.start..last.bytes.end);
+            } else {
+                // Part of the token's lines went away: each that stays stands alone.
+                for piece in &rest[..run] {
+                    self.copy(piece.bytes.clone());
+                }
+            }
+            rest = &rest[run..];
+        }
+    }
+
+    fn copy(&mut self, bytes: Range<usize>) {
+        self.parts
+            .push(String::from_utf8_lossy(&self.old[bytes]).into_owned());
+    }
+}
+
+/// What the U+FFFD characters in replaced lines really are.
+struct Replacements {
+    raw: std::vec::IntoIter<String>,
+    lost: bool,
+}
+
+impl Replacements {
+    /// Takes the old spellings over when there are as many characters as before.
+    fn of(old: &[Line], new: &[&str]) -> Self {
+        let raw: Vec<String> = old.iter().flat_map(|l| l.replacements.clone()).collect();
+        let wanted: usize = new
+            .iter()
+            .map(|line| line.matches(char::REPLACEMENT_CHARACTER).count())
+            .sum();
+        let surrogates = raw
+            .iter()
+            .any(|raw| raw.starts_with("\\ud") || raw.starts_with("\\uD"));
+        if raw.len() == wanted {
+            return Self {
+                raw: raw.into_iter(),
+                lost: false,
+            };
+        }
+        Self {
+            raw: Vec::new().into_iter(),
+            // With none left the person took them out; otherwise we cannot tell which is which.
+            lost: surrogates && wanted > 0,
+        }
+    }
+
+    fn encode(&mut self, line: &str, escapes: Escapes, out: &mut String) {
+        let mut parts = line.split(char::REPLACEMENT_CHARACTER);
+        if let Some(first) = parts.next() {
+            text::encode_into(first, escapes, out);
+        }
+        for part in parts {
+            match self.raw.next() {
+                Some(raw) => out.push_str(&raw),
+                None => text::encode_into("\u{fffd}", escapes, out),
+            }
+            text::encode_into(part, escapes, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> Shape {
+        Shape::Lines(ArrayLayout {
+            open: String::new(),
+            between: ",".into(),
+            close: String::new(),
+        })
+    }
+
+    fn check(old: &str, new: &str, expected: &str) {
+        let shape = if old.starts_with('"') {
+            Shape::Text
+        } else {
+            lines()
+        };
+        let written = replace(old.as_bytes(), new, &shape, Escapes::Utf8);
+        assert_eq!(written.value, expected, "{old} to {new:?}");
+        assert_eq!(text_of(written.value.as_bytes()), new);
+    }
+
+    #[test]
+    fn lines_that_stay_keep_their_bytes() {
+        check(
+            r#"["a\n","\u00e9\/\n","b"]"#,
+            "x\né/\nb",
+            r#"["x\n","\u00e9\/\n","b"]"#,
+        );
+        check(r#""a\n\u00e9\/\nb""#, "x\né/\nb", r#""x\n\u00e9\/\nb""#);
+        check(r#"["a\n","b\n","c"]"#, "a\nc", r#"["a\n","c"]"#);
+        check(r#"["a\n","b"]"#, "a\nb\n", r#"["a\n","b\n"]"#);
+        check(r#"["a"]"#, "", "[]");
+        check(r#""a""#, "", r#""""#);
+        check("[]", "a\nb", r#"["a\n","b"]"#);
+        check(r#"[""]"#, "a", r#"["a"]"#);
+    }
+
+    #[test]
+    fn odd_splits_survive_where_nothing_changed() {
+        // Several lines in one token: kept whole, or taken apart only where it must be.
+        check(
+            r#"["a\nb\n","c\n","d"]"#,
+            "a\nb\nX\nd",
+            r#"["a\nb\n","X\n","d"]"#,
+        );
+        check(r#"["a\nb\n","c"]"#, "a\nX\nc", r#"["a\n","X\n","c"]"#);
+        // One line in several tokens.
+        check(r#"["a","b\n","c"]"#, "ab\nX", r#"["a","b\n","X"]"#);
+        check(r#"["a","b\n","c"]"#, "aX\nc", r#"["aX\n","c"]"#);
+        check(
+            r#"["a\n","","b\n","\"\n"]"#,
+            "X\nb\n\"\n",
+            r#"["X\n","","b\n","\"\n"]"#,
+        );
+        check(r#"["x\"\n\"\n","b"]"#, "\"\nb", r#"["\"\n","b"]"#);
+    }
+
+    #[test]
+    fn half_surrogates_survive_an_edit_of_their_line() {
+        check(
+            r#"["a \ud83d b\n","c"]"#,
+            "A \u{fffd} B\nc",
+            r#"["A \ud83d B\n","c"]"#,
+        );
+        let unclear = replace(
+            br#"["\ud83d"]"#,
+            "\u{fffd}\u{fffd}",
+            &lines(),
+            Escapes::Utf8,
+        );
+        assert!(unclear.surrogate_lost);
+        let deleted = replace(br#"["\ud83d"]"#, "gone", &lines(), Escapes::Utf8);
+        assert!(!deleted.surrogate_lost);
+        let kept = replace(
+            br#"["\ud83d\n","c"]"#,
+            "\u{fffd}\nX",
+            &lines(),
+            Escapes::Utf8,
+        );
+        assert_eq!(kept.value, r#"["\ud83d\n","X"]"#);
+        assert!(!kept.surrogate_lost);
+    }
+
+    #[test]
+    fn new_text_is_escaped_as_the_file_is() {
+        assert_eq!(fresh("é", &lines(), Escapes::Ascii), r#"["\u00e9"]"#);
+        assert_eq!(fresh("é", &Shape::Text, Escapes::Utf8), "\"é\"");
+    }
+}

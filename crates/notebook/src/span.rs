@@ -1,0 +1,43 @@
+//! [`Span`]: where something stands in the file.
+
+use std::ops::Range;
+
+/// Start and end of a piece of the file, in bytes.
+///
+/// Offsets are 32 bits wide on purpose: a notebook of a million cells keeps half the bookkeeping,
+/// and files of 4 GiB and more are refused ([`FormatError::TooLarge`](crate::FormatError::TooLarge)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Span {
+    /// Offsets come from [`Input`](crate::json::input::Input), which refuses what does not fit.
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        Self {
+            start: u32::try_from(start).unwrap_or(u32::MAX),
+            end: u32::try_from(end).unwrap_or(u32::MAX),
+        }
+    }
+
+    pub(crate) fn start(self) -> usize {
+        self.start as usize
+    }
+
+    pub(crate) fn end(self) -> usize {
+        self.end as usize
+    }
+
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start()..self.end()
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.end() - self.start()
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}

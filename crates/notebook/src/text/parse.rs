@@ -1,0 +1,154 @@
+//! Reads an edited text view.
+
+use crate::cell::CellKind;
+use crate::error::EditError;
+
+use super::marker::{self, Line};
+
+/// One cell of an edited text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The kind its marker says.
+    pub kind: CellKind,
+    /// The cell it claims to be, from `cell:N`.
+    pub cell: Option<usize>,
+    /// The cell it claims to be, from `id:ID`.
+    pub id: Option<String>,
+    /// Its source, unescaped.
+    pub source: String,
+    /// Line of its marker, from 1.
+    pub line: usize,
+    /// Lines in it that are almost markers, with their numbers from 1.
+    pub near_markers: Vec<(usize, String)>,
+}
+
+/// An edited text, taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParsedText {
+    /// The cells.
+    pub blocks: Vec<Block>,
+    /// The text came with CRLF line ends, which were taken off.
+    pub crlf: bool,
+}
+
+/// Takes an edited text apart. `text` is the view itself, without the newline that printing adds.
+pub fn parse(text: &str) -> Result<ParsedText, EditError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.is_empty() {
+        return Ok(ParsedText::default());
+    }
+    let first = text.split('\n').next().unwrap_or_default();
+    let crlf = first.ends_with('\r');
+    let mut parsed = ParsedText {
+        blocks: Vec::new(),
+        crlf,
+    };
+    let mut fence: Option<usize> = None;
+    for (index, line) in text.split('\n').enumerate() {
+        let number = index + 1;
+        let found = marker::classify(line);
+        if fence.is_some() {
+            if found == Line::FenceClose {
+                fence = None;
+            }
+            continue;
+        }
+        match (found, parsed.blocks.last_mut()) {
+            (Line::Marker(marker), _) => parsed.blocks.push(Block {
+                kind: marker.kind,
+                cell: marker.cell,
+                id: marker.id.map(str::to_owned),
+                // A newline before each line; the first is taken off at the end.
+                source: String::new(),
+                line: number,
+                near_markers: Vec::new(),
+            }),
+            (_, None) => {
+                return Err(EditError::NoFirstMarker {
+                    found: line.chars().take(60).collect(),
+                });
+            }
+            (Line::FenceOpen, _) => fence = Some(number),
+            (found, Some(block)) => {
+                let line = if crlf {
+                    line.strip_suffix('\r').unwrap_or(line)
+                } else {
+                    line
+                };
+                block.source.push('\n');
+                if found == Line::Escaped {
+                    block.source.push_str("# ");
+                    block.source.push_str(&line[3..]);
+                } else {
+                    block.source.push_str(line);
+                }
+                if found == Line::NearMarker {
+                    block.near_markers.push((number, line.to_owned()));
+                }
+            }
+        }
+    }
+    if let Some(line) = fence {
+        return Err(EditError::OpenFence { line });
+    }
+    for block in &mut parsed.blocks {
+        if !block.source.is_empty() {
+            block.source.remove(0);
+        }
+    }
+    Ok(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(text: &str) -> Vec<String> {
+        parse(text)
+            .map(|parsed| {
+                parsed
+                    .blocks
+                    .into_iter()
+                    .map(|block| block.source)
+                    .collect()
+            })
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn sources_end_where_the_next_marker_begins() {
+        let m = "# %% [code]";
+        assert_eq!(sources(m), [""]);
+        assert_eq!(sources(&format!("{m}\n{m}")), ["", ""]);
+        assert_eq!(sources(&format!("{m}\nx\n{m}\n")), ["x", ""]);
+        assert_eq!(sources(&format!("{m}\n\n\n{m}\ny")), ["\n", "y"]);
+        assert_eq!(sources(&format!("{m}\nx\n\n{m}")), ["x\n", ""]);
+        assert_eq!(sources(&format!("\u{feff}{m}\r\nx\r\n{m}\r\n")), ["x", ""]);
+        assert_eq!(sources(&format!("{m}\nx\r\n{m}")), ["x\r", ""]);
+        assert_eq!(sources(""), [""; 0]);
+    }
+
+    #[test]
+    fn text_before_the_first_marker_is_refused() {
+        for text in ["\n# %% [code]", "import os", " ", "# %% [sql]"] {
+            assert!(
+                matches!(parse(text), Err(EditError::NoFirstMarker { .. })),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn fenced_outputs_are_ignored_and_must_be_closed() {
+        let fence = |text: &str| {
+            format!(
+                "# %% [code]\nx\n{}\n{text}\n{}\n# %% [raw]",
+                marker::fence_open(0),
+                marker::fence_close()
+            )
+        };
+        assert_eq!(sources(&fence("out\n# %% [code]\nput")), ["x", ""]);
+        let open = format!("# %% [code]\n{}\nout", marker::fence_open(0));
+        assert_eq!(parse(&open), Err(EditError::OpenFence { line: 2 }));
+    }
+}

@@ -1,0 +1,82 @@
+//! Writes the text view.
+
+use crate::cell::CellKind;
+use crate::document::Cells;
+
+use super::marker;
+
+/// What markers carry besides the kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Markers {
+    /// `cell:N`.
+    #[default]
+    Indexes,
+    /// `cell:N id:ID`.
+    Ids,
+    /// Only the id, if there is one: markers that do not change when cells before them do.
+    Stable,
+}
+
+/// The text view of all cells. Without the extra newline with which it is printed.
+pub fn render(cells: &dyn Cells, markers: Markers) -> String {
+    let mut out = String::new();
+    for index in 0..cells.count() {
+        let id = (markers != Markers::Indexes)
+            .then(|| cells.id(index))
+            .flatten();
+        let source = cells.source(index);
+        append_cell(
+            &mut out,
+            index,
+            cells.kind(index),
+            id.as_deref(),
+            &source,
+            markers,
+        );
+    }
+    out
+}
+
+/// Appends one cell to a view.
+pub fn append_cell(
+    out: &mut String,
+    index: usize,
+    kind: CellKind,
+    id: Option<&str>,
+    source: &str,
+    markers: Markers,
+) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    let number = (markers != Markers::Stable).then_some(index);
+    marker::write(
+        kind,
+        number,
+        id.filter(|_| markers != Markers::Indexes),
+        out,
+    );
+    if !source.is_empty() {
+        out.push('\n');
+        append_escaped(source, out);
+    }
+}
+
+/// Appends lines, escaping those that look like markers or fences.
+pub(crate) fn append_escaped(text: &str, out: &mut String) {
+    if !marker::may_need_escape(text) {
+        out.push_str(text);
+        return;
+    }
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        if marker::needs_escape(line) {
+            out.push_str("# %");
+            out.push_str(&line[2..]);
+        } else {
+            out.push_str(line);
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Brings a notebook to nbformat 4.5, when asked: from nbformat 2 and 3, whose cells sit in
+//! worksheets and have other names for things, and from 4.0 to 4.4, whose cells have no ids.
+
+use std::collections::HashSet;
+
+use crate::cell::CellKind;
+use crate::document::{Cells, Notebook};
+use crate::error::FormatError;
+use crate::ids;
+use crate::json::indent::indent;
+use crate::json::input::Input;
+use crate::json::lexer::{LexError, Lexer};
+use crate::json::object::{self, Member};
+use crate::json::text::{self, Escapes};
+use crate::source;
+use crate::span::Span;
+
+/// What an upgrade did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upgraded {
+    /// Major and minor number before.
+    pub from: (u32, u32),
+    /// How many cells got an id.
+    pub ids_added: usize,
+}
+
+/// The upgraded file, or `None` if there is nothing to do.
+pub fn upgrade(bytes: &[u8]) -> Result<Option<(Upgraded, Vec<u8>)>, FormatError> {
+    match Notebook::parse(bytes) {
+        Ok(notebook) => Ok(add_ids(&notebook)),
+        Err(FormatError::OldFormat {
+            major: major @ 2..=3,
+        }) => Old { bytes }.convert(major).map(Some),
+        Err(other) => Err(other),
+    }
+}
+
+/// Adds what 4.5 wants to a notebook in nbformat 4; everything else keeps its bytes.
+fn add_ids(notebook: &Notebook) -> Option<(Upgraded, Vec<u8>)> {
+    let mut taken: HashSet<String> = (0..notebook.count())
+        .filter_map(|cell| notebook.id(cell).map(std::borrow::Cow::into_owned))
+        .collect();
+    let mut splices: Vec<(Span, String)> = Vec::new();
+    let mut ids_added = 0;
+    for index in 0..notebook.count() {
+        if notebook.id(index).is_some() {
+            continue;
+        }
+        let id = ids::derive(notebook.kind(index), &notebook.source(index), index, &taken);
+        taken.insert(id.clone());
+        ids_added += 1;
+        splices.push(id_splice(notebook, index, &id));
+    }
+    if notebook.minor() < 5 {
+        let members = object::members(notebook.bytes(), notebook.frame().top);
+        match (
+            object::member(&members, "nbformat_minor"),
+            object::member(&members, "nbformat"),
+        ) {
+            (Some(minor), _) => splices.push((minor.value, "5".to_owned())),
+            (None, Some(major)) => {
+                let end = major.value.end();
+                splices.push((Span::new(end, end), ", \"nbformat_minor\": 5".to_owned()));
+            }
+            (None, None) => {}
+        }
+    }
+    if splices.is_empty() {
+        return None;
+    }
+    splices.sort_by_key(|(span, _)| span.start);
+    let mut out = Vec::with_capacity(notebook.bytes().len() + 24 * splices.len());
+    let mut done = 0;
+    for (span, new) in splices {
+        out.extend_from_slice(&notebook.bytes()[done..span.start()]);
+        out.extend_from_slice(new.as_bytes());
+        done = span.end();
+    }
+    out.extend_from_slice(&notebook.bytes()[done..]);
+    let upgraded = Upgraded {
+        from: (4, notebook.minor()),
+        ids_added,
+    };
+    Some((upgraded, out))
+}
+
+/// An id behind the member that Jupyter writes before it, or in the place of one that is no text.
+fn id_splice(notebook: &Notebook, index: usize, id: &str) -> (Span, String) {
+    let members = notebook.members(index);
+    if let Some(odd) = object::member(&members, "id") {
+        return (odd.value, format!("\"{id}\""));
+    }
+    // As this cell is laid out itself; reading the layout off the whole file once for each cell
+    // would be quadratic.
+    let between = |start, end| String::from_utf8_lossy(notebook.slice(Span::new(start, end)));
+    let (colon, comma) = match &members[..] {
+        [first, second, ..] => (
+            between(first.key.end(), first.value.start()),
+            between(first.value.end(), second.key.start()),
+        ),
+        _ => (": ".into(), ", ".into()),
+    };
+    let member = format!("\"id\"{colon}\"{id}\"");
+    let before = ["execution_count", "cell_type"]
+        .iter()
+        .find_map(|name| object::member(&members, name));
+    if let Some(before) = before {
+        let end = before.value.end();
+        return (Span::new(end, end), format!("{comma}{member}"));
+    }
+    let start = notebook.cell(index).span.start() + 1;
+    (Span::new(start, start), format!("{member},"))
+}
+
+/// A notebook in nbformat 2 or 3.
+struct Old<'b> {
+    bytes: &'b [u8],
+}
+
+/// Short names of outputs and what they are called since nbformat 4.
+const MIME: [(&str, &str); 8] = [
+    ("text", "text/plain"),
+    ("html", "text/html"),
+    ("svg", "image/svg+xml"),
+    ("png", "image/png"),
+    ("jpeg", "image/jpeg"),
+    ("latex", "text/latex"),
+    ("json", "application/json"),
+    ("javascript", "application/javascript"),
+];
+
+impl Old<'_> {
+    fn convert(&self, major: u32) -> Result<(Upgraded, Vec<u8>), FormatError> {
+        let whole = self
+            .bytes
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(self.bytes);
+        let offset = self.bytes.len() - whole.len();
+        let top = object::members(self.bytes, Span::new(offset, self.bytes.len()));
+        let worksheets = object::member(&top, "worksheets").ok_or(FormatError::NoCells)?;
+        let mut taken = HashSet::new();
+        let mut cells = Vec::new();
+        for sheet in object::elements(self.bytes, worksheets.value) {
+            let sheet = object::members(self.bytes, sheet);
+            let Some(list) = object::member(&sheet, "cells") else {
+                continue;
+            };
+            for cell in object::elements(self.bytes, list.value) {
+                cells.push(self.cell(cell, cells.len(), &mut taken));
+            }
+        }
+        let mut members = vec![
+            ("cells".to_owned(), format!("[{}]", cells.join(","))),
+            ("metadata".to_owned(), self.metadata(&top)),
+            ("nbformat".to_owned(), "4".to_owned()),
+            ("nbformat_minor".to_owned(), "5".to_owned()),
+        ];
+        for member in &top {
+            let known = matches!(
+                member.name.as_str(),
+                "worksheets"
+                    | "metadata"
+                    | "nbformat"
+                    | "nbformat_minor"
+                    | "orig_nbformat"
+                    | "orig_nbformat_minor"
+            );
+            if !known {
+                members.push((member.name.clone(), self.raw(member.value)));
+            }
+        }
+        let mut out = indent(write_object(&members).as_bytes());
+        out.push(b'\n');
+        let minor = object::member(&top, "nbformat_minor")
+            .and_then(|member| self.raw(member.value).parse().ok());
+        let upgraded = Upgraded {
+            from: (major, minor.unwrap_or(0)),
+            ids_added: cells.len(),
+        };
+        Ok((upgraded, out))
+    }
+
+    fn raw(&self, span: Span) -> String {
+        String::from_utf8_lossy(&self.bytes[span.range()]).into_owned()
+    }
+
+    fn string(&self, member: Option<&Member>) -> Option<String> {
+        let value = &self.bytes[member?.value.range()];
+        (value.first() == Some(&b'"')).then(|| text::decode(value).into_owned())
+    }
+
+    /// The notebook's metadata without what nbformat 4 no longer has.
+    fn metadata(&self, top: &[Member]) -> String {
+        let Some(metadata) = object::member(top, "metadata") else {
+            return "{}".to_owned();
+        };
+        let kept: Vec<(String, String)> = object::members(self.bytes, metadata.value)
+            .into_iter()
+            .filter(|member| !matches!(member.name.as_str(), "name" | "signature"))
+            .map(|member| (member.name, self.raw(member.value)))
+            .collect();
+        write_object(&kept)
+    }
+
+    fn cell(&self, span: Span, index: usize, taken: &mut HashSet<String>) -> String {
+        let old = object::members(self.bytes, span);
+        let kind = self
+            .string(object::member(&old, "cell_type"))
+            .unwrap_or_default();
+        let is_code = kind == "code";
+        let mut cell: Vec<(String, String)> = Vec::new();
+        let mut set = |name: &str, value: String| cell.push((name.to_owned(), value));
+        let mut source = "\"\"".to_owned();
+        let mut metadata = "{}".to_owned();
+        let mut collapsed = None;
+        for member in &old {
+            let value = self.raw(member.value);
+            match (member.name.as_str(), is_code) {
+                ("cell_type" | "language", true) | ("cell_type" | "level", false) => {}
+                ("metadata", _) => metadata = value,
+                ("input", true) | ("source", false) => source = value,
+                ("collapsed", true) => collapsed = Some(value),
+                ("prompt_number", true) => set("execution_count", value),
+                ("outputs", true) => set("outputs", self.outputs(member.value)),
+                (name, _) => set(name, value),
+            }
+        }
+        let new_kind = match kind.as_str() {
+            "code" => CellKind::Code,
+            "raw" => CellKind::Raw,
+            _ => CellKind::Markdown,
+        };
+        if kind == "heading" {
+            let level = object::member(&old, "level")
+                .and_then(|level| self.raw(level.value).parse().ok())
+                .unwrap_or(1usize);
+            source = heading(&source, level);
+        }
+        if let Some(collapsed) = collapsed {
+            metadata = with_member(&metadata, "collapsed", &collapsed);
+        }
+        let id = ids::derive(new_kind, &source::text_of(source.as_bytes()), index, taken);
+        taken.insert(id.clone());
+        if is_code {
+            for (name, empty) in [("execution_count", "null"), ("outputs", "[]")] {
+                if !cell.iter().any(|(known, _)| known == name) {
+                    cell.push((name.to_owned(), empty.to_owned()));
+                }
+            }
+        }
+        cell.push(("cell_type".to_owned(), format!("\"{new_kind}\"")));
+        cell.push(("id".to_owned(), format!("\"{id}\"")));
+        cell.push(("metadata".to_owned(), metadata));
+        cell.push(("source".to_owned(), source));
+        cell.sort();
+        write_object(&cell)
+    }
+
+    fn outputs(&self, span: Span) -> String {
+        let outputs: Vec<String> = object::elements(self.bytes, span)
+            .into_iter()
+            .map(|output| self.output(output))
+            .collect();
+        format!("[{}]", outputs.join(","))
+    }
+
+    fn output(&self, span: Span) -> String {
+        let old = object::members(self.bytes, span);
+        let kind = self
+            .string(object::member(&old, "output_type"))
+            .unwrap_or_default();
+        let mut output: Vec<(String, String)> = Vec::new();
+        let mut data: Vec<(String, String)> = Vec::new();
+        let bundle = matches!(kind.as_str(), "pyout" | "display_data");
+        for member in &old {
+            let value = self.raw(member.value);
+            match member.name.as_str() {
+                "output_type" => {}
+                "metadata" => {
+                    let metadata = object::members(self.bytes, member.value)
+                        .into_iter()
+                        .map(|member| (mime(&member.name), self.raw(member.value)))
+                        .collect::<Vec<_>>();
+                    output.push((member.name.clone(), write_object(&metadata)));
+                }
+                "prompt_number" if kind == "pyout" => {
+                    output.push(("execution_count".to_owned(), value));
+                }
+                "stream" if kind == "stream" => output.push(("name".to_owned(), value)),
+                name if bundle => data.push((mime(name), data_value(name, value))),
+                name => output.push((name.to_owned(), value)),
+            }
+        }
+        let mut default = |name: &str, value: &str| {
+            if !output.iter().any(|(known, _)| known == name) {
+                output.push((name.to_owned(), value.to_owned()));
+            }
+        };
+        let new_kind = match kind.as_str() {
+            "pyout" => {
+                default("execution_count", "null");
+                "execute_result"
+            }
+            "pyerr" => "error",
+            "stream" => {
+                default("name", "\"stdout\"");
+                "stream"
+            }
+            other => other,
+        };
+        if bundle {
+            default("metadata", "{}");
+            data.sort();
+            output.push(("data".to_owned(), write_object(&data)));
+        }
+        output.push((
+            "output_type".to_owned(),
+            text::encode(new_kind, Escapes::Utf8),
+        ));
+        output.sort();
+        write_object(&output)
+    }
+}
+
+fn mime(name: &str) -> String {
+    let known = MIME.iter().find(|(short, _)| *short == name);
+    known.map_or(name, |(_, long)| long).to_owned()
+}
+
+/// JSON was kept as a text with JSON in it; now it is the value itself.
+fn data_value(name: &str, value: String) -> String {
+    if mime(name) != "application/json" {
+        return value;
+    }
+    let inner = source::text_of(value.as_bytes());
+    if is_json(&inner) { inner } else { value }
+}
+
+fn is_json(text: &str) -> bool {
+    let mut lexer = Lexer::new(Input::slice(text.as_bytes()));
+    let mut whole = || -> Result<bool, LexError> {
+        lexer.skip_value()?;
+        Ok(lexer.peek_token()?.is_none())
+    };
+    whole().unwrap_or(false)
+}
+
+/// A heading cell as Markdown: one line behind number signs.
+fn heading(source: &str, level: usize) -> String {
+    let text = source::text_of(source.as_bytes());
+    let line: Vec<&str> = text.lines().collect();
+    let heading = format!("{} {}", "#".repeat(level), line.join(" "));
+    text::encode(&heading, Escapes::Utf8)
+}
+
+fn with_member(object: &str, name: &str, value: &str) -> String {
+    let inside = object.trim().strip_prefix('{').unwrap_or("}").trim_start();
+    let comma = if inside.starts_with('}') { "" } else { "," };
+    format!("{{\"{name}\":{value}{comma}{inside}")
+}
+
+fn write_object(members: &[(String, String)]) -> String {
+    let members: Vec<String> = members
+        .iter()
+        .map(|(name, value)| format!("{}:{value}", text::encode(name, Escapes::Utf8)))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
