@@ -1,1 +1,35 @@
-fn main() {}
+//! `cellwright`: notebooks and live kernels for AI agents and people.
+//!
+//! This file parses, runs and reports; everything a verb does is in [`verbs`].
+
+mod cli;
+mod engine;
+mod env;
+mod failure;
+mod notice;
+mod screen;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::engine::Engine;
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+fn main() -> ExitCode {
+    failure::quiet_panics();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return screen::usage(&error),
+    };
+    let screen = Screen::new(&cli.global);
+    let result = std::panic::catch_unwind(|| verbs::run(&cli.verb, &Engine::from_env(), &screen))
+        .unwrap_or_else(|panic| Err(Failure::bug(panic.as_ref())));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => screen.report(&failure),
+    }
+}

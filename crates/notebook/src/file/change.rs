@@ -274,11 +274,11 @@ fn resolve(path: &Path) -> Result<Target, NotebookError> {
 }
 
 /// Brings the notebook at `path` to nbformat 4.5: from nbformat 3, or by adding what 4.5 wants.
-/// Answers what was done, or `None` if there was nothing to do.
+/// Answers what was done, `None` if there was nothing to do, and the revision of the file.
 pub fn upgrade(
     path: &Path,
     request: Request<'_>,
-) -> Result<Option<(Upgraded, Revision)>, NotebookError> {
+) -> Result<(Option<Upgraded>, Revision), NotebookError> {
     for _ in 0..TRIES {
         let target = resolve(path)?;
         if !target.exists {
@@ -305,7 +305,7 @@ pub fn upgrade(
             error,
         })?;
         let Some((upgraded, new)) = upgraded else {
-            return Ok(None);
+            return Ok((None, revision));
         };
         let old = Old {
             stamp,
@@ -326,7 +326,7 @@ pub fn upgrade(
                 });
             }
             remember(&glance, request.baselines);
-            return Ok(Some((upgraded, written)));
+            return Ok((Some(upgraded), written));
         }
     }
     Err(NotebookError::Busy {

@@ -53,7 +53,11 @@ pub(crate) fn load_with_stamp(path: &Path) -> Result<Loaded, NotebookError> {
     })
 }
 
-/// The bytes of a file whatever is in it: for `:raw` and for upgrades.
+/// The bytes of a file, whatever is in it.
+pub fn load_raw(path: &Path) -> Result<Vec<u8>, NotebookError> {
+    load_bytes(path).map(|(bytes, _, _)| bytes)
+}
+
 pub(crate) fn load_bytes(path: &Path) -> Result<(Vec<u8>, Stamp, fs::Metadata), NotebookError> {
     settle(path, |file| {
         let metadata = file.metadata()?;

@@ -1,1 +1,19 @@
+//! What the crate promises, tested from outside: nothing is lost, only what was asked for changes,
+//! Python's own notebook library agrees, and no update is lost.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "in a test a panic is the report"
+)]
+
+mod blocks;
+mod corpus;
+mod generate;
+mod identity;
+mod merge;
+mod merge_random;
+mod oracle;
+mod robust;
+mod single;
+mod support;

@@ -1,0 +1,78 @@
+//! The command line: what can be typed. Meaning is in [`verbs`](crate::verbs).
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::verbs::edit::EditArgs;
+use crate::verbs::notebook::NotebookArgs;
+use crate::verbs::read::ReadArgs;
+use crate::verbs::write::WriteArgs;
+
+/// Work with Jupyter notebooks as text, losing nothing.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cellwright",
+    version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CELLWRIGHT_COMMIT"), ")"),
+    about,
+    after_help = EXIT_CODES,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    propagate_version = true
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 2 bad arguments, bad notebook or trouble with a file; 3 conflict, nothing \
+written; 70 our bug.";
+
+/// Flags that every verb takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Print one JSON document on stdout, and nothing else there
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print no remarks on stderr; notices and errors are still printed
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Print a notebook as text with cell markers
+    Read(ReadArgs),
+    /// Replace a notebook by edited text, keeping everything the text does not show
+    Write(WriteArgs),
+    /// Replace a piece of a notebook's text
+    Edit(EditArgs),
+    /// Change, add, remove or list cells
+    Notebook(NotebookArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  cellwright completions bash > ~/.local/share/bash-completion/completions/cellwright
+  cellwright completions zsh > ~/.zfunc/_cellwright
+  cellwright completions fish > ~/.config/fish/completions/cellwright.fish")]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// The completion script for a shell.
+pub(crate) fn completions(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "cellwright", &mut script);
+    script
+}
+
+/// Whether the arguments ask for JSON, for errors that come before they are understood.
+pub(crate) fn wants_json() -> bool {
+    std::env::args_os().any(|argument| argument == "--json")
+}

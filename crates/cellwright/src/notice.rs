@@ -1,0 +1,63 @@
+//! Words for [`Notice`]s: what a person should know although nothing failed.
+
+use cellwright_notebook::Notice;
+use serde::Serialize;
+
+/// A notice in words, with a name that programs can go by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Told {
+    pub(crate) kind: &'static str,
+    pub(crate) text: String,
+}
+
+/// Puts notices into words.
+pub(crate) fn tell(notices: &[Notice]) -> Vec<Told> {
+    notices.iter().map(words).collect()
+}
+
+fn words(notice: &Notice) -> Told {
+    let (kind, text) = match notice {
+        Notice::NearMarker { line, text } => (
+            "near_marker",
+            format!(
+                "line {line} looks like a cell marker but is not one, so it stays text: `{text}` \
+                 (a marker is exactly `# %% [code]`, `# %% [markdown]` or `# %% [raw]`)"
+            ),
+        ),
+        Notice::UnknownCell { line, name } => (
+            "unknown_cell",
+            format!("line {line} names `{name}`, which does not exist: a new cell was made"),
+        ),
+        Notice::UsedTwice { line, name } => (
+            "cell_used_twice",
+            format!("line {line} names `{name}` a second time: a new cell was made"),
+        ),
+        Notice::SurrogateLost { cell } => (
+            "surrogate_lost",
+            format!(
+                "cell {cell} held half of a surrogate pair, which no text can carry; the edited \
+                 line now has U+FFFD in its place"
+            ),
+        ),
+        Notice::Merged { with } => (
+            "merged",
+            format!("the file had changed to revision {with}; both changes are in it now"),
+        ),
+        Notice::Unchanged => ("unchanged", "nothing to change, nothing written".to_owned()),
+        Notice::Irregular { cell, what } => {
+            ("irregular", format!("cell {cell}: {what}; left as it is"))
+        }
+        Notice::RangeSkipped { start, end, total } => {
+            let range = match end {
+                Some(end) => format!("{start}-{end}"),
+                None => format!("{start}-"),
+            };
+            (
+                "range_skipped",
+                format!("Range {range} is beyond end of notebook ({total} lines total); skipped"),
+            )
+        }
+        other => ("other", format!("{other:?}")),
+    };
+    Told { kind, text }
+}

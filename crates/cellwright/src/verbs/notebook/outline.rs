@@ -1,0 +1,180 @@
+//! `notebook outline`: the cells, one line each.
+
+use std::path::{Path, PathBuf};
+
+use cellwright_notebook::outline::{self, Entry};
+use cellwright_notebook::{Cells, Notebook, file};
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::notice::{self, Told};
+use crate::screen::Screen;
+
+/// Arguments of `notebook outline`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cellwright notebook outline a.ipynb
+  cellwright notebook outline a.ipynb --json | jq '.cells[] | select(.outputs != [])'")]
+pub(super) struct OutlineArgs {
+    /// The notebook
+    path: PathBuf,
+}
+
+/// A notebook at a glance.
+#[derive(Debug, Serialize)]
+pub(crate) struct OutlineAnswer {
+    path: String,
+    revision: String,
+    nbformat: String,
+    total_cells: usize,
+    cells: Vec<Cell>,
+    notices: Vec<Told>,
+}
+
+#[derive(Debug, Serialize)]
+struct Cell {
+    index: usize,
+    id: Option<String>,
+    cell_type: &'static str,
+    heading: Option<usize>,
+    first_line: String,
+    lines: usize,
+    execution_count: Option<u64>,
+    outputs: Vec<Output>,
+}
+
+#[derive(Debug, Serialize)]
+struct Output {
+    output_type: String,
+    what: Vec<String>,
+    bytes: usize,
+}
+
+/// Lists the cells.
+pub(super) fn outline(args: &OutlineArgs) -> Result<OutlineAnswer, Failure> {
+    let notebook = file::load(&args.path)?;
+    let entries = outline::outline(&notebook);
+    Ok(OutlineAnswer::new(&args.path, &notebook, entries))
+}
+
+impl OutlineAnswer {
+    pub(crate) fn new(path: &Path, notebook: &Notebook, entries: Vec<Entry>) -> Self {
+        Self {
+            path: path.display().to_string(),
+            revision: notebook.revision().to_string(),
+            nbformat: format!("4.{}", notebook.minor()),
+            total_cells: notebook.count(),
+            cells: entries.into_iter().map(Cell::from).collect(),
+            notices: notice::tell(&notebook.irregularities()),
+        }
+    }
+
+    pub(crate) fn show(&self, screen: &Screen) -> Result<(), Failure> {
+        if screen.json {
+            return screen.document(self);
+        }
+        screen.notices(&self.notices);
+        screen.data(&self.table())?;
+        screen.remark(&format!("revision: {}", self.revision));
+        Ok(())
+    }
+
+    /// Columns: index, id, kind, count, lines, first line, outputs.
+    fn table(&self) -> String {
+        let rows: Vec<[String; 4]> = self
+            .cells
+            .iter()
+            .map(|cell| {
+                let count = match (cell.cell_type, cell.execution_count) {
+                    ("code", Some(count)) => format!("[{count}]"),
+                    ("code", None) => "[ ]".to_owned(),
+                    _ => String::new(),
+                };
+                [
+                    cell.index.to_string(),
+                    cell.id.clone().unwrap_or_default(),
+                    cell.cell_type.to_owned(),
+                    count,
+                ]
+            })
+            .collect();
+        let mut widths = [0; 4];
+        for row in &rows {
+            for (width, text) in widths.iter_mut().zip(row) {
+                *width = (*width).max(text.chars().count());
+            }
+        }
+        let mut out = String::new();
+        for (cell, row) in self.cells.iter().zip(&rows) {
+            let mut line = format!("{:>1$}", row[0], widths[0]);
+            for (text, width) in row[1..].iter().zip(&widths[1..]) {
+                if *width > 0 {
+                    line.push_str(&format!("  {text:<width$}"));
+                }
+            }
+            line.push_str("  ");
+            line.push_str(&cell.title());
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// First lines longer than this are cut.
+const TITLE_WIDTH: usize = 60;
+
+impl Cell {
+    fn title(&self) -> String {
+        let mut title: String = self.first_line.chars().take(TITLE_WIDTH).collect();
+        if title.len() < self.first_line.len() {
+            title.push('…');
+        }
+        if self.lines > 1 {
+            title.push_str(&format!("  (+{} lines)", self.lines - 1));
+        }
+        if !self.outputs.is_empty() {
+            let outputs: Vec<String> = self.outputs.iter().map(Output::words).collect();
+            title.push_str(&format!("  → {}", outputs.join(", ")));
+        }
+        title
+    }
+}
+
+impl Output {
+    fn words(&self) -> String {
+        let size = if self.bytes < 1024 {
+            format!("{} B", self.bytes)
+        } else if self.bytes < 1024 * 1024 {
+            format!("{} KiB", self.bytes / 1024)
+        } else {
+            format!("{} MiB", self.bytes / (1024 * 1024))
+        };
+        format!("{} {size}", self.what.join("+"))
+    }
+}
+
+impl From<Entry> for Cell {
+    fn from(entry: Entry) -> Self {
+        Self {
+            index: entry.index,
+            id: entry.id,
+            cell_type: entry.kind.name(),
+            heading: entry.heading,
+            first_line: entry.first_line,
+            lines: entry.lines,
+            execution_count: entry.execution_count,
+            outputs: entry
+                .outputs
+                .into_iter()
+                .map(|output| Output {
+                    output_type: output.kind,
+                    what: output.what,
+                    bytes: output.bytes,
+                })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What several test modules need.
+
+pub(crate) mod json;
+pub(crate) mod relayout;
+pub(crate) mod text;
+
+use std::path::{Path, PathBuf};
+
+use proptest::test_runner::Config;
+
+/// A random test of `cases` cases. What fails is printed whole, so nothing is written to the tree.
+pub(crate) fn cases(cases: u32) -> Config {
+    Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
+/// A pseudo-random sequence: for choices so small that proptest need not know of them.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// A number below `limit`, which must not be 0.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        usize::try_from(mixed % limit as u64).unwrap()
+    }
+
+    pub(crate) fn one_in(&mut self, chances: usize) -> bool {
+        self.below(chances) == 0
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for end in (1..items.len()).rev() {
+            items.swap(end, self.below(end + 1));
+        }
+    }
+}
+
+/// The root of the repository.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The notebooks that belong to the tests.
+pub(crate) fn fixtures() -> Vec<PathBuf> {
+    notebooks_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/notebooks"))
+}
+
+/// Notebooks of other people, where there are some: they are not part of the repository.
+pub(crate) fn corpus() -> Option<PathBuf> {
+    let folder = repository().join("../shared/corpus/visible");
+    folder.is_dir().then_some(folder)
+}
+
+/// The notebooks in a folder, by name.
+pub(crate) fn notebooks_in(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "ipynb"))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Bytes as text, for messages.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

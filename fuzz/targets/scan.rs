@@ -1,0 +1,116 @@
+//! Arbitrary bytes as a notebook file. What parses must survive being shown and written back byte
+//! for byte, and everything that only looks at a notebook must cope with it.
+
+#![no_main]
+
+use cellwright_fuzz::carry_out;
+use cellwright_notebook::{
+    Cells, FormatError, Markers, Notebook, Plan, compose, edit, outline, outputs, parse, render,
+    rewrite, upgrade,
+};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let parsed = Notebook::parse(bytes);
+    check_upgrade(bytes, &parsed);
+    if let Ok(notebook) = parsed {
+        look_at_everything(&notebook);
+        check_round_trips(&notebook);
+    }
+});
+
+fn look_at_everything(notebook: &Notebook) {
+    let entries = outline::outline(notebook);
+    assert_eq!(entries.len(), notebook.count());
+    notebook.irregularities();
+    for (index, entry) in entries.iter().enumerate() {
+        assert_eq!(entry.id.as_deref(), notebook.id(index).as_deref());
+        assert_eq!(entry.outputs, outputs::summaries(notebook, index));
+        // A small cap reaches the code that cuts.
+        for cap in [
+            outputs::Cap::default(),
+            outputs::Cap {
+                lines: 1,
+                characters: 3,
+            },
+        ] {
+            outputs::append_with_outputs(&mut String::new(), notebook, index, cap);
+        }
+    }
+}
+
+fn check_round_trips(notebook: &Notebook) {
+    for markers in [Markers::Indexes, Markers::Ids] {
+        let view = render(notebook, markers);
+        let text = parse(&view).expect("our own view parses");
+        let (plan, _) = rewrite(notebook, text);
+        assert!(plan.changes_nothing(notebook), "{markers:?}:\n{view}");
+        assert_eq!(compose(notebook, &plan).to_bytes(), notebook.bytes());
+        // As it is printed, with a newline, and as an editor on Windows would save it.
+        for printed in [format!("{view}\n"), crlf(&view)] {
+            let draft = edit::replace_all(notebook, &printed).expect("our own view parses");
+            let same = compose(notebook, &draft.plan).to_bytes() == notebook.bytes();
+            // A lone carriage return before a line feed cannot be told from CRLF.
+            assert!(same || has_carriage_return(notebook), "{markers:?}:\n{view}");
+        }
+    }
+    // Shown with outputs, which parse must skip.
+    let mut shown = String::new();
+    for index in 0..notebook.count() {
+        let source = notebook.source(index);
+        let kind = notebook.kind(index);
+        cellwright_notebook::append_cell(
+            &mut shown,
+            index,
+            kind,
+            None,
+            &source,
+            Markers::Indexes,
+        );
+        outputs::append_with_outputs(&mut shown, notebook, index, outputs::Cap::default());
+    }
+    let (plan, _) = rewrite(notebook, parse(&shown).expect("our own view parses"));
+    assert!(plan.changes_nothing(notebook), "{shown}");
+    // Every cell anew: the whole path of writing, over an arbitrary layout.
+    let mut plan = Plan::keep_all(notebook);
+    for slot in &mut plan.slots {
+        slot.source = Some("first\nsecond \u{e9}".to_owned());
+    }
+    carry_out(notebook, &plan);
+}
+
+fn crlf(view: &str) -> String {
+    format!("{view}\n").replace('\n', "\r\n")
+}
+
+fn has_carriage_return(notebook: &Notebook) -> bool {
+    (0..notebook.count()).any(|index| notebook.source(index).contains('\r'))
+}
+
+fn check_upgrade(bytes: &[u8], parsed: &Result<Notebook, FormatError>) {
+    let Ok(Some((upgraded, new))) = upgrade(bytes) else {
+        return;
+    };
+    let new = match Notebook::parse(&new[..]) {
+        Ok(notebook) => notebook,
+        Err(error) => panic!(
+            "upgraded, but no notebook: {error}\n{}",
+            String::from_utf8_lossy(&new)
+        ),
+    };
+    assert!(new.minor() >= 5, "still nbformat 4.{}", new.minor());
+    assert!((0..new.count()).all(|index| new.id(index).is_some()));
+    assert!(matches!(upgrade(new.bytes()), Ok(None)), "upgrades twice");
+    match parsed {
+        // The cells are the same, with ids.
+        Ok(old) => {
+            assert_eq!(new.count(), old.count());
+            for index in 0..old.count() {
+                assert_eq!(new.kind(index), old.kind(index));
+                assert_eq!(new.source(index), old.source(index));
+            }
+        }
+        // An older format gives every cell an id.
+        Err(_) => assert_eq!(new.count(), upgraded.ids_added),
+    }
+}

@@ -1,0 +1,43 @@
+//! An edited text over a fixed notebook: the first byte chooses the notebook, the rest is the text.
+//! What is accepted must give a notebook with exactly the cells the text asks for.
+
+#![no_main]
+
+use cellwright_fuzz::{carry_out, notebook};
+use cellwright_notebook::{Cells, Markers, edit, parse, render, rewrite};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&choice, text)) = data.split_first() else {
+        return;
+    };
+    let Ok(text) = std::str::from_utf8(text) else {
+        return;
+    };
+    let old = notebook(choice);
+    let Ok(parsed) = parse(text) else {
+        assert!(edit::replace_all(&old, text).is_err());
+        return;
+    };
+    let blocks = parsed.blocks.clone();
+    let crlf = parsed.crlf;
+    let (plan, _) = rewrite(&old, parsed);
+    assert_eq!(plan.slots.len(), blocks.len());
+    let new = carry_out(&old, &plan);
+    // Against the text itself, and not only against the plan.
+    for (index, block) in blocks.iter().enumerate() {
+        assert_eq!(new.kind(index), block.kind);
+        let source = new.source(index);
+        if crlf {
+            // Line ends may follow the old cell; nothing else may differ.
+            let unix = |text: &str| text.replace("\r\n", "\n");
+            assert_eq!(unix(&source), unix(&block.source));
+        } else {
+            assert_eq!(source, block.source);
+        }
+    }
+    // What was written reads back as a text that changes nothing.
+    let view = render(&new, Markers::Ids);
+    let (again, _) = rewrite(&new, parse(&view).expect("our own view parses"));
+    assert!(again.changes_nothing(&new), "{view}");
+});
