@@ -13,12 +13,10 @@ use crate::verbs::write::WriteArgs;
 #[command(
     name = "cellwright",
     version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CELLWRIGHT_COMMIT"), ")"),
-    about,
     after_help = EXIT_CODES,
     max_term_width = 100,
     subcommand_required = true,
-    arg_required_else_help = true,
-    propagate_version = true
+    arg_required_else_help = true
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -35,10 +33,10 @@ written; 70 our bug.";
 #[derive(Debug, Args)]
 pub(crate) struct Global {
     /// Print one JSON document on stdout, and nothing else there
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     pub(crate) json: bool,
     /// Print no remarks on stderr; notices and errors are still printed
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, display_order = 900)]
     pub(crate) quiet: bool,
 }
 

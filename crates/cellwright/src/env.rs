@@ -8,6 +8,7 @@ pub(crate) const CACHE_DIR: &str = "CELLWRIGHT_CACHE_DIR";
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 
 /// The value of a variable, if it is set and not empty.
+#[expect(clippy::disallowed_methods, reason = "the one place that may")]
 pub(crate) fn value(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }

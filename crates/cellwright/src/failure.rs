@@ -69,6 +69,15 @@ impl Failure {
         self
     }
 
+    /// What is wrong with a change that was asked for.
+    pub(crate) fn of_change(error: NotebookError) -> Self {
+        let failure = Self::from(error);
+        if failure.kind == Kind::BadEdit {
+            return failure.hint("nothing was written");
+        }
+        failure
+    }
+
     /// What a panic left behind.
     pub(crate) fn bug(panic: &(dyn Any + Send)) -> Self {
         let text = panic
@@ -157,7 +166,14 @@ impl From<NotebookError> for Failure {
                     path.display()
                 ));
             }
-            NotebookError::NotAFile { what, .. } => failure.causes.push(format!("it is {what}")),
+            NotebookError::NotFound { path } => {
+                let folder = path.parent().unwrap_or(&path);
+                failure.hints.extend(notebooks_in(folder));
+            }
+            NotebookError::NotAFile { path, what } => {
+                failure.causes.push(format!("it is {what}"));
+                failure.hints.extend(notebooks_in(&path));
+            }
             NotebookError::Io { step, .. } if step != "read" && step != "find" => {
                 failure
                     .hints
@@ -253,6 +269,24 @@ impl Failure {
             }
             _ => {}
         }
-        self.hints.push("nothing was written".to_owned());
     }
+}
+
+/// The notebooks in a folder, to choose from.
+fn notebooks_in(folder: &Path) -> Option<String> {
+    const MOST: usize = 5;
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.to_lowercase().ends_with(".ipynb"))
+        .collect();
+    names.sort();
+    let more = if names.len() > MOST { ", …" } else { "" };
+    names.truncate(MOST);
+    (!names.is_empty()).then(|| format!("notebooks there: {}{more}", names.join(", ")))
 }

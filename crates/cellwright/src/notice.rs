@@ -39,6 +39,10 @@ fn words(notice: &Notice) -> Told {
                  line now has U+FFFD in its place"
             ),
         ),
+        Notice::OutputsDropped { cell } => (
+            "outputs_dropped",
+            format!("the outputs of cell {cell} went with its being code"),
+        ),
         Notice::Merged { with } => (
             "merged",
             format!("the file had changed to revision {with}; both changes are in it now"),

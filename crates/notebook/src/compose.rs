@@ -23,6 +23,8 @@ pub struct Edited<'n> {
     pub notices: Vec<Notice>,
     /// The ids that new cells got, by their place in the plan.
     pub(crate) new_ids: HashMap<usize, String>,
+    /// How many cells were to change but were as wanted already.
+    pub(crate) idle: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +42,7 @@ pub fn compose<'n>(notebook: &'n Notebook, plan: &Plan) -> Edited<'n> {
         notices: Vec::new(),
         ids: HashSet::new(),
         new_ids: HashMap::new(),
+        idle: 0,
     };
     let end = notebook.bytes().len();
     if plan.keeps_order(notebook.count()) {
@@ -62,6 +65,7 @@ pub fn compose<'n>(notebook: &'n Notebook, plan: &Plan) -> Edited<'n> {
         pieces: composer.pieces,
         notices: composer.notices,
         new_ids: composer.new_ids,
+        idle: composer.idle,
     }
 }
 
@@ -109,6 +113,7 @@ struct Composer<'n> {
     /// Ids in use; filled when the first new one is needed.
     ids: HashSet<String>,
     new_ids: HashMap<usize, String>,
+    idle: usize,
 }
 
 impl Composer<'_> {
@@ -244,7 +249,13 @@ impl Composer<'_> {
                     added.push(("execution_count", "null".to_owned()));
                     added.push(("outputs", "[]".to_owned()));
                 }
-                CellKind::Markdown | CellKind::Raw => removed = &["execution_count", "outputs"],
+                CellKind::Markdown | CellKind::Raw => {
+                    removed = &["execution_count", "outputs"];
+                    let outputs = object::member(&members, "outputs");
+                    if outputs.is_some_and(|member| notebook.slice(member.value) != b"[]") {
+                        self.notices.push(Notice::OutputsDropped { cell: index });
+                    }
+                }
             }
         }
         if let Some(new) = &slot.source {
@@ -274,7 +285,9 @@ impl Composer<'_> {
             splices.add(&members, removed, name, &text, layout.between());
         }
         let mut done = span.start();
-        for (at, text) in splices.in_order() {
+        let splices = splices.in_order();
+        self.idle += usize::from(splices.is_empty());
+        for (at, text) in splices {
             self.old(done, at.start());
             self.new_text(text);
             done = at.end();

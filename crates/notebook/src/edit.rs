@@ -264,9 +264,12 @@ pub fn replace_text(
     let places: Vec<usize> = view.match_indices(old).map(|(at, _)| at).collect();
     if places.is_empty() || (places.len() > 1 && occurrences == Occurrences::One) {
         let line_of = |at: &usize| 1 + view[..*at].matches('\n').count();
+        let mut lines: Vec<usize> = places.iter().map(line_of).collect();
+        lines.dedup();
+        lines.truncate(MOST_SHOWN);
         return Err(EditError::Matches {
             count: places.len(),
-            lines: places.iter().take(MOST_SHOWN).map(line_of).collect(),
+            lines,
         });
     }
     let first_line = view[..places[0]].matches('\n').count() + 1;

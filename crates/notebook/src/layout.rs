@@ -246,8 +246,8 @@ impl Indentation {
             ""
         };
         let unit_start = memchr::memrchr(b'\n', space).map_or(space.len(), |at| at + 1);
-        // The first name has no escapes in any file we would call a notebook; if it has, the
-        // colon found here is still a colon.
+        // The first name has no escapes in any file we would call a notebook; if it has, what is
+        // found here may lie inside the name and is only trusted if it could be a colon.
         let name_end = memchr::memchr(b'"', &bytes[gap + 2..]).map_or(0, |at| gap + 3 + at);
         let colon: Vec<u8> = bytes[name_end..]
             .iter()
@@ -259,7 +259,7 @@ impl Indentation {
             newline,
             unit: String::from_utf8_lossy(&space[unit_start..]).into_owned(),
             comma: if colon.ends_with(' ') { ", " } else { "," }.to_owned(),
-            colon: if colon.contains(':') {
+            colon: if colon.matches(':').count() == 1 {
                 colon
             } else {
                 ": ".to_owned()

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use crate::baseline::Baseline;
 use crate::document::{Cells, Notebook};
 use crate::edit::Draft;
+use crate::json::object;
 use crate::plan::{Outputs, Plan, Slot};
 
 /// Carries `draft`, made for `base`, over to `now`; the error says why that cannot be.
@@ -131,6 +132,9 @@ fn check(
     now: &Notebook,
     current: usize,
 ) -> Result<(), String> {
+    if slot.outputs == Outputs::Clear && is_clear(now, current) {
+        slot.outputs = Outputs::Keep;
+    }
     let same = is_same(base, origin, now, current);
     let only_source = slot.kind == base.kind(origin) && slot.outputs == Outputs::Keep;
     let text_same =
@@ -151,6 +155,17 @@ fn check(
         return Ok(());
     }
     Err(format!("cell {origin} was changed in the file, too"))
+}
+
+/// Whether there is nothing left to clear, because somebody else did.
+fn is_clear(now: &Notebook, current: usize) -> bool {
+    let members = now.members(current);
+    [("execution_count", "null"), ("outputs", "[]")]
+        .iter()
+        .all(|(name, empty)| {
+            object::member(&members, name)
+                .is_none_or(|member| now.slice(member.value) == empty.as_bytes())
+        })
 }
 
 fn is_same(base: &Baseline, origin: usize, now: &Notebook, current: usize) -> bool {
@@ -249,8 +264,8 @@ impl Matched {
         }
     }
 
-    /// What ids do not tell: equal cells in equal order, and between them cells that were changed
-    /// one for one.
+    /// What ids do not tell: equal cells in equal order, cells that are the only ones of their kind
+    /// and were moved, and between them cells that were changed one for one.
     fn by_content(&mut self, base: &Baseline, now: &Notebook) {
         let old: Vec<usize> = (0..base.count())
             .filter(|&n| self.now_of[n].is_none())
@@ -261,14 +276,26 @@ impl Matched {
         let old_keys: Vec<String> = old.iter().map(|&n| key(base, n)).collect();
         let new_keys: Vec<String> = new.iter().map(|&n| key(now, n)).collect();
         let ops = similar::capture_diff_slices(similar::Algorithm::Myers, &old_keys, &new_keys);
-        for op in ops {
+        let (equal, other): (Vec<_>, Vec<_>) = ops
+            .into_iter()
+            .partition(|op| matches!(op, similar::DiffOp::Equal { .. }));
+        for op in equal {
+            for (origin, current) in op.old_range().zip(op.new_range()) {
+                self.pair(old[origin], new[current]);
+            }
+        }
+        let mut places = unique(new_keys.iter().cloned().zip(new.iter().copied()));
+        for (key, origin) in unique(old_keys.into_iter().zip(old.iter().copied())) {
+            if let Some(current) = places.remove(&key) {
+                self.pair(origin, current);
+            }
+        }
+        for op in other {
             let (from, to) = (op.old_range(), op.new_range());
-            let equal = matches!(op, similar::DiffOp::Equal { .. });
-            if equal || from.len() == to.len() {
+            if from.len() == to.len() {
                 for (origin, current) in from.zip(to) {
                     // Cells with ids are the ids' business.
-                    let nameless = base.id(old[origin]).is_none() && now.id(new[current]).is_none();
-                    if equal || nameless {
+                    if base.id(old[origin]).is_none() && now.id(new[current]).is_none() {
                         self.pair(old[origin], new[current]);
                     }
                 }
@@ -287,15 +314,18 @@ fn key(cells: &dyn Cells, index: usize) -> String {
 }
 
 fn unique_ids(cells: &dyn Cells) -> HashMap<String, usize> {
+    unique((0..cells.count()).filter_map(|index| Some((cells.id(index)?.into_owned(), index))))
+}
+
+/// The names that only one cell has.
+fn unique(names: impl Iterator<Item = (String, usize)>) -> HashMap<String, usize> {
     let mut seen: HashMap<String, Option<usize>> = HashMap::new();
-    for index in 0..cells.count() {
-        if let Some(id) = cells.id(index) {
-            seen.entry(id.into_owned())
-                .and_modify(|place| *place = None)
-                .or_insert(Some(index));
-        }
+    for (name, index) in names {
+        seen.entry(name)
+            .and_modify(|place| *place = None)
+            .or_insert(Some(index));
     }
     seen.into_iter()
-        .filter_map(|(id, place)| Some((id, place?)))
+        .filter_map(|(name, place)| Some((name, place?)))
         .collect()
 }

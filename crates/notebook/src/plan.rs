@@ -124,6 +124,11 @@ impl Tally {
         tally.moved = origins.len() - longest_rising(&origins);
         tally
     }
+
+    /// How many cells are not what or where they were.
+    pub fn touched(&self) -> usize {
+        self.changed + self.added + self.removed + self.moved
+    }
 }
 
 /// Length of the longest rising subsequence: the cells that need not move.

@@ -33,15 +33,21 @@ pub fn rewrite(cells: &dyn Cells, text: ParsedText) -> (Plan, Vec<Notice>) {
 }
 
 /// A text that came with CRLF says nothing about the line ends inside a cell: a cell that has CRLF
-/// itself keeps it.
+/// itself keeps it. Some tools double the carriage returns that were there, others do not.
 fn with_old_line_ends(new: String, old: &str, crlf: bool) -> String {
-    if !crlf || !old.contains("\r\n") {
+    if !crlf || new == old || !old.contains('\r') {
         return new;
     }
-    if old.replace("\r\n", "\n") == new {
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    // With the line feed that follows a source in the view, to which its last return may belong.
+    if plain(&format!("{old}\n")).strip_suffix('\n') == Some(&new) {
         return old.to_owned();
     }
-    new.replace('\n', "\r\n")
+    if old.contains("\r\n") {
+        plain(&new).replace('\n', "\r\n")
+    } else {
+        new
+    }
 }
 
 /// Only new lines are worth a notice: what stood in the cell before was meant as text.
@@ -55,7 +61,11 @@ fn near_markers(cells: &dyn Cells, origin: Option<usize>, block: &Block) -> Vec<
     block
         .near_markers
         .iter()
-        .filter(|(_, text)| !old.split('\n').any(|old| old == text))
+        .filter(|(_, text)| {
+            let bare = |line: &str| line.trim_end_matches('\r').len();
+            !old.split('\n')
+                .any(|old| old[..bare(old)] == text[..bare(text)])
+        })
         .map(|(line, text)| Notice::NearMarker {
             line: *line,
             text: text.trim().to_owned(),

@@ -80,12 +80,12 @@ pub(crate) fn replace(old: &[u8], new: &str, shape: &Shape, escapes: Escapes) ->
             Change::Keep(range) => out.keep(&old_lines[range]),
             Change::Replace { old, new } => {
                 let mut replacements = Replacements::of(&old_lines[old], &new_lines[new.clone()]);
-                surrogate_lost |= replacements.lost;
                 for line in &new_lines[new] {
                     let mut encoded = String::with_capacity(line.len() + 2);
                     replacements.encode(line, escapes, &mut encoded);
                     out.parts.push(encoded);
                 }
+                surrogate_lost |= replacements.lost;
             }
         }
     }
@@ -318,6 +318,11 @@ impl Replacements {
         }
         for part in parts {
             match self.raw.next() {
+                // Two halves that came to stand side by side would become another character.
+                Some(raw) if text::ends_in_high(out) && text::is_low(&raw) => {
+                    self.lost = true;
+                    text::encode_into("\u{fffd}", escapes, out);
+                }
                 Some(raw) => out.push_str(&raw),
                 None => text::encode_into("\u{fffd}", escapes, out),
             }

@@ -216,7 +216,10 @@ impl Old<'_> {
         for member in &old {
             let value = self.raw(member.value);
             match (member.name.as_str(), is_code) {
-                ("cell_type" | "language", true) | ("cell_type" | "level", false) => {}
+                // Dropped, or names that nbformat 3 does not use but nbformat 4 does.
+                ("cell_type" | "id", _)
+                | ("language" | "source" | "execution_count", true)
+                | ("level", false) => {}
                 ("metadata", _) => metadata = value,
                 ("input", true) | ("source", false) => source = value,
                 ("collapsed", true) => collapsed = Some(value),
@@ -276,7 +279,7 @@ impl Old<'_> {
             let value = self.raw(member.value);
             match member.name.as_str() {
                 "output_type" => {}
-                "metadata" => {
+                "metadata" if bundle => {
                     let metadata = object::members(self.bytes, member.value)
                         .into_iter()
                         .map(|member| (mime(&member.name), self.raw(member.value)))
@@ -347,16 +350,28 @@ fn is_json(text: &str) -> bool {
 
 /// A heading cell as Markdown: one line behind number signs.
 fn heading(source: &str, level: usize) -> String {
-    let text = source::text_of(source.as_bytes());
-    let line: Vec<&str> = text.lines().collect();
+    // What Python takes as the end of a line: more than Rust does.
+    let ends = |c: char| "\n\r\u{b}\u{c}\u{1c}\u{1d}\u{1e}\u{85}\u{2028}\u{2029}".contains(c);
+    let text = source::text_of(source.as_bytes()).replace("\r\n", "\n");
+    let line: Vec<&str> = text
+        .strip_suffix(ends)
+        .unwrap_or(&text)
+        .split(ends)
+        .collect();
     let heading = format!("{} {}", "#".repeat(level), line.join(" "));
     text::encode(&heading, Escapes::Utf8)
 }
 
+/// The object with this member, in the place of one that may be there.
 fn with_member(object: &str, name: &str, value: &str) -> String {
-    let inside = object.trim().strip_prefix('{').unwrap_or("}").trim_start();
-    let comma = if inside.starts_with('}') { "" } else { "," };
-    format!("{{\"{name}\":{value}{comma}{inside}")
+    let bytes = object.as_bytes();
+    let mut members = vec![(name.to_owned(), value.to_owned())];
+    for member in object::members(bytes, Span::new(0, bytes.len())) {
+        if member.name != name {
+            members.push((member.name, object[member.value.range()].to_owned()));
+        }
+    }
+    write_object(&members)
 }
 
 fn write_object(members: &[(String, String)]) -> String {

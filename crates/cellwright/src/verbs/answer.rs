@@ -49,8 +49,10 @@ impl ChangeAnswer {
         let subject = change.focus.or(change.removed);
         let headline = if wrote {
             let what = match &subject {
-                Some(cell) => one_cell(action, cell.index, cell.kind.name()),
-                None => several(action, &change.tally),
+                Some(cell) if change.tally.touched() <= 1 => {
+                    one_cell(action, cell.index, cell.kind.name())
+                }
+                _ => several(action, &change.tally),
             };
             let plural = if change.count == 1 { "" } else { "s" };
             format!("{what}. Notebook now has {} cell{plural}.", change.count)

@@ -56,7 +56,8 @@ pub(crate) fn edit(args: &EditArgs, engine: &Engine) -> Result<ChangeAnswer, Fai
         Occurrences::One
     };
     let draft = |cells: &dyn Cells| edit::replace_text(cells, &old, &new, occurrences);
-    let changed = file::change(&args.path, args.revision.request(engine, false), &draft)?;
+    let changed = file::change(&args.path, args.revision.request(engine, false), &draft)
+        .map_err(Failure::of_change)?;
     Ok(ChangeAnswer::new("edit", &args.path, changed))
 }
 

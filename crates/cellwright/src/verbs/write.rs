@@ -22,7 +22,7 @@ Writing back unchanged text leaves the file as it is, byte for byte.
 Examples:
   cellwright read a.ipynb > a.txt; $EDITOR a.txt; cellwright write a.ipynb a.txt
   cellwright write a.ipynb --rev 3f2a9c01d4 < edited.txt
-  printf '# %% [code]\\nprint(1)\\n' | cellwright write new.ipynb --create")]
+  printf '%s\\n' '# %% [code]' 'print(1)' | cellwright write new.ipynb --create")]
 pub(crate) struct WriteArgs {
     /// The notebook
     pub(crate) path: PathBuf,
@@ -75,7 +75,7 @@ pub(crate) fn write(args: &WriteArgs, engine: &Engine) -> Result<ChangeAnswer, F
     let request = args.revision.request(engine, args.create);
     let draft = |cells: &dyn Cells| edit::replace_all(cells, &text);
     let changed = file::change(&args.path, request, &draft)
-        .map_err(|error| hint_create(Failure::from(error), &args.path, args.create))?;
+        .map_err(|error| hint_create(Failure::of_change(error), &args.path, args.create))?;
     Ok(ChangeAnswer::new("write", &args.path, changed))
 }
 

@@ -1,1 +1,22 @@
+//! The binary, used as people use it, and the structure of the whole project.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
+
+mod bad_input;
+mod closed_pipe;
+mod concurrency;
+mod context;
+mod crash;
+mod edit;
+mod help;
+mod notebook;
+mod read;
+mod readme;
+mod save;
+mod tidy;
+mod write;

@@ -194,7 +194,8 @@ fn finish(
     edited: &Edited<'_>,
 ) -> Result<Option<Changed>, NotebookError> {
     let watch = request.watch.unwrap_or(&|_| Ok(()));
-    let Saved::Written(written) = save(path, old, edited.chunks(), watch)? else {
+    let saved = save(path, old, edited.chunks(), watch)?;
+    let Saved::Written { revision, .. } = saved else {
         return Ok(None);
     };
     let glance = look(
@@ -204,20 +205,23 @@ fn finish(
             cell: draft.focus,
         },
     )?;
-    if glance.revision != written {
+    if glance.revision != revision {
         return Err(NotebookError::NotReadBack {
             path: path.to_owned(),
         });
     }
     remember(&glance, request.baselines);
     let mut notices = draft.notices;
+    let mut tally = Tally::of(&draft.plan, notebook);
+    tally.changed -= edited.idle;
+    tally.kept += edited.idle;
     notices.extend(edited.notices.iter().cloned());
     Ok(Some(Changed {
         path: path.to_owned(),
         before: old.map(|old| old.revision),
         after: glance.revision,
         count: glance.count,
-        tally: Tally::of(&draft.plan, notebook),
+        tally,
         diff: diff::unified(notebook, &draft.plan, &edited.new_ids, path),
         focus: glance.cell,
         removed: draft.removed.map(|index| CellSummary::of(notebook, index)),
@@ -246,31 +250,43 @@ struct Target {
     exists: bool,
 }
 
-/// Follows symbolic links, so that the file is replaced and not the link.
+/// Follows symbolic links, so that the file is replaced and not the link. Without one the path stays
+/// as it was given: people recognise it in messages.
 fn resolve(path: &Path) -> Result<Target, NotebookError> {
     let failed = |source| NotebookError::Io {
         step: "find",
         path: path.to_owned(),
         source,
     };
-    match fs::canonicalize(path) {
-        Ok(path) => {
-            // Refused here, before anybody waits for a lock on a pipe.
-            load::check_regular(&path)?;
-            Ok(Target { path, exists: true })
-        }
+    let missing = |path: PathBuf| Target {
+        path,
+        exists: false,
+    };
+    let is_link = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata.is_symlink(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let missing = match fs::read_link(path) {
-                Ok(link) => super::os::folder_of(path).join(link),
-                Err(_) => path.to_owned(),
-            };
-            Ok(Target {
-                path: missing,
-                exists: false,
-            })
+            return Ok(missing(path.to_owned()));
         }
-        Err(error) => Err(failed(error)),
-    }
+        Err(error) => return Err(failed(error)),
+    };
+    let target = if is_link {
+        match fs::canonicalize(path) {
+            Ok(target) => target,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let link = fs::read_link(path).map_err(failed)?;
+                return Ok(missing(super::os::folder_of(path).join(link)));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    } else {
+        path.to_owned()
+    };
+    // Refused here, before anybody waits for a lock on a pipe.
+    load::check_regular(&target)?;
+    Ok(Target {
+        path: target,
+        exists: true,
+    })
 }
 
 /// Brings the notebook at `path` to nbformat 4.5: from nbformat 3, or by adding what 4.5 wants.
@@ -314,7 +330,10 @@ pub fn upgrade(
         };
         let watch = request.watch.unwrap_or(&|_| Ok(()));
         let saved = save(path, Some(&old), std::iter::once(&new[..]), watch)?;
-        if let Saved::Written(written) = saved {
+        if let Saved::Written {
+            revision: written, ..
+        } = saved
+        {
             let wanted = Wanted {
                 text: None,
                 cell: None,

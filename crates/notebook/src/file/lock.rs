@@ -1,7 +1,8 @@
 //! Keeps our own writers of one file apart.
 //!
 //! The lock is on the file that is about to be replaced. Whoever gets it checks that the path still
-//! leads to that file; if not, another writer was faster and the lock must be taken again.
+//! leads to that file; if not, another writer was faster and the lock must be taken again. A writer
+//! also locks the file it puts in place, before it does, and holds it until it has read it back.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -20,6 +21,18 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub(crate) struct Lock {
     /// `None` where the file system has no locks.
     _file: Option<File>,
+}
+
+impl Lock {
+    /// Locks a file that nobody else can have locked, because it is new.
+    pub(crate) fn on(file: &File) -> io::Result<Self> {
+        let file = file.try_clone()?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: Some(file) }),
+            Err(TryLockError::Error(error)) if is_unsupported(&error) => Ok(Self { _file: None }),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// Locks the file at `path`, which must exist.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::load::revision_of;
+use super::lock::Lock;
 use super::os::{self, Stamp, Temp};
 use crate::error::NotebookError;
 use crate::revision::{Digest, Revision};
@@ -42,7 +43,11 @@ pub(crate) struct Old<'o> {
 
 /// What came of a save.
 pub(crate) enum Saved {
-    Written(Revision),
+    Written {
+        revision: Revision,
+        /// Keeps other writers away until the content was read back.
+        _lock: Lock,
+    },
     /// Somebody else changed the file since it was loaded; nothing was written.
     ChangedMeanwhile,
 }
@@ -59,12 +64,13 @@ pub(crate) fn save<'c>(
         let path = path.to_owned();
         move |source| NotebookError::Io { step, path, source }
     };
-    let in_folder = || failed("write a temporary file in", folder);
+    let in_folder = || failed("write a temporary file in the folder", folder);
     if old.is_some() {
         os::check_writable(target).map_err(failed("write to", target))?;
     }
     watch(Step::Create).map_err(in_folder())?;
-    let temp = Temp::create(target).map_err(failed("create a temporary file in", folder))?;
+    let temp =
+        Temp::create(target).map_err(failed("create a temporary file in the folder", folder))?;
     let revision = write(&temp, chunks, watch).map_err(in_folder())?;
     watch(Step::Attributes).map_err(in_folder())?;
     match old {
@@ -81,6 +87,8 @@ pub(crate) fn save<'c>(
         return Ok(Saved::ChangedMeanwhile);
     }
     watch(Step::Publish).map_err(failed("replace", target))?;
+    // Whoever comes next locks the file that is there then: this one.
+    let lock = Lock::on(&temp.file).map_err(in_folder())?;
     if old.is_some() {
         temp.replace(target).map_err(failed("replace", target))?;
     } else {
@@ -98,7 +106,10 @@ pub(crate) fn save<'c>(
             path: target.to_owned(),
             source,
         })?;
-    Ok(Saved::Written(revision))
+    Ok(Saved::Written {
+        revision,
+        _lock: lock,
+    })
 }
 
 fn write<'c>(

@@ -76,6 +76,23 @@ fn code_unit(bytes: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
+/// Whether the inside of a string token ends in the first half of a surrogate pair, on its own.
+pub(crate) fn ends_in_high(inside: &str) -> bool {
+    let Some(at) = inside.len().checked_sub(6) else {
+        return false;
+    };
+    let escape = inside.as_bytes().get(at..).and_then(code_unit);
+    let backslashes = inside.as_bytes()[..at].iter().rev();
+    // After an odd number of backslashes the next one is itself escaped.
+    escape.is_some_and(|unit| (0xd800..0xdc00).contains(&unit))
+        && backslashes.take_while(|&&b| b == b'\\').count() % 2 == 0
+}
+
+/// Whether an escape is the second half of a surrogate pair.
+pub(crate) fn is_low(escape: &str) -> bool {
+    code_unit(escape.as_bytes()).is_some_and(|unit| (0xdc00..0xe000).contains(&unit))
+}
+
 /// Whether new text is written in ASCII (`\u00e9`) or as it is (`é`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escapes {

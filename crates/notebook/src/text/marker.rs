@@ -87,8 +87,9 @@ fn is_plain_id(id: &str) -> bool {
 
 /// The number of `%` and what the line is, if it has the shape of a marker or fence.
 fn shape(line: &str) -> Option<(usize, Line<'_>)> {
-    // A carriage return at the end belongs to the line break in a text with CRLF.
-    let line = line.strip_suffix('\r').unwrap_or(line);
+    // A carriage return at the end belongs to the line break in a text with CRLF. Of several, too:
+    // which of them such a text adds or takes away must not turn a line into a marker.
+    let line = line.trim_end_matches('\r');
     if !line.starts_with(START) {
         return None;
     }

@@ -44,7 +44,8 @@ pub fn parse(text: &str) -> Result<ParsedText, EditError> {
         crlf,
     };
     let mut fence: Option<usize> = None;
-    for (index, line) in text.split('\n').enumerate() {
+    let mut lines = text.split('\n').enumerate().peekable();
+    while let Some((index, line)) = lines.next() {
         let number = index + 1;
         let found = marker::classify(line);
         if fence.is_some() {
@@ -70,7 +71,8 @@ pub fn parse(text: &str) -> Result<ParsedText, EditError> {
             }
             (Line::FenceOpen, _) => fence = Some(number),
             (found, Some(block)) => {
-                let line = if crlf {
+                // No line break follows the last line: a carriage return there is its own.
+                let line = if crlf && lines.peek().is_some() {
                     line.strip_suffix('\r').unwrap_or(line)
                 } else {
                     line

@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 
 use proptest::test_runner::Config;
 
-/// A random test of `cases` cases. What fails is printed whole, so nothing is written to the tree.
+/// A random test of `cases` cases, or `CELLWRIGHT_TEST_FACTOR` times as many for a long night.
+/// What fails is printed whole, so nothing is written to the tree.
 pub(crate) fn cases(cases: u32) -> Config {
+    let factor = std::env::var("CELLWRIGHT_TEST_FACTOR").ok();
+    let factor = factor.and_then(|factor| factor.parse().ok()).unwrap_or(1);
     Config {
-        cases,
+        cases: cases * factor,
         failure_persistence: None,
         ..Config::default()
     }

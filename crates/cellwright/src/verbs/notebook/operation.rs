@@ -133,7 +133,7 @@ impl InsertCell {
         };
         let request = self.revision.request(engine, self.create);
         let changed = file::change(&self.path, request, &|cells| operation.draft(cells))
-            .map_err(|error| hint_create(error.into(), &self.path, self.create))?;
+            .map_err(|error| hint_create(Failure::of_change(error), &self.path, self.create))?;
         Ok(ChangeAnswer::new("insert", &self.path, changed))
     }
 }
@@ -267,6 +267,7 @@ fn carry_out(
     engine: &Engine,
 ) -> Result<ChangeAnswer, Failure> {
     let draft = |cells: &dyn Cells| operation.draft(cells);
-    let changed = file::change(path, revision.request(engine, false), &draft)?;
+    let changed =
+        file::change(path, revision.request(engine, false), &draft).map_err(Failure::of_change)?;
     Ok(ChangeAnswer::new(action, path, changed))
 }

@@ -133,7 +133,9 @@ impl Cell {
             title.push('…');
         }
         if self.lines > 1 {
-            title.push_str(&format!("  (+{} lines)", self.lines - 1));
+            let more = self.lines - 1;
+            let plural = if more == 1 { "" } else { "s" };
+            title.push_str(&format!("  (+{more} line{plural})"));
         }
         if !self.outputs.is_empty() {
             let outputs: Vec<String> = self.outputs.iter().map(Output::words).collect();

@@ -39,7 +39,8 @@ pub(super) struct UpgradeAnswer {
 
 /// Upgrades a notebook.
 pub(super) fn upgrade(args: &UpgradeArgs, engine: &Engine) -> Result<UpgradeAnswer, Failure> {
-    let (upgraded, revision) = file::upgrade(&args.path, args.revision.request(engine, false))?;
+    let (upgraded, revision) = file::upgrade(&args.path, args.revision.request(engine, false))
+        .map_err(Failure::of_change)?;
     Ok(UpgradeAnswer {
         action: "upgrade",
         path: args.path.display().to_string(),

@@ -116,13 +116,13 @@ impl<'b> Document<'b> {
 
 /// Reads a whole document; a byte order mark may stand before it.
 pub(crate) fn read(bytes: &[u8]) -> Result<Node, String> {
-    std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     let at = if bytes.starts_with("\u{feff}".as_bytes()) {
         3
     } else {
         0
     };
-    let mut reader = Reader { bytes, at };
+    let mut reader = Reader { bytes, text, at };
     let node = reader.node()?;
     reader.space();
     if reader.at < bytes.len() {
@@ -133,6 +133,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Node, String> {
 
 struct Reader<'b> {
     bytes: &'b [u8],
+    text: &'b str,
     at: usize,
 }
 
@@ -222,8 +223,7 @@ impl Reader<'_> {
         self.at += 1;
         let mut units: Vec<u16> = Vec::new();
         loop {
-            let rest = std::str::from_utf8(&self.bytes[self.at..]).unwrap();
-            let Some(character) = rest.chars().next() else {
+            let Some(character) = self.text[self.at..].chars().next() else {
                 return Err("a string does not end".to_owned());
             };
             self.at += character.len_utf8();

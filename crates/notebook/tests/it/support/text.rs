@@ -39,9 +39,7 @@ fn marker_like() -> impl Strategy<Value = String> {
         select(TAILS.to_vec()),
         select(vec!["", "", "", "\r", "\r\r"]),
     )
-        .prop_map(|(start, depth, tail, end)| {
-            format!("{start}{}{tail}{end}", "%".repeat(depth))
-        })
+        .prop_map(|(start, depth, tail, end)| format!("{start}{}{tail}{end}", "%".repeat(depth)))
 }
 
 fn character() -> impl Strategy<Value = char> {

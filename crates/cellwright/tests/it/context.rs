@@ -1,0 +1,216 @@
+//! [`Context`]: a folder, a cache and the binary, for one test.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A place of its own for one test.
+pub(crate) struct Context {
+    folder: TempDir,
+    cache: TempDir,
+}
+
+/// Three cells in the layout that Jupyter writes.
+pub(crate) const THREE_CELLS: &str = r##"{
+ "cells": [
+  {
+   "cell_type": "markdown",
+   "id": "title",
+   "metadata": {},
+   "source": [
+    "# A tour\n",
+    "\n",
+    "of three cells"
+   ]
+  },
+  {
+   "cell_type": "code",
+   "execution_count": 1,
+   "id": "first-code",
+   "metadata": {
+    "tags": []
+   },
+   "outputs": [
+    {
+     "name": "stdout",
+     "output_type": "stream",
+     "text": [
+      "42\n"
+     ]
+    }
+   ],
+   "source": [
+    "answer = 42\n",
+    "print(answer)"
+   ]
+  },
+  {
+   "cell_type": "code",
+   "execution_count": null,
+   "id": "last",
+   "metadata": {},
+   "outputs": [],
+   "source": [
+    "answer + 1.0"
+   ]
+  }
+ ],
+ "metadata": {
+  "kernelspec": {
+   "display_name": "Python 3",
+   "language": "python",
+   "name": "python3"
+  }
+ },
+ "nbformat": 4,
+ "nbformat_minor": 5
+}
+"##;
+
+impl Context {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: TempDir::new().unwrap(),
+            cache: TempDir::new().unwrap(),
+        }
+    }
+
+    /// A context with `a.ipynb` in it.
+    pub(crate) fn with_notebook() -> Self {
+        let context = Self::new();
+        context.file("a.ipynb", THREE_CELLS);
+        context
+    }
+
+    /// Makes a file, old enough that nobody takes it for one that is being written.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(1);
+        let file = fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(long_ago).unwrap();
+        path
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where the binary keeps what is its own.
+    pub(crate) fn home(&self) -> &Path {
+        self.cache.path()
+    }
+
+    pub(crate) fn content(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// The binary with these arguments, in the context's folder.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
+        command
+            .args(arguments)
+            .current_dir(self.folder())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.cache.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self, &self.command(arguments).output().unwrap())
+    }
+
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Ran {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // A program that refuses its arguments does not read; that is its business.
+        stdin.write_all(input.as_ref()).ok();
+        drop(stdin);
+        Ran::of(self, &child.wait_with_output().unwrap())
+    }
+
+    /// The revision of a notebook, as the binary tells it.
+    pub(crate) fn revision(&self, name: &str) -> String {
+        let ran = self.run(&["read", name, "--json"]);
+        ran.json()["revision"].as_str().unwrap().to_owned()
+    }
+}
+
+/// What a run of the binary came to.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    folder: PathBuf,
+}
+
+impl Ran {
+    fn of(context: &Context, output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            folder: context.folder().canonicalize().unwrap(),
+        }
+    }
+
+    /// Fails the test unless the exit code is `code`.
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
+        self
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap()
+    }
+
+    /// Everything a person sees, with revisions and the folder made the same for every run.
+    pub(crate) fn seen(&self) -> String {
+        let text = format!(
+            "exit code: {}\n--- stdout\n{}--- stderr\n{}",
+            self.code
+                .map_or_else(|| "none".to_owned(), |code| code.to_string()),
+            self.stdout,
+            self.stderr
+        );
+        let folder = self.folder.display().to_string();
+        mask_revisions(
+            &text
+                .replace(&format!("{folder}/"), "")
+                .replace(&folder, "[FOLDER]"),
+        )
+    }
+}
+
+/// Replaces runs of exactly 32 hexadecimal digits.
+fn mask_revisions(text: &str) -> String {
+    let mut out = String::new();
+    let mut run = String::new();
+    for character in text.chars().chain(['\0']) {
+        if character.is_ascii_hexdigit() {
+            run.push(character);
+            continue;
+        }
+        out.push_str(if run.len() == 32 { "[REVISION]" } else { &run });
+        run.clear();
+        if character != '\0' {
+            out.push(character);
+        }
+    }
+    out
+}

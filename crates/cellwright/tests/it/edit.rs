@@ -1,0 +1,97 @@
+//! `edit`: text replaced in the view.
+
+use insta::assert_snapshot;
+
+use crate::context::{Context, THREE_CELLS};
+
+#[test]
+fn one_occurrence_is_replaced() {
+    let context = Context::with_notebook();
+    let ran = context.run(&[
+        "edit",
+        "a.ipynb",
+        "--old",
+        "answer = 42",
+        "--new",
+        "answer = 43",
+    ]);
+    assert_snapshot!(ran.exits(0).seen());
+    let expected = THREE_CELLS.replace("answer = 42\\n", "answer = 43\\n");
+    assert_eq!(context.content("a.ipynb"), expected);
+}
+
+#[test]
+fn several_occurrences_need_all() {
+    let context = Context::with_notebook();
+    let ran = context.run(&["edit", "a.ipynb", "--old", "answer", "--new", "reply"]);
+    assert_snapshot!("several_matches", ran.exits(2).seen());
+    assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+    context
+        .run(&[
+            "edit", "a.ipynb", "--old", "answer", "--new", "reply", "--all",
+        ])
+        .exits(0);
+    let expected = THREE_CELLS.replace("answer", "reply");
+    assert_eq!(context.content("a.ipynb"), expected);
+}
+
+#[test]
+fn no_occurrence_is_an_error() {
+    let context = Context::with_notebook();
+    let ran = context.run(&["edit", "a.ipynb", "--old", "missing", "--new", "x"]);
+    assert_snapshot!("no_match", ran.exits(2).seen());
+    for (old, new) in [("", "x"), ("answer = 42", "answer = 42")] {
+        context
+            .run(&["edit", "a.ipynb", "--old", old, "--new", new])
+            .exits(2);
+    }
+    assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+}
+
+#[test]
+fn an_edit_may_span_markers() {
+    let context = Context::with_notebook();
+    let old = "print(answer)\n# %% [code] cell:2\n";
+    let ran = context
+        .run(&["edit", "a.ipynb", "--old", old, "--new", ""])
+        .exits(0);
+    assert!(ran.stdout.contains("1 removed"), "{}", ran.stdout);
+    let text = context.run(&["read", "a.ipynb:cells=1"]).stdout;
+    assert_eq!(text, "# %% [code] cell:1\nanswer = 42\nanswer + 1.0\n");
+}
+
+#[test]
+fn texts_can_come_from_files() {
+    let context = Context::with_notebook();
+    context.file("old.txt", "answer = 42\nprint(answer)\n");
+    let arguments = [
+        "edit",
+        "a.ipynb",
+        "--old-file",
+        "old.txt",
+        "--new-file",
+        "-",
+    ];
+    context.run_with_input(&arguments, "pass\n").exits(0);
+    let text = context.run(&["read", "a.ipynb:cells=1"]).stdout;
+    assert_eq!(text, "# %% [code] cell:1\npass\n");
+}
+
+#[test]
+fn text_that_begins_with_a_dash_is_text() {
+    let context = Context::with_notebook();
+    context
+        .run(&[
+            "edit",
+            "a.ipynb",
+            "--old",
+            "answer + 1.0",
+            "--new",
+            "-answer",
+        ])
+        .exits(0);
+    let ran = context
+        .run(&["edit", "a.ipynb", "--old", "-answer", "--new", "--x"])
+        .exits(0);
+    assert_eq!(ran.code, Some(0));
+}

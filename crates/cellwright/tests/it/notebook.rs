@@ -1,0 +1,171 @@
+//! One-cell operations.
+
+use insta::assert_snapshot;
+
+use crate::context::{Context, THREE_CELLS};
+
+/// Runs `notebook` with these arguments and shows the answer and the text afterwards.
+fn seen(context: &Context, arguments: &[&str]) -> String {
+    let mut all = vec!["notebook"];
+    all.extend(arguments);
+    let ran = context.run(&all);
+    let text = context.run(&["read", "a.ipynb:ids", "--quiet"]);
+    format!("{}--- text\n{}", ran.seen(), text.stdout)
+}
+
+#[test]
+fn each_operation_answers_what_it_did() {
+    for (name, arguments) in [
+        (
+            "edit",
+            &["edit", "a.ipynb", "id:first", "--source", "x = 1"][..],
+        ),
+        ("insert_end", &["insert", "a.ipynb", "--source", "x = 1\n"]),
+        (
+            "insert_at",
+            &["insert", "a.ipynb", "0", "--type", "raw", "--source", "é"],
+        ),
+        (
+            "insert_after",
+            &["insert", "a.ipynb", "--after", "0", "--source", "x"],
+        ),
+        (
+            "insert_before",
+            &["insert", "a.ipynb", "--before", "id:last", "--source", "x"],
+        ),
+        ("delete", &["delete", "a.ipynb", "1"]),
+        ("move_to", &["move", "a.ipynb", "0", "--to", "2"]),
+        (
+            "move_after",
+            &["move", "a.ipynb", "id:last", "--after", "0"],
+        ),
+        ("type", &["type", "a.ipynb", "1", "markdown"]),
+        ("clear_one", &["clear", "a.ipynb", "1"]),
+        ("clear_all", &["clear", "a.ipynb"]),
+    ] {
+        let context = Context::with_notebook();
+        assert_snapshot!(format!("operation_{name}"), seen(&context, arguments));
+    }
+}
+
+#[test]
+fn mistakes_are_explained_and_change_nothing() {
+    for (name, arguments) in [
+        (
+            "out_of_range",
+            &["edit", "a.ipynb", "3", "--source", "x"][..],
+        ),
+        (
+            "insert_out_of_range",
+            &["insert", "a.ipynb", "4", "--source", "x"],
+        ),
+        ("no_content", &["edit", "a.ipynb", "1"]),
+        ("unknown_id", &["delete", "a.ipynb", "id:nope"]),
+        ("not_a_cell", &["delete", "a.ipynb", "first"]),
+        ("not_a_kind", &["type", "a.ipynb", "1", "sql"]),
+        ("nowhere", &["move", "a.ipynb", "1"]),
+        ("missing_file", &["insert", "b.ipynb", "--source", "x"]),
+    ] {
+        let context = Context::with_notebook();
+        let mut all = vec!["notebook"];
+        all.extend(arguments);
+        let ran = context.run(&all).exits(2);
+        assert_snapshot!(format!("mistake_{name}"), ran.seen());
+        assert_eq!(context.content("a.ipynb"), THREE_CELLS, "{name}");
+    }
+}
+
+#[test]
+fn the_json_answer_has_every_field() {
+    let context = Context::with_notebook();
+    let arguments = [
+        "notebook", "insert", "a.ipynb", "1", "--source", "x", "--json",
+    ];
+    let answer = context.run(&arguments).exits(0).json();
+    assert_eq!(answer["action"], "insert");
+    assert_eq!(answer["cell_index"], 1);
+    assert_eq!(answer["cell_type"], "code");
+    assert_eq!(answer["source"], "x");
+    assert_eq!(answer["total_cells"], 4);
+    assert_eq!(answer["changed"], true);
+    assert_eq!(answer["revision"], context.revision("a.ipynb"));
+    assert_eq!(answer["id"].as_str().map(str::len), Some(8));
+    assert!(answer["diff"].as_str().unwrap().contains("+x\n"));
+}
+
+#[test]
+fn a_changed_type_follows_the_rules_of_its_kind() {
+    let context = Context::with_notebook();
+    context
+        .run(&["notebook", "type", "a.ipynb", "1", "markdown"])
+        .exits(0);
+    assert_snapshot!("code_to_markdown", context.content("a.ipynb"));
+    context
+        .run(&["notebook", "type", "a.ipynb", "1", "--type", "code"])
+        .exits(0);
+    assert_snapshot!("and_back_to_code", context.content("a.ipynb"));
+}
+
+#[test]
+fn the_outline_has_a_line_for_each_cell() {
+    let context = Context::with_notebook();
+    assert_snapshot!(
+        "outline",
+        context.run(&["notebook", "outline", "a.ipynb"]).seen()
+    );
+    let ran = context
+        .run(&["notebook", "outline", "a.ipynb", "--json"])
+        .exits(0);
+    let answer = ran.json();
+    assert_eq!(answer["cells"][0]["heading"], 1);
+    assert_eq!(answer["cells"][1]["outputs"][0]["what"][0], "stdout");
+    assert_eq!(answer["nbformat"], "4.5");
+}
+
+#[test]
+fn an_old_notebook_is_upgraded_on_request() {
+    let context = Context::new();
+    let old = r#"{
+ "metadata": {"name": "old"},
+ "nbformat": 3,
+ "nbformat_minor": 0,
+ "worksheets": [{"cells": [
+  {"cell_type": "heading", "level": 2, "metadata": {}, "source": ["Old"]},
+  {"cell_type": "code", "collapsed": false, "input": ["1+1"], "language": "python",
+   "metadata": {}, "outputs": [{"output_type": "pyout", "prompt_number": 3, "text": ["2"]}],
+   "prompt_number": 3}
+ ], "metadata": {}}]
+}
+"#;
+    context.file("old.ipynb", old);
+    let refused = context.run(&["read", "old.ipynb"]).exits(2);
+    assert_snapshot!("old_format", refused.seen());
+    assert_eq!(context.content("old.ipynb"), old);
+    let ran = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(0);
+    assert_snapshot!("upgraded_answer", ran.seen());
+    assert_snapshot!("upgraded_file", context.content("old.ipynb"));
+    let again = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(0);
+    assert!(again.stdout.contains("nothing written"));
+}
+
+#[test]
+fn missing_ids_are_added_on_request_and_nothing_else_changes() {
+    let context = Context::new();
+    let without = THREE_CELLS
+        .replace("   \"id\": \"title\",\n", "")
+        .replace("   \"id\": \"last\",\n", "")
+        .replace("\"nbformat_minor\": 5", "\"nbformat_minor\": 4");
+    context.file("a.ipynb", &without);
+    context.run(&["notebook", "upgrade", "a.ipynb"]).exits(0);
+    let upgraded = context.content("a.ipynb");
+    let lines_added: Vec<&str> = upgraded
+        .lines()
+        .filter(|line| line.trim_start().starts_with("\"id\""))
+        .collect();
+    assert_eq!(lines_added.len(), 3);
+    let restored: String = upgraded
+        .split_inclusive('\n')
+        .filter(|line| !line.contains("\"id\"") || line.contains("first-code"))
+        .collect();
+    assert_eq!(restored.replace("_minor\": 5", "_minor\": 4"), without);
+}

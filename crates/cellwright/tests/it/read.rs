@@ -1,0 +1,109 @@
+//! `read`, as a person sees it.
+
+use insta::assert_snapshot;
+
+use crate::context::Context;
+
+#[test]
+fn a_notebook_is_text_with_markers() {
+    let context = Context::with_notebook();
+    assert_snapshot!(context.run(&["read", "a.ipynb"]).seen());
+}
+
+#[test]
+fn quiet_leaves_only_the_text() {
+    let context = Context::with_notebook();
+    let ran = context.run(&["read", "a.ipynb", "--quiet"]).exits(0);
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn selectors_show_parts_and_more() {
+    let context = Context::with_notebook();
+    for (name, argument) in [
+        ("lines", "a.ipynb:2-4,6"),
+        ("open_end", "a.ipynb:7-"),
+        ("cells", "a.ipynb:cells=1-"),
+        ("id", "a.ipynb:id=first"),
+        ("ids", "a.ipynb:ids:cells=0,2"),
+        ("outputs", "a.ipynb:outputs"),
+        ("outline", "a.ipynb:outline"),
+        ("raw_lines", "a.ipynb:raw:1-3"),
+    ] {
+        assert_snapshot!(
+            format!("selector_{name}"),
+            context.run(&["read", argument]).seen()
+        );
+    }
+}
+
+#[test]
+fn raw_is_the_file_byte_for_byte() {
+    let context = Context::new();
+    context.file("odd.ipynb", b"\xff\xfe not a notebook at all");
+    let output = context
+        .command(&["read", "odd.ipynb:raw"])
+        .output()
+        .unwrap();
+    assert_eq!(output.stdout, b"\xff\xfe not a notebook at all");
+}
+
+#[test]
+fn wrong_selectors_are_explained() {
+    let context = Context::with_notebook();
+    for (name, argument) in [
+        ("zero", "a.ipynb:0"),
+        ("backwards", "a.ipynb:9-5"),
+        ("nonsense", "a.ipynb:bogus"),
+        ("beyond", "a.ipynb:1000"),
+        ("no_such_cell", "a.ipynb:cells=3"),
+        ("no_such_id", "a.ipynb:id=zzz"),
+        ("clash", "a.ipynb:raw:cells=1"),
+        ("scheme", "artifact://7"),
+    ] {
+        let ran = context.run(&["read", argument]).exits(2);
+        assert_snapshot!(format!("bad_selector_{name}"), ran.seen());
+    }
+}
+
+#[test]
+fn json_is_one_document_and_nothing_else() {
+    let context = Context::with_notebook();
+    let ran = context.run(&["read", "a.ipynb:cells=2", "--json"]).exits(0);
+    assert_eq!(ran.stderr, "");
+    let answer = ran.json();
+    assert_eq!(answer["text"], "# %% [code] cell:2\nanswer + 1.0\n");
+    assert_eq!(answer["total_cells"], 3);
+    assert_eq!(answer["revision"].as_str().map(str::len), Some(32));
+}
+
+#[test]
+fn an_error_is_a_document_too() {
+    let context = Context::new();
+    context.file("cut.ipynb", "{\"cells\": [\n");
+    let ran = context.run(&["read", "cut.ipynb", "--json"]).exits(2);
+    let error = &ran.json()["error"];
+    assert_eq!(error["kind"], "bad_notebook");
+    assert_eq!((&error["line"], &error["column"]), (&2.into(), &1.into()));
+    assert_eq!(error["exit_code"], 2);
+    let usage = context.run(&["read", "--json", "--bogus"]).exits(2);
+    assert_eq!(usage.json()["error"]["kind"], "bad_arguments");
+}
+
+#[test]
+fn a_file_with_a_colon_in_its_name_wins_over_a_selector() {
+    let context = Context::with_notebook();
+    context.file("a.ipynb:outline", crate::context::THREE_CELLS);
+    let ran = context.run(&["read", "a.ipynb:outline"]).exits(0);
+    assert!(ran.stdout.starts_with("# %% [markdown] cell:0\n"));
+}
+
+#[test]
+fn oddities_are_told_and_left_alone() {
+    let context = Context::new();
+    context.file(
+        "odd.ipynb",
+        r#"{"cells":[{"cell_type":"code","metadata":{}}],"nbformat":4,"nbformat_minor":5}"#,
+    );
+    assert_snapshot!(context.run(&["read", "odd.ipynb"]).seen());
+}

@@ -1,0 +1,94 @@
+//! The README's tour and the guide, typed in: what they show is what happens.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::context::Context;
+
+/// Commands of the `console` blocks, each with the output that is shown for it.
+fn commands(text: &str) -> Vec<(String, String)> {
+    let mut commands: Vec<(String, String)> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if let (true, Some(command)) = (inside, line.strip_prefix("$ ")) {
+            commands.push((command.to_owned(), String::new()));
+        } else if let (true, Some((_, output))) = (inside, commands.last_mut()) {
+            output.push_str(line);
+            output.push('\n');
+        }
+    }
+    commands
+}
+
+/// Types the commands of a page into a shell, one after the other, in a folder of their own.
+fn follow(page: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join(page)).unwrap();
+    let tour = std::fs::read(root.join("examples/tour.ipynb")).unwrap();
+    let context = Context::new();
+    context.file("tour.ipynb", tour);
+    shell(
+        &context,
+        "git init -q . && git add . && git -c user.name=a -c user.email=b commit -qm x",
+    );
+    let commands = commands(&text);
+    assert!(commands.len() >= 3, "{page} shows too little");
+    for (command, expected) in commands {
+        let seen = shell(&context, &command);
+        assert!(
+            fits(&seen, &expected),
+            "{page}: {command}\n--- shown\n{expected}--- seen\n{seen}"
+        );
+    }
+}
+
+fn shell(context: &Context, command: &str) -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_cellwright"))
+        .parent()
+        .unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let output = Command::new("sh")
+        .args(["-c", &format!("exec 2>&1; {command}")])
+        .current_dir(context.folder())
+        .env("PATH", format!("{}:{path}", binary.display()))
+        .env("HOME", context.home())
+        .env_remove("XDG_CACHE_HOME")
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Compares line by line. A line of `…` stands for the rest, `…` in a line for anything in it, and
+/// blank lines between commands are only there to be read.
+fn fits(seen: &str, shown: &str) -> bool {
+    let mut seen = seen.trim_end().lines();
+    for line in shown.trim_end().lines() {
+        if line == "…" {
+            return true;
+        }
+        let Some(real) = seen.next() else {
+            return false;
+        };
+        let same = match line.split_once('…') {
+            Some((start, end)) => real.starts_with(start) && real.ends_with(end),
+            None => real.trim_end() == line.trim_end(),
+        };
+        if !same {
+            return false;
+        }
+    }
+    seen.next().is_none()
+}
+
+#[test]
+fn the_tour_in_the_readme_is_true() {
+    follow("README.md");
+}
+
+#[test]
+fn the_guide_to_notebooks_is_true() {
+    follow("docs/guide/notebooks.md");
+}

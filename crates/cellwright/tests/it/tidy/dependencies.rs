@@ -1,0 +1,159 @@
+//! Who depends on whom, and what comes in with it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::root;
+
+/// Our crates, and which of ours each may use.
+const ARROWS: [(&str, &[&str]); 2] = [
+    ("cellwright-notebook", &[]),
+    ("cellwright", &["cellwright-notebook"]),
+];
+
+/// Crates that only one of ours may know.
+const FENCES: [(&str, &str); 4] = [
+    ("clap", "cellwright"),
+    ("serde_json", "cellwright"),
+    ("etcetera", "cellwright"),
+    ("rustix", "cellwright-notebook"),
+];
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn packages(metadata: &Value) -> &Vec<Value> {
+    metadata["packages"].as_array().unwrap()
+}
+
+/// Names of what our crates depend on when they are built, not tested.
+fn direct_dependencies(metadata: &Value) -> BTreeMap<String, Vec<String>> {
+    packages(metadata)
+        .iter()
+        .filter(|package| package["source"].is_null())
+        .map(|package| {
+            let dependencies = package["dependencies"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|dependency| dependency["kind"].is_null())
+                .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
+                .collect();
+            (package["name"].as_str().unwrap().to_owned(), dependencies)
+        })
+        .collect()
+}
+
+#[test]
+fn arrows_point_down_only() {
+    let direct = direct_dependencies(&metadata());
+    let ours: Vec<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+    let found: Vec<&str> = direct.keys().map(String::as_str).collect();
+    assert_eq!(
+        found.len(),
+        ours.len(),
+        "a crate is missing in ARROWS: {found:?}"
+    );
+    for (name, allowed) in ARROWS {
+        for dependency in &direct[name] {
+            let is_ours = ours.contains(&dependency.as_str());
+            assert!(
+                !is_ours || allowed.contains(&dependency.as_str()),
+                "{name} must not use {dependency}"
+            );
+        }
+    }
+}
+
+#[test]
+fn outside_libraries_stay_behind_their_fence() {
+    let direct = direct_dependencies(&metadata());
+    for (library, owner) in FENCES {
+        for (name, dependencies) in &direct {
+            let uses = dependencies.iter().any(|dependency| dependency == library);
+            assert!(!uses || name == owner, "{name} must not use {library}");
+        }
+    }
+}
+
+#[test]
+fn versions_stand_in_the_root_manifest_only() {
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let manifest = entry.unwrap().path().join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).unwrap();
+        let mut section = "";
+        for line in text.lines() {
+            if line.starts_with('[') {
+                section = line;
+            }
+            if section.contains("dependencies") && line.contains('=') {
+                assert!(
+                    line.contains("workspace = true"),
+                    "{}: {line}",
+                    manifest.display()
+                );
+            }
+        }
+    }
+}
+
+/// The strings of the list that begins with `start` in deny.toml.
+fn denied_list(start: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join("deny.toml")).unwrap();
+    let (_, after) = text.split_once(start).unwrap();
+    let (list, _) = after.split_once("\n]").unwrap();
+    list.lines()
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .filter_map(|line| line.split('"').nth(1).map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn licences_are_on_the_list() {
+    let allowed = denied_list("allow = [");
+    assert!(allowed.contains(&"MIT".to_owned()));
+    for package in packages(&metadata()) {
+        let name = package["name"].as_str().unwrap();
+        let licence = package["license"].as_str().unwrap_or_default();
+        // Old manifests separate alternatives by a slash.
+        let expression = licence.replace('/', " OR ").replace(['(', ')'], "");
+        let fine = expression.split(" OR ").any(|alternative| {
+            alternative
+                .split(" AND ")
+                .all(|one| allowed.contains(&one.trim().to_owned()))
+        });
+        assert!(fine, "{name} is under `{licence}`");
+    }
+}
+
+#[test]
+fn banned_crates_and_features_stay_out() {
+    let metadata = metadata();
+    let banned = denied_list("\ndeny = [");
+    assert!(banned.contains(&"openssl-sys".to_owned()));
+    for package in packages(&metadata) {
+        let name = package["name"].as_str().unwrap().to_owned();
+        assert!(!banned.contains(&name), "{name} is banned in deny.toml");
+    }
+    // It changes how numbers are read in every crate of the build.
+    for node in metadata["resolve"]["nodes"].as_array().unwrap() {
+        if node["id"].as_str().unwrap().contains("serde_json") {
+            let features = node["features"].to_string();
+            assert!(!features.contains("arbitrary_precision"), "{features}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What may stand in source files.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::{files, root};
+
+/// Longer files are two things.
+const LONGEST: usize = 600;
+
+/// Source files of all crates.
+fn sources() -> Vec<std::path::PathBuf> {
+    files(&root().join("crates"), "rs")
+}
+
+/// The part of a file before its unit tests.
+fn without_tests(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod tests")
+        .next()
+        .unwrap_or(text)
+}
+
+#[test]
+fn no_file_is_too_long() {
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = without_tests(&text).lines().count();
+        assert!(lines <= LONGEST, "{} has {lines} lines", path.display());
+    }
+}
+
+#[test]
+fn libraries_neither_print_nor_look_around() {
+    let forbidden = [
+        "println!(",
+        "print!(",
+        "eprintln!(",
+        "eprint!(",
+        "dbg!(",
+        "std::env::",
+        "use std::env",
+        "home_dir(",
+        "stdout()",
+        "stderr()",
+        "stdin()",
+    ];
+    for path in sources() {
+        let relative = path.strip_prefix(root()).unwrap().to_owned();
+        let is_library = relative.components().any(|part| part.as_os_str() == "src")
+            && !relative.starts_with("crates/cellwright");
+        if !is_library {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in without_tests(&text).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            for word in forbidden {
+                // The process id in the name of a temporary file is no look around.
+                assert!(
+                    !code.contains(word),
+                    "{}:{}: {word}",
+                    relative.display(),
+                    number + 1
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_binary_prints_in_one_place_and_reads_the_environment_in_one_place() {
+    let source = root().join("crates/cellwright/src");
+    for path in files(&source, "rs") {
+        let name = path.strip_prefix(&source).unwrap().display().to_string();
+        let text = fs::read_to_string(&path).unwrap();
+        let code = without_tests(&text);
+        if name != "screen.rs" {
+            assert!(
+                !code.contains("stdout()") && !code.contains("stderr()"),
+                "{name} prints"
+            );
+        }
+        if name != "env.rs" {
+            assert!(!code.contains("env::var"), "{name} reads the environment");
+        }
+    }
+}
+
+#[test]
+fn every_variable_is_explained() {
+    let text = fs::read_to_string(root().join("crates/cellwright/src/env.rs")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let constants: Vec<usize> = (0..lines.len())
+        .filter(|&n| lines[n].starts_with("pub(crate) const"))
+        .collect();
+    assert!(!constants.is_empty());
+    for constant in constants {
+        assert!(
+            lines[constant - 1].starts_with("///"),
+            "{}",
+            lines[constant]
+        );
+    }
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(
+            text.starts_with("//! "),
+            "{} has no first line of documentation",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn no_test_file_is_forgotten() {
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let tests = entry.unwrap().path().join("tests");
+        if !tests.exists() {
+            continue;
+        }
+        let loose: Vec<_> = fs::read_dir(&tests)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+            .collect();
+        assert!(
+            loose.is_empty(),
+            "each would be a program of its own: {loose:?}"
+        );
+        check_modules(&tests.join("it"), &tests.join("it/main.rs"));
+    }
+}
+
+/// Every file in `folder` is a module of `parent`, and so on below.
+fn check_modules(folder: &Path, parent: &Path) {
+    let declared: BTreeSet<String> = fs::read_to_string(parent)
+        .unwrap()
+        .lines()
+        .filter_map(|line| {
+            let name = line
+                .trim_start_matches("pub(crate) ")
+                .strip_prefix("mod ")?;
+            Some(name.strip_suffix(';')?.to_owned())
+        })
+        .collect();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let is_source = path.extension().is_some_and(|extension| extension == "rs");
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if is_source && path != *parent {
+            assert!(
+                declared.contains(&name),
+                "{} is not in {}",
+                path.display(),
+                parent.display()
+            );
+            if path.with_extension("").is_dir() {
+                check_modules(&path.with_extension(""), &path);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_project_speaks_of_itself_alone() {
+    let mut paths = sources();
+    for extension in ["md", "toml", "py", "txt"] {
+        paths.extend(files(&root().join("crates"), extension));
+        paths.extend(files(&root().join("docs"), extension));
+    }
+    for path in paths {
+        let text = fs::read_to_string(&path).unwrap();
+        for place in ["/ho\u{6d}e/", "/ro\u{6f}t/", "/w\u{6f}rk/"] {
+            assert!(!text.contains(place), "{} names {place}", path.display());
+        }
+    }
+}

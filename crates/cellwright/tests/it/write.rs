@@ -1,0 +1,170 @@
+//! `write`, and what protects against losing something with it.
+
+use insta::assert_snapshot;
+
+use crate::context::{Context, THREE_CELLS};
+
+#[test]
+fn writing_back_what_was_read_changes_nothing() {
+    let context = Context::with_notebook();
+    for selector in ["", ":ids", ":outputs"] {
+        let text = context.run(&["read", &format!("a.ipynb{selector}")]).stdout;
+        let ran = context.run_with_input(&["write", "a.ipynb"], text).exits(0);
+        assert_eq!(context.content("a.ipynb"), THREE_CELLS, "{selector}");
+        assert!(ran.stderr.contains("nothing written"));
+    }
+}
+
+#[test]
+fn crlf_and_a_byte_order_mark_do_no_harm() {
+    let context = Context::with_notebook();
+    let text = context.run(&["read", "a.ipynb"]).stdout;
+    let foreign = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+    context
+        .run_with_input(&["write", "a.ipynb"], foreign)
+        .exits(0);
+    assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+}
+
+#[test]
+fn a_rewritten_text_changes_only_what_it_says() {
+    let context = Context::with_notebook();
+    let text = "\
+# %% [code] cell:2
+answer + 2.0
+# %% [markdown] cell:0
+# A tour
+
+of three cells
+# %% [raw]
+new
+# %% [code] cell:7
+from nowhere
+#%% [code]
+";
+    let ran = context.run_with_input(&["write", "a.ipynb"], text).exits(0);
+    assert_snapshot!("rewritten_answer", ran.seen());
+    assert_snapshot!("rewritten_file", context.content("a.ipynb"));
+}
+
+#[test]
+fn text_before_the_first_marker_is_refused() {
+    let context = Context::with_notebook();
+    let ran = context.run_with_input(&["write", "a.ipynb"], "import os\n# %% [code]\n");
+    assert_snapshot!(ran.exits(2).seen());
+    assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+}
+
+#[test]
+fn an_empty_pipe_does_not_empty_the_notebook() {
+    let context = Context::with_notebook();
+    assert_snapshot!(
+        context
+            .run_with_input(&["write", "a.ipynb"], "")
+            .exits(2)
+            .seen()
+    );
+    assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+    // What `read` prints for a notebook without cells is not nothing.
+    context.run_with_input(&["write", "a.ipynb"], "\n").exits(0);
+    assert!(context.content("a.ipynb").contains("\"cells\": [],"));
+    assert_eq!(context.run(&["read", "a.ipynb"]).stdout, "\n");
+}
+
+#[test]
+fn text_that_is_not_utf8_is_refused() {
+    let context = Context::with_notebook();
+    let ran = context.run_with_input(&["write", "a.ipynb"], b"# %% [code]\ncaf\xe9\n");
+    assert_snapshot!(ran.exits(2).seen());
+    assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+}
+
+#[test]
+fn a_missing_file_is_made_only_when_asked() {
+    let context = Context::new();
+    let text = "# %% [code]\nprint(1)\n# %% [markdown]\n# Hé\n";
+    let refused = context.run_with_input(&["write", "new.ipynb"], text);
+    assert_snapshot!("missing_without_create", refused.exits(2).seen());
+    assert!(!context.path("new.ipynb").exists());
+    let ran = context.run_with_input(&["write", "new.ipynb", "--create"], text);
+    assert_snapshot!("missing_with_create", ran.exits(0).seen());
+    assert_snapshot!("created_file", context.content("new.ipynb"));
+    // The same edit gives the same file.
+    context
+        .run_with_input(&["write", "again.ipynb", "--create"], text)
+        .exits(0);
+    assert_eq!(context.content("again.ipynb"), context.content("new.ipynb"));
+}
+
+#[test]
+fn the_text_can_come_from_a_file() {
+    let context = Context::with_notebook();
+    context.file("text.txt", "# %% [code] cell:2\nonly this\n");
+    context.run(&["write", "a.ipynb", "text.txt"]).exits(0);
+    let text = context.run(&["read", "a.ipynb"]).stdout;
+    assert_eq!(text, "# %% [code] cell:0\nonly this\n");
+}
+
+#[test]
+fn a_stale_write_is_merged_or_refused() {
+    let context = Context::with_notebook();
+    let revision = context.revision("a.ipynb");
+    context
+        .run(&[
+            "notebook",
+            "edit",
+            "a.ipynb",
+            "0",
+            "--source",
+            "# Other title",
+        ])
+        .exits(0);
+    context
+        .run(&["notebook", "insert", "a.ipynb", "1", "--source", "inserted"])
+        .exits(0);
+    let ours = "\
+# %% [markdown] cell:0
+# A tour
+
+of three cells
+# %% [code] cell:1
+answer = 42
+print(answer)
+# %% [code] cell:2
+answer + 2.0
+";
+    let merged = context.run_with_input(&["write", "a.ipynb", "--rev", &revision], ours);
+    assert_snapshot!("merged", merged.exits(0).seen());
+    assert_snapshot!("merged_text", context.run(&["read", "a.ipynb"]).stdout);
+    let before = context.content("a.ipynb");
+    let conflicting = ours.replace("# A tour", "# My title");
+    let refused = context.run_with_input(&["write", "a.ipynb", "--rev", &revision], conflicting);
+    assert_snapshot!("refused", refused.exits(3).seen());
+    assert_eq!(context.content("a.ipynb"), before);
+    let unknown = context.run_with_input(&["write", "a.ipynb", "--rev", "0123456789"], ours);
+    assert_snapshot!("unknown_revision", unknown.exits(3).seen());
+    assert_eq!(context.content("a.ipynb"), before);
+}
+
+#[test]
+fn touching_the_file_is_no_conflict() {
+    let context = Context::with_notebook();
+    let revision = context.revision("a.ipynb");
+    let file = std::fs::File::options()
+        .append(true)
+        .open(context.path("a.ipynb"))
+        .unwrap();
+    file.set_modified(std::time::SystemTime::now()).unwrap();
+    let arguments = [
+        "notebook",
+        "edit",
+        "a.ipynb",
+        "2",
+        "--source",
+        "x",
+        "--rev",
+        &revision[..10],
+    ];
+    let ran = context.run(&arguments).exits(0);
+    assert!(!ran.stderr.contains("merged"), "{}", ran.stderr);
+}

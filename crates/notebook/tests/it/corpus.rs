@@ -1,0 +1,167 @@
+//! Real notebooks, where they are at hand, and always the ones that belong to the tests.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use cellwright_notebook::edit::{Address, Operation};
+use cellwright_notebook::{
+    Cells, FormatError, Markers, Notebook, compose, edit, file, parse, render, rewrite,
+};
+
+use crate::single::assert_only_changed;
+use crate::support::json::Document;
+use crate::support::{corpus, fixtures, notebooks_in};
+
+/// Checks everything that must hold for a notebook that we accept.
+fn check(path: &Path, notebook: &Notebook) {
+    let name = path.display();
+    let bytes = notebook.bytes();
+    let document = Document::read(bytes);
+    assert_eq!(notebook.count(), document.cells().len(), "{name}");
+    for cell in 0..notebook.count() {
+        assert_eq!(notebook.kind(cell).name(), document.kind(cell), "{name}");
+        assert_eq!(notebook.source(cell), document.source(cell), "{name}");
+        assert_eq!(
+            notebook.id(cell).map(String::from),
+            document.id(cell),
+            "{name}"
+        );
+    }
+    for markers in [Markers::Indexes, Markers::Ids] {
+        let text = render(notebook, markers);
+        let (plan, notices) = rewrite(notebook, parse(&text).unwrap());
+        assert_eq!(notices, [], "{name}");
+        assert!(compose(notebook, &plan).to_bytes() == bytes, "{name}");
+        let printed = edit::replace_all(notebook, &format!("{text}\n")).unwrap();
+        assert!(printed.plan.changes_nothing(notebook), "{name}");
+    }
+    // The same file, read without being held.
+    let glance = file::glance(path, Some(Markers::Ids), None).unwrap();
+    assert!(glance.text == render(notebook, Markers::Ids), "{name}");
+    assert_eq!(glance.revision, notebook.revision(), "{name}");
+    if notebook.count() > 0 {
+        let last = notebook.count() - 1;
+        let is_large = bytes.len() > 500_000;
+        let cells = if is_large {
+            vec![last / 2]
+        } else {
+            vec![0, last / 2, last]
+        };
+        for cell in cells {
+            check_edit(path, notebook, &document, cell);
+        }
+    }
+}
+
+/// Appends a line to one cell.
+fn check_edit(path: &Path, notebook: &Notebook, document: &Document<'_>, cell: usize) {
+    let source = format!("{}\n# one more line", notebook.source(cell));
+    let operation = Operation::Edit {
+        cell: Address::Index(cell),
+        source: source.clone(),
+    };
+    let plan = operation.draft(notebook).unwrap().plan;
+    let new = compose(notebook, &plan).to_bytes();
+    let node = &document.cells()[cell];
+    let place = node.get("source").unwrap_or(node).span.clone();
+    assert_only_changed(notebook.bytes(), &new, place);
+    let edited = Notebook::parse(new).unwrap();
+    assert_eq!(edited.source(cell), source, "{}", path.display());
+}
+
+#[test]
+fn the_notebooks_of_the_tests_are_accepted_or_refused_as_their_names_say() {
+    for path in fixtures() {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let parsed = Notebook::parse(fs::read(&path).unwrap());
+        match (name, parsed) {
+            ("v3" | "v3_odd", Err(FormatError::OldFormat { major: 3 }))
+            | ("invalid_truncated", Err(FormatError::Json { ended: true, .. }))
+            | ("invalid_conflict_marks", Err(FormatError::Json { ended: false, .. }))
+            | ("invalid_latin1", Err(FormatError::NotUtf8 { .. }))
+            | ("invalid_cell_type", Err(FormatError::BadCell { index: 0, .. }))
+            | ("invalid_no_cells", Err(FormatError::NoCells))
+            | ("invalid_future", Err(FormatError::NewFormat { .. })) => {}
+            (_, Ok(notebook)) if !name.starts_with("invalid") => check(&path, &notebook),
+            (_, other) => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn notebooks_of_other_people_survive() {
+    let Some(folder) = corpus() else { return };
+    for path in notebooks_in(&folder) {
+        if let Ok(notebook) = Notebook::parse(fs::read(&path).unwrap()) {
+            check(&path, &notebook);
+        }
+    }
+}
+
+/// What is known of a notebook in the corpus.
+struct Known {
+    format: String,
+    verdict: String,
+}
+
+fn manifest(folder: &Path) -> BTreeMap<String, Known> {
+    let text = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
+    let mut rows = text
+        .lines()
+        .map(|line| line.split('\t').collect::<Vec<_>>());
+    let header = rows.next().unwrap();
+    let column = |name: &str| header.iter().position(|title| *title == name).unwrap();
+    let (file, format, verdict) = (
+        column("file"),
+        column("nbformat"),
+        column("nbformat_validate"),
+    );
+    rows.map(|row| {
+        let known = Known {
+            format: row[format].to_owned(),
+            verdict: row[verdict].to_owned(),
+        };
+        (row[file].to_owned(), known)
+    })
+    .collect()
+}
+
+#[test]
+fn what_python_can_read_is_accepted_and_what_it_cannot_is_refused() {
+    let Some(folder) = corpus() else { return };
+    let known = manifest(&folder);
+    for path in notebooks_in(&folder) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let Some(known) = known.get(name) else {
+            continue;
+        };
+        let parsed = Notebook::parse(fs::read(&path).unwrap());
+        let major = known.format.split('.').next().unwrap();
+        let is_right = match (known.verdict.as_str(), major) {
+            // Whatever the schema says of it, an old format has no cells that we could show.
+            (_, "2" | "3") => matches!(
+                parsed,
+                Err(FormatError::OldFormat { major: found }) if found.to_string() == major
+            ),
+            ("ok", "4") => parsed.is_ok(),
+            // Readable, but not by the schema. What we accept of these is wrong in a detail that
+            // no edit depends on: `source`, `outputs`, `execution_count` or the minor number is
+            // missing; outputs stand on a Markdown cell; ids stand where the minor number allows
+            // none, or are not made of the characters an id may have; a kernelspec has no name; an
+            // output has a member that the schema does not know. What we refuse has a cell that is
+            // no cell: its `cell_type` is missing or unknown.
+            ("NotebookValidationError", "4") => {
+                matches!(parsed, Ok(_) | Err(FormatError::BadCell { .. }))
+            }
+            // Not JSON, not UTF-8, no object, or no number of a format.
+            (
+                "NotJSONError" | "UnicodeDecodeError" | "AttributeError" | "ValidationError"
+                | "NBFormatError",
+                _,
+            ) => parsed.is_err(),
+            (verdict, _) => panic!("{name}: unknown verdict {verdict}"),
+        };
+        assert!(is_right, "{name}: {} but {parsed:?}", known.verdict);
+    }
+}

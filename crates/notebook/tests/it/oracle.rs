@@ -1,0 +1,199 @@
+//! Python's own notebook library agrees with us, before and after every kind of edit.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cellwright_notebook::edit::{Address, Operation, Place};
+use cellwright_notebook::{CellKind, Cells, FormatError, Notebook, Plan, Slot, compose, upgrade};
+use serde_json::{Map, Value, json};
+
+use crate::support::{corpus, fixtures, notebooks_in, repository};
+
+/// Larger notebooks get all edits at once, to save Python's time.
+const LARGE: usize = 300_000;
+
+/// The interpreter that has nbformat.
+fn python() -> PathBuf {
+    let given = std::env::var_os("CELLWRIGHT_TEST_PYTHON").map(PathBuf::from);
+    let python = given.unwrap_or_else(|| repository().join("target/venv/bin/python"));
+    assert!(
+        python.is_file(),
+        "there is no Python with nbformat at {}: run scripts/test, which makes one, or set \
+         CELLWRIGHT_TEST_PYTHON",
+        python.display()
+    );
+    python
+}
+
+fn sources(notebook: &Notebook) -> Vec<String> {
+    (0..notebook.count())
+        .map(|cell| notebook.source(cell).into_owned())
+        .collect()
+}
+
+fn next_kind(kind: CellKind) -> CellKind {
+    match kind {
+        CellKind::Code => CellKind::Markdown,
+        CellKind::Markdown => CellKind::Raw,
+        CellKind::Raw => CellKind::Code,
+    }
+}
+
+/// Edits of a notebook, by name.
+fn edits(notebook: &Notebook) -> Vec<(&'static str, Plan)> {
+    let draft = |operation: Operation| operation.draft(notebook).unwrap().plan;
+    let insert = |kind| Operation::Insert {
+        place: Place::End,
+        kind,
+        source: "print('é')\n\n# two lines more".to_owned(),
+    };
+    let mut edits = vec![
+        ("insert code", draft(insert(CellKind::Code))),
+        ("insert markdown", draft(insert(CellKind::Markdown))),
+        ("insert raw", draft(insert(CellKind::Raw))),
+    ];
+    if notebook.count() == 0 {
+        return edits;
+    }
+    let middle = Address::Index(notebook.count() / 2);
+    let source = format!("{}\nmore", notebook.source(notebook.count() / 2));
+    let cell = middle.clone();
+    edits.push(("edit", draft(Operation::Edit { cell, source })));
+    edits.push(("delete", draft(Operation::Delete { cell: middle })));
+    edits.push(("clear", draft(Operation::Clear { cell: None })));
+    for (name, steps) in [("type", 1), ("type twice", 2)] {
+        let mut plan = Plan::keep_all(notebook);
+        for slot in &mut plan.slots {
+            slot.kind = (0..steps).fold(slot.kind, |kind, _| next_kind(kind));
+        }
+        edits.push((name, plan));
+    }
+    if notebook.bytes().len() > LARGE {
+        let mut plan = Plan::keep_all(notebook);
+        plan.slots.rotate_left(1);
+        plan.slots[0].kind = next_kind(plan.slots[0].kind);
+        plan.slots[0].source = Some("changed".to_owned());
+        plan.slots.insert(0, Slot::new(CellKind::Code, "1 + 1"));
+        plan.slots.push(Slot::new(CellKind::Markdown, "# End"));
+        return vec![("everything", plan)];
+    }
+    edits
+}
+
+/// Files for Python to look at, and what we say of them.
+struct Jobs<'f> {
+    folder: &'f Path,
+    jobs: Vec<Value>,
+    files: usize,
+}
+
+impl Jobs<'_> {
+    fn add(&mut self, path: &Path) {
+        let bytes = fs::read(path).unwrap();
+        let mut variants = Map::new();
+        let mut ours = Vec::new();
+        match Notebook::parse(&bytes[..]) {
+            Ok(notebook) => {
+                ours = sources(&notebook);
+                for (name, plan) in edits(&notebook) {
+                    let new = compose(&notebook, &plan).to_bytes();
+                    variants.insert(name.to_owned(), self.variant(&new));
+                }
+            }
+            Err(FormatError::OldFormat { major: 3 }) => {}
+            Err(_) => return,
+        }
+        if let Ok(Some((_, new))) = upgrade(&bytes) {
+            variants.insert("upgrade".to_owned(), self.variant(&new));
+        }
+        self.jobs.push(json!({
+            "name": path.file_name().unwrap().to_string_lossy(),
+            "original": path,
+            "sources": ours,
+            "variants": variants,
+        }));
+    }
+
+    /// Writes an edited notebook and says what we read in it.
+    fn variant(&mut self, bytes: &[u8]) -> Value {
+        let path = self.folder.join(format!("{}.ipynb", self.files));
+        self.files += 1;
+        fs::write(&path, bytes).unwrap();
+        let notebook = Notebook::parse(bytes).unwrap();
+        json!({ "path": path, "sources": sources(&notebook) })
+    }
+
+    fn ask(&self) -> Vec<Value> {
+        let jobs = serde_json::to_vec(&self.jobs).unwrap();
+        fs::write(self.folder.join("jobs.json"), jobs).unwrap();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/oracle.py");
+        let output = Command::new(python())
+            .arg(script)
+            .arg(self.folder)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+fn check(answer: &Value, problems: &mut Vec<String>) {
+    let before = &answer["before"];
+    let mut complain = |what: &str, verdict: &Value| {
+        problems.push(format!("{} {what}: {verdict}", answer["name"]));
+    };
+    if before["differing"] != json!([]) {
+        complain("original", before);
+    }
+    for (name, after) in answer["after"].as_object().unwrap() {
+        let worse = before["valid"] == true && after["valid"] == false;
+        // An upgrade leaves double ids alone, which older formats do not speak of.
+        let odder = after["ids"].as_u64() > before["ids"].as_u64() && name != "upgrade";
+        if worse || odder {
+            complain(name, after);
+        }
+        if after["differing"] != json!([]) {
+            complain(name, after);
+        }
+    }
+    if answer["version"].is_array() {
+        if answer["version"] != json!([4, 5]) {
+            complain("version", &answer["version"]);
+        }
+        if !answer["conversion"].is_null() {
+            complain("conversion", &answer["conversion"]);
+        }
+    }
+}
+
+#[test]
+fn python_finds_every_edited_notebook_as_valid_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut jobs = Jobs {
+        folder: folder.path(),
+        jobs: Vec::new(),
+        files: 0,
+    };
+    for path in fixtures() {
+        jobs.add(&path);
+    }
+    if let Some(corpus) = corpus() {
+        for path in notebooks_in(&corpus) {
+            jobs.add(&path);
+        }
+    }
+    let answers = jobs.ask();
+    assert_eq!(answers.len(), jobs.jobs.len());
+    let valid = answers.iter().filter(|a| a["before"]["valid"] == true);
+    assert!(valid.count() > 5, "Python finds nothing valid");
+    let mut problems = Vec::new();
+    for answer in &answers {
+        check(answer, &mut problems);
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}

@@ -1,0 +1,212 @@
+//! Nothing that is given to the crate makes it panic.
+
+use std::io::Write as _;
+
+use cellwright_notebook::edit::replace_all;
+use cellwright_notebook::{
+    Cells, FormatError, Markers, Notebook, compose, file, outline, outputs, parse, render, rewrite,
+    select, upgrade,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select as choose};
+
+use crate::generate::{Generated, notebook, notebook_with_cells};
+use crate::support::json;
+use crate::support::text::view;
+use crate::support::{cases, shown};
+
+/// Everything that looks at a notebook.
+fn use_all(bytes: &[u8]) {
+    let Ok(notebook) = Notebook::parse(bytes) else {
+        upgrade(bytes).ok();
+        return;
+    };
+    let text = render(&notebook, Markers::Ids);
+    let (plan, _) = rewrite(&notebook, parse(&text).unwrap());
+    assert_eq!(shown(&compose(&notebook, &plan).to_bytes()), shown(bytes));
+    notebook.irregularities();
+    outline::outline(&notebook);
+    let mut shown_outputs = String::new();
+    for cell in 0..notebook.count() {
+        outputs::append_with_outputs(&mut shown_outputs, &notebook, cell, outputs::Cap::default());
+    }
+    if let Some((_, upgraded)) = upgrade(bytes).unwrap() {
+        Notebook::parse(upgraded).unwrap();
+    }
+}
+
+/// JSON-like tokens in no order.
+fn soup() -> impl Strategy<Value = String> {
+    let tokens = vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"",
+        "\\",
+        "\"cells\"",
+        "\"source\"",
+        "\"cell_type\"",
+        "\"code\"",
+        "\"nbformat\"",
+        "\"worksheets\"",
+        "\"id\"",
+        "4",
+        "-",
+        "1e",
+        "NaN",
+        "nul",
+        " ",
+        "\n",
+        "\\u",
+        "\\ud83d",
+        "é",
+        "{\"cells\":[",
+        "\"nbformat\":4",
+        "\u{feff}",
+        "\u{0}",
+    ];
+    vec(choose(tokens), 0..30).prop_map(|tokens| tokens.concat())
+}
+
+fn selector() -> impl Strategy<Value = String> {
+    let tokens = vec![
+        ":",
+        ":",
+        ":",
+        "raw",
+        "outline",
+        "ids",
+        "outputs",
+        "cells=",
+        "cell=",
+        "id=",
+        "id=é",
+        "1",
+        "0",
+        "L5",
+        "-",
+        "..",
+        "+",
+        ",",
+        "99999999999999999999999",
+        "a.ipynb",
+        "/",
+        "é",
+        " ",
+        "ID=",
+    ];
+    prop_oneof![
+        vec(choose(tokens), 0..10).prop_map(|tokens| tokens.concat()),
+        any::<String>(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(2000))]
+
+    #[test]
+    fn any_bytes_can_be_parsed_or_refused(bytes in vec(any::<u8>(), 0..60), soup in soup()) {
+        use_all(&bytes);
+        use_all(soup.as_bytes());
+    }
+
+    #[test]
+    fn a_broken_notebook_is_refused_or_still_read_as_everyone_reads_it(
+        Generated(mut bytes) in notebook_with_cells(),
+        flips in vec((any::<Index>(), any::<u8>()), 0..4),
+        cut in prop::option::weighted(0.3, any::<Index>()),
+        doubled in prop::option::weighted(0.2, (any::<Index>(), any::<Index>())),
+    ) {
+        for (at, byte) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Some((from, to)) = doubled {
+            let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
+            let piece = bytes[from.min(to)..from.max(to)].to_vec();
+            bytes.splice(from..from, piece);
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        use_all(&bytes);
+        let read = json::read(&bytes);
+        match Notebook::parse(&bytes[..]) {
+            Ok(notebook) => {
+                let top = read.unwrap();
+                let cells = top.get("cells").unwrap().elements();
+                prop_assert_eq!(notebook.count(), cells.len());
+                for (index, cell) in cells.iter().enumerate() {
+                    let source = cell.get("source").map(json::Node::text).unwrap_or_default();
+                    prop_assert_eq!(notebook.source(index), source);
+                }
+            }
+            // Told at once: what comes behind it is not looked at.
+            Err(FormatError::CellsNotAnArray { .. }) => {}
+            Err(error) => {
+                use FormatError::{Empty, Json, NotUtf8};
+                let not_json = matches!(error, Empty | Json { .. } | NotUtf8 { .. });
+                prop_assert_eq!(not_json, read.is_err(), "{:?} {:?}", error, read);
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_can_be_parsed_or_refused(
+        text in prop_oneof![view(), any::<String>()],
+        Generated(bytes) in notebook(),
+    ) {
+        parse(&text).ok();
+        let notebook = Notebook::parse(bytes).unwrap();
+        if let Ok(draft) = replace_all(&notebook, &text) {
+            let edited = compose(&notebook, &draft.plan).to_bytes();
+            let edited = Notebook::parse(edited).unwrap();
+            prop_assert_eq!(edited.count(), draft.plan.slots.len());
+        }
+    }
+
+    #[test]
+    fn any_argument_can_be_split_or_refused(argument in selector(), exists in any::<bool>()) {
+        select::split(&argument, &|_| exists).ok();
+        if let Ok((path, selector)) = select::split(&argument, &|path| path == "a.ipynb") {
+            prop_assert!(argument.starts_with(path));
+            let notebook = Notebook::empty();
+            select::select_cells(&selector.part, &notebook).ok();
+            if let select::Part::Lines(lines) = &selector.part {
+                select::select_lines("a\nb\nc", lines).ok();
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(48))]
+
+    /// Files are read in pieces; a piece may end anywhere in a cell.
+    #[test]
+    fn looking_at_a_file_sees_what_loading_it_sees(
+        Generated(bytes) in notebook_with_cells(),
+        before in 0..4000usize,
+    ) {
+        const PIECE: usize = 256 * 1024;
+        let text = String::from_utf8(bytes).unwrap();
+        let at = text.find('{').unwrap() + 1;
+        let padding = "x".repeat(PIECE.saturating_sub(before));
+        let padded = format!("{}\"padding\":\"{padding}\",{}", &text[..at], &text[at..]);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(padded.as_bytes()).unwrap();
+        let notebook = Notebook::parse(padded).unwrap();
+        for markers in [Markers::Indexes, Markers::Ids] {
+            let glance = file::glance(file.path(), Some(markers), None).unwrap();
+            prop_assert_eq!(glance.text, render(&notebook, markers));
+            prop_assert_eq!(glance.revision, notebook.revision());
+        }
+        let loaded = file::load(file.path()).unwrap();
+        prop_assert_eq!(loaded.bytes(), notebook.bytes());
+        prop_assert_eq!(loaded.revision(), notebook.revision());
+    }
+}

@@ -1,0 +1,181 @@
+//! One operation on one cell changes what it is about, and nothing else.
+
+use cellwright_notebook::edit::{Address, Operation};
+use cellwright_notebook::{CellKind, Cells, Notebook, compose};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use crate::generate::{Generated, notebook_with_cells};
+use crate::support::json::{Document, Node, Value};
+use crate::support::text::typed;
+use crate::support::{cases, shown};
+
+/// The file after an operation.
+fn apply(notebook: &Notebook, operation: &Operation) -> Vec<u8> {
+    let draft = operation.draft(notebook).unwrap();
+    compose(notebook, &draft.plan).to_bytes()
+}
+
+/// Asserts that `new` is `old` with nothing changed outside of `span`.
+pub(crate) fn assert_only_changed(old: &[u8], new: &[u8], span: std::ops::Range<usize>) {
+    let (head, tail) = (&old[..span.start], &old[span.end..]);
+    assert!(
+        new.len() >= head.len() + tail.len() && new.starts_with(head) && new.ends_with(tail),
+        "bytes outside of {span:?} changed in\n{}\nto\n{}",
+        shown(old),
+        shown(new)
+    );
+}
+
+/// The members of a cell except some, as they are written.
+fn other_members<'b>(cell: &Node, bytes: &'b [u8], except: &[&str]) -> Vec<(String, &'b [u8])> {
+    cell.members()
+        .iter()
+        .filter(|member| !except.contains(&member.name.as_str()))
+        .map(|member| (member.name.clone(), member.node.raw(bytes)))
+        .collect()
+}
+
+/// What a change of kind may touch.
+const TOUCHED_BY_KIND: [&str; 4] = ["cell_type", "execution_count", "outputs", "attachments"];
+
+proptest! {
+    #![proptest_config(cases(1500))]
+
+    #[test]
+    fn a_new_source_changes_only_bytes_of_that_source(
+        Generated(bytes) in notebook_with_cells(),
+        cell in any::<Index>(),
+        source in typed(),
+        append in any::<bool>(),
+    ) {
+        let notebook = Notebook::parse(&bytes[..]).unwrap();
+        let cell = cell.index(notebook.count());
+        let source = if append {
+            format!("{}\n{source}", notebook.source(cell))
+        } else {
+            source
+        };
+        let operation = Operation::Edit { cell: Address::Index(cell), source: source.clone() };
+        let new = apply(&notebook, &operation);
+        let before = Document::read(&bytes);
+        let after = Document::read(&new);
+        prop_assert_eq!(after.source(cell), &source[..], "in {}", shown(after.raw(cell)));
+        if let Some(value) = before.cells()[cell].get("source") {
+            assert_only_changed(&bytes, &new, value.span.clone());
+            let is_text = |node: &Node| matches!(node.value, Value::Text(_));
+            let shape_before = is_text(value);
+            prop_assert_eq!(is_text(after.cells()[cell].get("source").unwrap()), shape_before);
+        } else {
+            assert_only_changed(&bytes, &new, before.cells()[cell].span.clone());
+            prop_assert_eq!(
+                other_members(&after.cells()[cell], &new, &["source"]),
+                other_members(&before.cells()[cell], &bytes, &[])
+            );
+        }
+        prop_assert_eq!(shown(&apply(&notebook, &operation)), shown(&new));
+    }
+
+    #[test]
+    fn the_source_that_is_there_already_changes_nothing(
+        Generated(bytes) in notebook_with_cells(),
+        cell in any::<Index>(),
+    ) {
+        let notebook = Notebook::parse(&bytes[..]).unwrap();
+        let cell = cell.index(notebook.count());
+        let source = notebook.source(cell).into_owned();
+        let new = apply(&notebook, &Operation::Edit { cell: Address::Index(cell), source });
+        prop_assert_eq!(shown(&new), shown(&bytes));
+    }
+
+    #[test]
+    fn a_new_kind_brings_and_takes_the_members_that_belong_to_it(
+        Generated(bytes) in notebook_with_cells(),
+        cell in any::<Index>(),
+        kind in select(vec![CellKind::Code, CellKind::Markdown, CellKind::Raw]),
+    ) {
+        let notebook = Notebook::parse(&bytes[..]).unwrap();
+        let cell = cell.index(notebook.count());
+        let new = apply(&notebook, &Operation::Type { cell: Address::Index(cell), kind });
+        if notebook.kind(cell) == kind {
+            prop_assert_eq!(shown(&new), shown(&bytes));
+            return Ok(());
+        }
+        let before = Document::read(&bytes);
+        let after = Document::read(&new);
+        let (old_cell, new_cell) = (&before.cells()[cell], &after.cells()[cell]);
+        prop_assert_eq!(after.kind(cell), kind.name());
+        assert_only_changed(&bytes, &new, old_cell.span.clone());
+        prop_assert_eq!(
+            other_members(old_cell, &bytes, &TOUCHED_BY_KIND),
+            other_members(new_cell, &new, &TOUCHED_BY_KIND)
+        );
+        let names = new_cell.names();
+        for name in ["execution_count", "outputs"] {
+            prop_assert_eq!(names.contains(&name), kind == CellKind::Code, "{} {:?}", name, names);
+            // What a Markdown cell should not have had is kept when it becomes code.
+            if let (Some(old), Some(new_value)) = (old_cell.get(name), new_cell.get(name)) {
+                prop_assert_eq!(shown(old.raw(&bytes)), shown(new_value.raw(&new)));
+            }
+        }
+        let had_attachments = old_cell.names().contains(&"attachments");
+        let may_have = kind != CellKind::Code && had_attachments;
+        prop_assert_eq!(names.contains(&"attachments"), may_have);
+    }
+
+    #[test]
+    fn cleared_outputs_are_gone_and_the_rest_stays(Generated(bytes) in notebook_with_cells()) {
+        let notebook = Notebook::parse(&bytes[..]).unwrap();
+        let new = apply(&notebook, &Operation::Clear { cell: None });
+        let before = Document::read(&bytes);
+        let after = Document::read(&new);
+        for cell in 0..notebook.count() {
+            let (old_cell, new_cell) = (&before.cells()[cell], &after.cells()[cell]);
+            if notebook.kind(cell) == CellKind::Code {
+                for (name, empty) in [("execution_count", "null"), ("outputs", "[]")] {
+                    let value = new_cell.get(name).map(|node| shown(node.raw(&new)));
+                    prop_assert!(value.is_none_or(|value| value == empty));
+                }
+                let touched = ["execution_count", "outputs"];
+                prop_assert_eq!(
+                    other_members(old_cell, &bytes, &touched),
+                    other_members(new_cell, &new, &touched)
+                );
+            } else {
+                prop_assert_eq!(shown(before.raw(cell)), shown(after.raw(cell)));
+            }
+        }
+    }
+}
+
+/// Runs of tokens that a diff of the file would show as changed although they are not.
+#[test]
+fn lines_that_stay_keep_their_spelling() {
+    let notebook = Notebook::parse(
+        "{\"cells\": [{\"cell_type\": \"raw\", \"source\": [\n\"\\u00e9\\n\",\n\"b\\/\\n\",\n\"c\"]}], \
+         \"nbformat\": 4}",
+    )
+    .unwrap();
+    let edit = Operation::Edit {
+        cell: Address::Index(0),
+        source: "é\nX\nb/\nc\nd".to_owned(),
+    };
+    assert!(
+        shown(&apply(&notebook, &edit))
+            .contains("[\n\"\\u00e9\\n\",\n\"X\\n\",\n\"b\\/\\n\",\n\"c\\n\",\n\"d\"]")
+    );
+}
+
+#[test]
+fn halves_of_a_pair_do_not_become_a_character_when_they_meet() {
+    let notebook = Notebook::parse(
+        r#"{"cells":[{"cell_type":"raw","source":["\ud83d-\ude00"]}],"nbformat":4}"#,
+    )
+    .unwrap();
+    let edit = Operation::Edit {
+        cell: Address::Index(0),
+        source: "\u{fffd}\u{fffd}".to_owned(),
+    };
+    let new = Notebook::parse(apply(&notebook, &edit)).unwrap();
+    assert_eq!(new.source(0), "\u{fffd}\u{fffd}");
+}
