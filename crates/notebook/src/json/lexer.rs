@@ -221,6 +221,11 @@ impl<'r> Lexer<'r> {
     }
 
     fn skip_escape(&mut self) -> Lexed<()> {
+        // Nearly every line of a source or an output ends in this one.
+        if self.input.ahead().starts_with(b"\\n") {
+            self.input.pos += 2;
+            return Ok(());
+        }
         let offset = self.offset();
         let ended = |ahead: &[u8]| LexError::Ended {
             offset: offset + ahead.len(),
@@ -350,33 +355,64 @@ fn leading_character(bytes: &[u8]) -> usize {
 
 /// How many bytes go by before a quote, a backslash, a control character or a non-ASCII byte.
 ///
-/// The inner loop has no early exit so that the compiler turns it into vector instructions; base64
-/// images, the bulk of most large notebooks, pass at memory speed.
-#[expect(clippy::needless_bitwise_bool)]
+/// Short strings are looked at eight bytes at a time. Long ones, the base64 images that most large
+/// notebooks consist of, go through a loop without early exit that the compiler turns into vector
+/// instructions, at memory speed.
 fn plain_prefix(bytes: &[u8]) -> usize {
     const LANE: usize = 64;
-    let special = |b: u8| (b < 0x20) | (b == b'"') | (b == b'\\') | (b >= 0x80);
+    const SHORT: usize = 64;
     let mut done = 0;
-    // Short strings end within the first bytes: look there one by one before the wide loop.
-    for &byte in bytes.iter().take(16) {
-        if special(byte) {
-            return done;
-        }
-        done += 1;
+    if let Some(found) = first_special(&bytes[..bytes.len().min(SHORT)]) {
+        return found;
     }
+    done += bytes.len().min(SHORT);
     for chunk in bytes[done..].chunks_exact(LANE) {
         if chunk
             .iter()
-            .fold(false, |found, &byte| found | special(byte))
+            .fold(false, |found, &byte| found | is_special(byte))
         {
             break;
         }
         done += LANE;
     }
-    bytes[done..]
-        .iter()
-        .position(|&byte| special(byte))
-        .map_or(bytes.len(), |rest| done + rest)
+    first_special(&bytes[done..]).map_or(bytes.len(), |rest| done + rest)
+}
+
+#[expect(
+    clippy::needless_bitwise_bool,
+    reason = "no branches, so that it vectorises"
+)]
+fn is_special(byte: u8) -> bool {
+    // As a signed number a non-ASCII byte is below zero: one comparison for both ends.
+    (byte.cast_signed() < 0x20) | (byte == b'"') | (byte == b'\\')
+}
+
+/// Where the first special byte is.
+fn first_special(bytes: &[u8]) -> Option<usize> {
+    let words = bytes.chunks_exact(8);
+    let rest = words.remainder();
+    let rest_start = bytes.len() - rest.len();
+    for (index, word) in words.enumerate() {
+        let word = word.try_into().map_or(0, u64::from_le_bytes);
+        let found = specials(word);
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let position = rest.iter().position(|&byte| is_special(byte));
+    position.map(|at| rest_start + at)
+}
+
+/// A word whose lowest set bit is in the first special byte of `word`. Bytes above that one may be
+/// marked wrongly, by the borrow of a subtraction.
+fn specials(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = ONES * 0x80;
+    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quotes = zero_bytes(word ^ (ONES * 0x22));
+    let backslashes = zero_bytes(word ^ (ONES * 0x5c));
+    let controls = word.wrapping_sub(ONES * 0x20) & !word;
+    (quotes | backslashes | controls | word) & HIGHS
 }
 
 #[cfg(test)]
@@ -427,6 +463,27 @@ mod tests {
                 assert_eq!(end.ok(), Some(json.len()), "{json} by {chunk}");
             }
         }
+    }
+
+    #[test]
+    fn special_bytes_are_found_wherever_they_are() {
+        for length in [0, 1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 200] {
+            let plain = vec![b'a'; length];
+            assert_eq!(plain_prefix(&plain), length);
+            for at in 0..length {
+                for special in 0..=255 {
+                    let mut bytes = plain.clone();
+                    bytes[at] = special;
+                    let expected = if is_special(special) { at } else { length };
+                    assert_eq!(
+                        plain_prefix(&bytes),
+                        expected,
+                        "{special} at {at} of {length}"
+                    );
+                }
+            }
+        }
+        assert_eq!(plain_prefix(b"abc\x7f\x21\x5b\x5d\x23~}\x20!\"\\"), 12);
     }
 
     #[test]

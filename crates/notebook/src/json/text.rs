@@ -10,8 +10,11 @@ pub(crate) fn decode_into(token: &[u8], out: &mut String) {
     let mut rest = inside(token);
     loop {
         let plain = memchr::memchr(b'\\', rest).unwrap_or(rest.len());
-        // The lexer has checked the encoding; the lossy form only avoids a second error path.
-        out.push_str(&String::from_utf8_lossy(&rest[..plain]));
+        // The lexer has checked the encoding: the other form is never needed.
+        match std::str::from_utf8(&rest[..plain]) {
+            Ok(text) => out.push_str(text),
+            Err(_) => out.push_str(&String::from_utf8_lossy(&rest[..plain])),
+        }
         rest = &rest[plain..];
         if rest.is_empty() {
             return;

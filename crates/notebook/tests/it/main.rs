@@ -1,14 +1,15 @@
 //! What the crate promises, tested from outside: nothing is lost, only what was asked for changes,
 //! Python's own notebook library agrees, and no update is lost.
 
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 #![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "in a test a panic is the report"
+    clippy::disallowed_methods,
+    reason = "who runs the tests gives them an interpreter and patience in variables"
 )]
 
 mod blocks;
 mod corpus;
+mod faults;
 mod generate;
 mod identity;
 mod merge;
@@ -17,3 +18,4 @@ mod oracle;
 mod robust;
 mod single;
 mod support;
+mod window;

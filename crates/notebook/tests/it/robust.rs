@@ -1,10 +1,8 @@
 //! Nothing that is given to the crate makes it panic.
 
-use std::io::Write as _;
-
 use cellwright_notebook::edit::replace_all;
 use cellwright_notebook::{
-    Cells, FormatError, Markers, Notebook, compose, file, outline, outputs, parse, render, rewrite,
+    Cells, FormatError, Markers, Notebook, compose, outline, outputs, parse, render, rewrite,
     select, upgrade,
 };
 use proptest::collection::vec;
@@ -180,33 +178,5 @@ proptest! {
                 select::select_lines("a\nb\nc", lines).ok();
             }
         }
-    }
-}
-
-proptest! {
-    #![proptest_config(cases(48))]
-
-    /// Files are read in pieces; a piece may end anywhere in a cell.
-    #[test]
-    fn looking_at_a_file_sees_what_loading_it_sees(
-        Generated(bytes) in notebook_with_cells(),
-        before in 0..4000usize,
-    ) {
-        const PIECE: usize = 256 * 1024;
-        let text = String::from_utf8(bytes).unwrap();
-        let at = text.find('{').unwrap() + 1;
-        let padding = "x".repeat(PIECE.saturating_sub(before));
-        let padded = format!("{}\"padding\":\"{padding}\",{}", &text[..at], &text[at..]);
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(padded.as_bytes()).unwrap();
-        let notebook = Notebook::parse(padded).unwrap();
-        for markers in [Markers::Indexes, Markers::Ids] {
-            let glance = file::glance(file.path(), Some(markers), None).unwrap();
-            prop_assert_eq!(glance.text, render(&notebook, markers));
-            prop_assert_eq!(glance.revision, notebook.revision());
-        }
-        let loaded = file::load(file.path()).unwrap();
-        prop_assert_eq!(loaded.bytes(), notebook.bytes());
-        prop_assert_eq!(loaded.revision(), notebook.revision());
     }
 }
