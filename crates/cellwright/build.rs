@@ -2,6 +2,10 @@
 
 use std::process::Command;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a build script has no other way to be told"
+)]
 fn main() {
     println!("cargo::rerun-if-env-changed=CELLWRIGHT_COMMIT");
     // Moves with every commit and checkout; absent when built from a package.

@@ -1,8 +1,8 @@
 //! Notebook files: looking at them, loading them, and changing them safely.
 //!
-//! [`load`] reads and waits out half-written files, [`lock`] keeps our own writers apart,
-//! [`save`] replaces a file so that every reader sees the old or the new one, [`os`] holds what is
-//! particular to the operating system, [`change`] puts them together.
+//! Inside: `load` reads and waits out half-written files, `lock` keeps our own writers apart, `save`
+//! replaces a file so that every reader sees the old or the new one, `os` holds what is particular
+//! to the operating system, `change` puts them together.
 
 mod change;
 mod load;

@@ -199,7 +199,7 @@ impl<'r> Input<'r> {
             piece
                 .digest
                 .get_or_insert_with(Digest::new)
-                .update(&self.buffer[piece.start..self.filled]);
+                .update(&self.buffer[piece.start..self.pos]);
         }
         let from = self.keep.unwrap_or(self.pos);
         self.buffer.to_mut().copy_within(from..self.filled, 0);
@@ -208,7 +208,8 @@ impl<'r> Input<'r> {
         self.filled -= from;
         self.keep = self.keep.map(|_| 0);
         if let Some(piece) = &mut self.piece {
-            piece.start = self.filled;
+            // Not the end of what is loaded: whoever looks ahead loads more than it takes.
+            piece.start = self.pos;
         }
     }
 
