@@ -1,5 +1,6 @@
 //! Arbitrary bytes as a notebook file. What parses must survive being shown and written back byte
-//! for byte, and everything that only looks at a notebook must cope with it.
+//! for byte, and everything that only looks at a notebook must cope with it. Whether it parses, and
+//! as what, is compared with another JSON reader.
 
 #![no_main]
 
@@ -9,9 +10,11 @@ use cellwright_notebook::{
     rewrite, upgrade,
 };
 use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {
     let parsed = Notebook::parse(bytes);
+    compare_with_serde(bytes, &parsed);
     check_upgrade(bytes, &parsed);
     if let Ok(notebook) = parsed {
         look_at_everything(&notebook);
@@ -51,7 +54,10 @@ fn check_round_trips(notebook: &Notebook) {
             let draft = edit::replace_all(notebook, &printed).expect("our own view parses");
             let same = compose(notebook, &draft.plan).to_bytes() == notebook.bytes();
             // A lone carriage return before a line feed cannot be told from CRLF.
-            assert!(same || has_carriage_return(notebook), "{markers:?}:\n{view}");
+            assert!(
+                same || has_carriage_return(notebook),
+                "{markers:?}:\n{view}"
+            );
         }
     }
     // Shown with outputs, which parse must skip.
@@ -59,14 +65,7 @@ fn check_round_trips(notebook: &Notebook) {
     for index in 0..notebook.count() {
         let source = notebook.source(index);
         let kind = notebook.kind(index);
-        cellwright_notebook::append_cell(
-            &mut shown,
-            index,
-            kind,
-            None,
-            &source,
-            Markers::Indexes,
-        );
+        cellwright_notebook::append_cell(&mut shown, index, kind, None, &source, Markers::Indexes);
         outputs::append_with_outputs(&mut shown, notebook, index, outputs::Cap::default());
     }
     let (plan, _) = rewrite(notebook, parse(&shown).expect("our own view parses"));
@@ -113,4 +112,45 @@ fn check_upgrade(bytes: &[u8], parsed: &Result<Notebook, FormatError>) {
         // An older format gives every cell an id.
         Err(_) => assert_eq!(new.count(), upgraded.ids_added),
     }
+}
+
+fn compare_with_serde(bytes: &[u8], ours: &Result<Notebook, FormatError>) {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let theirs: Result<Value, _> = serde_json::from_slice(bytes);
+    match (ours, &theirs) {
+        (Ok(notebook), Ok(value)) => {
+            let cells = value["cells"].as_array().expect("`cells` is an array");
+            assert_eq!(notebook.count(), cells.len());
+            for (index, cell) in cells.iter().enumerate() {
+                assert_eq!(notebook.kind(index).name(), cell["cell_type"]);
+                assert_eq!(notebook.id(index).as_deref(), cell["id"].as_str());
+                assert_eq!(notebook.source(index), source(&cell["source"]));
+            }
+        }
+        (Ok(_), Err(error)) => assert!(is_python_json(bytes, error), "not JSON: {error}"),
+        (Err(FormatError::Json { .. } | FormatError::NotUtf8 { .. }), Ok(_)) => {
+            panic!("JSON after all: {ours:?}")
+        }
+        (Err(_), _) => {}
+    }
+}
+
+fn source(value: &Value) -> String {
+    match value {
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        other => other.as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// What Python's reader takes, and we with it, but serde does not.
+fn is_python_json(bytes: &[u8], error: &serde_json::Error) -> bool {
+    let contains = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
+    let message = error.to_string();
+    contains(b"NaN")
+        || contains(b"Infinity")
+        // Half a surrogate pair.
+        || contains(b"\\ud")
+        || contains(b"\\uD")
+        || message.contains("number out of range")
+        || message.contains("recursion limit")
 }

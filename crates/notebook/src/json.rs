@@ -9,3 +9,4 @@ pub(crate) mod input;
 pub(crate) mod lexer;
 pub(crate) mod object;
 pub(crate) mod text;
+mod utf8;

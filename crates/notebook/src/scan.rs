@@ -107,8 +107,22 @@ enum Contents {
 enum Stop {
     Lex(LexError),
     Format(FormatError),
+    NotUtf8,
     CellsNotAnArray { offset: usize },
     BadCell(BadCell),
+}
+
+impl Stop {
+    /// Where it happened, if it happened somewhere.
+    fn offset(&self) -> Option<usize> {
+        match self {
+            Self::Lex(LexError::Syntax { offset, .. } | LexError::Ended { offset })
+            | Self::CellsNotAnArray { offset } => Some(*offset),
+            Self::BadCell(bad) => Some(bad.offset),
+            Self::Lex(LexError::Io(_)) => Some(0),
+            Self::NotUtf8 | Self::Format(_) => None,
+        }
+    }
 }
 
 impl From<LexError> for Stop {
@@ -185,6 +199,9 @@ impl<'r, 'v> Scan<'r, 'v> {
                 .lexer
                 .syntax("something follows the end of the document")
                 .into());
+        }
+        if self.lexer.input.not_utf8().is_some() {
+            return Err(Stop::NotUtf8);
         }
         if self.lexer.offset() > u32::MAX as usize {
             return Err(Stop::Format(FormatError::TooLarge));
@@ -417,6 +434,12 @@ impl<'r, 'v> Scan<'r, 'v> {
 
     fn report(&self, stop: Stop) -> ScanError {
         let at = |offset| Position::of(offset, self.lexer.input.loaded());
+        // Bytes that are no text explain whatever came after them.
+        if let Some(bad) = self.lexer.input.not_utf8()
+            && stop.offset().is_none_or(|offset| bad <= offset)
+        {
+            return ScanError::Format(FormatError::NotUtf8 { at: at(bad) });
+        }
         ScanError::Format(match stop {
             Stop::Lex(LexError::Io(error)) => return ScanError::Io(error),
             Stop::Lex(LexError::Syntax { what, offset }) => FormatError::Json {
@@ -429,7 +452,6 @@ impl<'r, 'v> Scan<'r, 'v> {
                 at: at(offset),
                 ended: true,
             },
-            Stop::Lex(LexError::NotUtf8 { offset }) => FormatError::NotUtf8 { at: at(offset) },
             Stop::CellsNotAnArray { offset } => FormatError::CellsNotAnArray { at: at(offset) },
             Stop::BadCell(bad) => FormatError::BadCell {
                 index: bad.index,
@@ -437,6 +459,7 @@ impl<'r, 'v> Scan<'r, 'v> {
                 at: at(bad.offset),
             },
             Stop::Format(error) => error,
+            Stop::NotUtf8 => FormatError::NotUtf8 { at: at(0) },
         })
     }
 }

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
+use super::utf8::Utf8;
 use crate::revision::{Digest, Revision};
 
 /// Large enough to make system calls cheap, small enough to stay in the second-level cache.
@@ -25,6 +26,7 @@ pub(crate) struct Input<'r> {
     keep: Option<usize>,
     policy: Policy,
     digest: Digest,
+    utf8: Utf8,
     piece: Option<Piece>,
 }
 
@@ -64,6 +66,7 @@ impl<'r> Input<'r> {
             keep: None,
             policy: Policy::Whole,
             digest: Digest::new(),
+            utf8: Utf8::checked(bytes),
             piece: None,
         }
     }
@@ -78,6 +81,7 @@ impl<'r> Input<'r> {
             keep: None,
             policy,
             digest: Digest::new(),
+            utf8: Utf8::default(),
             piece: None,
         }
     }
@@ -179,11 +183,13 @@ impl<'r> Input<'r> {
             match reader.read(&mut buffer[self.filled..until]) {
                 Ok(0) => {
                     self.reader = None;
+                    self.utf8.end();
                     return Ok(false);
                 }
                 Ok(count) => {
-                    self.digest
-                        .update(&buffer[self.filled..self.filled + count]);
+                    let new = &buffer[self.filled..self.filled + count];
+                    self.digest.update(new);
+                    self.utf8.check(new);
                     self.filled += count;
                     return Ok(true);
                 }
@@ -216,6 +222,11 @@ impl<'r> Input<'r> {
     /// The revision of all that was read from a reader; meaningful at the end of the input.
     pub(crate) fn revision(&self) -> Revision {
         self.digest.finish()
+    }
+
+    /// Offset of the first byte that is not UTF-8, among those that were loaded.
+    pub(crate) fn not_utf8(&self) -> Option<usize> {
+        self.utf8.bad
     }
 
     /// The bytes read so far (all of them with [`Input::whole`]).

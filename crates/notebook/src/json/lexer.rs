@@ -1,9 +1,12 @@
 //! Walks over JSON without building anything.
 //!
+//! That the bytes are UTF-8 is checked by [`Input`] as they come in; here they are only bytes.
 //! Accepts what Python's `json` accepts, `NaN` and `Infinity` included, because that is what
 //! notebooks are written with. Nesting costs heap, not stack, and is bounded.
 
 use std::io;
+
+use wide::u8x16;
 
 use super::input::Input;
 
@@ -17,9 +20,6 @@ pub(crate) enum LexError {
     /// `what` reads after "line 3, column 5: ".
     Syntax {
         what: &'static str,
-        offset: usize,
-    },
-    NotUtf8 {
         offset: usize,
     },
     /// The input stopped before the value did: what a half-written file looks like.
@@ -71,15 +71,12 @@ impl<'r> Lexer<'r> {
     pub(crate) fn peek_token(&mut self) -> Lexed<Option<u8>> {
         loop {
             let ahead = self.input.ahead();
-            let token = ahead
-                .iter()
-                .position(|b| !matches!(b, b' ' | b'\n' | b'\r' | b'\t'));
-            if let Some(skip) = token {
-                let byte = ahead[skip];
-                self.input.pos += skip;
-                return Ok(Some(byte));
+            let skip = space_prefix(ahead);
+            let token = ahead.get(skip).copied();
+            self.input.pos += skip;
+            if token.is_some() {
+                return Ok(token);
             }
-            self.input.pos += ahead.len();
             if !self.input.refill()? {
                 return Ok(None);
             }
@@ -195,25 +192,19 @@ impl<'r> Lexer<'r> {
     pub(crate) fn skip_string(&mut self) -> Lexed<()> {
         self.input.pos += 1;
         loop {
-            let ahead = self.input.ahead();
-            let plain = plain_prefix(ahead);
-            let next = ahead.get(plain).copied();
-            self.input.pos += plain;
-            match next {
-                None => {
+            let (taken, stop) = string_prefix(self.input.ahead());
+            self.input.pos += taken;
+            match stop {
+                StringStop::Quote => return Ok(()),
+                StringStop::Escape => self.skip_escape()?,
+                StringStop::Loaded => {
                     if !self.input.refill()? {
                         return Err(LexError::Ended {
                             offset: self.offset(),
                         });
                     }
                 }
-                Some(b'"') => {
-                    self.input.pos += 1;
-                    return Ok(());
-                }
-                Some(b'\\') => self.skip_escape()?,
-                Some(0x80..) => self.skip_non_ascii()?,
-                Some(_) => {
+                StringStop::Control => {
                     return Err(self.syntax("control character in a string (it must be escaped)"));
                 }
             }
@@ -221,11 +212,6 @@ impl<'r> Lexer<'r> {
     }
 
     fn skip_escape(&mut self) -> Lexed<()> {
-        // Nearly every line of a source or an output ends in this one.
-        if self.input.ahead().starts_with(b"\\n") {
-            self.input.pos += 2;
-            return Ok(());
-        }
         let offset = self.offset();
         let ended = |ahead: &[u8]| LexError::Ended {
             offset: offset + ahead.len(),
@@ -235,7 +221,7 @@ impl<'r> Lexer<'r> {
             return Err(ended(ahead));
         };
         let length = match letter {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
+            _ if is_short_escape(letter) => 2,
             b'u' => {
                 let ahead = self.input.look(6)?;
                 if ahead[2..].iter().any(|b| !b.is_ascii_hexdigit()) {
@@ -249,34 +235,6 @@ impl<'r> Lexer<'r> {
             _ => return Err(self.syntax("unknown escape in a string")),
         };
         self.input.pos += length;
-        Ok(())
-    }
-
-    /// Skips a run of non-ASCII characters, checking that they are UTF-8.
-    fn skip_non_ascii(&mut self) -> Lexed<()> {
-        let ahead = self.input.ahead();
-        let run = ahead
-            .iter()
-            .position(u8::is_ascii)
-            .map_or(ahead, |end| &ahead[..end]);
-        match std::str::from_utf8(run) {
-            Ok(_) => self.input.pos += run.len(),
-            Err(error) if error.valid_up_to() > 0 => self.input.pos += error.valid_up_to(),
-            Err(_) => {
-                // Broken, or only cut by the end of what is loaded.
-                let ahead = self.input.look(4)?;
-                let valid = match std::str::from_utf8(ahead) {
-                    Ok(text) => text.len(),
-                    Err(error) => error.valid_up_to(),
-                };
-                if valid == 0 {
-                    return Err(LexError::NotUtf8 {
-                        offset: self.offset(),
-                    });
-                }
-                self.input.pos += valid.min(leading_character(ahead));
-            }
-        }
         Ok(())
     }
 
@@ -343,76 +301,117 @@ impl<'r> Lexer<'r> {
     }
 }
 
-/// Length of the character at the start of valid UTF-8.
-fn leading_character(bytes: &[u8]) -> usize {
-    match bytes.first() {
-        Some(0xf0..) => 4,
-        Some(0xe0..) => 3,
-        Some(0xc0..) => 2,
-        _ => 1,
-    }
+/// Why [`string_prefix`] stopped.
+enum StringStop {
+    /// The closing quote was taken.
+    Quote,
+    /// An escape that takes a closer look comes next.
+    Escape,
+    /// A control character comes next.
+    Control,
+    /// Nothing more is loaded.
+    Loaded,
 }
 
-/// How many bytes go by before a quote, a backslash, a control character or a non-ASCII byte.
+/// How many bytes of the inside of a string can be taken in one go, and what stops them.
 ///
-/// Short strings are looked at eight bytes at a time. Long ones, the base64 images that most large
-/// notebooks consist of, go through a loop without early exit that the compiler turns into vector
-/// instructions, at memory speed.
-fn plain_prefix(bytes: &[u8]) -> usize {
-    const LANE: usize = 64;
-    const SHORT: usize = 64;
-    let mut done = 0;
-    if let Some(found) = first_special(&bytes[..bytes.len().min(SHORT)]) {
-        return found;
-    }
-    done += bytes.len().min(SHORT);
-    for chunk in bytes[done..].chunks_exact(LANE) {
-        if chunk
-            .iter()
-            .fold(false, |found, &byte| found | is_special(byte))
-        {
-            break;
-        }
-        done += LANE;
-    }
-    first_special(&bytes[done..]).map_or(bytes.len(), |rest| done + rest)
-}
-
-#[expect(
-    clippy::needless_bitwise_bool,
-    reason = "no branches, so that it vectorises"
-)]
-fn is_special(byte: u8) -> bool {
-    // As a signed number a non-ASCII byte is below zero: one comparison for both ends.
-    (byte.cast_signed() < 0x20) | (byte == b'"') | (byte == b'\\')
-}
-
-/// Where the first special byte is.
-fn first_special(bytes: &[u8]) -> Option<usize> {
-    let words = bytes.chunks_exact(8);
-    let rest = words.remainder();
-    let rest_start = bytes.len() - rest.len();
-    for (index, word) in words.enumerate() {
-        let word = word.try_into().map_or(0, u64::from_le_bytes);
-        let found = specials(word);
-        if found != 0 {
-            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+/// Nearly all the time of a scan is spent here: in lines of text, a few dozen bytes each, and in
+/// base64 images, megabytes each. So it goes by blocks, and each block is looked at once.
+fn string_prefix(bytes: &[u8]) -> (usize, StringStop) {
+    const BLOCK: usize = 64;
+    let (blocks, tail) = bytes.as_chunks::<BLOCK>();
+    // Set when the first byte of a block belongs to an escape that began in the one before.
+    let mut escaped = 0;
+    for (index, block) in blocks.iter().enumerate() {
+        let mut mask = specials(block) & !escaped;
+        escaped = 0;
+        while mask != 0 {
+            let bit = mask.trailing_zeros() as usize;
+            let at = index * BLOCK + bit;
+            match block[bit] {
+                b'"' => return (at + 1, StringStop::Quote),
+                b'\\' if bytes.get(at + 1).is_some_and(|&next| is_short_escape(next)) => {
+                    mask &= !(0b11 << bit);
+                    escaped = u64::from(bit == BLOCK - 1);
+                }
+                b'\\' => return (at, StringStop::Escape),
+                _ => return (at, StringStop::Control),
+            }
         }
     }
-    let position = rest.iter().position(|&byte| is_special(byte));
-    position.map(|at| rest_start + at)
+    let mut at = bytes.len() - tail.len() + usize::from(escaped != 0);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => return (at + 1, StringStop::Quote),
+            b'\\' if bytes.get(at + 1).is_some_and(|&next| is_short_escape(next)) => at += 2,
+            b'\\' => return (at, StringStop::Escape),
+            0..0x20 => return (at, StringStop::Control),
+            _ => at += 1,
+        }
+    }
+    (at, StringStop::Loaded)
 }
 
-/// A word whose lowest set bit is in the first special byte of `word`. Bytes above that one may be
-/// marked wrongly, by the borrow of a subtraction.
-fn specials(word: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = ONES * 0x80;
-    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quotes = zero_bytes(word ^ (ONES * 0x22));
-    let backslashes = zero_bytes(word ^ (ONES * 0x5c));
-    let controls = word.wrapping_sub(ONES * 0x20) & !word;
-    (quotes | backslashes | controls | word) & HIGHS
+/// A bit for each quote, backslash and control character among 64 bytes.
+fn specials(block: &[u8; 64]) -> u64 {
+    let (lanes, _) = block.as_chunks::<16>();
+    let marks = |lane: [u8; 16]| {
+        let bytes = u8x16::from(lane);
+        bytes.simd_eq(u8x16::splat(b'"'))
+            | bytes.simd_eq(u8x16::splat(b'\\'))
+            | bytes.simd_lt(u8x16::splat(0x20))
+    };
+    let marks = [
+        marks(lanes[0]),
+        marks(lanes[1]),
+        marks(lanes[2]),
+        marks(lanes[3]),
+    ];
+    // Most blocks of an image have none: one question for all of it.
+    let any = (marks[0] | marks[1]) | (marks[2] | marks[3]);
+    if any.to_bitmask() == 0 {
+        return 0;
+    }
+    let bits = |lane: u8x16| u64::from(lane.to_bitmask());
+    bits(marks[0]) | bits(marks[1]) << 16 | bits(marks[2]) << 32 | bits(marks[3]) << 48
+}
+
+/// Whether a backslash and this letter are a whole escape.
+fn is_short_escape(letter: u8) -> bool {
+    // A table, because a jump for each letter would be guessed wrong half of the time.
+    const SHORT: [bool; 256] = {
+        let mut short = [false; 256];
+        let letters = b"\"\\/bfnrt";
+        let mut index = 0;
+        while index < letters.len() {
+            short[letters[index] as usize] = true;
+            index += 1;
+        }
+        short
+    };
+    SHORT[usize::from(letter)]
+}
+
+/// How many bytes of white space come first: line breaks with their indentation, mostly.
+fn space_prefix(bytes: &[u8]) -> usize {
+    let is_space = |byte: u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+    if bytes.first().is_none_or(|&byte| !is_space(byte)) {
+        return 0;
+    }
+    let (lanes, tail) = bytes.as_chunks::<16>();
+    for (index, lane) in lanes.iter().enumerate() {
+        let lane = u8x16::from(*lane);
+        let spaces = lane.simd_eq(u8x16::splat(b' '))
+            | lane.simd_eq(u8x16::splat(b'\n'))
+            | lane.simd_eq(u8x16::splat(b'\r'))
+            | lane.simd_eq(u8x16::splat(b'\t'));
+        let length = spaces.to_bitmask().trailing_ones() as usize;
+        if length < 16 {
+            return index * 16 + length;
+        }
+    }
+    let rest = tail.iter().take_while(|&&byte| is_space(byte)).count();
+    bytes.len() - tail.len() + rest
 }
 
 #[cfg(test)]
@@ -466,24 +465,32 @@ mod tests {
     }
 
     #[test]
-    fn special_bytes_are_found_wherever_they_are() {
-        for length in [0, 1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 200] {
-            let plain = vec![b'a'; length];
-            assert_eq!(plain_prefix(&plain), length);
-            for at in 0..length {
-                for special in 0..=255 {
-                    let mut bytes = plain.clone();
-                    bytes[at] = special;
-                    let expected = if is_special(special) { at } else { length };
-                    assert_eq!(
-                        plain_prefix(&bytes),
-                        expected,
-                        "{special} at {at} of {length}"
+    fn strings_end_wherever_they_end() {
+        for length in (0..140).chain([255, 256, 257]) {
+            for at in 0..=length {
+                for (what, more) in [
+                    ("\\n", 2),
+                    ("\\\\", 2),
+                    ("\\\"", 2),
+                    ("\\u00e9", 6),
+                    ("é", 2),
+                ] {
+                    let json = format!("\"{}{what}{}\"", "a".repeat(at), "b".repeat(length - at));
+                    assert_eq!(json.len(), length + more + 2);
+                    assert_eq!(skip(json.as_bytes(), 100).ok(), Some(json.len()), "{json}");
+                    assert!(
+                        skip(&json.as_bytes()[..json.len() - 1], 100).is_err(),
+                        "{json}"
                     );
                 }
+                let control = format!("\"{}\u{1}{}\"", "a".repeat(at), "b".repeat(length - at));
+                let found = skip(control.as_bytes(), 1000);
+                assert!(
+                    matches!(found, Err(LexError::Syntax { offset, .. }) if offset == at + 1),
+                    "{control:?}: {found:?}"
+                );
             }
         }
-        assert_eq!(plain_prefix(b"abc\x7f\x21\x5b\x5d\x23~}\x20!\"\\"), 12);
     }
 
     #[test]
@@ -506,11 +513,7 @@ mod tests {
             ("{\"a\":", 5),
         ] {
             let found = match skip(json.as_bytes(), 1) {
-                Err(
-                    LexError::Syntax { offset, .. }
-                    | LexError::Ended { offset }
-                    | LexError::NotUtf8 { offset },
-                ) => offset,
+                Err(LexError::Syntax { offset, .. } | LexError::Ended { offset }) => offset,
                 // `01` is the value `0` with something after it; whoever called sees that.
                 other => {
                     assert_eq!((json, other.ok()), ("01", Some(1)));
@@ -518,24 +521,6 @@ mod tests {
                 }
             };
             assert_eq!(found, offset, "{json}");
-        }
-    }
-
-    #[test]
-    fn bytes_that_are_not_utf8_are_found_even_when_cut() {
-        for (bytes, offset) in [
-            (&b"\"caf\xe9\""[..], 4),
-            (b"\"\xf0\x9d\x84\"", 1),
-            (b"\"\xc3\xa9\xff\"", 3),
-            (b"\"\xed\xa0\xbd\"", 1),
-        ] {
-            for chunk in [1, 2, 1000] {
-                let found = skip(bytes, chunk);
-                assert!(
-                    matches!(found, Err(LexError::NotUtf8 { offset: at }) if at == offset),
-                    "{bytes:?} by {chunk}: {found:?}"
-                );
-            }
         }
     }
 

@@ -173,6 +173,19 @@ fn check_new_cell(after: &Document<'_>, cell: usize, kind: CellKind, wants_id: b
     );
 }
 
+/// The most cells that can stay where they are, found by trying all choices.
+fn longest_rising(origins: &[usize]) -> usize {
+    let choices = 0..1u32 << origins.len();
+    let rising = choices.filter_map(|choice| {
+        let chosen: Vec<usize> = (0..origins.len())
+            .filter(|place| choice >> place & 1 == 1)
+            .map(|place| origins[place])
+            .collect();
+        chosen.is_sorted().then_some(chosen.len())
+    });
+    rising.max().unwrap_or(0)
+}
+
 proptest! {
     #![proptest_config(cases(2000))]
 
@@ -204,6 +217,8 @@ proptest! {
         prop_assert_eq!(tally.added, new_blocks);
         prop_assert_eq!(tally.kept + tally.changed + tally.removed, notebook.count());
         prop_assert_eq!(tally.kept + tally.changed + tally.added, blocks.len());
+        let origins: Vec<usize> = blocks.iter().filter_map(|block| block.origin).collect();
+        prop_assert_eq!(tally.moved, origins.len() - longest_rising(&origins));
     }
 }
 

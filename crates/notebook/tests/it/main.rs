@@ -14,6 +14,7 @@ mod generate;
 mod identity;
 mod merge;
 mod merge_random;
+mod operations;
 mod oracle;
 mod robust;
 mod single;

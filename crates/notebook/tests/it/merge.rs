@@ -305,6 +305,20 @@ fn a_revision_that_nobody_remembers_is_a_conflict() {
 }
 
 #[test]
+fn a_beginning_that_two_revisions_share_names_none() {
+    let mut scene = Scene::new(&BASE, true);
+    scene.they_do(&edit(1, "B by them"));
+    let folder = scene.path.with_file_name("baselines");
+    let other = format!("{}{}", &scene.revision[..8], "0".repeat(24));
+    fs::copy(folder.join(&scene.revision), folder.join(other)).unwrap();
+    let whole = scene.revision.clone();
+    scene.revision.truncate(8);
+    scene.refuses(&edit(0, "A by us"));
+    scene.revision = whole;
+    scene.we_do(&edit(0, "A by us")).unwrap();
+}
+
+#[test]
 fn the_beginning_of_a_revision_names_it() {
     let mut scene = Scene::new(&BASE, true);
     scene.revision = scene.revision[..8].to_uppercase();

@@ -83,6 +83,8 @@ fn selector() -> impl Strategy<Value = String> {
         "cell=",
         "id=",
         "id=é",
+        "id",
+        "cells",
         "1",
         "0",
         "L5",

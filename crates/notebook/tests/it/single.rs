@@ -1,7 +1,7 @@
 //! One operation on one cell changes what it is about, and nothing else.
 
 use cellwright_notebook::edit::{Address, Operation};
-use cellwright_notebook::{CellKind, Cells, Notebook, compose};
+use cellwright_notebook::{CellKind, Cells, Notebook, compose, upgrade};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -36,6 +36,24 @@ fn other_members<'b>(cell: &Node, bytes: &'b [u8], except: &[&str]) -> Vec<(Stri
         .collect()
 }
 
+/// How many elements of a source lie in front of its last line.
+fn elements_of_whole_lines(value: &Node) -> usize {
+    let end = value.text().rfind('\n').map_or(0, |at| at + 1);
+    let mut done = 0;
+    let mut whole = 0;
+    for (index, element) in value.elements().iter().enumerate() {
+        done += element.text().len();
+        if done > end {
+            break;
+        }
+        // Empty elements at the border may belong to the last line.
+        if !element.text().is_empty() {
+            whole = index + 1;
+        }
+    }
+    whole
+}
+
 /// What a change of kind may touch.
 const TOUCHED_BY_KIND: [&str; 4] = ["cell_type", "execution_count", "outputs", "attachments"];
 
@@ -65,7 +83,14 @@ proptest! {
             assert_only_changed(&bytes, &new, value.span.clone());
             let is_text = |node: &Node| matches!(node.value, Value::Text(_));
             let shape_before = is_text(value);
-            prop_assert_eq!(is_text(after.cells()[cell].get("source").unwrap()), shape_before);
+            let new_value = after.cells()[cell].get("source").unwrap();
+            prop_assert_eq!(is_text(new_value), shape_before);
+            if append {
+                let whole = elements_of_whole_lines(value);
+                for (old, kept) in value.elements()[..whole].iter().zip(new_value.elements()) {
+                    prop_assert_eq!(shown(old.raw(&bytes)), shown(kept.raw(&new)));
+                }
+            }
         } else {
             assert_only_changed(&bytes, &new, before.cells()[cell].span.clone());
             prop_assert_eq!(
@@ -121,6 +146,37 @@ proptest! {
         let had_attachments = old_cell.names().contains(&"attachments");
         let may_have = kind != CellKind::Code && had_attachments;
         prop_assert_eq!(names.contains(&"attachments"), may_have);
+    }
+
+    #[test]
+    fn an_upgrade_adds_ids_and_a_number_and_nothing_else(
+        Generated(bytes) in notebook_with_cells(),
+    ) {
+        let Some((upgraded, new)) = upgrade(&bytes).unwrap() else {
+            let document = Document::read(&bytes);
+            prop_assert!((0..document.cells().len()).all(|cell| document.id(cell).is_some()));
+            return Ok(());
+        };
+        let before = Document::read(&bytes);
+        let after = Document::read(&new);
+        let touched = ["cells", "nbformat_minor"];
+        prop_assert_eq!(
+            other_members(&before.top, &bytes, &touched),
+            other_members(&after.top, &new, &touched)
+        );
+        let cells = before.cells().iter().zip(after.cells());
+        for (index, (old_cell, new_cell)) in cells.enumerate() {
+            prop_assert_eq!(
+                other_members(old_cell, &bytes, &["id"]),
+                other_members(new_cell, &new, &["id"])
+            );
+            prop_assert!(after.id(index).is_some());
+            prop_assert!(before.id(index).is_none() || before.id(index) == after.id(index));
+        }
+        prop_assert_eq!(before.cells().len(), after.cells().len());
+        let minor = Notebook::parse(&new[..]).unwrap().minor();
+        prop_assert_eq!(minor, upgraded.from.1.max(5));
+        prop_assert_eq!(upgrade(&new).unwrap(), None);
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn character() -> impl Strategy<Value = char> {
         6 => select("ab =(){}[],:%#'".chars().collect::<Vec<_>>()),
         2 => select("\"\\/\t\r".chars().collect::<Vec<_>>()),
         1 => select("\0\u{8}\u{b}\u{c}\u{1b}\u{7f}".chars().collect::<Vec<_>>()),
-        2 => select("é漢𝄞😀\u{85}\u{2028}\u{feff}\u{fffd}\u{301}".chars().collect::<Vec<_>>()),
+        2 => select("é漢𝄞😀🦀\u{10000}\u{10ffff}\u{85}\u{2028}\u{feff}\u{fffd}\u{301}".chars().collect::<Vec<_>>()),
         1 => select(vec![HIGH, LOW]),
     ]
 }
