@@ -10,6 +10,7 @@ use crate::revision::Revision;
 use crate::scan::{self, Frame};
 use crate::source;
 use crate::span::Span;
+use crate::view::{Viewer, Wanted};
 
 /// Cells as the text view shows them, wherever they come from: a notebook that is loaded, or what
 /// was remembered of an earlier revision of it.
@@ -94,19 +95,11 @@ impl Notebook {
 
     /// What a validator would complain about, at most ten.
     pub fn irregularities(&self) -> Vec<Notice> {
-        (0..self.cells.len())
-            .filter_map(|cell| {
-                let what = if self.cells[cell].source.is_empty() {
-                    "it has no `source`"
-                } else if self.wants_ids() && self.cells[cell].id.is_empty() {
-                    "it has no `id`, which nbformat 4.5 wants"
-                } else {
-                    return None;
-                };
-                Some(Notice::Irregular { cell, what })
-            })
-            .take(10)
-            .collect()
+        let nothing_else = Wanted {
+            text: None,
+            cell: None,
+        };
+        Viewer::look(nothing_else, self).notices
     }
 
     pub(crate) fn frame(&self) -> &Frame {

@@ -159,6 +159,8 @@ struct Top {
     major: Option<Number>,
     minor: Option<Number>,
     cells: Option<Span>,
+    /// Where `cells` is, if it is no array.
+    bad_cells: Option<usize>,
     worksheets: bool,
 }
 
@@ -209,7 +211,7 @@ impl<'r, 'v> Scan<'r, 'v> {
         if first != b'{' {
             return Err(Stop::Format(FormatError::NotAnObject));
         }
-        let minor = top.check().map_err(Stop::Format)?;
+        let minor = top.check()?;
         if let Some(bad) = self.bad.take() {
             return Err(Stop::BadCell(bad));
         }
@@ -224,7 +226,11 @@ impl<'r, 'v> Scan<'r, 'v> {
         let mut top = Top::default();
         self.each_member(|scan, name| {
             match name {
-                "cells" => top.cells = Some(scan.cells()?),
+                "cells" => {
+                    let offset = scan.lexer.offset();
+                    top.cells = scan.cells()?;
+                    top.bad_cells = top.cells.is_none().then_some(offset);
+                }
                 "nbformat" => top.major = Some(scan.number()?),
                 "nbformat_minor" => top.minor = Some(scan.number()?),
                 _ => {
@@ -281,11 +287,12 @@ impl<'r, 'v> Scan<'r, 'v> {
         })
     }
 
-    fn cells(&mut self) -> Result<Span, Stop> {
+    /// `None` if it is no array.
+    fn cells(&mut self) -> Result<Option<Span>, Stop> {
         let start = self.lexer.offset();
         if self.lexer.need_token()? != b'[' {
             self.lexer.skip_value()?;
-            return Err(Stop::CellsNotAnArray { offset: start });
+            return Ok(None);
         }
         self.visitor.begin();
         self.bad = None;
@@ -300,7 +307,7 @@ impl<'r, 'v> Scan<'r, 'v> {
                 }
             }
         }
-        Ok(Span::new(start, self.lexer.offset()))
+        Ok(Some(Span::new(start, self.lexer.offset())))
     }
 
     fn cell(&mut self, index: usize) -> Result<(), Stop> {
@@ -317,8 +324,8 @@ impl<'r, 'v> Scan<'r, 'v> {
         }
         let mut parts = Parts::default();
         self.each_member(|scan, name| match name {
-            "cell_type" => scan.cell_type(index, &mut parts),
-            "source" => scan.source(index, &mut parts),
+            "cell_type" => scan.cell_type(&mut parts),
+            "source" => scan.source(&mut parts),
             "id" => scan.id(&mut parts),
             _ => Ok(scan.lexer.skip_value()?),
         })?;
@@ -327,10 +334,12 @@ impl<'r, 'v> Scan<'r, 'v> {
         } else {
             Revision::of(&[])
         };
+        if let Some((what, offset)) = parts.bad_kind.or(parts.bad_source) {
+            self.complain(index, &what, offset);
+            return Ok(());
+        }
         let Some(kind) = parts.kind else {
-            if !parts.complained {
-                self.complain(index, "the cell has no `cell_type`", start);
-            }
+            self.complain(index, "the cell has no `cell_type`", start);
             return Ok(());
         };
         let span = CellSpan {
@@ -350,7 +359,7 @@ impl<'r, 'v> Scan<'r, 'v> {
         Ok(())
     }
 
-    fn cell_type(&mut self, index: usize, parts: &mut Parts) -> Result<(), Stop> {
+    fn cell_type(&mut self, parts: &mut Parts) -> Result<(), Stop> {
         let start = self.lexer.offset();
         self.lexer.input.mark();
         self.lexer.skip_value()?;
@@ -360,27 +369,30 @@ impl<'r, 'v> Scan<'r, 'v> {
         } else {
             None
         };
-        if parts.kind.is_none() {
+        parts.bad_kind = parts.kind.is_none().then(|| {
             let shown = shorten(&String::from_utf8_lossy(raw));
-            self.complain(index, &format!("unknown `cell_type` {shown}"), start);
-            parts.complained = true;
-        }
+            (format!("unknown `cell_type` {shown}"), start)
+        });
         Ok(())
     }
 
-    fn source(&mut self, index: usize, parts: &mut Parts) -> Result<(), Stop> {
+    fn source(&mut self, parts: &mut Parts) -> Result<(), Stop> {
         let start = self.lexer.offset();
         if self.contents == Contents::Shown {
             self.lexer.input.mark();
         }
-        match self.lexer.need_token()? {
-            b'"' => self.lexer.skip_string()?,
-            b'[' => self.source_lines(index)?,
+        parts.bad_source = match self.lexer.need_token()? {
+            b'"' => {
+                self.lexer.skip_string()?;
+                None
+            }
+            b'[' => self.source_lines()?,
             _ => {
                 self.lexer.skip_value()?;
-                self.complain(index, "`source` is neither a string nor an array", start);
+                let what = "`source` is neither a string nor an array";
+                Some((what.to_owned(), start))
             }
-        }
+        };
         if self.contents == Contents::Shown {
             self.source.clear();
             self.source.extend_from_slice(self.lexer.input.kept_since());
@@ -389,21 +401,23 @@ impl<'r, 'v> Scan<'r, 'v> {
         Ok(())
     }
 
-    fn source_lines(&mut self, index: usize) -> Result<(), Stop> {
+    /// Skips an array of lines; tells of one that is no text.
+    fn source_lines(&mut self) -> Result<Option<Trouble>, Stop> {
+        let mut trouble = None;
         self.lexer.input.pos += 1;
         if self.lexer.take(b']')? {
-            return Ok(());
+            return Ok(trouble);
         }
         loop {
             if self.lexer.need_token()? == b'"' {
                 self.lexer.skip_string()?;
             } else {
-                let offset = self.lexer.offset();
+                let what = "a line of `source` is not a string";
+                trouble.get_or_insert((what.to_owned(), self.lexer.offset()));
                 self.lexer.skip_value()?;
-                self.complain(index, "a line of `source` is not a string", offset);
             }
             if !self.lexer.another(b']')? {
-                return Ok(());
+                return Ok(trouble);
             }
         }
     }
@@ -469,38 +483,47 @@ struct Parts {
     kind: Option<CellKind>,
     source: Span,
     id: Span,
-    complained: bool,
+    /// What is wrong with the member that counts: of several with one name, the last.
+    bad_kind: Option<Trouble>,
+    bad_source: Option<Trouble>,
 }
+
+/// What is wrong, and where.
+type Trouble = (String, usize);
 
 impl Top {
     /// The minor number of a notebook we can work with.
-    fn check(&self) -> Result<u32, FormatError> {
+    fn check(&self) -> Result<u32, Stop> {
+        let stop = |error| Err(Stop::Format(error));
         match &self.major {
             Some(Number::Whole(major @ 0..=3)) => {
-                return Err(FormatError::OldFormat { major: *major });
+                return stop(FormatError::OldFormat { major: *major });
             }
             Some(Number::Whole(4)) | None => {}
             Some(Number::Whole(major)) => {
-                return Err(FormatError::NewFormat {
+                return stop(FormatError::NewFormat {
                     major: major.to_string(),
                 });
             }
             Some(Number::Other(raw)) if raw.starts_with(|c: char| c.is_ascii_digit()) => {
-                return Err(FormatError::NewFormat {
+                return stop(FormatError::NewFormat {
                     major: shorten(raw),
                 });
             }
-            Some(Number::Other(_)) => return Err(FormatError::NoFormatNumber),
+            Some(Number::Other(_)) => return stop(FormatError::NoFormatNumber),
+        }
+        if let Some(offset) = self.bad_cells {
+            return Err(Stop::CellsNotAnArray { offset });
         }
         if self.cells.is_none() {
-            return Err(if self.worksheets {
+            return stop(if self.worksheets {
                 FormatError::OldFormat { major: 3 }
             } else {
                 FormatError::NoCells
             });
         }
         if self.major.is_none() {
-            return Err(FormatError::NoFormatNumber);
+            return stop(FormatError::NoFormatNumber);
         }
         Ok(match self.minor {
             Some(Number::Whole(minor)) => minor,
