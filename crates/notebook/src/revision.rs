@@ -5,11 +5,15 @@ use std::fmt;
 use twox_hash::XxHash3_128;
 use twox_hash::xxhash3_128::Hasher;
 
-/// A content hash of the whole file (XXH3, 128 bits), written as 32 hexadecimal digits.
+/// A content hash of the whole file, written as 32 hexadecimal digits: XXH3 with 128 bits, over
+/// blocks first and then over what came of them, so that a block in the cache is hashed in one go.
 ///
 /// It tells accidental changes apart; it is no proof against somebody who constructs collisions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Revision(u128);
+
+/// How much is hashed at a time. Part of the definition: another size gives other revisions.
+pub(crate) const BLOCK: usize = 256 * 1024;
 
 /// The shortest prefix that may stand for a whole revision.
 const SHORTEST_PREFIX: usize = 8;
@@ -17,7 +21,9 @@ const SHORTEST_PREFIX: usize = 8;
 impl Revision {
     /// The revision of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(XxHash3_128::oneshot(bytes))
+        let mut digest = Digest::new();
+        digest.update(bytes);
+        digest.finish()
     }
 
     /// Whether `text` names this revision: all its digits, or at least the first eight.
@@ -43,20 +49,52 @@ impl fmt::Debug for Revision {
     }
 }
 
-/// Computes a [`Revision`] piece by piece.
-pub(crate) struct Digest(Hasher);
+/// Computes a [`Revision`] piece by piece. Pieces that are whole blocks are quickest.
+pub(crate) struct Digest {
+    /// Hashes of the blocks before this one, one after the other.
+    blocks: Vec<u8>,
+    /// The block under way, and how much of it there is.
+    block: Option<Hasher>,
+    length: usize,
+}
 
 impl Digest {
     pub(crate) fn new() -> Self {
-        Self(Hasher::new())
+        Self {
+            blocks: Vec::new(),
+            block: None,
+            length: 0,
+        }
     }
 
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        self.0.write(bytes);
+    pub(crate) fn update(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (piece, rest) = bytes.split_at(bytes.len().min(BLOCK - self.length));
+            bytes = rest;
+            if piece.len() == BLOCK {
+                self.end_block(XxHash3_128::oneshot(piece));
+                continue;
+            }
+            self.block.get_or_insert_with(Hasher::new).write(piece);
+            self.length += piece.len();
+            if self.length == BLOCK
+                && let Some(block) = self.block.take()
+            {
+                self.end_block(block.finish_128());
+            }
+        }
+    }
+
+    fn end_block(&mut self, hash: u128) {
+        self.blocks.extend_from_slice(&hash.to_le_bytes());
+        self.length = 0;
     }
 
     pub(crate) fn finish(&self) -> Revision {
-        Revision(self.0.finish_128())
+        let last = self.block.as_ref().map(Hasher::finish_128);
+        let mut all = self.blocks.clone();
+        all.extend(last.map(u128::to_le_bytes).into_iter().flatten());
+        Revision(XxHash3_128::oneshot(&all))
     }
 }
 
@@ -66,12 +104,17 @@ mod tests {
 
     #[test]
     fn pieces_and_whole_agree() {
-        let bytes: Vec<u8> = (0..5000u32).map(|n| n.to_le_bytes()[0]).collect();
-        let mut digest = Digest::new();
-        for piece in bytes.chunks(77) {
-            digest.update(piece);
+        let bytes: Vec<u8> = (0..600_000u32).map(|n| (n / 7).to_le_bytes()[0]).collect();
+        for length in [0, 1, 5000, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 600_000] {
+            for size in [77, 65_536, BLOCK, 400_000] {
+                let mut digest = Digest::new();
+                for piece in bytes[..length].chunks(size) {
+                    digest.update(piece);
+                }
+                let whole = Revision::of(&bytes[..length]);
+                assert_eq!(digest.finish(), whole, "{length} by {size}");
+            }
         }
-        assert_eq!(digest.finish(), Revision::of(&bytes));
     }
 
     #[test]

@@ -105,7 +105,7 @@ enum Contents {
 
 /// A reason to stop, before offsets are turned into positions.
 enum Stop {
-    Lex(LexError),
+    Lex(Box<LexError>),
     Format(FormatError),
     NotUtf8,
     CellsNotAnArray { offset: usize },
@@ -116,24 +116,26 @@ impl Stop {
     /// Where it happened, if it happened somewhere.
     fn offset(&self) -> Option<usize> {
         match self {
-            Self::Lex(LexError::Syntax { offset, .. } | LexError::Ended { offset })
-            | Self::CellsNotAnArray { offset } => Some(*offset),
+            Self::Lex(error) => match **error {
+                LexError::Syntax { offset, .. } | LexError::Ended { offset } => Some(offset),
+                LexError::Io(_) => Some(0),
+            },
+            Self::CellsNotAnArray { offset } => Some(*offset),
             Self::BadCell(bad) => Some(bad.offset),
-            Self::Lex(LexError::Io(_)) => Some(0),
             Self::NotUtf8 | Self::Format(_) => None,
         }
     }
 }
 
-impl From<LexError> for Stop {
-    fn from(error: LexError) -> Self {
+impl From<Box<LexError>> for Stop {
+    fn from(error: Box<LexError>) -> Self {
         Self::Lex(error)
     }
 }
 
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
-        Self::Lex(LexError::Io(error))
+        Self::Lex(error.into())
     }
 }
 
@@ -455,16 +457,18 @@ impl<'r, 'v> Scan<'r, 'v> {
             return ScanError::Format(FormatError::NotUtf8 { at: at(bad) });
         }
         ScanError::Format(match stop {
-            Stop::Lex(LexError::Io(error)) => return ScanError::Io(error),
-            Stop::Lex(LexError::Syntax { what, offset }) => FormatError::Json {
-                what,
-                at: at(offset),
-                ended: false,
-            },
-            Stop::Lex(LexError::Ended { offset }) => FormatError::Json {
-                what: "the file ends in the middle of a value",
-                at: at(offset),
-                ended: true,
+            Stop::Lex(error) => match *error {
+                LexError::Io(error) => return ScanError::Io(error),
+                LexError::Syntax { what, offset } => FormatError::Json {
+                    what,
+                    at: at(offset),
+                    ended: false,
+                },
+                LexError::Ended { offset } => FormatError::Json {
+                    what: "the file ends in the middle of a value",
+                    at: at(offset),
+                    ended: true,
+                },
             },
             Stop::CellsNotAnArray { offset } => FormatError::CellsNotAnArray { at: at(offset) },
             Stop::BadCell(bad) => FormatError::BadCell {

@@ -9,7 +9,7 @@ use crate::error::FormatError;
 use crate::ids;
 use crate::json::indent::indent;
 use crate::json::input::Input;
-use crate::json::lexer::{LexError, Lexer};
+use crate::json::lexer::{Lexed, Lexer};
 use crate::json::object::{self, Member};
 use crate::json::text::{self, Escapes};
 use crate::source;
@@ -341,7 +341,7 @@ fn data_value(name: &str, value: String) -> String {
 
 fn is_json(text: &str) -> bool {
     let mut lexer = Lexer::new(Input::slice(text.as_bytes()));
-    let mut whole = || -> Result<bool, LexError> {
+    let mut whole = || -> Lexed<bool> {
         lexer.skip_value()?;
         Ok(lexer.peek_token()?.is_none())
     };

@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use std::io::{self, Read};
 
 use super::utf8::Utf8;
-use crate::revision::{Digest, Revision};
+use crate::revision::{BLOCK, Digest, Revision};
 
-/// Large enough to make system calls cheap, small enough to stay in the second-level cache.
-const WINDOW: usize = 256 * 1024;
+/// Large enough to make system calls cheap, small enough to stay in the second-level cache; and one
+/// block of the revision.
+const WINDOW: usize = BLOCK;
 
 pub(crate) struct Input<'r> {
     reader: Option<&'r mut dyn Read>,
@@ -173,8 +174,13 @@ impl<'r> Input<'r> {
             return Ok(false);
         };
         let buffer = self.buffer.to_mut();
-        if self.filled == buffer.len() {
-            let longer = (buffer.len() * 2).max(WINDOW);
+        // Reads of one size, whatever is kept before them: each is one block of the revision.
+        let room = match self.policy {
+            Policy::Whole => self.filled + 1,
+            Policy::Window => self.filled + WINDOW,
+        };
+        if buffer.len() < room {
+            let longer = (buffer.len() * 2).max(room);
             buffer.resize(longer, 0);
         }
         // Bounded, so that each part is scanned while it is still warm.

@@ -28,13 +28,14 @@ pub(crate) enum LexError {
     },
 }
 
-impl From<io::Error> for LexError {
+impl From<io::Error> for Box<LexError> {
     fn from(error: io::Error) -> Self {
-        Self::Io(error)
+        Self::new(LexError::Io(error))
     }
 }
 
-type Lexed<T> = Result<T, LexError>;
+/// Boxed, so that a success, which is all there is millions of times, fits into a register.
+pub(crate) type Lexed<T> = Result<T, Box<LexError>>;
 
 pub(crate) struct Lexer<'r> {
     pub(crate) input: Input<'r>,
@@ -48,6 +49,10 @@ enum Container {
     Array,
 }
 
+#[expect(
+    clippy::unnecessary_box_returns,
+    reason = "errors travel boxed here, see `Lexed`"
+)]
 impl<'r> Lexer<'r> {
     pub(crate) fn new(input: Input<'r>) -> Self {
         Self {
@@ -60,15 +65,27 @@ impl<'r> Lexer<'r> {
         self.input.offset()
     }
 
-    pub(crate) fn syntax(&self, what: &'static str) -> LexError {
-        LexError::Syntax {
+    pub(crate) fn syntax(&self, what: &'static str) -> Box<LexError> {
+        Box::new(LexError::Syntax {
             what,
             offset: self.offset(),
-        }
+        })
+    }
+
+    fn ended(offset: usize) -> Box<LexError> {
+        Box::new(LexError::Ended { offset })
     }
 
     /// The next byte that is no white space, not taken.
+    #[inline]
     pub(crate) fn peek_token(&mut self) -> Lexed<Option<u8>> {
+        match self.input.ahead().first() {
+            Some(&byte) if byte > b' ' => Ok(Some(byte)),
+            _ => self.peek_behind_space(),
+        }
+    }
+
+    fn peek_behind_space(&mut self) -> Lexed<Option<u8>> {
         loop {
             let ahead = self.input.ahead();
             let skip = space_prefix(ahead);
@@ -86,9 +103,7 @@ impl<'r> Lexer<'r> {
     /// Like [`peek_token`](Lexer::peek_token), where the input may not end.
     pub(crate) fn need_token(&mut self) -> Lexed<u8> {
         let token = self.peek_token()?;
-        token.ok_or_else(|| LexError::Ended {
-            offset: self.offset(),
-        })
+        token.ok_or_else(|| Self::ended(self.offset()))
     }
 
     /// Takes `byte` if it comes next.
@@ -199,9 +214,7 @@ impl<'r> Lexer<'r> {
                 StringStop::Escape => self.skip_escape()?,
                 StringStop::Loaded => {
                     if !self.input.refill()? {
-                        return Err(LexError::Ended {
-                            offset: self.offset(),
-                        });
+                        return Err(Self::ended(self.offset()));
                     }
                 }
                 StringStop::Control => {
@@ -213,9 +226,7 @@ impl<'r> Lexer<'r> {
 
     fn skip_escape(&mut self) -> Lexed<()> {
         let offset = self.offset();
-        let ended = |ahead: &[u8]| LexError::Ended {
-            offset: offset + ahead.len(),
-        };
+        let ended = |ahead: &[u8]| Self::ended(offset + ahead.len());
         let ahead = self.input.look(2)?;
         let &[_, letter, ..] = ahead else {
             return Err(ended(ahead));
@@ -239,20 +250,25 @@ impl<'r> Lexer<'r> {
     }
 
     fn skip_scalar(&mut self) -> Lexed<()> {
-        for word in ["null", "true", "false", "NaN", "Infinity", "-Infinity"] {
-            let offset = self.offset();
-            let ahead = self.input.look(word.len())?;
-            if ahead == word.as_bytes() {
-                self.input.pos += word.len();
-                return Ok(());
-            }
-            if ahead.len() < word.len() && word.as_bytes().starts_with(ahead) {
-                return Err(LexError::Ended {
-                    offset: offset + ahead.len(),
-                });
-            }
+        let word = match self.input.peek()? {
+            Some(b'n') => "null",
+            Some(b't') => "true",
+            Some(b'f') => "false",
+            Some(b'N') => "NaN",
+            Some(b'I') => "Infinity",
+            Some(b'-') if self.input.look(2)?.get(1) == Some(&b'I') => "-Infinity",
+            _ => return self.skip_number(),
+        };
+        let offset = self.offset();
+        let ahead = self.input.look(word.len())?;
+        if ahead == word.as_bytes() {
+            self.input.pos += word.len();
+            return Ok(());
         }
-        self.skip_number()
+        if word.as_bytes().starts_with(ahead) {
+            return Err(Self::ended(offset + ahead.len()));
+        }
+        Err(self.syntax("expected a value"))
     }
 
     fn skip_number(&mut self) -> Lexed<()> {
@@ -263,11 +279,7 @@ impl<'r> Lexer<'r> {
             Some(b'0') => self.input.pos += 1,
             Some(b'1'..=b'9') => self.skip_digits()?,
             Some(_) => return Err(self.syntax("expected a value")),
-            None => {
-                return Err(LexError::Ended {
-                    offset: self.offset(),
-                });
-            }
+            None => return Err(Self::ended(self.offset())),
         }
         if self.input.peek()? == Some(b'.') {
             self.input.pos += 1;
@@ -287,9 +299,7 @@ impl<'r> Lexer<'r> {
         match self.input.peek()? {
             Some(b'0'..=b'9') => self.skip_digits(),
             Some(_) => Err(self.syntax("expected a digit")),
-            None => Err(LexError::Ended {
-                offset: self.offset(),
-            }),
+            None => Err(Self::ended(self.offset())),
         }
     }
 
@@ -320,36 +330,56 @@ enum StringStop {
 fn string_prefix(bytes: &[u8]) -> (usize, StringStop) {
     const BLOCK: usize = 64;
     let (blocks, tail) = bytes.as_chunks::<BLOCK>();
-    // Set when the first byte of a block belongs to an escape that began in the one before.
-    let mut escaped = 0;
+    // Everything before this is taken: an escape may reach into the next block.
+    let mut taken = 0;
     for (index, block) in blocks.iter().enumerate() {
-        let mut mask = specials(block) & !escaped;
-        escaped = 0;
+        let start = index * BLOCK;
+        let mut mask = specials(block);
+        if taken > start {
+            mask &= u64::MAX << (taken - start);
+        }
         while mask != 0 {
             let bit = mask.trailing_zeros() as usize;
-            let at = index * BLOCK + bit;
+            let at = start + bit;
             match block[bit] {
                 b'"' => return (at + 1, StringStop::Quote),
-                b'\\' if bytes.get(at + 1).is_some_and(|&next| is_short_escape(next)) => {
-                    mask &= !(0b11 << bit);
-                    escaped = u64::from(bit == BLOCK - 1);
-                }
-                b'\\' => return (at, StringStop::Escape),
+                b'\\' => match escape_length(&bytes[at..]) {
+                    0 => return (at, StringStop::Escape),
+                    length => {
+                        taken = at + length;
+                        mask &= u64::MAX
+                            .checked_shl(u32::try_from(bit + length).unwrap_or(64))
+                            .unwrap_or(0);
+                    }
+                },
                 _ => return (at, StringStop::Control),
             }
         }
     }
-    let mut at = bytes.len() - tail.len() + usize::from(escaped != 0);
+    let mut at = taken.max(bytes.len() - tail.len());
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'"' => return (at + 1, StringStop::Quote),
-            b'\\' if bytes.get(at + 1).is_some_and(|&next| is_short_escape(next)) => at += 2,
-            b'\\' => return (at, StringStop::Escape),
+            b'\\' => match escape_length(&bytes[at..]) {
+                0 => return (at, StringStop::Escape),
+                length => at += length,
+            },
             0..0x20 => return (at, StringStop::Control),
             _ => at += 1,
         }
     }
     (at, StringStop::Loaded)
+}
+
+/// Length of the escape that comes first; 0 if it is wrong, or not all of it is loaded.
+fn escape_length(bytes: &[u8]) -> usize {
+    match bytes {
+        [_, letter, ..] if is_short_escape(*letter) => 2,
+        [_, b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => {
+            6
+        }
+        _ => 0,
+    }
 }
 
 /// A bit for each quote, backslash and control character among 64 bytes.
@@ -395,9 +425,6 @@ fn is_short_escape(letter: u8) -> bool {
 /// How many bytes of white space come first: line breaks with their indentation, mostly.
 fn space_prefix(bytes: &[u8]) -> usize {
     let is_space = |byte: u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
-    if bytes.first().is_none_or(|&byte| !is_space(byte)) {
-        return 0;
-    }
     let (lanes, tail) = bytes.as_chunks::<16>();
     for (index, lane) in lanes.iter().enumerate() {
         let lane = u8x16::from(*lane);
@@ -419,6 +446,10 @@ mod tests {
     use super::*;
 
     fn skip(json: &[u8], chunk: usize) -> Result<usize, LexError> {
+        unboxed(json, chunk).map_err(|error| *error)
+    }
+
+    fn unboxed(json: &[u8], chunk: usize) -> Lexed<usize> {
         struct Slowly<'a>(&'a [u8], usize);
         impl io::Read for Slowly<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -3,7 +3,7 @@
 use crate::span::Span;
 
 use super::input::Input;
-use super::lexer::{LexError, Lexer};
+use super::lexer::{Lexed, Lexer};
 use super::text;
 
 /// One `"name": value` of an object; spans are offsets into the file.
@@ -76,8 +76,8 @@ pub(crate) fn member<'m>(members: &'m [Member], name: &str) -> Option<&'m Member
 fn walk(
     bytes: &[u8],
     span: Span,
-    visit: impl FnOnce(&mut Lexer<'_>, &dyn Fn(usize, usize) -> Span) -> Result<(), LexError>,
-) -> Result<(), LexError> {
+    visit: impl FnOnce(&mut Lexer<'_>, &dyn Fn(usize, usize) -> Span) -> Lexed<()>,
+) -> Lexed<()> {
     let slice = &bytes[span.range()];
     let base = span.start();
     visit(&mut Lexer::new(Input::slice(slice)), &|start, end| {
