@@ -78,6 +78,21 @@ impl Failure {
         failure
     }
 
+    /// The change was made, but the answer could not be given.
+    pub(crate) fn after_change(self, revision: &str) -> Self {
+        if self.is_silent() {
+            return self;
+        }
+        let mut failure = Self::new(
+            self.kind,
+            "The notebook was written, but the answer could not be printed",
+        );
+        failure.causes = self.causes;
+        failure.hint(format!(
+            "do not repeat it: the file is now at revision {revision}"
+        ))
+    }
+
     /// What a panic left behind.
     pub(crate) fn bug(panic: &(dyn Any + Send)) -> Self {
         let text = panic
@@ -175,9 +190,7 @@ impl From<NotebookError> for Failure {
                 failure.hints.extend(notebooks_in(&path));
             }
             NotebookError::Io { step, .. } if step != "read" && step != "find" => {
-                failure
-                    .hints
-                    .push("the notebook is as it was before".to_owned());
+                failure.hints.push("nothing was written".to_owned());
             }
             NotebookError::Busy { .. } => {
                 failure

@@ -43,6 +43,10 @@ fn words(notice: &Notice) -> Told {
             "outputs_dropped",
             format!("the outputs of cell {cell} went with its being code"),
         ),
+        Notice::AttachmentsDropped { cell } => (
+            "attachments_dropped",
+            format!("cell {cell} is code now, which has no attachments: its own are gone"),
+        ),
         Notice::Merged { with } => (
             "merged",
             format!("the file had changed to revision {with}; both changes are in it now"),

@@ -76,6 +76,18 @@ impl Screen {
         self.bytes(shown.as_bytes())
     }
 
+    /// Prints bytes that may be no text; on a terminal as far as they are.
+    pub(crate) fn raw(&self, bytes: &[u8]) -> Result<(), Failure> {
+        if !self.stdout.terminal {
+            return self.bytes(bytes);
+        }
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        self.data(&text)
+    }
+
     /// Prints bytes as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
@@ -86,6 +98,11 @@ impl Screen {
 
     /// Prints one JSON document.
     pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Failure> {
+        if self.stdout.terminal {
+            // JSON leaves control characters above ASCII as they are.
+            let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+            return self.data(&format!("{text}\n"));
+        }
         let mut out = io::BufWriter::new(io::stdout().lock());
         serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
         out.write_all(b"\n")?;
@@ -140,16 +157,16 @@ impl Screen {
             return ExitCode::SUCCESS;
         }
         let bad = self.stderr.colour.then_some(Colour::Bad);
-        let mut text = format!("{} {}", paint("error:", bad), failure.message);
+        let mut text = format!("{} {}", paint("error:", bad), tame(&failure.message));
         for cause in &failure.causes {
-            text.push_str(&format!("\n  caused by: {cause}"));
+            text.push_str(&format!("\n  caused by: {}", tame(cause)));
         }
         if !failure.hints.is_empty() {
             text.push('\n');
         }
         for hint in &failure.hints {
             let label = paint("hint:", self.stderr.colour.then_some(Colour::Remark));
-            text.push_str(&format!("\n{label} {hint}"));
+            text.push_str(&format!("\n{label} {}", tame(hint)));
         }
         self.error_line(&text);
         if self.json {
@@ -192,7 +209,11 @@ fn paint(text: &str, colour: Option<Colour>) -> String {
 
 /// Shows control characters instead of obeying them: notebooks are other people's text.
 fn tame(text: &str) -> Cow<'_, str> {
-    let wild = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let wild = |c: char| {
+        // Marks that turn the direction of text around can make it read as something else.
+        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        turns || (c.is_control() && c != '\n' && c != '\t')
+    };
     if !text.contains(wild) {
         return Cow::Borrowed(text);
     }
@@ -212,6 +233,7 @@ mod tests {
     #[test]
     fn control_characters_are_shown_and_not_obeyed() {
         assert_eq!(tame("a\tb\nc"), "a\tb\nc");
+        assert_eq!(tame("ab\u{202e}cd"), "ab\u{fffd}cd");
         assert_eq!(tame("\u{1b}[2J\r\u{9b}1m\u{7f}"), "␛[2J␍\u{fffd}1m␡");
     }
 }

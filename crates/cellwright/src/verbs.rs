@@ -19,6 +19,15 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<(), F
         Verb::Write(args) => write::write(args, engine)?.show(screen),
         Verb::Edit(args) => edit::edit(args, engine)?.show(screen),
         Verb::Notebook(args) => notebook::notebook(args, engine, screen),
-        Verb::Completions { shell } => screen.bytes(&cli::completions(*shell)),
+        Verb::Completions { shell } => {
+            let script = cli::completions(*shell);
+            if screen.json {
+                return screen.document(&serde_json::json!({
+                    "shell": shell.to_string(),
+                    "script": String::from_utf8_lossy(&script),
+                }));
+            }
+            screen.bytes(&script)
+        }
     }
 }

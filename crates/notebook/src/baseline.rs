@@ -103,7 +103,15 @@ impl Baselines {
         if found.next().is_some() {
             return None;
         }
-        Baseline::from_text(&fs::read_to_string(only).ok()?)
+        if !fs::metadata(&only).ok()?.is_file() {
+            return None;
+        }
+        let baseline = Baseline::from_text(&fs::read_to_string(&only).ok()?);
+        if baseline.is_none() {
+            // Cut short by a crash, say. Out of the way, so that it can be remembered anew.
+            fs::remove_file(&only).ok();
+        }
+        baseline
     }
 
     /// Removes the files that were not used for longest until the rest is within bounds.

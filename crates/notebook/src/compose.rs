@@ -246,6 +246,10 @@ impl Composer<'_> {
             match slot.kind {
                 CellKind::Code => {
                     removed = &["attachments"];
+                    if object::member(&members, "attachments").is_some() {
+                        self.notices
+                            .push(Notice::AttachmentsDropped { cell: index });
+                    }
                     added.push(("execution_count", "null".to_owned()));
                     added.push(("outputs", "[]".to_owned()));
                 }

@@ -7,6 +7,7 @@ use crate::document::Cells;
 use crate::error::{EditError, Notice};
 use crate::plan::{Outputs, Plan, Slot};
 use crate::rewrite::rewrite;
+use crate::text::marker::{self, Line};
 use crate::text::{Markers, parse, render};
 
 /// Which cell is meant.
@@ -150,6 +151,8 @@ pub struct Draft {
     pub focus: Option<usize>,
     /// The cell that was taken out, by its old index.
     pub removed: Option<usize>,
+    /// The cell that something is put next to, by its old index.
+    pub anchor: Option<usize>,
     /// Things worth telling.
     pub notices: Vec<Notice>,
 }
@@ -159,6 +162,7 @@ impl Operation {
     pub fn draft(&self, cells: &dyn Cells) -> Result<Draft, EditError> {
         let mut slots = Plan::keep_all(cells).slots;
         let mut removed = None;
+        let mut anchor = None;
         let focus = match self {
             Self::Edit { cell, source } => {
                 let index = cell.find(cells)?;
@@ -173,6 +177,7 @@ impl Operation {
                 source,
             } => {
                 let at = place.resolve(cells)?;
+                anchor = place.anchor(cells)?;
                 slots.insert(at, Slot::new(*kind, source.as_str()));
                 Some(at)
             }
@@ -184,6 +189,7 @@ impl Operation {
             }
             Self::Move { cell, place } => {
                 let from = cell.find(cells)?;
+                anchor = place.anchor(cells)?;
                 let to = match place {
                     Place::At(to) if *to < cells.count() => *to,
                     Place::At(to) => Address::Index(*to).find(cells)?,
@@ -216,12 +222,21 @@ impl Operation {
             plan: Plan { slots },
             focus,
             removed,
+            anchor,
             notices: Vec::new(),
         })
     }
 }
 
 impl Place {
+    /// The cell that the place is next to.
+    fn anchor(&self, cells: &dyn Cells) -> Result<Option<usize>, EditError> {
+        match self {
+            Self::After(cell) | Self::Before(cell) => cell.find(cells).map(Some),
+            Self::At(_) | Self::End => Ok(None),
+        }
+    }
+
     /// The index before which a new cell goes.
     fn resolve(&self, cells: &dyn Cells) -> Result<usize, EditError> {
         match self {
@@ -261,7 +276,13 @@ pub fn replace_text(
     // As printed, so that what a person copies from the screen is found.
     let mut view = render(cells, Markers::Indexes);
     view.push('\n');
-    let places: Vec<usize> = view.match_indices(old).map(|(at, _)| at).collect();
+    // A word that also occurs in markers is not meant there.
+    let means_markers = old.contains("# %%");
+    let places: Vec<usize> = view
+        .match_indices(old)
+        .map(|(at, _)| at)
+        .filter(|&at| means_markers || !is_inside_marker(&view, at, old.len()))
+        .collect();
     if places.is_empty() || (places.len() > 1 && occurrences == Occurrences::One) {
         let line_of = |at: &usize| 1 + view[..*at].matches('\n').count();
         let mut lines: Vec<usize> = places.iter().map(line_of).collect();
@@ -273,10 +294,24 @@ pub fn replace_text(
         });
     }
     let first_line = view[..places[0]].matches('\n').count() + 1;
-    let edited = view.replace(old, new);
+    let mut edited = String::with_capacity(view.len());
+    let mut done = 0;
+    for at in places {
+        edited.push_str(&view[done..at]);
+        edited.push_str(new);
+        done = at + old.len();
+    }
+    edited.push_str(&view[done..]);
     let draft = replace_all(cells, &edited)?;
     let focus = draft.cell_at_line(&edited, first_line);
     Ok(Draft { focus, ..draft })
+}
+
+/// Whether a match lies within one marker line.
+fn is_inside_marker(view: &str, at: usize, length: usize) -> bool {
+    let start = view[..at].rfind('\n').map_or(0, |end| end + 1);
+    let end = view[at..].find('\n').map_or(view.len(), |end| at + end);
+    at + length <= end && matches!(marker::classify(&view[start..end]), Line::Marker(_))
 }
 
 /// Replaces the whole view by an edited one, as it was printed: one newline at the end is taken
@@ -291,6 +326,7 @@ pub fn replace_all(cells: &dyn Cells, printed: &str) -> Result<Draft, EditError>
         plan,
         focus: None,
         removed: None,
+        anchor: None,
         notices,
     })
 }

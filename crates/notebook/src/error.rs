@@ -339,6 +339,11 @@ pub enum Notice {
         /// Index of the cell in the new notebook.
         cell: usize,
     },
+    /// A cell that is code now had attachments.
+    AttachmentsDropped {
+        /// Index of the cell in the new notebook.
+        cell: usize,
+    },
     /// The file had changed meanwhile; both changes are in it now.
     Merged {
         /// The revision that the file had.

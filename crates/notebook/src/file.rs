@@ -11,5 +11,5 @@ mod os;
 mod save;
 
 pub use change::{Changed, Missing, Request, change, upgrade};
-pub use load::{glance, load, load_raw};
+pub use load::{glance, load, load_raw, remember};
 pub use save::Step;

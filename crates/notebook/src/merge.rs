@@ -14,6 +14,9 @@ use crate::plan::{Outputs, Plan, Slot};
 /// Carries `draft`, made for `base`, over to `now`; the error says why that cannot be.
 pub(crate) fn merge(base: &Baseline, draft: Draft, now: &Notebook) -> Result<Draft, String> {
     let matched = Matched::of(base, now);
+    if base.count() > 0 && matched.sure == 0 {
+        return Err("it shares no cell with that revision".to_owned());
+    }
     let ours = touched(base, draft, now, &matched)?;
     let their_order_is_old = matched.base_of.iter().flatten().is_sorted();
     let our_origins = ours.slots.iter().filter_map(|slot| slot.base);
@@ -39,6 +42,7 @@ pub(crate) fn merge(base: &Baseline, draft: Draft, now: &Notebook) -> Result<Dra
         plan: Plan { slots },
         focus,
         removed: ours.removed.and_then(|cell| matched.now_of[cell]),
+        anchor: None,
         notices: ours.notices,
     })
 }
@@ -72,6 +76,7 @@ fn touched(
     now: &Notebook,
     matched: &Matched,
 ) -> Result<Ours, String> {
+    check_places(&draft, matched)?;
     let mut focus = None;
     let mut used = vec![false; base.count()];
     let mut slots = Vec::new();
@@ -89,7 +94,7 @@ fn touched(
             if kept {
                 continue;
             }
-            return Err(format!("cell {origin} was deleted in the file"));
+            return Err(format!("cell {origin} is no longer in the file as it was"));
         };
         let mut slot = slot;
         slot.origin = Some(current);
@@ -106,10 +111,15 @@ fn touched(
             slot,
         });
     }
+    let has_new_nameless = (0..now.count())
+        .any(|current| matched.base_of[current].is_none() && now.id(current).is_none());
     for origin in (0..base.count()).filter(|&origin| !used[origin]) {
-        if let Some(current) = matched.now_of[origin]
-            && !is_same(base, origin, now, current)
-        {
+        let unchanged = match matched.now_of[origin] {
+            Some(current) => is_same(base, origin, now, current),
+            // Deleted by them, too. But where nameless cells are new, one of them may be this one.
+            None => base.id(origin).is_some() || !has_new_nameless,
+        };
+        if !unchanged {
             return Err(format!(
                 "cell {origin}, which this edit deletes, was changed in the file"
             ));
@@ -121,6 +131,34 @@ fn touched(
         removed: draft.removed,
         notices: draft.notices,
     })
+}
+
+/// Places must still exist: of the cell the edit is about, of the one it is put next to, and of the
+/// neighbours of new cells.
+fn check_places(draft: &Draft, matched: &Matched) -> Result<(), String> {
+    let origins: Vec<Option<usize>> = draft.plan.slots.iter().map(|slot| slot.origin).collect();
+    let gone = |origin: usize| matched.now_of[origin].is_none();
+    let focus = draft.focus.and_then(|focus| origins[focus]);
+    if let Some(origin) = focus
+        .into_iter()
+        .chain(draft.anchor)
+        .find(|&origin| gone(origin))
+    {
+        return Err(format!("cell {origin} is no longer in the file as it was"));
+    }
+    for (index, _) in origins
+        .iter()
+        .enumerate()
+        .filter(|(_, origin)| origin.is_none())
+    {
+        let before = origins[..index].iter().rev().find_map(|origin| *origin);
+        let after = origins[index..].iter().find_map(|origin| *origin);
+        let neighbours: Vec<usize> = before.into_iter().chain(after).collect();
+        if !neighbours.is_empty() && neighbours.iter().all(|&origin| gone(origin)) {
+            return Err("the cells around a new cell are no longer in the file".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// A cell that the edit changes must be as it was. If only its outputs are new, a new source does
@@ -235,6 +273,8 @@ fn in_their_order(ours: &Ours, matched: &Matched) -> Vec<Item> {
 struct Matched {
     now_of: Vec<Option<usize>>,
     base_of: Vec<Option<usize>>,
+    /// How many pairs are more than a guess by their place.
+    sure: usize,
 }
 
 impl Matched {
@@ -242,6 +282,7 @@ impl Matched {
         let mut matched = Self {
             now_of: vec![None; base.count()],
             base_of: vec![None; now.count()],
+            sure: 0,
         };
         matched.by_id(base, now);
         matched.by_content(base, now);
@@ -290,6 +331,7 @@ impl Matched {
                 self.pair(origin, current);
             }
         }
+        self.sure = self.now_of.iter().flatten().count();
         for op in other {
             let (from, to) = (op.old_range(), op.new_range());
             if from.len() == to.len() {

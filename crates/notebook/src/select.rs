@@ -321,8 +321,8 @@ fn range(item: &str, whole: &str, first: usize) -> Result<Lines, SelectError> {
     })
 }
 
-/// The lines of `text` that `ranges` select, each with its line feed. A single range beyond the end
-/// is an error; of several, those that lie beyond it are skipped with a notice.
+/// The lines of `text` that `ranges` select, each with its line feed. Ranges beyond the end are
+/// skipped with a notice; if all are, it is an error.
 pub fn select_lines(text: &str, ranges: &[Lines]) -> Result<(String, Vec<Notice>), SelectError> {
     if text.is_empty() {
         return Err(SelectError::EmptyNotebook);
@@ -331,9 +331,10 @@ pub fn select_lines(text: &str, ranges: &[Lines]) -> Result<(String, Vec<Notice>
     let total = lines.len();
     let mut out = String::new();
     let mut notices = Vec::new();
+    let all_beyond = ranges.iter().all(|range| range.start > total);
     for range in ranges {
         if range.start > total {
-            if ranges.len() == 1 {
+            if all_beyond {
                 return Err(SelectError::BeyondEnd {
                     line: range.start,
                     total,

@@ -43,7 +43,7 @@ pub(crate) fn tokens(value: &[u8]) -> impl Iterator<Item = Range<usize>> {
         let start = from + memchr::memchr(b'"', &value[from..])?;
         let mut end = start + 1;
         loop {
-            end += memchr::memchr2(b'"', b'\\', &value[end..])?;
+            end += memchr::memchr2(b'"', b'\\', value.get(end..)?)?;
             if value[end] == b'"' {
                 break;
             }

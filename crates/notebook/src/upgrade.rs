@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::cell::CellKind;
 use crate::document::{Cells, Notebook};
-use crate::error::FormatError;
+use crate::error::{FormatError, Position};
 use crate::ids;
 use crate::json::indent::indent;
 use crate::json::input::Input;
@@ -146,7 +146,7 @@ impl Old<'_> {
                 continue;
             };
             for cell in object::elements(self.bytes, list.value) {
-                cells.push(self.cell(cell, cells.len(), &mut taken));
+                cells.push(self.cell(cell, cells.len(), &mut taken)?);
             }
         }
         let mut members = vec![
@@ -171,6 +171,8 @@ impl Old<'_> {
         }
         let mut out = indent(write_object(&members).as_bytes());
         out.push(b'\n');
+        // Nothing may take the place of the old file that could not be read again.
+        Notebook::parse(&out[..])?;
         let minor = object::member(&top, "nbformat_minor")
             .and_then(|member| self.raw(member.value).parse().ok());
         let upgraded = Upgraded {
@@ -202,12 +204,29 @@ impl Old<'_> {
         write_object(&kept)
     }
 
-    fn cell(&self, span: Span, index: usize, taken: &mut HashSet<String>) -> String {
+    fn cell(
+        &self,
+        span: Span,
+        index: usize,
+        taken: &mut HashSet<String>,
+    ) -> Result<String, FormatError> {
+        let bad = |what: &str, span: Span| FormatError::BadCell {
+            index,
+            what: what.to_owned(),
+            at: Position::of(span.start(), self.bytes),
+        };
         let old = object::members(self.bytes, span);
         let kind = self
             .string(object::member(&old, "cell_type"))
             .unwrap_or_default();
+        if !["code", "markdown", "raw", "heading", "html"].contains(&kind.as_str()) {
+            return Err(bad("the cell has no known `cell_type`", span));
+        }
         let is_code = kind == "code";
+        let text = object::member(&old, if is_code { "input" } else { "source" });
+        if let Some(text) = text.filter(|text| !self.is_text(text.value)) {
+            return Err(bad("the source is not text", text.value));
+        }
         let mut cell: Vec<(String, String)> = Vec::new();
         let mut set = |name: &str, value: String| cell.push((name.to_owned(), value));
         let mut source = "\"\"".to_owned();
@@ -256,7 +275,18 @@ impl Old<'_> {
         cell.push(("metadata".to_owned(), metadata));
         cell.push(("source".to_owned(), source));
         cell.sort();
-        write_object(&cell)
+        Ok(write_object(&cell))
+    }
+
+    /// Whether a value is a string or an array of strings.
+    fn is_text(&self, span: Span) -> bool {
+        let is_string = |span: Span| self.bytes[span.range()].first() == Some(&b'"');
+        let is_array = self.bytes[span.range()].first() == Some(&b'[');
+        is_string(span)
+            || (is_array
+                && object::elements(self.bytes, span)
+                    .into_iter()
+                    .all(is_string))
     }
 
     fn outputs(&self, span: Span) -> String {

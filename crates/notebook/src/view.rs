@@ -1,5 +1,7 @@
 //! Looking at a notebook without holding it: the text view is built while the file goes by.
 
+use std::collections::HashSet;
+
 use crate::baseline::{BaseCell, Baseline, LARGEST};
 use crate::cell::{CellKind, CellSpan};
 use crate::document::{Cells, Notebook};
@@ -66,10 +68,36 @@ pub(crate) struct Viewer {
     cell: Option<CellSummary>,
     baseline: Option<Baseline>,
     baseline_bytes: usize,
-    without_source: Vec<usize>,
-    without_id: Vec<usize>,
+    odd: Vec<(usize, Oddity)>,
+    ids: HashSet<String>,
     /// Kept between cells to reuse its memory.
     source: String,
+}
+
+/// What a validator would complain about. All but the first only since nbformat 4.5.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Oddity {
+    NoSource,
+    NoId,
+    OddId,
+    DoubleId,
+}
+
+impl Oddity {
+    fn words(self) -> &'static str {
+        match self {
+            Self::NoSource => "it has no `source`",
+            Self::NoId => "it has no `id`, which nbformat 4.5 wants",
+            Self::OddId => "its `id` is not one that nbformat 4.5 allows",
+            Self::DoubleId => "its `id` is also that of an earlier cell",
+        }
+    }
+}
+
+/// Letters, digits, `-` and `_`, at most 64 of them.
+fn is_allowed_id(id: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    (1..=64).contains(&id.len()) && id.bytes().all(allowed)
 }
 
 /// How many oddities are worth telling.
@@ -84,8 +112,8 @@ impl Viewer {
             cell: None,
             baseline: Some(Baseline::default()),
             baseline_bytes: 0,
-            without_source: Vec::new(),
-            without_id: Vec::new(),
+            odd: Vec::new(),
+            ids: HashSet::new(),
             source: String::new(),
         }
     }
@@ -105,20 +133,29 @@ impl Viewer {
         viewer.finish(notebook.revision(), notebook.minor())
     }
 
-    pub(crate) fn finish(self, revision: Revision, minor: u32) -> Glance {
-        let odd = |cells: Vec<usize>, what| {
-            cells
-                .into_iter()
-                .map(move |cell| Notice::Irregular { cell, what })
-        };
-        let mut notices: Vec<Notice> = odd(self.without_source, "it has no `source`").collect();
-        if minor >= 5 {
-            notices.extend(odd(
-                self.without_id,
-                "it has no `id`, which nbformat 4.5 wants",
-            ));
+    fn notice(&mut self, cell: usize, oddity: Oddity) {
+        // Without ids nearly every cell of an old notebook would be here; of each sort a few do.
+        let same = self
+            .odd
+            .iter()
+            .filter(|(_, known)| *known == oddity)
+            .count();
+        if same < MOST_NOTICES {
+            self.odd.push((cell, oddity));
         }
-        notices.truncate(MOST_NOTICES);
+    }
+
+    pub(crate) fn finish(self, revision: Revision, minor: u32) -> Glance {
+        let notices = self
+            .odd
+            .into_iter()
+            .filter(|(_, oddity)| minor >= 5 || *oddity == Oddity::NoSource)
+            .map(|(cell, oddity)| Notice::Irregular {
+                cell,
+                what: oddity.words(),
+            })
+            .take(MOST_NOTICES)
+            .collect();
         Glance {
             revision,
             count: self.count,
@@ -141,12 +178,14 @@ impl Visitor for Viewer {
         self.source.clear();
         match found.source {
             Some(value) => source::append_text(value, &mut self.source),
-            None if self.without_source.len() < MOST_NOTICES => self.without_source.push(index),
-            None => {}
+            None => self.notice(index, Oddity::NoSource),
         }
         let id = found.id.map(json_text::decode);
-        if id.is_none() && self.without_id.len() < MOST_NOTICES {
-            self.without_id.push(index);
+        match id.as_deref() {
+            None => self.notice(index, Oddity::NoId),
+            Some(id) if !is_allowed_id(id) => self.notice(index, Oddity::OddId),
+            Some(id) if !self.ids.insert(id.to_owned()) => self.notice(index, Oddity::DoubleId),
+            Some(_) => {}
         }
         if let Some(markers) = self.wanted.text {
             append_cell(

@@ -85,6 +85,16 @@ impl ChangeAnswer {
     }
 
     pub(crate) fn show(&self, screen: &Screen) -> Result<(), Failure> {
+        self.print(screen).map_err(|failure| {
+            if self.changed {
+                failure.after_change(&self.revision)
+            } else {
+                failure
+            }
+        })
+    }
+
+    fn print(&self, screen: &Screen) -> Result<(), Failure> {
         if screen.json {
             return screen.document(self);
         }

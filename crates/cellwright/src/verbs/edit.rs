@@ -10,7 +10,7 @@ use super::answer::ChangeAnswer;
 use super::input;
 use super::write::RevisionArg;
 use crate::engine::Engine;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 /// Arguments of `edit`.
 #[derive(Debug, Args)]
@@ -48,6 +48,13 @@ pub(crate) struct EditArgs {
 
 /// Replaces text.
 pub(crate) fn edit(args: &EditArgs, engine: &Engine) -> Result<ChangeAnswer, Failure> {
+    if args.old_file.as_deref() == Some("-") && args.new_file.as_deref() == Some("-") {
+        return Err(Failure::new(
+            Kind::BadArguments,
+            "Only one of the two texts can come from the standard input",
+        )
+        .hint("nothing was written"));
+    }
     let old = given(args.old.as_ref(), args.old_file.as_ref())?;
     let new = given(args.new.as_ref(), args.new_file.as_ref())?;
     let occurrences = if args.all {

@@ -64,7 +64,7 @@ pub(crate) fn notebook(
         Action::Move(args) => args.carry_out(engine)?.show(screen),
         Action::Type(args) => args.carry_out(engine)?.show(screen),
         Action::Clear(args) => args.carry_out(engine)?.show(screen),
-        Action::Outline(args) => outline::outline(args)?.show(screen),
+        Action::Outline(args) => outline::outline(args, engine)?.show(screen),
         Action::Upgrade(args) => upgrade::upgrade(args, engine)?.show(screen),
     }
 }

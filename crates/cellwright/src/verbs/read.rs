@@ -1,5 +1,6 @@
 //! `read`: a notebook as text.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use cellwright_notebook::select::{self, Part, Selector, View};
@@ -34,7 +35,7 @@ Examples:
 pub(crate) struct ReadArgs {
     /// The notebook, with a selector behind it if only a part is wanted
     #[arg(value_name = "PATH[:SELECTOR]")]
-    pub(crate) path: String,
+    pub(crate) path: OsString,
 }
 
 /// What `read` answers.
@@ -68,7 +69,8 @@ impl ReadAnswer {
             Self::Text(answer) => {
                 screen.notices(&answer.notices);
                 match &answer.bytes {
-                    Some(bytes) => screen.bytes(bytes)?,
+                    Some(bytes) => screen.raw(bytes)?,
+                    None if answer.view == "raw" => screen.raw(answer.text.as_bytes())?,
                     None => screen.data(&answer.text)?,
                 }
                 screen.remark(&format!("revision: {}", answer.revision));
@@ -80,17 +82,26 @@ impl ReadAnswer {
 
 /// Reads a notebook or a part of it.
 pub(crate) fn read(args: &ReadArgs, engine: &Engine) -> Result<ReadAnswer, Failure> {
-    if let Some((scheme, _)) = args.path.split_once("://") {
+    // A name that is not UTF-8 has no selector that could be told apart from it.
+    let Some(argument) = args.path.to_str() else {
+        return text(Path::new(&args.path), &Selector::default(), engine).map(ReadAnswer::Text);
+    };
+    if let Some((scheme, _)) = argument.split_once("://") {
         let message = format!("`{scheme}://` addresses cannot be read in this version");
         return Err(Failure::new(Kind::BadArguments, message).hint("give the path of a notebook"));
     }
     let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
-    let (path, selector) = select::split(&args.path, &exists)?;
+    let (path, selector) = select::split(argument, &exists)?;
     let path = Path::new(path);
     match selector.view {
-        View::Raw => raw(path, &selector.part).map(ReadAnswer::Text),
+        View::Raw => {
+            // For the revision alone: what is no notebook can be looked at all the same.
+            file::glance(path, None, engine.baselines.as_ref()).ok();
+            raw(path, &selector.part).map(ReadAnswer::Text)
+        }
         View::Outline => {
             let notebook = file::load(path)?;
+            file::remember(&notebook, engine.baselines.as_ref());
             let cells = chosen(path, &selector.part, &notebook)?;
             let mut entries = outline::outline(&notebook);
             entries.retain(|entry| cells.contains(&entry.index));

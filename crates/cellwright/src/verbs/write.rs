@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cellwright_notebook::file::{self, Missing, Request};
-use cellwright_notebook::{Cells, edit};
+use cellwright_notebook::{Cells, Revision, edit};
 use clap::Args;
 
 use super::answer::ChangeAnswer;
@@ -41,8 +41,16 @@ pub(crate) struct WriteArgs {
 pub(crate) struct RevisionArg {
     /// The revision the edit was made for: if the file has changed since, both changes are merged
     /// when they touch different cells, else nothing is written (exit code 3)
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", value_parser = revision)]
     pub(crate) rev: Option<String>,
+}
+
+/// Refuses what cannot be a revision, an empty variable for one.
+fn revision(text: &str) -> Result<String, String> {
+    if Revision::is_plausible(text) {
+        return Ok(text.to_owned());
+    }
+    Err("a revision is 8 to 32 hexadecimal digits, as `cellwright read` prints it".to_owned())
 }
 
 impl RevisionArg {

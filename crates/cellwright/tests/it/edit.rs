@@ -95,3 +95,48 @@ fn text_that_begins_with_a_dash_is_text() {
         .exits(0);
     assert_eq!(ran.code, Some(0));
 }
+
+#[test]
+fn a_word_that_also_occurs_in_markers_is_not_meant_there() {
+    let context = Context::with_notebook();
+    // "code" stands in two markers and "cell" in all; neither occurs in a source but this one.
+    let arguments = ["edit", "a.ipynb", "--old", "cell", "--new", "box", "--all"];
+    context.run(&arguments).exits(0);
+    let expected = THREE_CELLS.replace("of three cells", "of three boxs");
+    assert_eq!(context.content("a.ipynb"), expected);
+    context
+        .run(&["edit", "a.ipynb", "--old", "code", "--new", "x", "--all"])
+        .exits(2);
+    // Whoever writes a marker means it.
+    let arguments = [
+        "edit",
+        "a.ipynb",
+        "--old",
+        "# %% [code] cell:2",
+        "--new",
+        "# %% [raw] cell:2",
+    ];
+    context.run(&arguments).exits(0);
+    assert!(
+        context
+            .run(&["read", "a.ipynb"])
+            .stdout
+            .contains("# %% [raw] cell:2\n")
+    );
+}
+
+#[test]
+fn both_texts_cannot_come_from_one_pipe() {
+    let context = Context::with_notebook();
+    let arguments = [
+        "edit",
+        "a.ipynb",
+        "--old-file",
+        "-",
+        "--new-file",
+        "-",
+        "--all",
+    ];
+    context.run_with_input(&arguments, "answer").exits(2);
+    assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+}

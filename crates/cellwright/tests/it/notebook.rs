@@ -169,3 +169,56 @@ fn missing_ids_are_added_on_request_and_nothing_else_changes() {
         .collect();
     assert_eq!(restored.replace("_minor\": 5", "_minor\": 4"), without);
 }
+
+#[test]
+fn an_old_notebook_that_cannot_be_converted_stays_as_it_is() {
+    for cell in [
+        r#"{"cell_type":"code","input":["a",1],"language":"python","metadata":{},"outputs":[]}"#,
+        r#"{"cell_type":"code","input":7,"language":"python","metadata":{},"outputs":[]}"#,
+        r#"{"cell_type":"weird","source":"x","metadata":{}}"#,
+        "7",
+    ] {
+        let context = Context::new();
+        let old = format!(
+            r#"{{"metadata":{{}},"nbformat":3,"nbformat_minor":0,"worksheets":[{{"cells":[{cell}]}}]}}"#
+        );
+        context.file("old.ipynb", &old);
+        let ran = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(2);
+        assert!(
+            ran.stderr.contains("Invalid notebook cell 0"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(context.content("old.ipynb"), old);
+    }
+}
+
+#[test]
+fn what_a_new_kind_cannot_hold_is_told() {
+    let context = Context::new();
+    let cell = r#"{"cell_type":"markdown","metadata":{},"attachments":{"a.png":{}},"source":"x"}"#;
+    context.file(
+        "a.ipynb",
+        format!(r#"{{"cells":[{cell}],"metadata":{{}},"nbformat":4,"nbformat_minor":4}}"#),
+    );
+    let ran = context
+        .run(&["notebook", "type", "a.ipynb", "0", "code"])
+        .exits(0);
+    assert!(ran.stderr.contains("attachments"), "{}", ran.stderr);
+}
+
+#[test]
+fn ids_that_are_long_or_odd_do_not_break_the_outline() {
+    let context = Context::new();
+    let long = "x".repeat(80);
+    context.file(
+        "a.ipynb",
+        THREE_CELLS
+            .replace("first-code", &long)
+            .replace("\"last\"", "\"a\\nb\""),
+    );
+    assert_snapshot!(
+        "odd_ids",
+        context.run(&["notebook", "outline", "a.ipynb"]).seen()
+    );
+}

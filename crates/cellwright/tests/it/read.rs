@@ -107,3 +107,50 @@ fn oddities_are_told_and_left_alone() {
     );
     assert_snapshot!(context.run(&["read", "odd.ipynb"]).seen());
 }
+
+#[test]
+fn ranges_that_all_lie_beyond_the_end_are_an_error() {
+    let context = Context::with_notebook();
+    context.run(&["read", "a.ipynb:1000,2000"]).exits(2);
+    let ran = context.run(&["read", "a.ipynb:9,2000"]).exits(0);
+    assert_eq!(ran.stdout, "answer + 1.0\n");
+    assert!(
+        ran.stderr.contains("2000-2000 is beyond end"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_name_that_is_not_utf8_is_a_name_all_the_same() {
+    use std::os::unix::ffi::OsStrExt;
+    let context = Context::with_notebook();
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.ipynb");
+    std::fs::rename(context.path("a.ipynb"), context.folder().join(name)).unwrap();
+    let output = context.command(&["read"]).arg(name).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn every_read_gives_a_revision_that_can_be_merged() {
+    for view in [
+        &["read", "a.ipynb:raw", "--json"][..],
+        &["notebook", "outline", "a.ipynb", "--json"],
+    ] {
+        let context = Context::with_notebook();
+        let revision = context.run(view).json()["revision"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let theirs = crate::context::THREE_CELLS.replace("answer + 1.0", "theirs");
+        context.file("a.ipynb", theirs);
+        let arguments = [
+            "notebook", "edit", "a.ipynb", "0", "--source", "x", "--rev", &revision,
+        ];
+        context.run(&arguments).exits(0);
+    }
+}

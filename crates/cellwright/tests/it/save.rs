@@ -110,7 +110,7 @@ fn without_permission_nothing_changes() {
         text.contains("Could not create a temporary file in"),
         "{text}"
     );
-    assert!(text.contains("the notebook is as it was before"), "{text}");
+    assert!(text.contains("nothing was written"), "{text}");
     mode(&folder, 0o777);
     mode(&context.path("a.ipynb"), 0o444);
     let file_is_closed = as_nobody(&context, &arguments);
@@ -146,4 +146,48 @@ fn a_full_disk_leaves_the_original() {
     assert_eq!(content, THREE_CELLS);
     assert_eq!(names, 2, "a temporary file was left behind");
     assert_snapshot!(ran.exits(2).seen());
+}
+
+#[test]
+fn an_answer_that_cannot_be_printed_says_that_the_change_was_made() {
+    let context = Context::with_notebook();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = context
+        .command(&["notebook", "insert", "a.ipynb", "--source", "x"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("The notebook was written"), "{text}");
+    assert!(text.contains(&context.revision("a.ipynb")), "{text}");
+}
+
+#[test]
+fn a_chain_of_links_is_followed_to_its_end() {
+    let context = Context::new();
+    symlink("l2.ipynb", context.path("l1.ipynb")).unwrap();
+    symlink("end.ipynb", context.path("l2.ipynb")).unwrap();
+    context
+        .run_with_input(&["write", "l1.ipynb", "--create"], "# %% [code]\n")
+        .exits(0);
+    assert!(context.path("end.ipynb").is_file());
+    symlink("loop.ipynb", context.path("loop.ipynb")).unwrap();
+    context
+        .run_with_input(&["write", "loop.ipynb", "--create"], "# %% [code]\n")
+        .exits(2);
+}
+
+#[test]
+fn a_file_too_large_for_memory_is_refused() {
+    let context = Context::new();
+    let path = context.path("sparse.ipynb");
+    fs::File::create(&path).unwrap().set_len(5 << 40).unwrap();
+    for arguments in [
+        &["read", "sparse.ipynb:raw"][..],
+        &["notebook", "upgrade", "sparse.ipynb"],
+        &["notebook", "clear", "sparse.ipynb"],
+    ] {
+        context.run(arguments).exits(2);
+    }
 }

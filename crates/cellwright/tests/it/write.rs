@@ -168,3 +168,86 @@ fn touching_the_file_is_no_conflict() {
     let ran = context.run(&arguments).exits(0);
     assert!(!ran.stderr.contains("merged"), "{}", ran.stderr);
 }
+
+/// Three cells without ids.
+fn nameless(sources: &[&str]) -> String {
+    let cells: Vec<String> = sources
+        .iter()
+        .map(|source| format!(r#"{{"cell_type":"raw","metadata":{{}},"source":"{source}"}}"#))
+        .collect();
+    format!(
+        r#"{{"cells":[{}],"metadata":{{}},"nbformat":4,"nbformat_minor":4}}"#,
+        cells.join(",")
+    )
+}
+
+#[test]
+fn a_cell_that_cannot_be_found_again_is_a_conflict() {
+    let theirs = nameless(&["a=1", "b=2 # colleague", "n", "c=3"]);
+    for ours in [
+        &["notebook", "delete", "n.ipynb", "1"][..],
+        &["notebook", "move", "n.ipynb", "1", "--to", "0"],
+        &["notebook", "edit", "n.ipynb", "1", "--source", "x"],
+        &[
+            "notebook", "insert", "n.ipynb", "--after", "1", "--source", "x",
+        ],
+    ] {
+        let context = Context::new();
+        context.file("n.ipynb", nameless(&["a=1", "b=2", "c=3"]));
+        let revision = context.revision("n.ipynb");
+        context.file("n.ipynb", &theirs);
+        let mut arguments = ours.to_vec();
+        arguments.extend(["--rev", &revision]);
+        context.run(&arguments).exits(3);
+        assert_eq!(context.content("n.ipynb"), theirs, "{ours:?}");
+    }
+}
+
+#[test]
+fn a_revision_of_another_notebook_is_a_conflict() {
+    let context = Context::with_notebook();
+    context.file("n.ipynb", nameless(&["a=1", "b=2", "c=3"]));
+    let revision = context.revision("n.ipynb");
+    let arguments = ["notebook", "delete", "a.ipynb", "1", "--rev", &revision];
+    let ran = context.run(&arguments).exits(3);
+    assert!(ran.stderr.contains("shares no cell"), "{}", ran.stderr);
+    assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+}
+
+#[test]
+fn what_cannot_be_a_revision_is_a_usage_error() {
+    let context = Context::with_notebook();
+    for revision in ["", "1234567", "zzzzzzzz", "HEAD"] {
+        let arguments = ["notebook", "delete", "a.ipynb", "1", "--rev", revision];
+        context.run(&arguments).exits(2);
+    }
+    let arguments = ["write", "new.ipynb", "--create", "--rev", "deadbeef00"];
+    context.run_with_input(&arguments, "# %% [code]\n").exits(2);
+    assert!(!context.path("new.ipynb").exists());
+}
+
+#[test]
+fn a_damaged_cache_only_means_that_nothing_is_merged() {
+    let context = Context::with_notebook();
+    let revision = context.revision("a.ipynb");
+    let remembered = context
+        .home()
+        .join(".cache/cellwright/revisions")
+        .join(&revision);
+    assert!(remembered.exists());
+    context
+        .run(&["notebook", "edit", "a.ipynb", "2", "--source", "theirs"])
+        .exits(0);
+    for damage in [
+        "",
+        "cellwright baseline 1\ncode h - \"a\\\nend 1\n",
+        "noise",
+    ] {
+        std::fs::write(&remembered, damage).unwrap();
+        let arguments = [
+            "notebook", "edit", "a.ipynb", "0", "--source", "x", "--rev", &revision,
+        ];
+        context.run(&arguments).exits(3);
+        assert!(!remembered.exists(), "{damage:?} was left in the way");
+    }
+}

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::load::{self, Loaded, load_with_stamp, look, remember};
+use super::load::{self, Loaded, load_with_stamp, look, remember_glance};
 use super::lock::lock;
 use super::save::{Old, Saved, Step, save};
 use crate::baseline::{Baseline, Baselines};
@@ -80,7 +80,7 @@ pub fn change(
             let _lock = lock(&target.path)?;
             let loaded = load_with_stamp(&target.path)?;
             change_loaded(&target.path, request, draft, &loaded)?
-        } else if request.missing == Missing::Create {
+        } else if request.missing == Missing::Create && request.revision.is_none() {
             create(&target.path, request, draft)?
         } else {
             return Err(NotebookError::NotFound {
@@ -119,9 +119,11 @@ fn change_loaded(
                     current: notebook.revision(),
                     why,
                 })?;
-            merged.notices.push(Notice::Merged {
-                with: notebook.revision(),
-            });
+            if !merged.plan.changes_nothing(notebook) {
+                merged.notices.push(Notice::Merged {
+                    with: notebook.revision(),
+                });
+            }
             merged
         }
         _ => draft(notebook).map_err(bad_edit)?,
@@ -136,7 +138,7 @@ fn change_loaded(
             },
             notebook,
         );
-        remember(&glance, request.baselines);
+        remember_glance(&glance, request.baselines);
         return Ok(Some(Changed {
             path: path.to_owned(),
             before: Some(notebook.revision()),
@@ -210,7 +212,7 @@ fn finish(
             path: path.to_owned(),
         });
     }
-    remember(&glance, request.baselines);
+    remember_glance(&glance, request.baselines);
     let mut notices = draft.notices;
     let mut tally = Tally::of(&draft.plan, notebook);
     tally.changed -= edited.idle;
@@ -262,24 +264,25 @@ fn resolve(path: &Path) -> Result<Target, NotebookError> {
         path,
         exists: false,
     };
-    let is_link = match fs::symlink_metadata(path) {
-        Ok(metadata) => metadata.is_symlink(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(missing(path.to_owned()));
-        }
-        Err(error) => return Err(failed(error)),
-    };
-    let target = if is_link {
-        match fs::canonicalize(path) {
+    let is_link = |path: &Path| fs::symlink_metadata(path).map(|found| found.is_symlink());
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let target = match is_link(path) {
+        Ok(false) => path.to_owned(),
+        Ok(true) => match fs::canonicalize(path) {
             Ok(target) => target,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let link = fs::read_link(path).map_err(failed)?;
-                return Ok(missing(super::os::folder_of(path).join(link)));
+            // The end of a chain of links that leads nowhere; loops are another error.
+            Err(error) if is_missing(&error) => {
+                let mut end = path.to_owned();
+                while is_link(&end).unwrap_or(false) {
+                    let link = fs::read_link(&end).map_err(failed)?;
+                    end = super::os::folder_of(&end).join(link);
+                }
+                return Ok(missing(end));
             }
             Err(error) => return Err(failed(error)),
-        }
-    } else {
-        path.to_owned()
+        },
+        Err(error) if is_missing(&error) => return Ok(missing(path.to_owned())),
+        Err(error) => return Err(failed(error)),
     };
     // Refused here, before anybody waits for a lock on a pipe.
     load::check_regular(&target)?;
@@ -344,7 +347,7 @@ pub fn upgrade(
                     path: path.to_owned(),
                 });
             }
-            remember(&glance, request.baselines);
+            remember_glance(&glance, request.baselines);
             return Ok((Some(upgraded), written));
         }
     }

@@ -41,10 +41,9 @@ pub fn load(path: &Path) -> Result<Notebook, NotebookError> {
 pub(crate) fn load_with_stamp(path: &Path) -> Result<Loaded, NotebookError> {
     settle(path, |file| {
         let metadata = file.metadata()?;
-        let expected = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
-        if metadata.len() > u64::from(u32::MAX) {
-            return Err(ScanError::Format(FormatError::TooLarge));
-        }
+        let expected = expected_size(&metadata)?;
+        // Asked for and given back: an error instead of an abort when there is not enough memory.
+        Vec::<u8>::new().try_reserve_exact(expected + 1)?;
         Ok(Loaded {
             notebook: scan::whole(file, expected)?,
             stamp: Stamp::of(&metadata),
@@ -61,7 +60,8 @@ pub fn load_raw(path: &Path) -> Result<Vec<u8>, NotebookError> {
 pub(crate) fn load_bytes(path: &Path) -> Result<(Vec<u8>, Stamp, fs::Metadata), NotebookError> {
     settle(path, |file| {
         let metadata = file.metadata()?;
-        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(expected_size(&metadata)? + 1)?;
         io::Read::read_to_end(file, &mut bytes)?;
         Ok((bytes, Stamp::of(&metadata), metadata))
     })
@@ -74,12 +74,23 @@ pub fn glance(
     baselines: Option<&Baselines>,
 ) -> Result<Glance, NotebookError> {
     let glance = look(path, Wanted { text, cell: None })?;
-    remember(&glance, baselines);
+    remember_glance(&glance, baselines);
     Ok(glance)
 }
 
+/// Remembers what a later merge with this notebook needs.
+pub fn remember(notebook: &Notebook, baselines: Option<&Baselines>) {
+    if baselines.is_some() {
+        let wanted = Wanted {
+            text: None,
+            cell: None,
+        };
+        remember_glance(&Viewer::look(wanted, notebook), baselines);
+    }
+}
+
 /// Keeps what a later merge needs. It is a cache: trouble with it is not the caller's.
-pub(crate) fn remember(glance: &Glance, baselines: Option<&Baselines>) {
+pub(crate) fn remember_glance(glance: &Glance, baselines: Option<&Baselines>) {
     if let (Some(baselines), Some(baseline)) = (baselines, &glance.baseline) {
         baselines.keep(glance.revision, baseline).ok();
     }
@@ -108,6 +119,13 @@ pub(crate) fn revision_of(file: &mut File) -> io::Result<Revision> {
         }
         digest.update(&buffer[..count]);
     }
+}
+
+fn expected_size(metadata: &fs::Metadata) -> Result<usize, ScanError> {
+    usize::try_from(metadata.len())
+        .ok()
+        .filter(|&size| u32::try_from(size).is_ok())
+        .ok_or(ScanError::Format(FormatError::TooLarge))
 }
 
 fn open(path: &Path) -> Result<File, NotebookError> {
@@ -200,6 +218,12 @@ fn bad_format(path: &Path, error: FormatError) -> NotebookError {
     NotebookError::Format {
         path: path.to_owned(),
         error,
+    }
+}
+
+impl From<std::collections::TryReserveError> for ScanError {
+    fn from(error: std::collections::TryReserveError) -> Self {
+        Self::Io(io::Error::new(io::ErrorKind::OutOfMemory, error))
     }
 }
 

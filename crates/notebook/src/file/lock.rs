@@ -51,7 +51,13 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, NotebookError> {
                     path: path.to_owned(),
                 });
             }
-            Err(error) => return Err(failed(error)),
+            Err(source) => {
+                return Err(NotebookError::Io {
+                    step: "read",
+                    path: path.to_owned(),
+                    source,
+                });
+            }
         };
         match file.try_lock() {
             Ok(()) => {

@@ -82,7 +82,7 @@ pub(crate) fn save<'c>(
     temp.file.sync_all().map_err(in_folder())?;
     watch(Step::Check).map_err(failed("read", target))?;
     if let Some(old) = old
-        && !is_unchanged(target, old)
+        && !is_unchanged(target, old).map_err(failed("read", target))?
     {
         return Ok(Saved::ChangedMeanwhile);
     }
@@ -131,17 +131,17 @@ fn write<'c>(
 
 /// Whether the file is still what was loaded. Time stamps are trusted only when they are older
 /// than their own precision; otherwise the content is compared.
-fn is_unchanged(target: &Path, old: &Old<'_>) -> bool {
+fn is_unchanged(target: &Path, old: &Old<'_>) -> io::Result<bool> {
     const PRECISION: Duration = Duration::from_millis(50);
-    let Ok(metadata) = fs::metadata(target) else {
-        return false;
+    let metadata = match fs::metadata(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        other => other?,
     };
     let stamp = Stamp::of(&metadata);
     if stamp == old.stamp && !stamp.is_younger_than(PRECISION) {
-        return true;
+        return Ok(true);
     }
     // `touch` alone is no change.
-    fs::File::open(target)
-        .and_then(|mut file| revision_of(&mut file))
-        .is_ok_and(|now| now == old.revision)
+    let mut file = fs::File::open(target)?;
+    Ok(revision_of(&mut file)? == old.revision)
 }

@@ -39,6 +39,7 @@ fn remembered(path: &Path, revision: &str, look: bool) -> String {
                 plan: Plan::keep_all(cells),
                 focus: None,
                 removed: None,
+                anchor: None,
                 notices: Vec::new(),
             })
         };

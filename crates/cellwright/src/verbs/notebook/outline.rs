@@ -7,6 +7,7 @@ use cellwright_notebook::{Cells, Notebook, file};
 use clap::Args;
 use serde::Serialize;
 
+use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::notice::{self, Told};
 use crate::screen::Screen;
@@ -53,8 +54,9 @@ struct Output {
 }
 
 /// Lists the cells.
-pub(super) fn outline(args: &OutlineArgs) -> Result<OutlineAnswer, Failure> {
+pub(super) fn outline(args: &OutlineArgs, engine: &Engine) -> Result<OutlineAnswer, Failure> {
     let notebook = file::load(&args.path)?;
+    file::remember(&notebook, engine.baselines.as_ref());
     let entries = outline::outline(&notebook);
     Ok(OutlineAnswer::new(&args.path, &notebook, entries))
 }
@@ -94,7 +96,7 @@ impl OutlineAnswer {
                 };
                 [
                     cell.index.to_string(),
-                    cell.id.clone().unwrap_or_default(),
+                    short_id(cell.id.as_deref().unwrap_or_default()),
                     cell.cell_type.to_owned(),
                     count,
                 ]
@@ -121,6 +123,17 @@ impl OutlineAnswer {
         }
         out
     }
+}
+
+/// Enough of an id to name the cell by, in one line.
+fn short_id(id: &str) -> String {
+    const WIDTH: usize = 12;
+    let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut short: String = id.chars().take(WIDTH).map(visible).collect();
+    if id.chars().count() > WIDTH {
+        short.push('…');
+    }
+    short
 }
 
 /// First lines longer than this are cut.

@@ -53,15 +53,27 @@ pub(super) fn upgrade(args: &UpgradeArgs, engine: &Engine) -> Result<UpgradeAnsw
 
 impl UpgradeAnswer {
     pub(super) fn show(&self, screen: &Screen) -> Result<(), Failure> {
+        self.print(screen).map_err(|failure| {
+            if self.changed {
+                failure.after_change(&self.revision)
+            } else {
+                failure
+            }
+        })
+    }
+
+    fn print(&self, screen: &Screen) -> Result<(), Failure> {
         if screen.json {
             return screen.document(self);
         }
-        let text = match &self.from {
-            Some(from) => format!(
-                "Upgraded from nbformat {from} to 4.5, {} cell ids added.\n",
-                self.ids_added
-            ),
-            None => "Already nbformat 4.5 with all cell ids; nothing written.\n".to_owned(),
+        let plural = if self.ids_added == 1 { "" } else { "s" };
+        let ids = format!("{} cell id{plural} added", self.ids_added);
+        let text = match self.from.as_deref() {
+            Some("4.5") => format!("Already nbformat 4.5; {ids}.\n"),
+            Some(from) => format!("Upgraded from nbformat {from} to 4.5, {ids}.\n"),
+            None => {
+                "Already nbformat 4.5 or later with all cell ids; nothing written.\n".to_owned()
+            }
         };
         screen.data(&text)?;
         screen.data(&format!("revision: {}\n", self.revision))
