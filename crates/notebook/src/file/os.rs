@@ -35,6 +35,12 @@ impl Stamp {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
+    /// Whether this is the same file with the same content under another name (which changes the
+    /// time of the last change of attributes).
+    pub(crate) fn has_same_content(&self, other: &Self) -> bool {
+        self.is_same_file(other) && (self.size, self.modified) == (other.size, other.modified)
+    }
+
     /// Whether the content or the file's attributes changed within `span` before now (or, with a
     /// clock that runs ahead, in the future).
     pub(crate) fn is_younger_than(&self, span: Duration) -> bool {
@@ -93,12 +99,31 @@ impl Temp {
         Ok(self.path.insert(self.name.clone()))
     }
 
-    /// Puts the file in the place of `target`, in one step for every reader.
-    pub(crate) fn replace(mut self, target: &Path) -> io::Result<()> {
+    /// Puts the file in the place of `target`, in one step for every reader. Where the two can be
+    /// exchanged, the old file stays under the temporary name until this is dropped, and
+    /// [`Temp::put_back`] can undo it.
+    pub(crate) fn replace(&mut self, target: &Path) -> io::Result<()> {
         let name = self.named()?.to_owned();
+        if exchange(&name, target).is_ok() {
+            return Ok(());
+        }
         fs::rename(&name, target)?;
         self.path = None;
         Ok(())
+    }
+
+    /// The old file, if it can still be put back.
+    pub(crate) fn replaced(&self) -> Option<io::Result<Stamp>> {
+        let path = self.path.as_ref()?;
+        Some(fs::symlink_metadata(path).map(|metadata| Stamp::of(&metadata)))
+    }
+
+    /// Undoes [`Temp::replace`].
+    pub(crate) fn put_back(&mut self, target: &Path) -> io::Result<()> {
+        match &self.path {
+            Some(name) => exchange(name, target),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     /// Puts the file where none is; fails if there is one by now.
@@ -118,6 +143,19 @@ impl Drop for Temp {
             fs::remove_file(path).ok();
         }
     }
+}
+
+/// Lets two files change names in one step.
+#[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::RenameFlags;
+    rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?;
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

@@ -27,6 +27,8 @@ pub enum Step {
     Check,
     /// Putting it in place.
     Publish,
+    /// Looking whether somebody wrote to the old file until the end.
+    Recheck,
     /// Flushing the folder.
     SyncFolder,
 }
@@ -64,12 +66,16 @@ pub(crate) fn save<'c>(
         let path = path.to_owned();
         move |source| NotebookError::Io { step, path, source }
     };
+    let not_durable = |source| NotebookError::NotDurable {
+        path: target.to_owned(),
+        source,
+    };
     let in_folder = || failed("write a temporary file in the folder", folder);
     if old.is_some() {
         os::check_writable(target).map_err(failed("write to", target))?;
     }
     watch(Step::Create).map_err(in_folder())?;
-    let temp =
+    let mut temp =
         Temp::create(target).map_err(failed("create a temporary file in the folder", folder))?;
     let revision = write(&temp, chunks, watch).map_err(in_folder())?;
     watch(Step::Attributes).map_err(in_folder())?;
@@ -81,16 +87,27 @@ pub(crate) fn save<'c>(
     watch(Step::Sync).map_err(in_folder())?;
     temp.file.sync_all().map_err(in_folder())?;
     watch(Step::Check).map_err(failed("read", target))?;
-    if let Some(old) = old
-        && !is_unchanged(target, old).map_err(failed("read", target))?
-    {
+    let checked = match old {
+        Some(old) => unchanged(target, old).map_err(failed("read", target))?,
+        None => None,
+    };
+    if old.is_some() && checked.is_none() {
         return Ok(Saved::ChangedMeanwhile);
     }
     watch(Step::Publish).map_err(failed("replace", target))?;
     // Whoever comes next locks the file that is there then: this one.
     let lock = Lock::on(&temp.file).map_err(in_folder())?;
-    if old.is_some() {
+    if let Some(checked) = checked {
         temp.replace(target).map_err(failed("replace", target))?;
+        // Somebody who writes in place may have done so since the check, into what is now ours to
+        // throw away. Then their file comes back, and everything begins anew.
+        watch(Step::Recheck).map_err(not_durable)?;
+        if let Some(Ok(replaced)) = temp.replaced()
+            && !replaced.has_same_content(&checked)
+            && temp.put_back(target).is_ok()
+        {
+            return Ok(Saved::ChangedMeanwhile);
+        }
     } else {
         temp.publish_new(target)
             .map_err(|source| match source.kind() {
@@ -102,10 +119,7 @@ pub(crate) fn save<'c>(
     }
     watch(Step::SyncFolder)
         .and_then(|()| os::sync_folder(folder))
-        .map_err(|source| NotebookError::NotDurable {
-            path: target.to_owned(),
-            source,
-        })?;
+        .map_err(not_durable)?;
     Ok(Saved::Written {
         revision,
         _lock: lock,
@@ -129,19 +143,20 @@ fn write<'c>(
     Ok(digest.finish())
 }
 
-/// Whether the file is still what was loaded. Time stamps are trusted only when they are older
+/// The state of the file, if it is still what was loaded. Time stamps are trusted only when they are older
 /// than their own precision; otherwise the content is compared.
-fn is_unchanged(target: &Path, old: &Old<'_>) -> io::Result<bool> {
+fn unchanged(target: &Path, old: &Old<'_>) -> io::Result<Option<Stamp>> {
     const PRECISION: Duration = Duration::from_millis(50);
     let metadata = match fs::metadata(target) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
     let stamp = Stamp::of(&metadata);
     if stamp == old.stamp && !stamp.is_younger_than(PRECISION) {
-        return Ok(true);
+        return Ok(Some(stamp));
     }
     // `touch` alone is no change.
     let mut file = fs::File::open(target)?;
-    Ok(revision_of(&mut file)? == old.revision)
+    let same = revision_of(&mut file)? == old.revision;
+    Ok(same.then_some(stamp))
 }
