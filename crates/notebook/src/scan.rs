@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use crate::cell::{CellKind, CellSpan};
 use crate::document::Notebook;
 use crate::error::{FormatError, Position};
-use crate::json::input::Input;
+use crate::json::ahead::Ahead;
+use crate::json::input::{Input, WINDOW};
 use crate::json::lexer::{LexError, Lexer};
 use crate::json::text;
 use crate::revision::Revision;
@@ -48,14 +49,24 @@ pub(crate) enum ScanError {
     Format(FormatError),
 }
 
+/// Files from this size on are read by a thread of their own; for smaller ones it would not pay.
+const WORTH_A_THREAD: usize = 4 * 1024 * 1024;
+
 /// Scans what `reader` gives without keeping it. Positions in errors are not exact.
 pub(crate) fn window(
-    reader: &mut dyn Read,
+    reader: &mut (dyn Read + Send),
+    expected: usize,
     visitor: &mut dyn Visitor,
 ) -> Result<(Frame, Revision), ScanError> {
-    let mut scan = Scan::new(Input::window(reader), visitor, Contents::Shown);
-    let frame = scan.document().map_err(|stop| scan.report(stop))?;
-    Ok((frame, scan.lexer.input.revision()))
+    let mut scan = |input: Input<'_>| {
+        let mut scan = Scan::new(input, visitor, Contents::Shown);
+        let frame = scan.document().map_err(|stop| scan.report(stop))?;
+        Ok((frame, scan.lexer.input.revision()))
+    };
+    if expected < WORTH_A_THREAD {
+        return scan(Input::window(reader));
+    }
+    std::thread::scope(|scope| scan(Input::ahead(Ahead::start(scope, reader, WINDOW))))
 }
 
 /// Reads all of `reader` and scans it on the way.
@@ -579,4 +590,71 @@ fn shorten(text: &str) -> String {
         short.push('…');
     }
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTEBOOK: &str = "{\"cells\": [\n {\"cell_type\": \"code\", \"source\": [\"a = 'é'\\n\", \"b\"], \
+        \"outputs\": [{\"text\": \"𝄞 \\u001b[31m \\\\ \\\" x\"}, 1.5e3, null], \"id\": \"one\"},\n \
+        {\"id\": 5, \"source\": \"\\ud83d\", \"cell_type\": \"raw\"}, {\"cell_type\": \"markdown\"}\n], \
+        \"nbformat\": 4, \"nbformat_minor\": 5}\n";
+
+    /// What a visitor sees of each cell.
+    #[derive(Debug, Default, PartialEq)]
+    struct Seen(Vec<(CellKind, Option<Vec<u8>>, Option<Vec<u8>>, Revision)>);
+
+    impl Visitor for Seen {
+        fn begin(&mut self) {
+            self.0.clear();
+        }
+
+        fn cell(&mut self, span: &CellSpan, found: &Found<'_>) {
+            let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
+            self.0
+                .push((span.kind, owned(found.source), owned(found.id), found.hash));
+        }
+    }
+
+    fn ahead(bytes: &[u8], size: usize) -> (Seen, Result<Revision, String>) {
+        let mut seen = Seen::default();
+        let mut reader = bytes;
+        let result = std::thread::scope(|scope| {
+            let input = Input::ahead(Ahead::start(scope, &mut reader, size));
+            let mut scan = Scan::new(input, &mut seen, Contents::Shown);
+            let result = scan.document().map_err(|stop| scan.report(stop));
+            result.map(|_| scan.lexer.input.revision())
+        });
+        (seen, result.map_err(|error| format!("{error:?}")))
+    }
+
+    #[test]
+    fn a_thread_that_reads_ahead_changes_nothing() {
+        let mut expected = Seen::default();
+        let window = window(&mut NOTEBOOK.as_bytes(), 0, &mut expected);
+        assert_eq!(expected.0.len(), 3);
+        let (_, revision) = window.ok().unwrap();
+        for size in 1..NOTEBOOK.len() + 2 {
+            let (seen, result) = ahead(NOTEBOOK.as_bytes(), size);
+            assert_eq!(seen, expected, "by {size}");
+            assert_eq!(result, Ok(revision), "by {size}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_reads_ahead_ends_with_a_broken_file() {
+        let long = format!("{}{}", &NOTEBOOK[..200], "x".repeat(10_000));
+        let not_text = NOTEBOOK.replace("'é'", "'#'").into_bytes();
+        let not_text: Vec<u8> = not_text
+            .iter()
+            .map(|&b| if b == b'#' { 0xe9 } else { b })
+            .collect();
+        for size in [1, 7, 64, 4096] {
+            assert!(ahead(&NOTEBOOK.as_bytes()[..100], size).1.is_err());
+            assert!(ahead(long.as_bytes(), size).1.is_err());
+            let error = ahead(&not_text, size).1.unwrap_err();
+            assert!(error.contains("NotUtf8"), "{error}");
+        }
+    }
 }

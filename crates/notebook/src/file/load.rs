@@ -99,7 +99,10 @@ pub(crate) fn remember_glance(glance: &Glance, baselines: Option<&Baselines>) {
 pub(crate) fn look(path: &Path, wanted: Wanted) -> Result<Glance, NotebookError> {
     let mut viewer = Viewer::new(wanted);
     let mut file = open(path)?;
-    let first = attempt(&mut file, |file| scan::window(file, &mut viewer));
+    let first = attempt(&mut file, |file| {
+        let expected = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        scan::window(file, expected, &mut viewer)
+    });
     if let Ok(Some((frame, revision))) = first {
         return Ok(viewer.finish(revision, frame.minor));
     }

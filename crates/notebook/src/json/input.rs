@@ -8,15 +8,16 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
+use super::ahead::{Ahead, Chunk, read_some};
 use super::utf8::Utf8;
 use crate::revision::{BLOCK, Digest, Revision};
 
 /// Large enough to make system calls cheap, small enough to stay in the second-level cache; and one
 /// block of the revision.
-const WINDOW: usize = BLOCK;
+pub(crate) const WINDOW: usize = BLOCK;
 
 pub(crate) struct Input<'r> {
-    reader: Option<&'r mut dyn Read>,
+    feed: Feed<'r>,
     buffer: Cow<'r, [u8]>,
     filled: usize,
     /// Next byte to look at, as an index into `buffer`.
@@ -26,9 +27,16 @@ pub(crate) struct Input<'r> {
     /// Index of the first byte that must survive a refill.
     keep: Option<usize>,
     policy: Policy,
-    digest: Digest,
     utf8: Utf8,
     piece: Option<Piece>,
+}
+
+/// Where more bytes come from.
+enum Feed<'r> {
+    Reader(&'r mut dyn Read, Box<Digest>),
+    Ahead(Ahead),
+    /// Nowhere; this is what all of them were, if they came from somewhere.
+    Ended(Option<Revision>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,51 +52,54 @@ struct Piece {
     digest: Option<Digest>,
 }
 
+impl<'r> Feed<'r> {
+    fn reader(reader: &'r mut dyn Read) -> Self {
+        Self::Reader(reader, Box::new(Digest::new()))
+    }
+}
+
 impl<'r> Input<'r> {
     /// Keeps everything; [`Input::into_bytes`] gives it back. `expected` is the likely size.
     pub(crate) fn whole(reader: &'r mut dyn Read, expected: usize) -> Self {
         // One more than expected, so that the end is noticed without growing.
-        Self::new(reader, expected + 1, Policy::Whole)
+        let buffer = vec![0; expected + 1];
+        Self::new(Feed::reader(reader), buffer.into(), Policy::Whole)
     }
 
     /// Keeps only what the lexer marks.
     pub(crate) fn window(reader: &'r mut dyn Read) -> Self {
-        Self::new(reader, WINDOW, Policy::Window)
+        Self::new(Feed::reader(reader), vec![0; WINDOW].into(), Policy::Window)
+    }
+
+    /// The same, fed by a thread of its own.
+    pub(crate) fn ahead(ahead: Ahead) -> Self {
+        Self::new(Feed::Ahead(ahead), Vec::new().into(), Policy::Window)
     }
 
     /// Bytes that are in memory already.
     pub(crate) fn slice(bytes: &'r [u8]) -> Self {
-        Self {
-            reader: None,
-            buffer: Cow::Borrowed(bytes),
-            filled: bytes.len(),
-            pos: 0,
-            base: 0,
-            keep: None,
-            policy: Policy::Whole,
-            digest: Digest::new(),
-            utf8: Utf8::checked(bytes),
-            piece: None,
-        }
+        let mut input = Self::new(Feed::Ended(None), bytes.into(), Policy::Whole);
+        input.filled = bytes.len();
+        input.utf8 = Utf8::checked(bytes);
+        input
     }
 
-    fn new(reader: &'r mut dyn Read, capacity: usize, policy: Policy) -> Self {
+    fn new(feed: Feed<'r>, buffer: Cow<'r, [u8]>, policy: Policy) -> Self {
         Self {
-            reader: Some(reader),
-            buffer: Cow::Owned(vec![0; capacity]),
+            feed,
+            buffer,
             filled: 0,
             pos: 0,
             base: 0,
             keep: None,
             policy,
-            digest: Digest::new(),
             utf8: Utf8::default(),
             piece: None,
         }
     }
 
     /// Everything between the next byte and the end of what is loaded.
-    pub(crate) fn ahead(&self) -> &[u8] {
+    pub(crate) fn loaded_ahead(&self) -> &[u8] {
         &self.buffer[self.pos..self.filled]
     }
 
@@ -164,44 +175,59 @@ impl<'r> Input<'r> {
 
     /// Loads more; `false` at the end of the input.
     pub(crate) fn refill(&mut self) -> io::Result<bool> {
-        if self.reader.is_none() {
+        if matches!(self.feed, Feed::Ended(_)) {
             return Ok(false);
         }
         if self.policy == Policy::Window {
             self.slide();
         }
-        let Some(reader) = &mut self.reader else {
-            return Ok(false);
-        };
-        let buffer = self.buffer.to_mut();
-        // Reads of one size, whatever is kept before them: each is one block of the revision.
-        let room = match self.policy {
-            Policy::Whole => self.filled + 1,
-            Policy::Window => self.filled + WINDOW,
-        };
-        if buffer.len() < room {
-            let longer = (buffer.len() * 2).max(room);
-            buffer.resize(longer, 0);
-        }
-        // Bounded, so that each part is scanned while it is still warm.
-        let until = buffer.len().min(self.filled + WINDOW);
-        loop {
-            match reader.read(&mut buffer[self.filled..until]) {
-                Ok(0) => {
-                    self.reader = None;
+        match &mut self.feed {
+            Feed::Ended(_) => Ok(false),
+            Feed::Reader(reader, digest) => {
+                let buffer = self.buffer.to_mut();
+                // Reads of one size, whatever is kept before them: each is one block of the
+                // revision.
+                let room = match self.policy {
+                    Policy::Whole => self.filled + 1,
+                    Policy::Window => self.filled + WINDOW,
+                };
+                if buffer.len() < room {
+                    let longer = (buffer.len() * 2).max(room);
+                    buffer.resize(longer, 0);
+                }
+                // Bounded, so that each part is scanned while it is still warm.
+                let until = buffer.len().min(self.filled + WINDOW);
+                let count = read_some(*reader, &mut buffer[self.filled..until])?;
+                let new = &buffer[self.filled..self.filled + count];
+                digest.update(new);
+                self.utf8.check(new);
+                self.filled += count;
+                if count == 0 {
                     self.utf8.end();
-                    return Ok(false);
+                    self.feed = Feed::Ended(Some(digest.finish()));
                 }
-                Ok(count) => {
-                    let new = &buffer[self.filled..self.filled + count];
-                    self.digest.update(new);
-                    self.utf8.check(new);
-                    self.filled += count;
-                    return Ok(true);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Ok(count > 0)
             }
+            Feed::Ahead(ahead) => match ahead.next()? {
+                Chunk::End(revision, utf8) => {
+                    self.utf8 = utf8;
+                    self.feed = Feed::Ended(Some(revision));
+                    Ok(false)
+                }
+                Chunk::Bytes(chunk) => {
+                    let buffer = self.buffer.to_mut();
+                    if self.filled == 0 {
+                        // Nothing to keep: the new buffer takes the place of the old one.
+                        ahead.give_back(std::mem::replace(buffer, chunk));
+                    } else {
+                        buffer.truncate(self.filled);
+                        buffer.extend_from_slice(&chunk);
+                        ahead.give_back(chunk);
+                    }
+                    self.filled = self.buffer.len();
+                    Ok(true)
+                }
+            },
         }
     }
 
@@ -214,7 +240,9 @@ impl<'r> Input<'r> {
                 .update(&self.buffer[piece.start..self.pos]);
         }
         let from = self.keep.unwrap_or(self.pos);
-        self.buffer.to_mut().copy_within(from..self.filled, 0);
+        if from < self.filled {
+            self.buffer.to_mut().copy_within(from..self.filled, 0);
+        }
         self.base += from;
         self.pos -= from;
         self.filled -= from;
@@ -227,7 +255,10 @@ impl<'r> Input<'r> {
 
     /// The revision of all that was read from a reader; meaningful at the end of the input.
     pub(crate) fn revision(&self) -> Revision {
-        self.digest.finish()
+        match self.feed {
+            Feed::Ended(Some(revision)) => revision,
+            Feed::Ended(None) | Feed::Reader(..) | Feed::Ahead(_) => Revision::of(self.loaded()),
+        }
     }
 
     /// Offset of the first byte that is not UTF-8, among those that were loaded.

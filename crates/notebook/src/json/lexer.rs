@@ -79,7 +79,7 @@ impl<'r> Lexer<'r> {
     /// The next byte that is no white space, not taken.
     #[inline]
     pub(crate) fn peek_token(&mut self) -> Lexed<Option<u8>> {
-        match self.input.ahead().first() {
+        match self.input.loaded_ahead().first() {
             Some(&byte) if byte > b' ' => Ok(Some(byte)),
             _ => self.peek_behind_space(),
         }
@@ -87,7 +87,7 @@ impl<'r> Lexer<'r> {
 
     fn peek_behind_space(&mut self) -> Lexed<Option<u8>> {
         loop {
-            let ahead = self.input.ahead();
+            let ahead = self.input.loaded_ahead();
             let skip = space_prefix(ahead);
             let token = ahead.get(skip).copied();
             self.input.pos += skip;
@@ -207,7 +207,7 @@ impl<'r> Lexer<'r> {
     pub(crate) fn skip_string(&mut self) -> Lexed<()> {
         self.input.pos += 1;
         loop {
-            let (taken, stop) = string_prefix(self.input.ahead());
+            let (taken, stop) = string_prefix(self.input.loaded_ahead());
             self.input.pos += taken;
             match stop {
                 StringStop::Quote => return Ok(()),
