@@ -1,5 +1,7 @@
 //! One pass over a notebook's bytes: where its cells are and what every operation needs of them.
 
+mod top;
+
 use std::io::{self, Read};
 
 use crate::cell::{CellKind, CellSpan};
@@ -11,6 +13,8 @@ use crate::json::lexer::{LexError, Lexer};
 use crate::json::text;
 use crate::revision::Revision;
 use crate::span::Span;
+
+use self::top::{Number, Top, shorten};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -164,22 +168,6 @@ struct Scan<'r, 'v> {
     id: Vec<u8>,
     /// The first bad cell. Told at the end only: what `nbformat` says may explain it better.
     bad: Option<BadCell>,
-}
-
-/// What the top level says about the format.
-#[derive(Default)]
-struct Top {
-    major: Option<Number>,
-    minor: Option<Number>,
-    cells: Option<Span>,
-    /// Where `cells` is, if it is no array.
-    bad_cells: Option<usize>,
-    worksheets: bool,
-}
-
-enum Number {
-    Whole(u32),
-    Other(String),
 }
 
 impl<'r, 'v> Scan<'r, 'v> {
@@ -506,48 +494,6 @@ struct Parts {
 /// What is wrong, and where.
 type Trouble = (String, usize);
 
-impl Top {
-    /// The minor number of a notebook we can work with.
-    fn check(&self) -> Result<u32, Stop> {
-        let stop = |error| Err(Stop::Format(error));
-        match &self.major {
-            Some(Number::Whole(major @ 0..=3)) => {
-                return stop(FormatError::OldFormat { major: *major });
-            }
-            Some(Number::Whole(4)) | None => {}
-            Some(Number::Whole(major)) => {
-                return stop(FormatError::NewFormat {
-                    major: major.to_string(),
-                });
-            }
-            Some(Number::Other(raw)) if raw.starts_with(|c: char| c.is_ascii_digit()) => {
-                return stop(FormatError::NewFormat {
-                    major: shorten(raw),
-                });
-            }
-            Some(Number::Other(_)) => return stop(FormatError::NoFormatNumber),
-        }
-        if let Some(offset) = self.bad_cells {
-            return Err(Stop::CellsNotAnArray { offset });
-        }
-        if self.cells.is_none() {
-            return stop(if self.worksheets {
-                FormatError::OldFormat { major: 3 }
-            } else {
-                FormatError::NoCells
-            });
-        }
-        if self.major.is_none() {
-            return stop(FormatError::NoFormatNumber);
-        }
-        Ok(match self.minor {
-            Some(Number::Whole(minor)) => minor,
-            // Jupyter reads a missing minor number as 0.
-            _ => 0,
-        })
-    }
-}
-
 /// A member's name: borrowed is impossible across a refill, so short names go into an array.
 struct Name {
     bytes: [u8; Name::LONGEST],
@@ -584,77 +530,5 @@ impl Name {
     }
 }
 
-fn shorten(text: &str) -> String {
-    let mut short: String = text.chars().take(40).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOTEBOOK: &str = "{\"cells\": [\n {\"cell_type\": \"code\", \"source\": [\"a = 'é'\\n\", \"b\"], \
-        \"outputs\": [{\"text\": \"𝄞 \\u001b[31m \\\\ \\\" x\"}, 1.5e3, null], \"id\": \"one\"},\n \
-        {\"id\": 5, \"source\": \"\\ud83d\", \"cell_type\": \"raw\"}, {\"cell_type\": \"markdown\"}\n], \
-        \"nbformat\": 4, \"nbformat_minor\": 5}\n";
-
-    /// What a visitor sees of each cell.
-    #[derive(Debug, Default, PartialEq)]
-    struct Seen(Vec<(CellKind, Option<Vec<u8>>, Option<Vec<u8>>, Revision)>);
-
-    impl Visitor for Seen {
-        fn begin(&mut self) {
-            self.0.clear();
-        }
-
-        fn cell(&mut self, span: &CellSpan, found: &Found<'_>) {
-            let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
-            self.0
-                .push((span.kind, owned(found.source), owned(found.id), found.hash));
-        }
-    }
-
-    fn ahead(bytes: &[u8], size: usize) -> (Seen, Result<Revision, String>) {
-        let mut seen = Seen::default();
-        let mut reader = bytes;
-        let result = std::thread::scope(|scope| {
-            let input = Input::ahead(Ahead::start(scope, &mut reader, size));
-            let mut scan = Scan::new(input, &mut seen, Contents::Shown);
-            let result = scan.document().map_err(|stop| scan.report(stop));
-            result.map(|_| scan.lexer.input.revision())
-        });
-        (seen, result.map_err(|error| format!("{error:?}")))
-    }
-
-    #[test]
-    fn a_thread_that_reads_ahead_changes_nothing() {
-        let mut expected = Seen::default();
-        let window = window(&mut NOTEBOOK.as_bytes(), 0, &mut expected);
-        assert_eq!(expected.0.len(), 3);
-        let (_, revision) = window.ok().unwrap();
-        for size in 1..NOTEBOOK.len() + 2 {
-            let (seen, result) = ahead(NOTEBOOK.as_bytes(), size);
-            assert_eq!(seen, expected, "by {size}");
-            assert_eq!(result, Ok(revision), "by {size}");
-        }
-    }
-
-    #[test]
-    fn a_thread_that_reads_ahead_ends_with_a_broken_file() {
-        let long = format!("{}{}", &NOTEBOOK[..200], "x".repeat(10_000));
-        let not_text = NOTEBOOK.replace("'é'", "'#'").into_bytes();
-        let not_text: Vec<u8> = not_text
-            .iter()
-            .map(|&b| if b == b'#' { 0xe9 } else { b })
-            .collect();
-        for size in [1, 7, 64, 4096] {
-            assert!(ahead(&NOTEBOOK.as_bytes()[..100], size).1.is_err());
-            assert!(ahead(long.as_bytes(), size).1.is_err());
-            let error = ahead(&not_text, size).1.unwrap_err();
-            assert!(error.contains("NotUtf8"), "{error}");
-        }
-    }
-}
+mod tests;

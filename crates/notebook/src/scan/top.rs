@@ -1,0 +1,72 @@
+//! What the top level of a notebook says about its format, and whether we can work with it.
+
+use super::Stop;
+use crate::error::FormatError;
+use crate::span::Span;
+
+/// What the top level says about the format.
+#[derive(Default)]
+pub(super) struct Top {
+    pub(super) major: Option<Number>,
+    pub(super) minor: Option<Number>,
+    pub(super) cells: Option<Span>,
+    /// Where `cells` is, if it is no array.
+    pub(super) bad_cells: Option<usize>,
+    pub(super) worksheets: bool,
+}
+
+pub(super) enum Number {
+    Whole(u32),
+    Other(String),
+}
+
+impl Top {
+    /// The minor number of a notebook we can work with.
+    pub(super) fn check(&self) -> Result<u32, Stop> {
+        let stop = |error| Err(Stop::Format(error));
+        match &self.major {
+            Some(Number::Whole(major @ 0..=3)) => {
+                return stop(FormatError::OldFormat { major: *major });
+            }
+            Some(Number::Whole(4)) | None => {}
+            Some(Number::Whole(major)) => {
+                return stop(FormatError::NewFormat {
+                    major: major.to_string(),
+                });
+            }
+            Some(Number::Other(raw)) if raw.starts_with(|c: char| c.is_ascii_digit()) => {
+                return stop(FormatError::NewFormat {
+                    major: shorten(raw),
+                });
+            }
+            Some(Number::Other(_)) => return stop(FormatError::NoFormatNumber),
+        }
+        if let Some(offset) = self.bad_cells {
+            return Err(Stop::CellsNotAnArray { offset });
+        }
+        if self.cells.is_none() {
+            return stop(if self.worksheets {
+                FormatError::OldFormat { major: 3 }
+            } else {
+                FormatError::NoCells
+            });
+        }
+        if self.major.is_none() {
+            return stop(FormatError::NoFormatNumber);
+        }
+        Ok(match self.minor {
+            Some(Number::Whole(minor)) => minor,
+            // Jupyter reads a missing minor number as 0.
+            _ => 0,
+        })
+    }
+}
+
+/// The beginning of a text, for a message.
+pub(super) fn shorten(text: &str) -> String {
+    let mut short: String = text.chars().take(40).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
