@@ -25,7 +25,7 @@ pub(crate) struct BaseCell {
     pub(crate) id: Option<String>,
     pub(crate) source: String,
     /// Hash of everything in the cell, so that a change of its outputs is noticed too.
-    pub(crate) hash: String,
+    pub(crate) hash: Revision,
 }
 
 impl Cells for Baseline {
@@ -196,6 +196,6 @@ fn cell_from(line: &str) -> Option<BaseCell> {
         kind: CellKind::from_name(kind)?,
         id,
         source: source.clone(),
-        hash: hash.to_owned(),
+        hash: Revision::read(hash)?,
     })
 }

@@ -207,7 +207,7 @@ fn is_clear(now: &Notebook, current: usize) -> bool {
 }
 
 fn is_same(base: &Baseline, origin: usize, now: &Notebook, current: usize) -> bool {
-    base.cells[origin].hash == now.cell_hash(current).to_string()
+    base.cells[origin].hash == now.cell_hash(current)
 }
 
 /// Our order, with the cells that are new in the file behind the cell they stand behind there.

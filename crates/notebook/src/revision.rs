@@ -21,6 +21,11 @@ const SHORTEST_PREFIX: usize = 8;
 impl Revision {
     /// The revision of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
+        if !bytes.is_empty() && bytes.len() <= BLOCK {
+            // One block, as nearly every cell is: nothing to keep in between.
+            let block = XxHash3_128::oneshot(bytes).to_le_bytes();
+            return Self(XxHash3_128::oneshot(&block));
+        }
         let mut digest = Digest::new();
         digest.update(bytes);
         digest.finish()
@@ -29,6 +34,15 @@ impl Revision {
     /// Whether `text` names this revision: all its digits, or at least the first eight.
     pub fn is_named_by(self, text: &str) -> bool {
         text.len() >= SHORTEST_PREFIX && self.to_string().starts_with(&text.to_ascii_lowercase())
+    }
+
+    /// Reads all 32 digits.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let whole = text.len() == 32;
+        u128::from_str_radix(text, 16)
+            .ok()
+            .filter(|_| whole)
+            .map(Self)
     }
 
     /// Whether `text` can name a revision at all.

@@ -69,7 +69,8 @@ pub(crate) struct Viewer {
     baseline: Option<Baseline>,
     baseline_bytes: usize,
     odd: Vec<(usize, Oddity)>,
-    ids: HashSet<String>,
+    /// Hashes of the ids so far.
+    ids: HashSet<Revision>,
     /// Kept between cells to reuse its memory.
     source: String,
 }
@@ -184,7 +185,9 @@ impl Visitor for Viewer {
         match id.as_deref() {
             None => self.notice(index, Oddity::NoId),
             Some(id) if !is_allowed_id(id) => self.notice(index, Oddity::OddId),
-            Some(id) if !self.ids.insert(id.to_owned()) => self.notice(index, Oddity::DoubleId),
+            Some(id) if !self.ids.insert(Revision::of(id.as_bytes())) => {
+                self.notice(index, Oddity::DoubleId);
+            }
             Some(_) => {}
         }
         if let Some(markers) = self.wanted.text {
@@ -214,7 +217,7 @@ impl Visitor for Viewer {
                 kind: span.kind,
                 id: id.map(std::borrow::Cow::into_owned),
                 source: self.source.clone(),
-                hash: found.hash.to_string(),
+                hash: found.hash,
             });
         }
     }

@@ -164,7 +164,12 @@ impl<'r> Lexer<'r> {
                         continue;
                     }
                 }
-                b'"' => self.skip_string()?,
+                b'"' => {
+                    self.skip_string()?;
+                    if self.open.last() == Some(&Container::Array) {
+                        self.skip_more_strings()?;
+                    }
+                }
                 _ => self.skip_scalar()?,
             }
             loop {
@@ -185,6 +190,19 @@ impl<'r> Lexer<'r> {
                 self.open.pop();
             }
         }
+    }
+
+    /// Skips the strings that follow one in an array: most of what outputs with text consist of.
+    fn skip_more_strings(&mut self) -> Lexed<()> {
+        while let [b',', rest @ ..] = self.input.loaded_ahead() {
+            let space = space_prefix(rest);
+            if rest.get(space) != Some(&b'"') {
+                break;
+            }
+            self.input.pos += 1 + space;
+            self.skip_string()?;
+        }
+        Ok(())
     }
 
     fn enter(&mut self, container: Container) -> Lexed<()> {
