@@ -158,7 +158,8 @@ impl Old<'_> {
         for member in &top {
             let known = matches!(
                 member.name.as_str(),
-                "worksheets"
+                "cells"
+                    | "worksheets"
                     | "metadata"
                     | "nbformat"
                     | "nbformat_minor"
@@ -255,7 +256,9 @@ impl Old<'_> {
         if kind == "heading" {
             let level = object::member(&old, "level")
                 .and_then(|level| self.raw(level.value).parse().ok())
-                .unwrap_or(1usize);
+                .unwrap_or(1usize)
+                // Markdown has six; a file may say anything.
+                .clamp(1, 6);
             source = heading(&source, level);
         }
         if let Some(collapsed) = collapsed {

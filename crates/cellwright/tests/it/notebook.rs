@@ -222,3 +222,16 @@ fn ids_that_are_long_or_odd_do_not_break_the_outline() {
         context.run(&["notebook", "outline", "a.ipynb"]).seen()
     );
 }
+
+#[test]
+fn an_old_notebook_with_odd_members_keeps_its_cells() {
+    let context = Context::new();
+    let cell = r#"{"cell_type":"heading","level":18446744073709551615,"source":"x"}"#;
+    context.file(
+        "a.ipynb",
+        format!(r#"{{"nbformat":3,"cells":[],"worksheets":[{{"cells":[{cell}]}}]}}"#),
+    );
+    context.run(&["notebook", "upgrade", "a.ipynb"]).exits(0);
+    let text = context.run(&["read", "a.ipynb"]).exits(0).stdout;
+    assert_eq!(text, "# %% [markdown] cell:0\n###### x\n");
+}
