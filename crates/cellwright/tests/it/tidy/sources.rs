@@ -180,3 +180,40 @@ fn the_project_speaks_of_itself_alone() {
         }
     }
 }
+
+#[test]
+fn the_root_holds_only_what_belongs_there() {
+    let known = [
+        ".ci",
+        ".config",
+        ".gitignore",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "Cargo.lock",
+        "Cargo.toml",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "README.md",
+        "STYLE.md",
+        "clippy.toml",
+        "crates",
+        "deny.toml",
+        "docs",
+        "examples",
+        "fuzz",
+        "rustfmt.toml",
+        "scripts",
+    ];
+    let output = std::process::Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    // Without git, as in a package, there is nothing that could have slipped in.
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    for path in listed.split('\0').filter(|path| !path.is_empty()) {
+        let first = path.split('/').next().unwrap_or(path);
+        assert!(known.contains(&first), "{path} is in the repository");
+    }
+}
