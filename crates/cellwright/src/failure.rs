@@ -78,11 +78,11 @@ impl Failure {
         failure
     }
 
-    /// The change was made, but the answer could not be given.
-    pub(crate) fn after_change(self, revision: &str) -> Self {
-        if self.is_silent() {
+    /// The answer to a change could not be given; `written` is the revision, if there is a new one.
+    pub(crate) fn after_change(self, written: Option<&str>) -> Self {
+        let Some(revision) = written.filter(|_| !self.is_silent()) else {
             return self;
-        }
+        };
         let mut failure = Self::new(
             self.kind,
             "The notebook was written, but the answer could not be printed",

@@ -53,13 +53,9 @@ pub(super) fn upgrade(args: &UpgradeArgs, engine: &Engine) -> Result<UpgradeAnsw
 
 impl UpgradeAnswer {
     pub(super) fn show(&self, screen: &Screen) -> Result<(), Failure> {
-        self.print(screen).map_err(|failure| {
-            if self.changed {
-                failure.after_change(&self.revision)
-            } else {
-                failure
-            }
-        })
+        let written = self.changed.then_some(self.revision.as_str());
+        self.print(screen)
+            .map_err(|failure| failure.after_change(written))
     }
 
     fn print(&self, screen: &Screen) -> Result<(), Failure> {
