@@ -1,9 +1,15 @@
 //! Runs one program and tells how long it took and how much memory it had at most.
 //!
-//!     spawn null|pipe PROGRAM ARGUMENT...
+//!     spawn null|pipe|FILE all|own PROGRAM ARGUMENT...
 //!
-//! prints "NANOSECONDS KILOBYTES EXIT-CODE". The program's own output goes to /dev/null, or
-//! through a pipe that is read and thrown away.
+//! prints "NANOSECONDS KILOBYTES EXIT-CODE FIRST END". The program's own output goes to /dev/null,
+//! through a pipe that is read and thrown away, or to a file. FIRST is the number of nanoseconds
+//! until something came through the pipe, 0 if nothing did; END is the monotonic clock after the
+//! program had ended, in nanoseconds.
+//!
+//! Memory: `all` is what the kernel counts (`ru_maxrss`): the largest of the program and of all
+//! processes below it that were waited for, each alone. `own` is the program without those,
+//! by looking at its high-water mark (`VmHWM`) every two milliseconds.
 //!
 //! Why not do this in the driver itself: on Linux a process counts the memory of whoever started it
 //! as its own until it calls `exec`, so under a driver of 100 MB every program would seem to need
@@ -12,9 +18,12 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::Read;
 use std::process::{Command, Stdio, exit};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// `struct rusage` of 64-bit Linux: two `timeval`s, then numbers of which the first is the memory.
 #[repr(C)]
@@ -26,45 +35,94 @@ struct Usage {
 
 unsafe extern "C" {
     fn wait4(pid: i32, status: *mut i32, options: i32, usage: *mut Usage) -> i32;
+    fn clock_gettime(clock: i32, time: *mut [i64; 2]) -> i32;
 }
+
+/// The clock that `Instant` and Python's `time.monotonic_ns` read.
+const CLOCK_MONOTONIC: i32 = 1;
 
 fn main() {
     let mut arguments = env::args_os().skip(1);
-    let (Some(output), Some(program)) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: spawn null|pipe PROGRAM ARGUMENT...");
+    let (Some(output), Some(memory), Some(program)) =
+        (arguments.next(), arguments.next(), arguments.next())
+    else {
+        eprintln!("usage: spawn null|pipe|FILE all|own PROGRAM ARGUMENT...");
         exit(2);
     };
     let arguments: Vec<OsString> = arguments.collect();
-    let piped = output == "pipe";
     let mut command = Command::new(program);
     command
         .args(arguments)
         .stdin(Stdio::null())
-        .stdout(if piped { Stdio::piped() } else { Stdio::null() })
+        .stdout(if output == "pipe" {
+            Stdio::piped()
+        } else if output == "null" {
+            Stdio::null()
+        } else {
+            File::create(output).expect("the file can be made").into()
+        })
         .stderr(Stdio::null());
     let mut buffer = vec![0; 64 * 1024];
+    let ended = AtomicBool::new(false);
 
     let started = Instant::now();
     let mut child = command.spawn().expect("the program starts");
-    if let Some(mut pipe) = child.stdout.take() {
-        while pipe.read(&mut buffer).expect("the pipe can be read") > 0 {}
+    let pid = child.id();
+    let (elapsed, first, end, status, mut kilobytes, own) = thread::scope(|scope| {
+        let watch = (memory == "own").then(|| scope.spawn(|| watch(pid, &ended)));
+        let mut first = 0;
+        if let Some(mut pipe) = child.stdout.take() {
+            while pipe.read(&mut buffer).expect("the pipe can be read") > 0 {
+                if first == 0 {
+                    first = started.elapsed().as_nanos();
+                }
+            }
+        }
+        let mut status = 0;
+        let mut usage = Usage {
+            times: [0; 4],
+            most_memory: 0,
+            rest: [0; 13],
+        };
+        // SAFETY: both pointers are to live values of the types that wait4 writes.
+        let waited = unsafe { wait4(pid as i32, &mut status, 0, &mut usage) };
+        let elapsed = started.elapsed().as_nanos();
+        let end = now();
+        assert!(waited > 0, "wait4 failed");
+        ended.store(true, Ordering::Relaxed);
+        let own = watch.map(|watch| watch.join().expect("the watch ends"));
+        (elapsed, first, end, status, usage.most_memory, own)
+    });
+    if let Some(own) = own {
+        kilobytes = own;
     }
-    let mut status = 0;
-    let mut usage = Usage {
-        times: [0; 4],
-        most_memory: 0,
-        rest: [0; 13],
-    };
-    // SAFETY: both pointers are to live values of the types that wait4 writes.
-    let waited = unsafe { wait4(child.id() as i32, &mut status, 0, &mut usage) };
-    let elapsed = started.elapsed().as_nanos();
-
-    assert!(waited > 0, "wait4 failed");
     // The exit code, or 128 and the signal, as shells have it.
     let code = if status & 0x7f == 0 {
         (status >> 8) & 0xff
     } else {
         128 + (status & 0x7f)
     };
-    println!("{elapsed} {} {code}", usage.most_memory);
+    println!("{elapsed} {kilobytes} {code} {first} {end}");
+}
+
+/// The high-water mark of a process, in kilobytes, as it was when last seen.
+fn watch(pid: u32, ended: &AtomicBool) -> i64 {
+    let path = format!("/proc/{pid}/status");
+    let mut most = 0;
+    while !ended.load(Ordering::Relaxed) {
+        let status = fs::read_to_string(&path).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        most = number.unwrap_or(0).max(most);
+        thread::sleep(Duration::from_millis(2));
+    }
+    most
+}
+
+fn now() -> i64 {
+    let mut time = [0; 2];
+    // SAFETY: on 64-bit Linux `timespec` is two such numbers.
+    let failed = unsafe { clock_gettime(CLOCK_MONOTONIC, &mut time) };
+    assert!(failed == 0, "there is no monotonic clock");
+    time[0] * 1_000_000_000 + time[1]
 }

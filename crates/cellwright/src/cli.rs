@@ -3,12 +3,15 @@
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::verbs::artifact::ArtifactArgs;
+use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::edit::EditArgs;
+use crate::verbs::eval::EvalArgs;
 use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
 use crate::verbs::write::WriteArgs;
 
-/// Work with Jupyter notebooks as text, losing nothing.
+/// Work with Jupyter notebooks as text, losing nothing, and run code.
 #[derive(Debug, Parser)]
 #[command(
     name = "cellwright",
@@ -26,8 +29,8 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 2 bad arguments, bad notebook or trouble with a file; 3 conflict, nothing \
-written; 70 our bug.";
+Exit codes: 0 done; 1 the code raised; 2 bad arguments, bad notebook, trouble with a file or a \
+kernel; 3 conflict, nothing written; 124 timed out; 130 cancelled; 70 our bug.";
 
 /// Flags that every verb takes.
 #[derive(Debug, Args)]
@@ -51,6 +54,12 @@ pub(crate) enum Verb {
     Edit(EditArgs),
     /// Change, add, remove or list cells
     Notebook(NotebookArgs),
+    /// Run code
+    Eval(EvalArgs),
+    /// List or print full outputs that were kept
+    Artifact(ArtifactArgs),
+    /// Check the interpreter, the runner and the folders that are needed
+    Doctor(DoctorArgs),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:

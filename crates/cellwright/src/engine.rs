@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use cellwright_notebook::Baselines;
+use cellwright_output::{Artifacts, Retention};
 use etcetera::BaseStrategy;
 
 use crate::env;
@@ -11,13 +12,23 @@ use crate::env;
 pub(crate) struct Engine {
     /// Where revisions are remembered; `None` without a home.
     pub(crate) baselines: Option<Baselines>,
+    /// Where full outputs are kept; `None` without a home.
+    pub(crate) artifacts: Option<Artifacts>,
+    /// Folders for the files of the built-in runner, in order of preference.
+    pub(crate) staging: Vec<PathBuf>,
 }
 
 impl Engine {
     /// Looks at the environment, which only the binary does.
     pub(crate) fn from_env() -> Self {
+        let cache = cache_folder();
+        let mut staging: Vec<PathBuf> = cache.iter().cloned().collect();
+        // Whoever has no home, or one that cannot be written to.
+        staging.push(std::env::temp_dir().join(cellwright_kernel::backend::runner::shared_name()));
         Self {
-            baselines: cache_folder().map(|folder| Baselines::new(folder.join("revisions"))),
+            baselines: cache.map(|folder| Baselines::new(folder.join("revisions"))),
+            artifacts: artifacts_folder().map(|dir| Artifacts::new(dir, Retention::default())),
+            staging,
         }
     }
 }
@@ -28,4 +39,14 @@ fn cache_folder() -> Option<PathBuf> {
     }
     let base = etcetera::choose_base_strategy().ok()?;
     Some(base.cache_dir().join("cellwright"))
+}
+
+fn artifacts_folder() -> Option<PathBuf> {
+    if let Some(folder) = env::value(env::ARTIFACTS_DIR) {
+        return Some(PathBuf::from(folder));
+    }
+    let base = etcetera::choose_base_strategy().ok()?;
+    // macOS has no folder of that sort.
+    let state = base.state_dir().unwrap_or_else(|| base.data_dir());
+    Some(state.join("cellwright").join("artifacts"))
 }

@@ -1,6 +1,8 @@
 //! [`Failure`]: every error in words, with what to do next and the exit code. The only place where
 //! that is decided.
 
+mod kernel;
+
 use std::any::Any;
 use std::error::Error as _;
 use std::io;
@@ -33,6 +35,14 @@ pub(crate) enum Kind {
     BadEdit,
     /// Somebody else changed the file; nothing was written.
     Conflict,
+    /// A kernel could not be started, or died.
+    Kernel,
+    /// The code failed.
+    Raised,
+    /// The code took too long.
+    TimedOut,
+    /// Somebody stopped the code.
+    Cancelled,
     /// Whoever read our output has gone.
     ClosedPipe,
     /// Our bug.
@@ -47,6 +57,10 @@ impl Kind {
             Self::BadNotebook => "bad_notebook",
             Self::BadEdit => "bad_edit",
             Self::Conflict => "conflict",
+            Self::Kernel => "kernel",
+            Self::Raised => "raised",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
             Self::ClosedPipe => "closed_pipe",
             Self::Bug => "bug",
         }
@@ -112,7 +126,14 @@ impl Failure {
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {
-            Kind::BadArguments | Kind::BadFile | Kind::BadNotebook | Kind::BadEdit => 2,
+            Kind::Raised => 1,
+            Kind::BadArguments
+            | Kind::BadFile
+            | Kind::BadNotebook
+            | Kind::BadEdit
+            | Kind::Kernel => 2,
+            Kind::TimedOut => 124,
+            Kind::Cancelled => 130,
             Kind::Conflict => 3,
             Kind::ClosedPipe => 0,
             Kind::Bug => 70,

@@ -6,6 +6,8 @@ mod cli;
 mod engine;
 mod env;
 mod failure;
+mod kernels;
+mod live;
 mod notice;
 mod screen;
 mod verbs;
@@ -21,6 +23,13 @@ use crate::screen::Screen;
 
 fn main() -> ExitCode {
     failure::quiet_panics();
+    if let Some(well) = kernels::supervise() {
+        return if well {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return screen::usage(&error),
@@ -29,7 +38,7 @@ fn main() -> ExitCode {
     let result = std::panic::catch_unwind(|| verbs::run(&cli.verb, &Engine::from_env(), &screen))
         .unwrap_or_else(|panic| Err(Failure::bug(panic.as_ref())));
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(failure) => screen.report(&failure),
     }
 }

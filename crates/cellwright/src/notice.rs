@@ -15,6 +15,17 @@ pub(crate) fn tell(notices: &[Notice]) -> Vec<Told> {
     notices.iter().map(words).collect()
 }
 
+/// Puts notices about output into words.
+pub(crate) fn tell_output(notices: &[cellwright_output::Notice]) -> Vec<Told> {
+    notices
+        .iter()
+        .map(|notice| Told {
+            kind: notice.kind(),
+            text: notice.to_string(),
+        })
+        .collect()
+}
+
 fn words(notice: &Notice) -> Told {
     let (kind, text) = match notice {
         Notice::NearMarker { line, text } => (

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use cellwright_output::Target;
 use serde::Serialize;
 
 use crate::cli::{self, Global};
@@ -34,6 +35,22 @@ impl Stream {
             colour: terminal && env::value(env::NO_COLOR).is_none(),
         }
     }
+}
+
+/// One of the two streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outlet {
+    Stdout,
+    Stderr,
+}
+
+/// What sort of finding it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Good,
+    Note,
+    Warning,
+    Bad,
 }
 
 /// Colours by what they mean; see STYLE.md.
@@ -96,6 +113,36 @@ impl Screen {
         Ok(())
     }
 
+    /// What a stream leads to, for text that is shown as it comes.
+    pub(crate) fn target(&self, outlet: Outlet) -> Target {
+        let stream = match outlet {
+            Outlet::Stdout => self.stdout,
+            Outlet::Stderr => self.stderr,
+        };
+        match (stream.terminal, stream.colour) {
+            (true, true) => Target::Colours,
+            (true, false) => Target::Terminal,
+            (false, _) => Target::Pipe,
+        }
+    }
+
+    /// Whether a person looks on.
+    pub(crate) fn on_terminal(&self) -> bool {
+        self.stdout.terminal
+    }
+
+    /// Prints text that was made safe, at once.
+    pub(crate) fn stream(&self, outlet: Outlet, text: &str) -> io::Result<()> {
+        match outlet {
+            Outlet::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(text.as_bytes())?;
+                out.flush()
+            }
+            Outlet::Stderr => io::stderr().lock().write_all(text.as_bytes()),
+        }
+    }
+
     /// Prints one JSON document.
     pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Failure> {
         if self.stdout.terminal {
@@ -126,6 +173,28 @@ impl Screen {
             let text = tame(line.trim_end_matches('\n'));
             out.push_str(&paint(&text, colour));
             out.push('\n');
+        }
+        self.bytes(out.as_bytes())
+    }
+
+    /// Prints one finding of a check: what it is about, what was found, what to do next.
+    pub(crate) fn finding(
+        &self,
+        mark: Mark,
+        code: &str,
+        text: &str,
+        next: Option<&str>,
+    ) -> Result<(), Failure> {
+        let (word, colour) = match mark {
+            Mark::Good => ("ok", Some(Colour::Good)),
+            Mark::Note => ("note", Some(Colour::Quiet)),
+            Mark::Warning => ("warn", Some(Colour::Remark)),
+            Mark::Bad => ("FAIL", Some(Colour::Bad)),
+        };
+        let word = paint(&format!("{word:<5}"), colour.filter(|_| self.stdout.colour));
+        let mut out = format!("{word} {code}: {}\n", tame(text));
+        if let Some(next) = next {
+            out.push_str(&format!("      next: {}\n", tame(next)));
         }
         self.bytes(out.as_bytes())
     }

@@ -1,7 +1,10 @@
 //! The verbs: arguments in, an answer out. One file each.
 
 pub(crate) mod answer;
+pub(crate) mod artifact;
+pub(crate) mod doctor;
 pub(crate) mod edit;
+pub(crate) mod eval;
 pub(crate) mod input;
 pub(crate) mod notebook;
 pub(crate) mod read;
@@ -12,22 +15,27 @@ use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// Runs a verb and shows its answer.
-pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+/// Runs a verb and shows its answer; says the exit code.
+pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<u8, Failure> {
     match verb {
-        Verb::Read(args) => read::read(args, engine)?.show(screen),
+        Verb::Doctor(args) => return doctor::doctor(args, engine, screen),
+        Verb::Eval(args) => return eval::eval(args, engine, screen),
+        Verb::Read(args) => read::read(args, engine)?.show(engine, screen),
         Verb::Write(args) => write::write(args, engine)?.show(screen),
         Verb::Edit(args) => edit::edit(args, engine)?.show(screen),
         Verb::Notebook(args) => notebook::notebook(args, engine, screen),
+        Verb::Artifact(args) => artifact::artifact(args, engine, screen),
         Verb::Completions { shell } => {
             let script = cli::completions(*shell);
             if screen.json {
-                return screen.document(&serde_json::json!({
+                screen.document(&serde_json::json!({
                     "shell": shell.to_string(),
                     "script": String::from_utf8_lossy(&script),
-                }));
+                }))
+            } else {
+                screen.bytes(&script)
             }
-            screen.bytes(&script)
         }
-    }
+    }?;
+    Ok(0)
 }

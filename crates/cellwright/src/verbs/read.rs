@@ -1,4 +1,4 @@
-//! `read`: a notebook as text.
+//! `read`: a notebook as text, or an artifact.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -31,9 +31,10 @@ Examples:
   cellwright read analysis.ipynb
   cellwright read analysis.ipynb:cells=3-5
   cellwright read analysis.ipynb:outputs --json
+  cellwright read artifact://12:1-40
   cellwright read a.ipynb | sed 's/colour/color/' | cellwright write a.ipynb")]
 pub(crate) struct ReadArgs {
-    /// The notebook, with a selector behind it if only a part is wanted
+    /// The notebook (or `artifact://N`), with a selector behind it if only a part is wanted
     #[arg(value_name = "PATH[:SELECTOR]")]
     pub(crate) path: OsString,
 }
@@ -41,6 +42,8 @@ pub(crate) struct ReadArgs {
 /// What `read` answers.
 #[derive(Debug)]
 pub(crate) enum ReadAnswer {
+    /// Printed as it is read: it may be larger than memory.
+    Artifact(String),
     Text(TextAnswer),
     Outline(OutlineAnswer),
 }
@@ -62,8 +65,9 @@ pub(crate) struct TextAnswer {
 }
 
 impl ReadAnswer {
-    pub(crate) fn show(&self, screen: &Screen) -> Result<(), Failure> {
+    pub(crate) fn show(&self, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
         match self {
+            Self::Artifact(address) => super::artifact::read(address, engine, screen),
             Self::Outline(answer) => answer.show(screen),
             Self::Text(answer) if screen.json => screen.document(answer),
             Self::Text(answer) => {
@@ -86,9 +90,13 @@ pub(crate) fn read(args: &ReadArgs, engine: &Engine) -> Result<ReadAnswer, Failu
     let Some(argument) = args.path.to_str() else {
         return text(Path::new(&args.path), &Selector::default(), engine).map(ReadAnswer::Text);
     };
+    if argument.starts_with("artifact://") {
+        return Ok(ReadAnswer::Artifact(argument.to_owned()));
+    }
     if let Some((scheme, _)) = argument.split_once("://") {
         let message = format!("`{scheme}://` addresses cannot be read in this version");
-        return Err(Failure::new(Kind::BadArguments, message).hint("give the path of a notebook"));
+        return Err(Failure::new(Kind::BadArguments, message)
+            .hint("give the path of a notebook, or artifact://N"));
     }
     let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
     let (path, selector) = select::split(argument, &exists)?;

@@ -144,6 +144,20 @@ impl Context {
         Ran::of(self, &child.wait_with_output().unwrap())
     }
 
+    /// Runs code on the interpreter of the tests.
+    pub(crate) fn eval(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self, &self.eval_command(arguments).output().unwrap())
+    }
+
+    pub(crate) fn eval_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(&["eval"]);
+        if let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") {
+            command.arg("--python").arg(python);
+        }
+        command.args(arguments);
+        command
+    }
+
     /// The revision of a notebook, as the binary tells it.
     pub(crate) fn revision(&self, name: &str) -> String {
         let ran = self.run(&["read", name, "--json"]);
@@ -160,7 +174,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    fn of(context: &Context, output: &Output) -> Self {
+    pub(crate) fn of(context: &Context, output: &Output) -> Self {
         Self {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -8,11 +8,14 @@ use crate::context::Context;
 fn every_verb_has_help_with_examples() {
     let context = Context::new();
     assert_snapshot!("help", context.run(&["--help"]).exits(0).stdout);
-    let verbs: [&[&str]; 13] = [
+    let verbs: [&[&str]; 16] = [
         &["read"],
         &["write"],
         &["edit"],
         &["completions"],
+        &["eval"],
+        &["artifact"],
+        &["doctor"],
         &["notebook"],
         &["notebook", "edit"],
         &["notebook", "insert"],

@@ -7,16 +7,22 @@
     reason = "a test that cannot go on says so by failing"
 )]
 
+mod artifact;
 mod bad_input;
 mod closed_pipe;
 mod concurrency;
 mod context;
 mod crash;
+mod doctor;
 mod edit;
+mod eval;
+mod eval_trouble;
 mod help;
 mod notebook;
 mod read;
 mod readme;
 mod save;
+mod survivors;
 mod tidy;
+mod volume;
 mod write;

@@ -14,6 +14,12 @@ fn commands(text: &str) -> Vec<(String, String)> {
             inside = line == "```console";
         } else if let (true, Some(command)) = (inside, line.strip_prefix("$ ")) {
             commands.push((command.to_owned(), String::new()));
+        } else if let (true, Some(more), Some((command, output))) =
+            (inside, line.strip_prefix("> "), commands.last_mut())
+            && output.is_empty()
+        {
+            command.push('\n');
+            command.push_str(more);
         } else if let (true, Some((_, output))) = (inside, commands.last_mut()) {
             output.push_str(line);
             output.push('\n');
@@ -86,6 +92,11 @@ fn fits(seen: &str, shown: &str) -> bool {
 #[test]
 fn the_tour_in_the_readme_is_true() {
     follow("README.md");
+}
+
+#[test]
+fn the_guide_to_running_code_is_true() {
+    follow("docs/guide/running.md");
 }
 
 #[test]

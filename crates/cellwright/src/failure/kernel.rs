@@ -1,0 +1,110 @@
+//! Words for what goes wrong with kernels.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use cellwright_kernel::{KernelError, State, StopReason};
+
+use super::{Failure, Kind};
+
+impl From<KernelError> for Failure {
+    fn from(error: KernelError) -> Self {
+        let mut failure = Self::new(Kind::Kernel, capitalised(&error.to_string()));
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            failure.causes.push(inner.to_string());
+            cause = inner.source();
+        }
+        match &error {
+            KernelError::NoPython { rejected } => {
+                for rejected in rejected {
+                    let place = rejected.place.display();
+                    failure.causes.push(format!("{place}: {}", rejected.why));
+                }
+                failure.hint("install Python 3.8 or newer, or name one with --python")
+            }
+            KernelError::TooOld { .. } => failure
+                .hint("name a newer one with --python; `cellwright doctor` shows what there is"),
+            KernelError::BadDirectory { .. } => failure.hint("name another one with --cwd"),
+            KernelError::FailedToStart { stderr, .. } | KernelError::NotReady { stderr, .. } => {
+                failure.causes.extend(last_lines(stderr, 8));
+                failure.hint("`cellwright doctor` checks the interpreter; --python names another")
+            }
+            KernelError::Launch { .. } => {
+                failure.hint("`cellwright doctor` checks the interpreter; --python names another")
+            }
+            KernelError::Staging { .. } => failure.hint(
+                "the folder must be yours alone and have room; CELLWRIGHT_CACHE_DIR names another",
+            ),
+            KernelError::Exhausted { .. } => failure.hint("close something, or raise the limit"),
+            KernelError::Protocol { .. } => failure.hint(
+                "the code may have written to descriptors that are not its own; its state is lost",
+            ),
+            _ => failure,
+        }
+    }
+}
+
+impl Failure {
+    /// A kernel that failed while it ran a cell.
+    pub(crate) fn in_cell(error: KernelError, cell: usize) -> Self {
+        let died = matches!(error, KernelError::Died { .. });
+        let mut failure = Self::from(error);
+        failure.message = format!("{} in cell {cell}", failure.message);
+        if died {
+            failure = failure.hint("what it had printed is above; its variables are lost");
+        }
+        failure
+    }
+
+    /// A run that was stopped; `state` is that of the kernel, if the code had begun.
+    pub(crate) fn stopped(reason: StopReason, state: Option<State>) -> Self {
+        let (kind, mut message) = match reason {
+            StopReason::TimedOut(after) => (
+                Kind::TimedOut,
+                format!("Timed out after {}", seconds(after)),
+            ),
+            StopReason::Cancelled | StopReason::ShuttingDown => {
+                (Kind::Cancelled, "Cancelled".to_owned())
+            }
+        };
+        message.push_str(match state {
+            None => " before the code had begun",
+            Some(State::Kept) => "; the code was interrupted",
+            Some(State::Lost) => "; the code did not react to being interrupted and was killed",
+        });
+        let failure = Self::new(kind, message);
+        match reason {
+            StopReason::TimedOut(_) => {
+                failure.hint("--timeout SECONDS gives it more time, 0 means no limit")
+            }
+            _ => failure,
+        }
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    format!("{seconds} s")
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    match characters.next() {
+        Some(first) if first.is_ascii_lowercase() => {
+            first.to_ascii_uppercase().to_string() + characters.as_str()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+fn last_lines(text: &str, count: usize) -> Vec<String> {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(count)..]
+        .iter()
+        .map(|line| (*line).to_owned())
+        .collect()
+}

@@ -1,0 +1,216 @@
+//! What is seen of a cell while it runs. A terminal gets everything as it comes; anything else gets
+//! the beginning as it comes and the end at the end, so that nobody is flooded; `--json` gets nothing.
+
+use cellwright_output::{Bytes, Event, Limits, Live, Stream, Target, clean, displayed_text};
+
+use crate::screen::{Outlet, Screen};
+
+/// How much goes through at once where output is bounded, and how much of the end follows.
+const HEAD_BYTES: usize = 20 * 1024;
+const TAIL_BYTES: usize = 30 * 1024;
+
+/// How much of the output is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Nothing now: the answer will hold it.
+    Nothing,
+    /// The beginning and the end.
+    Bounded,
+    /// Everything.
+    Full,
+}
+
+/// Shows events as they come.
+pub(crate) struct Face<'a> {
+    screen: &'a Screen,
+    extent: Extent,
+    lanes: [Lane; 2],
+    /// Whether whoever read our output has gone.
+    closed: bool,
+}
+
+/// One of our two streams.
+struct Lane {
+    outlet: Outlet,
+    live: Live,
+    /// Bytes that went through.
+    shown: usize,
+    /// What comes after them.
+    rest: Option<Tail>,
+    at_line_start: bool,
+}
+
+impl<'a> Face<'a> {
+    /// A face for one cell.
+    pub(crate) fn new(screen: &'a Screen, extent: Extent) -> Self {
+        let lane = |outlet: Outlet| Lane {
+            outlet,
+            live: Live::new(screen.target(outlet)),
+            shown: 0,
+            rest: None,
+            at_line_start: true,
+        };
+        Self {
+            screen,
+            extent,
+            lanes: [lane(Outlet::Stdout), lane(Outlet::Stderr)],
+            closed: false,
+        }
+    }
+
+    /// Shows an event.
+    pub(crate) fn show(&mut self, event: &Event<'_>) {
+        if self.extent == Extent::Nothing {
+            return;
+        }
+        match event {
+            Event::Text { stream, bytes } => self.text(*stream, bytes),
+            Event::Display { bundle, .. } | Event::Update { bundle, .. } => {
+                if let Some(text) = displayed_text(bundle, &Limits::default()) {
+                    self.piece(0, &text);
+                }
+            }
+            Event::Raised(traceback) => {
+                let text = if traceback.lines.is_empty() {
+                    format!("{}: {}", traceback.name, traceback.value)
+                } else {
+                    traceback.lines.join("\n")
+                };
+                self.piece(1, &text);
+            }
+            // Said once, with the outcome.
+            Event::Clear { .. } | Event::InputRefused { .. } => {}
+        }
+    }
+
+    /// Whether nobody reads any more what the cell says.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Shows what was held back.
+    pub(crate) fn finish(&mut self) {
+        for index in 0..2 {
+            let mut last = String::new();
+            self.lanes[index].live.finish(&mut last);
+            self.pass(index, &last);
+            if let Some(rest) = self.lanes[index].rest.take() {
+                self.print(index, &rest.into_text());
+            }
+        }
+    }
+
+    fn text(&mut self, stream: Stream, bytes: &[u8]) {
+        let index = match stream {
+            Stream::Stdout => 0,
+            Stream::Stderr => 1,
+        };
+        let mut text = String::new();
+        self.lanes[index].live.push(bytes, &mut text);
+        self.pass(index, &text);
+    }
+
+    /// A whole piece of text, which begins and ends a line.
+    fn piece(&mut self, index: usize, text: &str) {
+        let clean = match self.screen.target(self.lanes[index].outlet) {
+            Target::Colours => clean::coloured(text),
+            _ => clean::plain(text),
+        };
+        if clean.is_empty() {
+            return;
+        }
+        let before = if self.lanes[index].at_line_start {
+            ""
+        } else {
+            "\n"
+        };
+        let after = if clean.ends_with('\n') { "" } else { "\n" };
+        self.pass(index, &format!("{before}{clean}{after}"));
+    }
+
+    fn pass(&mut self, index: usize, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let extent = self.extent;
+        let lane = &mut self.lanes[index];
+        lane.at_line_start = text.ends_with('\n');
+        if let (Some(rest), Extent::Bounded) = (&mut lane.rest, extent) {
+            rest.push(text);
+            return;
+        }
+        let mut now = text;
+        if extent == Extent::Bounded && lane.shown + text.len() > HEAD_BYTES {
+            let room = HEAD_BYTES.saturating_sub(lane.shown);
+            let cut = text.floor_char_boundary(room.min(text.len()));
+            now = &text[..cut];
+            let mut rest = Tail {
+                text: String::new(),
+                line_open: !now.is_empty() && !now.ends_with('\n'),
+                elided_bytes: 0,
+                elided_lines: 0,
+            };
+            rest.push(&text[cut..]);
+            lane.rest = Some(rest);
+        }
+        lane.shown += now.len();
+        self.print(index, now);
+    }
+
+    fn print(&mut self, index: usize, text: &str) {
+        if self.closed || text.is_empty() {
+            return;
+        }
+        self.closed = self.screen.stream(self.lanes[index].outlet, text).is_err();
+    }
+}
+
+/// The end of a text, and how much is missing before it.
+struct Tail {
+    text: String,
+    /// Whether what went through before it ends within a line.
+    line_open: bool,
+    elided_bytes: u64,
+    elided_lines: usize,
+}
+
+impl Tail {
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        // Thrown away in large pieces, so that a long output is not moved again and again.
+        if self.text.len() > 8 * TAIL_BYTES {
+            self.shorten();
+        }
+    }
+
+    fn shorten(&mut self) {
+        let excess = self.text.len().saturating_sub(TAIL_BYTES);
+        let mut cut = self.text.ceil_char_boundary(excess);
+        // At the beginning of a line, unless that is far off.
+        let near = self
+            .text
+            .floor_char_boundary((cut + 4096).min(self.text.len()));
+        if let Some(end) = self.text[cut..near].find('\n') {
+            cut += end + 1;
+        }
+        self.elided_lines += self.text[..cut].matches('\n').count();
+        self.elided_bytes += cut as u64;
+        self.text.drain(..cut);
+    }
+
+    fn into_text(mut self) -> String {
+        if self.text.len() > TAIL_BYTES {
+            self.shorten();
+        }
+        if self.elided_bytes == 0 {
+            return self.text;
+        }
+        let before = if self.line_open { "\n" } else { "" };
+        let lines = self.elided_lines;
+        let bytes = Bytes(self.elided_bytes);
+        format!(
+            "{before}[… {lines} lines ({bytes}) elided …]\n{}",
+            self.text
+        )
+    }
+}

@@ -1,0 +1,307 @@
+//! `eval`, as people and programs use it.
+
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::context::Context;
+
+#[test]
+fn the_value_of_the_last_expression_is_printed() {
+    let ran = Context::new().eval(&["x = 20\nx + 1"]).exits(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("21\n", ""));
+}
+
+#[test]
+fn streams_stay_apart() {
+    let code = "import sys\nprint('out')\nprint('err', file=sys.stderr)\n'value'";
+    let ran = Context::new().eval(&[code]).exits(0);
+    assert_eq!(
+        (ran.stdout.as_str(), ran.stderr.as_str()),
+        ("out\n'value'\n", "err\n")
+    );
+}
+
+#[test]
+fn code_that_raises_exits_with_1_and_shows_where() {
+    let code = "def f(x):\n    return 1 / x\n\nprint('before')\nf(0)\nprint('never')";
+    assert_snapshot!(Context::new().eval(&[code]).exits(1).seen());
+}
+
+#[test]
+fn code_comes_from_an_argument_a_file_or_stdin() {
+    let context = Context::new();
+    context.file("script.py", "print('from a file')");
+    assert_eq!(
+        context.eval(&["-f", "script.py"]).exits(0).stdout,
+        "from a file\n"
+    );
+    for arguments in [&["eval"][..], &["eval", "-"]] {
+        let ran = context
+            .run_with_input(arguments, "print('from stdin')")
+            .exits(0);
+        assert_eq!(ran.stdout, "from stdin\n");
+    }
+    assert_eq!(context.eval(&["-1"]).exits(0).stdout, "-1\n");
+    context.eval(&["-f", "missing.py"]).exits(2);
+}
+
+#[test]
+fn cells_share_a_kernel_and_a_failure_skips_the_rest() {
+    let context = Context::new();
+    let ran = context
+        .eval(&["--cell", "x = 4", "--cell", "print(x)", "--cell", "x * x"])
+        .exits(0);
+    assert_eq!(ran.stdout, "4\n16\n");
+    let arguments = ["1", "--cell", "oops", "--cell", "print('never')", "--json"];
+    let answer = context.eval(&arguments).exits(1).json();
+    assert_eq!(answer["status"], "error");
+    let statuses: Vec<&str> = answer["cells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cell| cell["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, ["ok", "error", "skipped"]);
+    assert_eq!(answer["cells"][1]["error"]["ename"], "NameError");
+}
+
+#[test]
+fn json_has_the_shape_that_is_promised() {
+    let code = "import sys\nprint('a')\nprint('b', file=sys.stderr)\ndisplay({'application/json': {'k': [1, None]}, 'text/plain': 'shown'}, raw=True)\n42";
+    let answer = Context::new().eval(&[code, "--json"]).exits(0).json();
+    let kernel = &answer["kernel"];
+    assert_eq!(
+        (&kernel["backend"], &kernel["generation"]),
+        (&json!("runner"), &json!(1))
+    );
+    assert!(kernel["pid"].is_u64() && kernel["interpreter"].is_string());
+    assert_eq!(answer["died"], json!(null));
+    assert_eq!(answer["notices"], json!([]));
+    let cell = &answer["cells"][0];
+    assert!(cell["duration_ms"].as_f64().unwrap() > 0.0);
+    assert_eq!(cell["text"], "a\nb\nshown\n42\n");
+    assert_eq!(cell["json"], json!([{"k": [1, null]}]));
+    assert_eq!(cell["truncated"], json!(null));
+    assert_eq!(
+        cell["outputs"],
+        json!([
+            {"output_type": "stream", "name": "stdout", "text": ["a\n"]},
+            {"output_type": "stream", "name": "stderr", "text": ["b\n"]},
+            {"output_type": "display_data", "metadata": {},
+             "data": {"application/json": {"k": [1, null]}, "text/plain": ["shown"]}},
+            {"output_type": "execute_result", "metadata": {}, "execution_count": 1,
+             "data": {"text/plain": ["42"]}},
+        ])
+    );
+    let keys: Vec<&String> = cell.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "index",
+            "id",
+            "title",
+            "status",
+            "execution_count",
+            "duration_ms",
+            "text",
+            "truncated",
+            "images",
+            "json",
+            "events",
+            "error",
+            "outputs"
+        ]
+    );
+}
+
+#[test]
+fn an_image_is_kept_and_named() {
+    // A PNG of one pixel.
+    let code = "import base64\nclass P:\n    def _repr_png_(self): return base64.b64decode('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==')\n    def __repr__(self): return '<P>'\nP()";
+    let context = Context::new();
+    let answer = context.eval(&[code, "--json"]).exits(0).json();
+    let image = &answer["cells"][0]["images"][0];
+    assert_eq!(
+        (&image["mime"], &image["width"]),
+        (&json!("image/png"), &json!(1))
+    );
+    let artifact = image["artifact"].as_str().unwrap();
+    let path = context.run(&["artifact", "path", artifact]).exits(0).stdout;
+    let bytes = std::fs::read(path.trim_end()).unwrap();
+    assert_eq!(bytes.len() as u64, image["bytes"].as_u64().unwrap());
+    assert!(bytes.starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn input_is_answered_or_refused() {
+    let context = Context::new();
+    let code = "print(input('Name? ') + '!')";
+    let ran = context.eval(&[code, "--answer", "World"]).exits(0);
+    assert!(ran.stdout.ends_with("World!\n"), "{}", ran.stdout);
+    // Answers are used up, cell by cell.
+    let ran = context.eval(&[
+        "--cell", "input()", "--cell", "input()", "--answer", "a", "--answer", "b",
+    ]);
+    assert_eq!(ran.exits(0).stdout, "'a'\n'b'\n");
+    let ran = context.eval(&[code]).exits(1);
+    assert!(
+        ran.stderr.contains("Name? ") && ran.stderr.contains("--answer"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_timeout_stops_the_code_and_exits_with_124() {
+    let context = Context::new();
+    let code = "print('before', flush=True)\nimport time\ntime.sleep(60)";
+    let ran = context.eval(&[code, "--timeout", "0.8"]).exits(124);
+    assert_eq!(ran.stdout, "before\n");
+    assert!(
+        ran.stderr
+            .contains("error: Timed out after 0.8 s; the code was interrupted"),
+        "{}",
+        ran.stderr
+    );
+    let answer = context
+        .eval(&[code, "--timeout", "0.8", "--json"])
+        .exits(124)
+        .json();
+    assert_eq!(
+        (&answer["status"], &answer["cells"][0]["status"]),
+        (&json!("timeout"), &json!("timeout"))
+    );
+    assert_eq!(answer["notices"][0]["kind"], "interrupted");
+    context.eval(&["1", "--timeout", "-1"]).exits(2);
+    context.eval(&["1", "--timeout", "soon"]).exits(2);
+}
+
+#[test]
+fn ctrl_c_cancels_and_exits_with_130() {
+    let context = Context::new();
+    let mut child = context
+        .eval_command(&["print('begun', flush=True)\nimport time\ntime.sleep(60)"])
+        .spawn()
+        .unwrap();
+    let mut begun = [0; 6];
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut begun)
+        .unwrap();
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("error: Cancelled; the code was interrupted"),
+        "{stderr}"
+    );
+}
+
+fn interrupt(child: &std::process::Child) {
+    let killed = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+}
+
+#[test]
+fn the_working_directory_is_chosen_and_on_the_path() {
+    let context = Context::new();
+    std::fs::create_dir(context.path("sub")).unwrap();
+    context.file("sub/neighbour.py", "value = 7");
+    let code = "import os, neighbour\nprint(os.path.basename(os.getcwd()), neighbour.value)";
+    assert_eq!(
+        context.eval(&[code, "--cwd", "sub"]).exits(0).stdout,
+        "sub 7\n"
+    );
+}
+
+#[test]
+fn secrets_of_the_environment_stay_out_of_the_kernel() {
+    let context = Context::new();
+    let output = context
+        .eval_command(&["import os\nprint(os.environ.get('OPENAI_API_KEY'), os.environ.get('LC_X'), os.environ['CELLWRIGHT_ARTIFACTS_DIR'] != '')"])
+        .env("OPENAI_API_KEY", "secret")
+        .env("LC_X", "locale")
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "None locale True\n"
+    );
+}
+
+#[test]
+fn whoever_reads_only_the_beginning_ends_the_code() {
+    let context = Context::new();
+    let mut child = context
+        .eval_command(&["--full", "--timeout", "0", "while True: print('x' * 1000)"])
+        .spawn()
+        .unwrap();
+    let mut some = [0; 100];
+    child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn text_comes_while_the_code_runs() {
+    let context = Context::new();
+    let mut child = context
+        .eval_command(&[
+            "--timeout",
+            "0",
+            "print('first')\nimport time\nwhile True:\n    time.sleep(0.01)",
+        ])
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 6];
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
+    assert_eq!(&first, b"first\n");
+    interrupt(&child);
+    child.wait().unwrap();
+}
+
+#[test]
+fn late_words_of_threads_and_children_belong_to_their_cell() {
+    let code = "import threading, subprocess\nthreading.Timer(0.1, print, ['late']).start()\n";
+    let answer = Context::new()
+        .eval(&["--cell", code, "--cell", "1", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(answer["cells"][0]["text"], "late\n");
+    assert_eq!(answer["cells"][1]["text"], "1\n");
+}
+
+#[test]
+fn nothing_of_a_cell_controls_the_answer() {
+    // Escapes, forged markers and JSON in what a cell prints stay what they are.
+    let code = "print('\\x1b]0;title\\x07\\x1b[2Jplain\\r\\n{\"status\": \"ok\"}')";
+    let context = Context::new();
+    let ran = context.eval(&[code]).exits(0);
+    assert_eq!(ran.stdout, "plain\n{\"status\": \"ok\"}\n");
+    let answer = context.eval(&[code, "--json"]).exits(0).json();
+    assert_eq!(answer["cells"][0]["text"], "plain\n{\"status\": \"ok\"}\n");
+}
+
+#[test]
+fn a_program_that_reads_from_us_gets_plain_text_without_limits_of_lines() {
+    let code = "import json\nprint(json.dumps({'k': 'v' * 20_000}))";
+    let ran = Context::new().eval(&[code]).exits(0);
+    let value: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(value["k"].as_str().unwrap().len(), 20_000);
+    std::io::stdout().flush().unwrap();
+}

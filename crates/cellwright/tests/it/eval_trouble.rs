@@ -1,0 +1,301 @@
+//! `eval` when things are not as they should be: clear words, the right exit code, nothing lost,
+//! nothing hangs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use insta::assert_snapshot;
+
+use crate::context::{Context, Ran};
+
+/// A program that is taken for Python.
+fn fake(context: &Context, script: &str) -> String {
+    let path = context.file("fake-python", script);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn without_python_it_says_where_it_looked() {
+    let context = Context::new();
+    let output = context
+        .command(&["eval", "1"])
+        .env("PATH", "/nowhere")
+        .output()
+        .unwrap();
+    assert_snapshot!(Ran::of(&context, &output).exits(2).seen());
+}
+
+#[test]
+fn a_python_that_fails_to_start_is_quoted() {
+    let context = Context::new();
+    let python = fake(
+        &context,
+        "#!/bin/sh\necho 'Fatal Python error: init' >&2\nexit 3\n",
+    );
+    assert_snapshot!(
+        context
+            .run(&["eval", "1", "--python", &python])
+            .exits(2)
+            .seen()
+    );
+}
+
+#[test]
+fn what_is_no_python_at_all_is_an_error() {
+    let context = Context::new();
+    for script in [
+        "#!/bin/sh\nexit 0\n",
+        "#!/bin/sh\necho '{}' >&$5\n",
+        "#!/bin/sh\nkill -9 $$\n",
+        "not even a script",
+    ] {
+        let python = fake(&context, script);
+        let ran = context.run(&["eval", "1", "--python", &python]).exits(2);
+        assert!(ran.stderr.contains("hint:"), "{script}: {}", ran.stderr);
+    }
+    let ran = context
+        .run(&["eval", "1", "--python", "/no/such/python"])
+        .exits(2);
+    assert!(
+        ran.stderr.contains("there is no such file"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn an_old_python_is_told_apart() {
+    let context = Context::new();
+    // As `boot.py` tells it; real ones are used when they are there.
+    let mut pythons = vec![fake(
+        &context,
+        "#!/bin/sh\necho 'cellwright: Python 3.8 or newer is needed; this is 2.7.18 (x)' >&2\nexit 86\n",
+    )];
+    let real = std::env::var("CELLWRIGHT_TEST_OLD_PYTHONS").unwrap_or_default();
+    pythons.extend(
+        real.split(':')
+            .filter(|path| !path.is_empty())
+            .map(str::to_owned),
+    );
+    for python in pythons {
+        let ran = context.run(&["eval", "1", "--python", &python]).exits(2);
+        assert!(
+            ran.stderr.contains("the runner needs 3.8 or newer"),
+            "{}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr.contains("Python 2.7") || ran.stderr.contains("Python 3."),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn a_bad_working_directory_is_an_error() {
+    let context = Context::new();
+    context.file("file", "");
+    for (cwd, why) in [
+        ("missing", "does not exist"),
+        ("file", "is not a directory"),
+    ] {
+        let ran = context.eval(&["1", "--cwd", cwd]).exits(2);
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_artifact_folder_that_cannot_be_used_fails_no_run() {
+    let context = Context::new();
+    let blocked = context.file("blocked", "");
+    let code = "for i in range(20_000): print('line', i)\n1/0";
+    let output = context
+        .eval_command(&[code, "--json"])
+        .env("CELLWRIGHT_ARTIFACTS_DIR", blocked.join("below"))
+        .output()
+        .unwrap();
+    let ran = Ran::of(&context, &output).exits(1);
+    let answer = ran.json();
+    assert_eq!(answer["cells"][0]["error"]["ename"], "ZeroDivisionError");
+    assert!(
+        answer["cells"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("line 19999")
+    );
+    assert_eq!(
+        answer["cells"][0]["truncated"]["artifact"],
+        serde_json::Value::Null
+    );
+    let kinds: Vec<&str> = answer["notices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|notice| notice["kind"].as_str().unwrap())
+        .collect();
+    assert!(kinds.contains(&"output_not_kept"), "{kinds:?}");
+}
+
+#[test]
+fn a_disk_that_fills_up_while_output_is_kept_fails_no_run() {
+    let context = Context::new();
+    let disk = context.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+        .arg(&disk)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !mounted {
+        // Only root can mount; the output crate's own tests let a store fail halfway instead.
+        eprintln!("not run: no permission to mount a small disk");
+        return;
+    }
+    let output = context
+        .eval_command(&["for i in range(500_000): print('line', i)", "--json"])
+        .env("CELLWRIGHT_ARTIFACTS_DIR", disk.join("artifacts"))
+        .output()
+        .unwrap();
+    Command::new("umount").arg(&disk).status().unwrap();
+    let answer = Ran::of(&context, &output).exits(0).json();
+    assert!(
+        answer["cells"][0]["text"]
+            .as_str()
+            .unwrap()
+            .ends_with("line 499999\n")
+    );
+    let notices = answer["notices"].to_string();
+    assert!(notices.contains("output_not_kept"), "{notices}");
+}
+
+#[test]
+fn few_descriptors_are_enough() {
+    let context = Context::new();
+    let eval = context.eval_command(&[
+        "import subprocess\nprint(subprocess.run(['echo', 'hi'], capture_output=True).stdout)",
+    ]);
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "ulimit -n 64 && exec \"$@\"", "sh"])
+        .arg(eval.get_program())
+        .args(eval.get_args())
+        .current_dir(context.folder())
+        .env("HOME", context.home());
+    let output = limited.output().unwrap();
+    assert_eq!(Ran::of(&context, &output).exits(0).stdout, "b'hi\\n'\n");
+    // And too few are named as what is missing.
+    let mut starved = Command::new("sh");
+    starved
+        .args(["-c", "ulimit -n 8 && exec \"$@\"", "sh"])
+        .arg(eval.get_program())
+        .args(eval.get_args())
+        .current_dir(context.folder())
+        .env("HOME", context.home());
+    let ran = Ran::of(&context, &starved.output().unwrap()).exits(2);
+    assert!(ran.stderr.contains("error: "), "{}", ran.stderr);
+}
+
+/// Finds the channel among the descriptors of a kernel: the only socket.
+const FIND_CHANNEL: &str = "import os\nfor fd in os.listdir('/proc/self/fd'):\n    try:\n        if os.readlink('/proc/self/fd/' + fd).startswith('socket'): channel = int(fd)\n    except OSError: pass\n";
+
+#[test]
+fn a_cell_that_forges_frames_hangs_nothing() {
+    let context = Context::new();
+    let forged = [
+        "os.write(channel, b'garbage\\n')",
+        "os.write(channel, b'{\"t\": ')",
+        "os.write(channel, b'\\xff' * 100000)",
+        "os.write(channel, b'{\"t\":\"display\",\"id\":1,\"bin\":[99999999999]}\\n')",
+        "os.write(channel, b'{\"t\":\"done\",\"id\":1,\"status\":\"ok\",\"n\":18446744073709551615}\\n')",
+        "os.write(channel, b'{\"t\":\"border\",\"cell\":99,\"n\":18446744073709551615}\\n')",
+        "os.write(channel, b'{\"t\":\"nonsense\",\"id\":1}\\n' * 1000)",
+        "os.write(channel, b'[1,2]\\n')",
+        "os.close(channel)",
+    ];
+    for forged in forged {
+        let code = format!("print('before')\n{FIND_CHANNEL}{forged}\nprint('after')");
+        let ran = context.eval(&["--timeout", "20", &code]);
+        assert!(
+            matches!(ran.code, Some(0..=2)),
+            "{forged}: {:?} {}",
+            ran.code,
+            ran.stderr
+        );
+        assert!(
+            ran.stdout.starts_with("before\n"),
+            "{forged}: {}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn odd_code_gets_an_honest_answer() {
+    let context = Context::new();
+    context.file("nul.py", b"print(1)\0\n");
+    let ran = context.eval(&["-f", "nul.py"]).exits(1);
+    assert!(
+        ran.stderr.to_lowercase().contains("null byte"),
+        "{}",
+        ran.stderr
+    );
+    context.file("latin.py", b"print('\xe9')");
+    let ran = context.eval(&["-f", "latin.py"]).exits(2);
+    assert!(ran.stderr.contains("is not UTF-8 text"), "{}", ran.stderr);
+    let ran = context.eval(&["a = 1\nif a\n    print(a)"]).exits(1);
+    assert!(
+        ran.stderr.contains("line 2") && ran.stderr.contains("SyntaxError"),
+        "{}",
+        ran.stderr
+    );
+    context.file("bom.py", "\u{feff}print('bom')\r\nprint('crlf')\r\n");
+    assert_eq!(
+        context.eval(&["-f", "bom.py"]).exits(0).stdout,
+        "bom\ncrlf\n"
+    );
+}
+
+#[test]
+fn a_hundred_megabytes_of_code_run() {
+    let context = Context::new();
+    let line = format!("x = {:?}\n", "a".repeat(993));
+    context.file("long.py", line.repeat(100_000) + "len(x)\n");
+    assert_eq!(
+        context
+            .eval(&["-f", "long.py", "--timeout", "0"])
+            .exits(0)
+            .stdout,
+        "993\n"
+    );
+}
+
+#[test]
+fn death_is_told_with_signal_or_code_and_what_was_printed() {
+    let context = Context::new();
+    for (code, signal, exit_code) in [
+        ("os.kill(os.getpid(), 9)", Some(9), None),
+        ("os.kill(os.getpid(), 11)", Some(11), None),
+        ("import ctypes; ctypes.string_at(0)", Some(11), None),
+        ("os._exit(7)", None, Some(7)),
+    ] {
+        let code = format!("import os\nprint('before')\nopen('once', 'a').write('x')\n{code}");
+        let arguments = [&code, "--cell", "print('never')", "--json"];
+        let answer = context.eval(&arguments).exits(2).json();
+        assert_eq!(answer["status"], "died", "{code}");
+        assert_eq!(answer["died"]["signal"].as_i64(), signal, "{code}");
+        assert_eq!(answer["died"]["exit_code"].as_i64(), exit_code, "{code}");
+        assert_eq!(answer["cells"][0]["text"], "before\n", "{code}");
+        assert_eq!(answer["cells"][1]["status"], "skipped");
+        assert_eq!(context.content("once"), "x", "side effects happen once");
+        fs::remove_file(context.path("once")).unwrap();
+    }
+    assert_snapshot!(
+        context
+            .eval(&["import os; os.kill(os.getpid(), 9)"])
+            .exits(2)
+            .seen()
+    );
+}

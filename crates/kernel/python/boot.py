@@ -1,0 +1,28 @@
+# The text that the host passes to `python -c`; argv: the folder of cellwright_runner, the channel fd.
+# It stays in the common subset of Python 2 and 3, so that an old interpreter can say that it is old.
+import sys
+
+
+def _cellwright_boot():
+    if sys.version_info < (3, 8):
+        sys.stderr.write(
+            "cellwright: Python 3.8 or newer is needed; this is %s (%s)\n"
+            % (".".join([str(part) for part in sys.version_info[:3]]), sys.executable)
+        )
+        sys.exit(86)
+    folder, fd = sys.argv[1], int(sys.argv[2])
+    # The user's folder must not shadow what we import, and our .pyc must be kept.
+    rest = [entry for entry in sys.path if entry]
+    sys.path[:] = [folder] + rest
+    no_bytecode = sys.dont_write_bytecode
+    sys.dont_write_bytecode = False
+    try:
+        from cellwright_runner import main
+    finally:
+        sys.dont_write_bytecode = no_bytecode
+        sys.path[:] = [""] + rest
+    sys.argv[:] = [""]
+    return main.start(folder, fd)
+
+
+_cellwright_boot()

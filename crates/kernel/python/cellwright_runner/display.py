@@ -1,0 +1,336 @@
+"""Rich display: from an object to a MIME bundle to a frame; display ids, updates, clear_output."""
+
+import sys
+
+from . import lazy
+from .channel import dumps, utf8
+from .json_values import strict
+from .state import S
+from .streams import O, _id
+
+# In IPython's order; the value of text/plain comes from the pretty printer.
+METHODS = (
+    ("text/html", "_repr_html_"),
+    ("text/markdown", "_repr_markdown_"),
+    ("image/svg+xml", "_repr_svg_"),
+    ("image/png", "_repr_png_"),
+    ("application/pdf", "_repr_pdf_"),
+    ("image/jpeg", "_repr_jpeg_"),
+    ("text/latex", "_repr_latex_"),
+    ("application/json", "_repr_json_"),
+    ("application/javascript", "_repr_javascript_"),
+)
+_CANARY = "_ipython_canary_method_should_not_exist_"
+_NO_METHODS = frozenset((list, tuple, dict, set, frozenset, str, bytes, int, float, bool, complex, type(None)))
+
+
+def real_method(obj, name):
+    """The bound method `name` of an object, unless the object pretends to have every name."""
+    if isinstance(obj, type):
+        return None
+    try:
+        if getattr(obj, _CANARY, None) is not None:
+            return None
+        method = getattr(obj, name, None)
+    except Exception:
+        return None
+    return method if callable(method) else None
+
+
+def wanted(mime, include, exclude):
+    return (not include or mime in include) and not (exclude and mime in exclude)
+
+
+def bundle(obj, include=None, exclude=None):
+    """-> (dict MIME -> value, metadata dict), or None if the object displayed itself."""
+    kind = type(obj)
+    formatters = S.shell.display_formatter.formatters if S.shell and S.shell.has_formatters else None
+    data, metadata = {}, {}
+    if kind in _NO_METHODS and formatters is None:
+        if wanted("text/plain", include, exclude):
+            data["text/plain"] = plain(obj)
+        return data, metadata
+    if S.shell is not None and S.shell.shows_itself(obj):
+        return None
+    method = real_method(obj, "_ipython_display_")
+    if method is not None:
+        try:
+            method()
+            return None
+        except NotImplementedError:
+            pass
+        except Exception as error:
+            complain(obj, "_ipython_display_", error)
+    _from_mimebundle(obj, include, exclude, data, metadata)
+    if S.figures is not None and kind.__name__ == "Figure":
+        S.figures.add_formats(obj, data, metadata)
+    if "text/plain" not in data and wanted("text/plain", include, exclude):
+        custom = formatters and formatters["text/plain"].lookup_quiet(obj)
+        data["text/plain"] = _plain_custom(custom, obj) if custom else plain(obj)
+    if formatters is None and not _has_any_method(obj):
+        return data, metadata
+    for mime, name in METHODS:
+        if mime in data or not wanted(mime, include, exclude):
+            continue
+        custom = formatters[mime].lookup_quiet(obj) if formatters else None
+        method = custom or real_method(obj, name)
+        if method is None:
+            continue
+        value = _call(obj, name, (lambda m=custom: m(obj)) if custom else method)
+        if value is not None:
+            _take(mime, value, data, metadata)
+    if formatters:
+        _other_formatters(obj, formatters, include, exclude, data, metadata)
+    return data, metadata
+
+
+def _has_any_method(obj):
+    """Quick no for most objects: no `_repr_…_` in any class and no __getattr__ magic."""
+    kind = type(obj)
+    for base in kind.__mro__:
+        names = base.__dict__
+        if "__getattr__" in names or "__getattribute__" in names and base is not object:
+            return True
+        for _, name in METHODS:
+            if name in names:
+                return True
+    return any(name in getattr(obj, "__dict__", ()) for _, name in METHODS)
+
+
+def _other_formatters(obj, formatters, include, exclude, data, metadata):
+    known = {mime for mime, _ in METHODS}
+    for mime, formatter in formatters.items():
+        if mime in known or mime in data or mime == "text/plain" or not wanted(mime, include, exclude):
+            continue
+        custom = formatter.lookup_quiet(obj)
+        if custom is not None:
+            value = _call(obj, mime, lambda m=custom: m(obj))
+            if value is not None:
+                _take(mime, value, data, metadata)
+
+
+def _plain_custom(custom, obj):
+    """A registered text/plain formatter: f(obj, printer, cycle), as in IPython."""
+    return lazy.load("pretty").with_function(custom, obj)
+
+
+def _from_mimebundle(obj, include, exclude, data, metadata):
+    method = real_method(obj, "_repr_mimebundle_")
+    if method is None:
+        return
+    given = _call(obj, "_repr_mimebundle_", lambda: method(include=include, exclude=exclude))
+    if given is None:
+        return
+    extra = {}
+    if isinstance(given, tuple) and len(given) == 2:
+        given, extra = given
+    if not isinstance(given, dict):
+        return
+    for mime, value in given.items():
+        if value is not None and wanted(mime, include, exclude):
+            data[str(mime)] = value
+    if isinstance(extra, dict):
+        metadata.update(extra)
+
+
+def _call(obj, name, function):
+    try:
+        return function()
+    except NotImplementedError:
+        return None
+    except Exception as error:
+        complain(obj, name, error)
+        return None
+
+
+def _take(mime, value, data, metadata):
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):
+        value, extra = value
+        if extra:
+            metadata.setdefault(mime, {}).update(extra)
+    if value is not None:
+        data[mime] = value
+
+
+def complain(obj, name, error):
+    """A failing repr method is told on stderr; the other forms are still shown."""
+    lines = lazy.load("tracebacks").describe(error)[2]
+    sys.stderr.write("%s of %s failed:\n%s\n" % (name, type(obj).__name__, "\n".join(lines)))
+
+
+def plain(obj):
+    """text/plain; an exception of __repr__ goes to the caller."""
+    if type(obj) in (int, float, str, bytes, bool, complex):
+        return repr(obj)
+    return lazy.load("pretty").pretty(obj)
+
+
+def result_bundle(value):
+    """The bundle of a cell's result; None if the object showed itself."""
+    return bundle(value)
+
+
+def encode_bundle(data, metadata):
+    """-> (bytes `[…],"metadata":{…}` and, with payloads, `,"bin":[…]`, payloads)"""
+    items, payloads = [], []
+    for mime, value in data.items():
+        kind, value = _encode(mime, value, payloads)
+        items.append('[%s,"%s",%s]' % (dumps(mime), kind, value))
+    text = '[%s],"metadata":%s' % (",".join(items), strict(metadata))
+    if payloads:
+        text += ',"bin":[%s]' % ",".join([str(len(p)) for p in payloads])
+    return utf8(text), payloads
+
+
+def _encode(mime, value, payloads):
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        payloads.append(bytes(value))
+        return "bin", len(payloads) - 1
+    is_json = mime == "application/json" or mime.endswith("+json")
+    if isinstance(value, str) and not is_json:
+        if mime.startswith("image/") and mime != "image/svg+xml":
+            raw = _from_base64(value)
+            if raw is not None:
+                payloads.append(raw)
+                return "bin", len(payloads) - 1
+        return "text", dumps(str.__str__(value))
+    if not is_json and isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
+        return "text", dumps("".join(value))
+    return "json", strict(value)
+
+
+def _from_base64(text):
+    from binascii import Error, a2b_base64
+
+    compact = "".join(text.split())
+    if not compact or len(compact) % 4:
+        return None
+    try:
+        raw = a2b_base64(compact.encode("ascii"))
+    except (Error, ValueError):
+        return None
+    from binascii import b2a_base64
+
+    return raw if b2a_base64(raw, newline=False).decode() == compact else None
+
+
+def publish(data, metadata=None, display_id=None, update=False):
+    """Send a display frame (or print the text in a forked child)."""
+    if S.capture is not None:
+        S.capture.append((data, metadata or {}))
+        return
+    if S.forked:
+        if "text/plain" in data:
+            print(data["text/plain"])
+        return
+    cell = O.cell_of_thread() if O.threaded else S.cell
+    body, payloads = encode_bundle(data, metadata or {})
+    O.send(
+        b'{"t":"display","id":%s,"display_id":%s,"update":%s,"data":%s'
+        % (
+            _id(cell),
+            b"null" if display_id is None else utf8(dumps(str(display_id))),
+            b"true" if update else b"false",
+            body,
+        ),
+        payloads,
+    )
+
+
+def display(
+    *objs,
+    include=None,
+    exclude=None,
+    metadata=None,
+    transient=None,
+    display_id=None,
+    raw=False,
+    clear=False,
+    **kwargs,
+):
+    """Show objects now. `display_id=True` or a name gives a handle whose `update` changes it later."""
+    if clear:
+        clear_output(wait=True)
+    transient = dict(transient or {})
+    if display_id is not None:
+        if display_id is True:
+            display_id = new_display_id()
+        transient["display_id"] = display_id
+    update = bool(kwargs.pop("update", False))
+    if update and display_id is None and "display_id" not in transient:
+        raise TypeError("display_id required for update_display")
+    name = transient.get("display_id")
+    for obj in objs:
+        if raw:
+            if not isinstance(obj, dict):
+                raise TypeError("raw display takes a dict of MIME types, not %s" % type(obj).__name__)
+            publish(obj, metadata, name, update)
+            continue
+        made = bundle(obj, include, exclude)
+        if made is None:
+            continue
+        data, extra = made
+        if metadata:
+            extra = _merge(extra, metadata)
+        if data:
+            publish(data, extra, name, update)
+        if S.figures is not None:
+            S.figures.shown(obj)
+    return DisplayHandle(display_id) if display_id is not None else None
+
+
+def _merge(first, second):
+    merged = dict(first)
+    for key, value in second.items():
+        if isinstance(value, dict) and isinstance(merged.get(key), dict):
+            merged[key] = dict(merged[key], **value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def update_display(obj, *, display_id, **kwargs):
+    """Change what is shown under a display id."""
+    kwargs["update"] = True
+    display(obj, display_id=display_id, **kwargs)
+
+
+def publish_display_data(data, metadata=None, source=None, *, transient=None, **kwargs):
+    """Show a ready MIME bundle."""
+    if source is not None and isinstance(source, dict) and metadata is None:
+        metadata = source
+    transient = transient or {}
+    publish(data, metadata, transient.get("display_id"), bool(kwargs.get("update", False)))
+
+
+def clear_output(wait=False):
+    """Take away what the cell has shown so far (with `wait`: when something new comes)."""
+    if S.forked:
+        return
+    cell = O.cell_of_thread() if O.threaded else S.cell
+    O.send(b'{"t":"clear","id":%s,"wait":%s' % (_id(cell), b"true" if wait else b"false"))
+
+
+def new_display_id():
+    """A fresh random display id."""
+    import os
+
+    return os.urandom(16).hex()
+
+
+class DisplayHandle:
+    """Returned by display(…, display_id=…)."""
+
+    def __init__(self, display_id=None):
+        self.display_id = new_display_id() if display_id is None else display_id
+
+    def __repr__(self):
+        return "<%s display_id=%s>" % (type(self).__name__, self.display_id)
+
+    def display(self, obj, **kwargs):
+        """Show the object as a new display with this id."""
+        display(obj, display_id=self.display_id, **kwargs)
+
+    def update(self, obj, **kwargs):
+        """Replace what is shown under this id."""
+        update_display(obj, display_id=self.display_id, **kwargs)

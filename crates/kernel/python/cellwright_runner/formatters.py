@@ -1,0 +1,121 @@
+"""get_ipython().display_formatter: formatters that users and libraries register for their types."""
+
+from . import lazy
+from .state import S
+
+MIMES = (
+    "text/plain",
+    "text/html",
+    "text/markdown",
+    "image/svg+xml",
+    "image/png",
+    "application/pdf",
+    "image/jpeg",
+    "text/latex",
+    "application/json",
+    "application/javascript",
+)
+
+
+class Formatter:
+    """Functions for one MIME type, by type or by the name of a type not imported yet."""
+
+    def __init__(self, mime):
+        self.format_type = mime
+        self.enabled = True
+        self.type_printers = {}
+        self.deferred_printers = {}
+        self.singleton_printers = {}
+
+    def for_type(self, kind, function=None):
+        """Register a function; returns the one that was there."""
+        if isinstance(kind, str):
+            module, _, name = kind.rpartition(".")
+            return self.for_type_by_name(module, name, function)
+        old = self.type_printers.get(kind)
+        if function is not None:
+            self.type_printers[kind] = function
+            if S.shell is not None:
+                S.shell.has_formatters = True
+        return old
+
+    def for_type_by_name(self, module, name, function=None):
+        """The same for a type that is not imported yet."""
+        key = (module, name)
+        old = self.deferred_printers.get(key)
+        if function is not None:
+            self.deferred_printers[key] = function
+            if S.shell is not None:
+                S.shell.has_formatters = True
+        return old
+
+    def pop(self, kind, default=None):
+        """Take a function out again."""
+        if isinstance(kind, str):
+            module, _, name = kind.rpartition(".")
+            return self.deferred_printers.pop((module, name), default)
+        return self.type_printers.pop(kind, default)
+
+    def lookup_by_type(self, kind):
+        """The function for a type, KeyError if there is none."""
+        for base in kind.__mro__:
+            function = self.type_printers.get(base)
+            if function is None:
+                function = self.deferred_printers.get((base.__module__, base.__name__))
+            if function is not None:
+                return function
+        raise KeyError(kind)
+
+    def lookup(self, obj):
+        """The function for an object, KeyError if there is none."""
+        return self.lookup_by_type(type(obj))
+
+    def lookup_quiet(self, obj):
+        """The function for an object, or None."""
+        try:
+            return self.lookup_by_type(type(obj))
+        except (KeyError, AttributeError):
+            return None
+
+    def __call__(self, obj):
+        data = lazy.load("display").bundle(obj, include=[self.format_type])
+        return data[0].get(self.format_type) if data else None
+
+    def __contains__(self, kind):
+        try:
+            self.lookup_by_type(kind)
+        except KeyError:
+            return False
+        return True
+
+
+class DisplayFormatter:
+    """All formatters, and `format` over all of them."""
+
+    def __init__(self):
+        self.formatters = {mime: Formatter(mime) for mime in MIMES}
+        self.ipython_display_formatter = Formatter("_ipython_display_")
+        self.mimebundle_formatter = Formatter("_repr_mimebundle_")
+        self.active_types = list(MIMES)
+
+    @property
+    def format_types(self):
+        return list(self.formatters)
+
+    def format(self, obj, include=None, exclude=None):
+        """-> (data, metadata), both empty if the object displayed itself"""
+        return lazy.load("display").bundle(obj, include, exclude) or ({}, {})
+
+
+class DisplayPublisher:
+    """get_ipython().display_pub"""
+
+    def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **kwargs):
+        """Show a ready MIME bundle."""
+        lazy.load("display").publish_display_data(
+            data, metadata, transient=transient, update=update
+        )
+
+    def clear_output(self, wait=False):
+        """Take away what the cell has shown so far."""
+        lazy.load("display").clear_output(wait)

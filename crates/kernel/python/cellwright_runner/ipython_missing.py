@@ -1,0 +1,90 @@
+"""A stand-in for IPython where it is not installed: enough for `from IPython.display import …`.
+
+`version_info` is a late one on purpose: matplotlib asks older versions for parts that are not here.
+"""
+
+import sys
+from importlib.machinery import ModuleSpec
+
+from . import display_objects, lazy
+from .display import (
+    DisplayHandle,
+    clear_output,
+    display,
+    publish_display_data,
+    update_display,
+)
+
+VERSION = (9, 0, 0)
+
+
+def _display_names():
+    names = {
+        "display": display,
+        "update_display": update_display,
+        "clear_output": clear_output,
+        "publish_display_data": publish_display_data,
+        "DisplayHandle": DisplayHandle,
+        "set_matplotlib_formats": lambda *f, **k: lazy.load("figures").set_option("figure_formats", f),
+        "set_matplotlib_close": lambda close=True: None,
+    }
+    for name in display_objects.NAMES:
+        names[name] = getattr(display_objects, name)
+    names["__all__"] = [n for n in names if not n.startswith("_")]
+    return names
+
+
+def _get_ipython():
+    import builtins
+
+    return builtins.get_ipython()
+
+
+def _top():
+    return {
+        "get_ipython": _get_ipython,
+        "version_info": VERSION,
+        "__version__": ".".join(map(str, VERSION)),
+        "display": None,
+        "cellwright_stand_in": True,
+        "__path__": [],
+    }
+
+
+def _magic_names():
+    return lazy.load("magic_decorators").names()
+
+
+MODULES = {
+    "IPython": _top,
+    "IPython.display": _display_names,
+    "IPython.core": lambda: {"__path__": []},
+    "IPython.core.display": _display_names,
+    "IPython.core.display_functions": _display_names,
+    "IPython.core.getipython": lambda: {"get_ipython": _get_ipython},
+    "IPython.core.magic": _magic_names,
+    "IPython.core.pylabtools": lambda: {"backend2gui": {}},
+}
+
+
+class Loader:
+    """Fills a stand-in module."""
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        module.__dict__.update(MODULES[module.__name__]())
+        if module.__name__ == "IPython":
+            # `import IPython; IPython.display.display(x)` works in the original.
+            import importlib
+
+            module.display = importlib.import_module("IPython.display")
+
+
+def find_spec(name):
+    """The spec of a stand-in module; None for the parts of IPython that we do not have."""
+    real = sys.modules.get("IPython")
+    if name not in MODULES or name != "IPython" and not getattr(real, "cellwright_stand_in", False):
+        return None
+    return ModuleSpec(name, Loader(), is_package=name in ("IPython", "IPython.core"))

@@ -1,0 +1,64 @@
+"""Any Python value as strict JSON: NaN and infinities become null, strangers become text."""
+
+import math
+
+from .channel import dumps
+
+MAX_DEPTH = 100
+
+
+def strict(value):
+    """JSON text of a value. What is JSON already costs nothing extra."""
+    try:
+        return dumps(value)
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        return dumps(clean(value, 0))
+
+
+def clean(value, depth):
+    """A copy with only what JSON knows."""
+    kind = type(value)
+    if value is None or kind is bool or kind is int or kind is str:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if depth > MAX_DEPTH:
+        return "…"
+    if isinstance(value, dict):
+        return {_key(k): clean(v, depth + 1) for k, v in dict.items(value)}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [clean(item, depth + 1) for item in value]
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool):
+        return bool(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return clean(float(value), depth)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        from base64 import b64encode
+
+        return b64encode(bytes(value)).decode("ascii")
+    for name in ("tolist", "item"):  # numpy and its relatives
+        method = getattr(kind, name, None)
+        if callable(method):
+            try:
+                return clean(method(value), depth + 1)
+            except Exception:
+                pass
+    try:
+        return str(value)
+    except Exception:
+        return "<%s>" % kind.__name__
+
+
+def _key(key):
+    if type(key) is str:
+        return key
+    if key is None or isinstance(key, (bool, int)):
+        return dumps(key) if key is None or isinstance(key, bool) else str(int(key))
+    try:
+        return str(key)
+    except Exception:
+        return "<%s>" % type(key).__name__

@@ -1,0 +1,15 @@
+"""Flushes the buffers of C libraries, so that printf text of a cell comes before its `done`."""
+
+import ctypes
+
+try:
+    _fflush = ctypes.PyDLL(None).fflush
+    _fflush.argtypes = [ctypes.c_void_p]
+except (OSError, AttributeError, TypeError):
+    _fflush = None
+
+
+def flush():
+    """fflush(NULL)"""
+    if _fflush is not None:
+        _fflush(None)

@@ -1,0 +1,63 @@
+"""IPython.core.magic of the stand-in: decorators and a base class for magics that notebooks define."""
+
+from .magics import UsageError
+
+
+def _register(kind):
+    def decorate(function):
+        import builtins
+
+        builtins.get_ipython().register_magic_function(function, kind)
+        return function
+
+    return decorate
+
+
+def _mark(kind):
+    def decorate(given):
+        if isinstance(given, str):
+            return lambda function: _marked(function, kind, given)
+        return _marked(given, kind, given.__name__)
+
+    return decorate
+
+
+def _marked(function, kind, name):
+    function.cellwright_magic = (kind, name)
+    return function
+
+
+class Magics:
+    """Base class; its marked methods become magics when it is registered."""
+
+    def __init__(self, shell=None, **kwargs):
+        self.shell = shell
+        self.magics = {"line": {}, "cell": {}}
+        for name in dir(type(self)):
+            kind, magic = getattr(getattr(type(self), name), "cellwright_magic", (None, None))
+            if kind is None:
+                continue
+            for one in ("line", "cell") if kind == "line_cell" else (kind,):
+                self.magics[one][magic] = getattr(self, name)
+
+
+def _no_var_expand(function):
+    function._ipython_magic_no_var_expand = True
+    return function
+
+
+def names():
+    """What the module offers."""
+    return {
+        "register_line_magic": _register("line"),
+        "register_cell_magic": _register("cell"),
+        "register_line_cell_magic": _register("line_cell"),
+        "line_magic": _mark("line"),
+        "cell_magic": _mark("cell"),
+        "line_cell_magic": _mark("line_cell"),
+        "magics_class": lambda cls: cls,
+        "needs_local_scope": lambda function: function,
+        "no_var_expand": _no_var_expand,
+        "Magics": Magics,
+        "UsageError": UsageError,
+    }

@@ -1,0 +1,153 @@
+"""Magics: which names we know, and what happens with those we do not know.
+
+Order: what the user registered, our own, then IPython's if it can be imported. A function of ours takes
+(shell, line) or, as cell magic, (shell, line, body); registered ones take IPython's (line[, body]).
+"""
+
+from .. import lazy
+
+USAGE = (
+    "Cellwright's Python runner: cells are Python with top-level await; %magic, %%magic, !command,\n"
+    "x = !command and name? work as in IPython. %lsmagic lists the magics."
+)
+
+
+class UsageError(Exception):
+    """A magic used wrongly or not there; shown as one line."""
+
+    cellwright_usage = True
+
+
+def _table(text):
+    found = {}
+    for line in text.split("\n"):
+        module, _, names = line.strip().partition(":")
+        for name in names.split():
+            name, _, function = name.partition("=")
+            found[name] = (module, function or name)
+    return found
+
+
+LINE = _table(
+    """basic: cd pwd ls ll cat mkdir rmdir rm cp mv env set_env=env pushd popd dirs dhist sx=getoutput
+       basic: system getoutput lsmagic history hist=history precision_none
+       helping: pinfo pinfo2 psearch quickref magic
+       timing: time timeit
+       names: who whos who_ls reset reset_selective xdel
+       running: run load loadpy=load pycat recall_none
+       packages: pip uv conda mamba=conda micromamba=conda
+       plotting: matplotlib pylab config
+       extensions: load_ext unload_ext reload_ext autoreload aimport
+       unavailable: debug pdb gui tb_none edit=no_editor ed=no_editor"""
+)
+CELL = _table(
+    """timing: time=time_cell timeit=timeit_cell
+       running: capture
+       scripts: bash sh=bash script writefile file=writefile python=program python2=program
+       scripts: python3=program perl=program ruby=program pypy=program system=system_cell
+       scripts: sx=getoutput_cell !=getoutput_cell
+       rich: html HTML=html markdown latex svg SVG=svg javascript js=javascript"""
+)
+for _name in [n for n in LINE if n.endswith("_none")]:
+    del LINE[_name]
+
+
+def find(shell, name, kind="line"):
+    """A function (line) or (line, body) for a magic, or None."""
+    custom = shell.custom_magics[kind].get(name)
+    if custom is not None:
+        return custom
+    entry = (LINE if kind == "line" else CELL).get(name)
+    if entry is not None:
+        function = getattr(lazy.load("magics." + entry[0]), entry[1])
+        if entry[1] == "program":
+            return lambda line, body: function(shell, name, line, body)
+        return lambda *args: function(shell, *args)
+    real = lazy.load("ipython_installed").real_shell(shell)
+    if real is not None:
+        return real.find_magic(name, kind)
+    return None
+
+
+def run_line(shell, name, line):
+    """%name line"""
+    name = name.strip()
+    function = find(shell, name)
+    if function is None:
+        if find(shell, name.lstrip("%"), "cell") is not None:
+            raise UsageError(
+                "Line magic function `%%%s` not found (But cell magic `%%%%%s` exists, "
+                "did you mean that instead?)." % (name, name.lstrip("%"))
+            )
+        raise UsageError("Line magic function `%%%s` not found." % name)
+    if not getattr(function, "_ipython_magic_no_var_expand", False) and name not in ("timeit", "time"):
+        line = lazy.load("shell").expand(line)
+    return function(line)
+
+
+def run_cell(shell, name, line, body):
+    """%%name line, and the text below"""
+    function = find(shell, name, "cell")
+    if function is None:
+        if find(shell, name) is not None:
+            raise UsageError(
+                "Cell magic `%%%%%s` not found (But line magic `%%%s` exists, "
+                "did you mean that instead?)." % (name, name)
+            )
+        raise UsageError("Cell magic `%%%%%s` not found." % name)
+    if not getattr(function, "_ipython_magic_no_var_expand", False) and name not in ("timeit", "time"):
+        line = lazy.load("shell").expand(line)
+    return function(line, body)
+
+
+def known(shell):
+    """{"line": {name: …}, "cell": {name: …}} of everything that needs no IPython."""
+    return {
+        "line": dict(LINE, **shell.custom_magics["line"]),
+        "cell": dict(CELL, **shell.custom_magics["cell"]),
+    }
+
+
+def split(line):
+    """Words of a line, quotes respected; a lone quote is just a character."""
+    import shlex
+
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
+def options(line, flags, valued, usage):
+    """Options in front of a line -> (dict, rest of the line). `flags` take nothing, `valued` a word."""
+    found, rest = {}, line.strip()
+    while rest.startswith("-") and len(rest) > 1 and rest[1] != " ":
+        word, _, after = rest.partition(" ")
+        if word == "--":
+            return found, after.strip()
+        name = word.lstrip("-")
+        head, equals, inline = name.partition("=")
+        if not word.startswith("--"):
+            # -n100, -qo
+            letters = name
+            while letters:
+                letter, letters = letters[0], letters[1:]
+                if letter in valued:
+                    if not letters:
+                        letters, _, after = after.strip().partition(" ")
+                    found[letter] = letters.lstrip("=")
+                    letters = ""
+                elif letter in flags:
+                    found[letter] = True
+                else:
+                    raise UsageError("option -%s not recognized; %s" % (letter, usage))
+        elif head in valued:
+            if not equals:
+                inline, _, after = after.strip().partition(" ")
+            found[head] = inline
+        elif head in flags:
+            found[head] = True
+        else:
+            raise UsageError("option --%s not recognized; %s" % (head, usage))
+        rest = after.strip()
+    return found, rest

@@ -1,0 +1,76 @@
+"""%pip, %uv, %conda: install into the environment that runs the cells."""
+
+import importlib.util
+import os
+import shutil
+import sys
+
+from .. import shell as shells
+from . import UsageError, split
+
+
+class InstallError(Exception):
+    """The package manager ended with a code other than 0."""
+
+
+def _run(command, label):
+    code = shells.call(command)
+    importlib.invalidate_caches()
+    if code:
+        raise InstallError("`%s` failed with exit code %d" % (label, code))
+
+
+def pip(shell, line):
+    """%pip …: pip of this interpreter; `uv pip` if it has none."""
+    words = split(line)
+    label = "pip " + line
+    if importlib.util.find_spec("pip") is not None:
+        _run([sys.executable, "-m", "pip"] + words, label)
+    elif shutil.which("uv"):
+        uv_pip(words, label)
+    else:
+        raise UsageError(
+            "this environment has no pip and `uv` is not on PATH; "
+            "install one of them (`%s -m ensurepip`)" % sys.executable
+        )
+    if words[:1] == ["install"] or words[:1] == ["uninstall"]:
+        print("Note: you may need to restart the kernel to use updated packages.")
+
+
+def uv_pip(words, label):
+    """`uv pip …` for this interpreter."""
+    command = ["uv", "pip"] + words[:1] + ["--python", sys.executable] + words[1:]
+    _run([word for word in command if word not in ("-y", "--yes")], label)
+
+
+def uv(shell, line):
+    """%uv …: run uv; `%uv pip …` works on this interpreter."""
+    if not shutil.which("uv"):
+        raise UsageError("`uv` is not on PATH")
+    words = split(line)
+    if words[:1] == ["pip"] and "--python" not in words:
+        uv_pip(words[1:], "uv " + line)
+    else:
+        _run(["uv"] + words, "uv " + line)
+
+
+def conda(shell, line):
+    """%conda …: conda for this environment, if it is a conda environment."""
+    if not os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
+        raise UsageError(
+            "%s is no conda environment; use `%%pip install …` instead" % sys.prefix
+        )
+    program = os.environ.get("CONDA_EXE") or shutil.which("conda") or shutil.which("mamba")
+    program = program or shutil.which("micromamba")
+    if not program:
+        raise UsageError("`conda` is not on PATH; use `%pip install …` instead")
+    words = split(line)
+    extra = []
+    if words and words[0] in ("install", "update", "upgrade", "remove", "uninstall", "create"):
+        extra = [] if {"-y", "--yes"} & set(words) else ["--yes"]
+    if words and words[0] in ("install", "update", "upgrade", "remove", "uninstall", "list"):
+        if not {"-p", "--prefix", "-n", "--name"} & set(words):
+            extra += ["--prefix", sys.prefix]
+    _run([program] + words[:1] + extra + words[1:], "conda " + line)
+
+

@@ -1,0 +1,124 @@
+"""%%bash, %%script and relatives, %%writefile"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+from .. import shell as shells
+from ..state import S
+from . import UsageError, options, split
+
+_FLAGS = ("no-raise-error", "bg")
+_VALUED = ("out", "err", "proc")
+_USAGE = "%%script [--out NAME] [--err NAME] [--bg] [--no-raise-error] program [args]"
+
+
+def _run(command, body, found, by_file):
+    """Run a program on the text of the cell; a failure raises CalledProcessError."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    captured = "out" in found or "err" in found or "bg" in found
+    through = captured or S.capture is not None or not shells.streams_are_ours()
+    temporary = None
+    try:
+        if by_file:
+            # A file leaves stdin alone, so that no command of the script eats the lines after it.
+            handle, temporary = tempfile.mkstemp(prefix="cellwright-", suffix=".sh")
+            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(body)
+            command = command + [temporary]
+            source = subprocess.DEVNULL
+        else:
+            source = tempfile.TemporaryFile()
+            source.write(body.encode("utf-8", "surrogateescape"))
+            source.seek(0)
+        try:
+            process = subprocess.Popen(command, stdin=source, **(pipes if through else {}))
+        except FileNotFoundError:
+            raise UsageError("Couldn't find program: %r" % command[0]) from None
+        if "bg" in found:
+            temporary = None  # still in use
+            for name, pipe in (("out", process.stdout), ("err", process.stderr)):
+                if name in found:
+                    S.ns[found[name]] = pipe
+            if "proc" in found:
+                S.ns[found["proc"]] = process
+            return
+        if captured:
+            _collect(process, found)
+        elif through:
+            shells.pump(process)
+        code = shells.wait(process)
+    finally:
+        if temporary is not None:
+            os.unlink(temporary)
+    S.ns["_exit_code"] = code
+    if code and "no-raise-error" not in found:
+        raise subprocess.CalledProcessError(code, body)
+
+
+def _collect(process, found):
+    try:
+        texts = process.communicate()
+    except BaseException:
+        shells.give_up(process)
+        raise
+    for name, stream, data in (("out", sys.stdout, texts[0]), ("err", sys.stderr, texts[1])):
+        text = data.decode("utf-8", "replace")
+        if name in found:
+            S.ns[found[name]] = text
+        else:
+            stream.write(text)
+
+
+def script(shell, line, body):
+    """%%script [options] program [args]: give the cell to a program's stdin."""
+    found, rest = options(line, _FLAGS, _VALUED, _USAGE)
+    command = split(rest)
+    if not command:
+        raise UsageError("%%script needs a program; " + _USAGE)
+    _run(command, body, found, False)
+
+
+def bash(shell, line, body):
+    """%%bash: run the cell with bash (%%sh too); a failure fails the cell."""
+    found, rest = options(line, _FLAGS, _VALUED, _USAGE.replace("program ", ""))
+    words = split(rest)
+    by_file = not words
+    _run(["bash"] + (["-s", "--"] + words if words else []), body, found, by_file)
+
+
+def program(shell, name, line, body):
+    """%%python, %%perl, %%ruby: give the cell to the program of that name."""
+    found, rest = options(line, _FLAGS, _VALUED, _USAGE.replace("program ", ""))
+    command = [sys.executable] if name in ("python", "python3") else [name]
+    _run(command + (["-"] + split(rest) if name.startswith("py") else split(rest)), body, found, False)
+
+
+def system_cell(shell, line, body):
+    """%%system: run the cell in a shell; the lines of its output."""
+    return shell.getoutput("\n".join(part for part in (line, body) if part))
+
+
+def getoutput_cell(shell, line, body):
+    """%%!: the same."""
+    return system_cell(shell, line, body)
+
+
+def writefile(shell, line, body):
+    """%%writefile [-a] file: write the cell into a file."""
+    found, rest = options(line, ("a", "append"), (), "%%writefile [-a] file")
+    words = split(rest)
+    if len(words) > 1 and words[-1] in ("-a", "--append"):
+        found["a"] = True
+        words.pop()
+    if len(words) != 1:
+        raise UsageError("the following arguments are required: filename")
+    path = os.path.expanduser(words[0])
+    append = "a" in found or "append" in found
+    if os.path.exists(path):
+        print("%s %s" % ("Appending to" if append else "Overwriting", path))
+    else:
+        print("Writing %s" % path)
+    with open(path, "a" if append else "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(body)

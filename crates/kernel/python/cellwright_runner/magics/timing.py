@@ -1,0 +1,132 @@
+"""%time, %%time, %timeit, %%timeit"""
+
+import resource
+import time as clock
+
+from .. import cell, lazy
+from ..state import S
+from . import options
+
+
+def _span(seconds):
+    """1.23 µs, 4 ms, 1min 3s"""
+    if seconds >= 60:
+        parts, rest = [], int(seconds)
+        for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+            if rest >= size:
+                parts.append("%d%s" % (rest // size, unit))
+                rest %= size
+        return " ".join(parts)
+    for size, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= size:
+            return "%.3g %s" % (seconds / size, unit)
+    return "%.3g ns" % (seconds * 1e9)
+
+
+def _timed(shell, text, lines_above):
+    before, start = resource.getrusage(resource.RUSAGE_SELF), clock.perf_counter()
+    try:
+        value = shell.run_body(text, lines_above=lines_above, value=True)
+    finally:
+        wall, after = clock.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+        user, system = after[0] - before[0], after[1] - before[1]
+        print(
+            "CPU times: user %s, sys: %s, total: %s"
+            % (_span(max(user, 0)), _span(max(system, 0)), _span(max(user + system, 0)))
+        )
+        print("Wall time: %s" % _span(wall))
+    return value
+
+
+def time(shell, line):
+    """%time statement: run it once and tell how long it took."""
+    return _timed(shell, line, 0)
+
+
+def time_cell(shell, line, body):
+    """%%time: run the cell once and tell how long it took."""
+    if line.strip():
+        body = line + "\n" + body
+        return _timed(shell, body, 0)
+    return _timed(shell, body, 1)
+
+
+class TimeitResult:
+    """What %timeit -o returns."""
+
+    def __init__(self, loops, repeat, timings):
+        self.loops = loops
+        self.repeat = repeat
+        self.all_runs = [t * loops for t in timings]
+        self.timings = timings
+        self.best = min(timings)
+        self.worst = max(timings)
+        self.compile_time = 0.0
+
+    @property
+    def average(self):
+        return sum(self.timings) / len(self.timings)
+
+    @property
+    def stdev(self):
+        mean = self.average
+        return (sum((t - mean) ** 2 for t in self.timings) / len(self.timings)) ** 0.5
+
+    def __str__(self):
+        return "%s ± %s per loop (mean ± std. dev. of %d run%s, %s loop%s each)" % (
+            _span(self.average),
+            _span(self.stdev),
+            self.repeat,
+            "" if self.repeat == 1 else "s",
+            format(self.loops, ","),
+            "" if self.loops == 1 else "s",
+        )
+
+    def __repr__(self):
+        return "<TimeitResult : %s>" % self
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text("<TimeitResult : %s>" % self)
+
+
+def _timeit(shell, line, body):
+    import timeit as standard
+
+    flags = ("q", "o", "t", "c", "v", "no-raise-error")
+    found, rest = options(line, flags, ("n", "r", "p"), "%timeit [-n N] [-r R] [-q] [-o] statement")
+    setup, statement = ("pass", rest) if body is None else (rest or "pass", body)
+    transform = lazy.load("transform").transform_cell
+    if cell.needs_transform(statement):
+        statement = transform(statement, False)
+    if cell.needs_transform(setup):
+        setup = transform(setup, False)
+    compile(statement.strip() or "pass", cell.cell_name(None, S.cell_count), "exec")
+    timer = standard.Timer(statement.strip("\n") or "pass", setup.strip() or "pass", globals=S.ns)
+    repeat = int(found.get("r", 7))
+    number = int(found.get("n", 0))
+    if not number:
+        for exponent in range(10):
+            number = 10**exponent
+            if timer.timeit(number) >= 0.2:
+                break
+    timings = [run / number for run in timer.repeat(repeat, number)]
+    result = TimeitResult(number, repeat, timings)
+    if "q" not in found:
+        if result.worst > 4 * result.best and result.best > 0 and result.worst > 1e-6:
+            print(
+                "The slowest run took %0.2f times longer than the fastest. "
+                "This could mean that an intermediate result is being cached."
+                % (result.worst / result.best)
+            )
+        print(result)
+    return result if "o" in found else None
+
+
+def timeit(shell, line):
+    """%timeit [-n N] [-r R] [-q] [-o] statement"""
+    return _timeit(shell, line, None)
+
+
+def timeit_cell(shell, line, body):
+    """%%timeit [-n N] [-r R] [-q] [-o] [setup], and the statements below"""
+    return _timeit(shell, line, body)

@@ -1,0 +1,357 @@
+"""text/plain: containers wrapped at 79 columns and cut at 1000 items, everything else as its repr.
+
+The printer offers what `_repr_pretty_` methods and registered functions expect: text, breakable, break_,
+group, indent, begin_group, end_group, pretty.
+"""
+
+import types
+
+WIDTH = 79
+MAX_ITEMS = 1000
+_ATOMS = frozenset((int, float, str, bool, bytes, complex, type(None)))
+_NEWLINE = object()
+
+
+class _Break:
+    __slots__ = ("text",)
+
+    def __init__(self, text):
+        self.text = text
+
+
+class _Group:
+    __slots__ = ("indent", "items", "width")
+
+    def __init__(self, indent):
+        self.indent = indent
+        self.items = []
+        self.width = None
+
+
+class Printer:
+    """Collects groups of text and breaks; `result` lays them out."""
+
+    def __init__(self, width=WIDTH, max_seq_length=MAX_ITEMS):
+        self.max_width = width
+        self.max_seq_length = max_seq_length
+        self.verbose = False
+        self.root = _Group(0)
+        self.open = [self.root]
+        self.stack = []  # ids of the containers we are in
+
+    def text(self, text):
+        self.open[-1].items.append(text)
+
+    def breakable(self, sep=" "):
+        self.open[-1].items.append(_Break(sep))
+
+    def break_(self):
+        self.open[-1].items.append(_NEWLINE)
+
+    def begin_group(self, indent=0, open=""):
+        if open:
+            self.text(open)
+        group = _Group(indent)
+        self.open[-1].items.append(group)
+        self.open.append(group)
+
+    def end_group(self, dedent=0, close=""):
+        if len(self.open) > 1:
+            self.open.pop()
+        if close:
+            self.text(close)
+
+    def group(self, indent=0, open="", close=""):
+        return _Within(self, indent, open, close)
+
+    def indent(self, indent):
+        return _Within(self, indent, "", "")
+
+    def flush(self):
+        pass
+
+    def _enumerate(self, seq):
+        for index, item in enumerate(seq):
+            if self.max_seq_length and index >= self.max_seq_length:
+                self.text(",")
+                self.breakable()
+                self.text("...")
+                return
+            yield index, item
+
+    def pretty(self, obj):
+        """Print any object into the current group."""
+        number = id(obj)
+        cycle = number in self.stack
+        self.stack.append(number)
+        try:
+            _print(self, obj, cycle)
+        finally:
+            self.stack.pop()
+
+    def result(self):
+        lines = [""]
+        _lay_out(self.root, 0, 0, False, lines, self.max_width)
+        return "\n".join(lines)
+
+
+class _Within:
+    def __init__(self, printer, indent, opening, closing):
+        self.printer, self.indent, self.opening, self.closing = printer, indent, opening, closing
+
+    def __enter__(self):
+        self.printer.begin_group(self.indent, self.opening)
+
+    def __exit__(self, *error):
+        self.printer.end_group(self.indent, self.closing)
+
+
+def _flat_width(group):
+    if group.width is None:
+        width = 0
+        for item in group.items:
+            if item is _NEWLINE:
+                width = 1 << 30
+            elif type(item) is _Group:
+                width += _flat_width(item)
+            elif type(item) is _Break:
+                width += len(item.text)
+            else:
+                width += len(item) if "\n" not in item else 1 << 30
+            if width >= 1 << 30:
+                break
+        group.width = width
+    return group.width
+
+
+def _lay_out(group, base, trailing, flat, lines, limit):
+    """Append a group to the lines; `trailing` is the width of what must follow on its last line."""
+    if not flat:
+        flat = len(lines[-1]) + _flat_width(group) + trailing <= limit
+    inner = base + group.indent
+    items = group.items
+    for index, item in enumerate(items):
+        if item is _NEWLINE:
+            lines.append(" " * inner)
+        elif type(item) is _Group:
+            after = 0
+            if not flat:
+                for follower in items[index + 1 :]:
+                    if type(follower) is not str:
+                        break
+                    after += len(follower)
+                else:
+                    after += trailing
+            _lay_out(item, inner, after, flat, lines, limit)
+        elif type(item) is _Break:
+            if flat:
+                lines[-1] += item.text
+            else:
+                lines.append(" " * inner)
+        else:
+            lines[-1] += item
+
+
+def pretty(obj):
+    """The text of an object; exceptions of its __repr__ go to the caller."""
+    kind = type(obj)
+    if kind in (list, tuple, set, frozenset) and len(obj) <= 40:
+        if all(type(item) in _ATOMS for item in obj) and (kind in (list, tuple) or len(obj) < 2):
+            text = repr(obj)
+            if len(text) <= WIDTH:
+                return text
+    printer = Printer()
+    printer.pretty(obj)
+    if len(printer.root.items) == 1 and type(printer.root.items[0]) is str:
+        return printer.root.items[0]
+    return printer.result()
+
+
+def with_function(function, obj):
+    """A function registered for text/plain: f(obj, printer, cycle), or f(obj) -> text."""
+    printer = Printer()
+    try:
+        answer = function(obj, printer, False)
+    except TypeError:
+        answer = function(obj)
+        if isinstance(answer, str):
+            return answer
+        raise
+    return printer.result()
+
+
+def _print(p, obj, cycle):
+    kind = type(obj)
+    if kind in _ATOMS:
+        p.text(repr(obj))
+        return
+    for base, function in _CONTAINERS:
+        if kind is base or issubclass(kind, base) and kind.__repr__ is base.__repr__:
+            function(p, obj, cycle)
+            return
+    function = _OTHERS.get(kind)
+    if function is not None:
+        function(p, obj, cycle)
+        return
+    if isinstance(obj, type):
+        _class(p, obj)
+        return
+    name = getattr(kind, "_repr_pretty_", None)
+    if callable(name):
+        obj._repr_pretty_(p, cycle)
+        return
+    if kind.__repr__ is object.__repr__:
+        _plain_object(p, obj, kind)
+        return
+    _lines(p, repr(obj))
+
+
+def _lines(p, text):
+    if "\n" not in text:
+        p.text(text)
+        return
+    with p.group():
+        for index, line in enumerate(text.split("\n")):
+            if index:
+                p.break_()
+            p.text(line)
+
+
+def _sequence(opening, closing):
+    def show(p, obj, cycle):
+        if cycle:
+            p.text(opening + "..." + closing)
+            return
+        p.begin_group(len(opening), opening)
+        for index, item in p._enumerate(obj):
+            if index:
+                p.text(",")
+                p.breakable()
+            p.pretty(item)
+        if opening == "(" and len(obj) == 1:
+            p.text(",")
+        p.end_group(len(opening), closing)
+
+    return show
+
+
+def _dict(p, obj, cycle):
+    if cycle:
+        p.text("{...}")
+        return
+    p.begin_group(1, "{")
+    for index, key in p._enumerate(obj):
+        if index:
+            p.text(",")
+            p.breakable()
+        p.pretty(key)
+        p.text(": ")
+        p.pretty(dict.__getitem__(obj, key))
+    p.end_group(1, "}")
+
+
+def _set(p, obj, cycle):
+    frozen = isinstance(obj, frozenset)
+    opening, closing = ("frozenset({", "})") if frozen else ("{", "}")
+    if not obj:
+        p.text("frozenset()" if frozen else "set()")
+    elif cycle:
+        p.text(opening + "..." + closing)
+    else:
+        items = obj
+        if len(obj) <= MAX_ITEMS:
+            try:
+                items = sorted(obj)
+            except Exception:
+                items = obj
+        p.begin_group(len(opening), opening)
+        for index, item in p._enumerate(items):
+            if index:
+                p.text(",")
+                p.breakable()
+            p.pretty(item)
+        p.end_group(len(opening), closing)
+
+
+def _called(name, *parts):
+    def show(p, obj, cycle):
+        with p.group(len(name) + 1, name + "(", ")"):
+            if cycle:
+                p.text("...")
+                return
+            for index, part in enumerate(parts):
+                if index:
+                    p.text(",")
+                    p.breakable()
+                p.pretty(part(obj))
+
+    return show
+
+
+def _class(p, obj):
+    try:
+        name = obj.__qualname__
+        module = obj.__module__
+    except Exception:
+        p.text(repr(obj))
+        return
+    if type(obj).__repr__ is not type.__repr__:
+        _lines(p, repr(obj))
+    elif type(module) is not str or module in ("builtins", "exceptions"):
+        p.text(str(name))
+    else:
+        p.text("%s.%s" % (module, name))
+
+
+def _plain_object(p, obj, kind):
+    module = kind.__module__
+    name = kind.__qualname__
+    if type(module) is str and module not in ("builtins",):
+        name = "%s.%s" % (module, name)
+    p.text("<%s at 0x%x>" % (name, id(obj)))
+
+
+def _function(p, obj, cycle):
+    import inspect
+
+    name = getattr(obj, "__qualname__", obj.__name__)
+    module = obj.__module__
+    if module and module not in ("__builtin__", "builtins", "exceptions"):
+        name = "%s.%s" % (module, name)
+    try:
+        p.text("<function %s%s>" % (name, inspect.signature(obj)))
+    except (ValueError, TypeError):
+        p.text("<function %s>" % name)
+
+
+def _collections():
+    import collections
+
+    return {
+        collections.defaultdict: _called("defaultdict", lambda d: d.default_factory, dict),
+        collections.Counter: _called("Counter", lambda c: dict(c.most_common())),
+        collections.deque: _deque,
+    }
+
+
+def _deque(p, obj, cycle):
+    with p.group(6, "deque(", ")"):
+        if cycle:
+            p.text("...")
+            return
+        p.pretty(list(obj))
+        if obj.maxlen is not None:
+            p.text(",")
+            p.breakable()
+            p.text("maxlen=%d" % obj.maxlen)
+
+
+_CONTAINERS = (
+    (list, _sequence("[", "]")),
+    (dict, _dict),
+    (tuple, _sequence("(", ")")),
+    (set, _set),
+    (frozenset, _set),
+)
+_OTHERS = {types.FunctionType: _function, types.BuiltinFunctionType: _function}
+_OTHERS.update(_collections())

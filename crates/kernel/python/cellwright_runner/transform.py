@@ -1,0 +1,192 @@
+"""From notebook text to Python: magics, shell lines, help, prompts, indentation.
+
+The resulting text equals what IPython's TransformerManager makes of the same cell (see the oracle test),
+except that line numbers stay true: lines that vanish are replaced by empty ones.
+"""
+
+import re
+
+from .scanner import logical_line
+
+_BLANK = re.compile(r"[ \t\f]*\n")
+_INDENT = re.compile(r"[ \t\f]*")
+_CLASSIC = re.compile(r"^(>>>|\.\.\.) ?")
+_IPYTHON = re.compile(r"^((\[\w+\] )?In \[\d+\]: |\s*\.{3,}: ?)")
+_HELP = re.compile(r"(%{0,2}(?!\d)[\w*]+(?:\.[\w*]+|\[[^\]\n]+\])*)(\?\??)$")
+_SINGLES = "!?%,;/"
+
+
+def transform_cell(cell, keep_lines=True):
+    """The Python text of a cell. With `keep_lines`, no line gets another number."""
+    if cell.startswith("\ufeff"):
+        cell = cell[1:]
+    if "\r" in cell:
+        cell = cell.replace("\r\n", "\n").replace("\r", "\n")
+    if not cell.endswith("\n"):
+        cell += "\n"
+    lines = cell.split("\n")
+    lines.pop()
+    skipped = 0
+    while skipped < len(lines) and not lines[skipped].strip():
+        skipped += 1
+    if skipped == len(lines):
+        return cell if keep_lines else "".join(line + "\n" for line in _without_indent(lines))
+    lines = _without_prompts(_without_indent(lines[skipped:]))
+    blank = "\n" * skipped if keep_lines else ""
+    if lines[0].startswith("%%") and not re.match(r"%%\w+\?", lines[0]):
+        return blank + cell_magic(lines)
+    return blank + "".join(_pieces("\n".join(lines) + "\n", keep_lines))
+
+
+def _without_indent(lines):
+    space = first = re.match(r"[ \t]*", lines[0]).group()
+    if not space:
+        return lines
+    for line in lines:
+        if line.strip():
+            while not line.startswith(space):
+                space = space[:-1]
+    # Nothing in common (the text of a string at the margin, say): still, the first line rules.
+    space = space or first
+    return [
+        (line[len(space) :] if line.startswith(space) else line) if line.strip() else ""
+        for line in lines
+    ]
+
+
+def _without_prompts(lines):
+    if lines[0].startswith(">>>") or len(lines) > 1 and lines[1].startswith(">>>"):
+        lines = [_CLASSIC.sub("", line, count=1) for line in lines]
+    if _IPYTHON.match(lines[0]) or len(lines) > 1 and _IPYTHON.match(lines[1]):
+        lines = [_IPYTHON.sub("", line, count=1) for line in lines]
+    return lines
+
+
+def cell_magic(lines):
+    """`%%name rest` and everything below as one call."""
+    name, _, rest = lines[0][2:].rstrip().partition(" ")
+    body = "".join(line + "\n" for line in lines[1:])
+    return "get_ipython().run_cell_magic(%r, %r, %r)\n" % (name, rest, body)
+
+
+def _pieces(text, keep_lines):
+    """The text in pieces, logical line after logical line."""
+    at, size = 0, len(text)
+    while at < size:
+        blank = _BLANK.match(text, at)
+        if blank:
+            yield blank.group()
+            at = blank.end()
+            continue
+        first = _INDENT.match(text, at).end()
+        foreign = text[first] in _SINGLES and not _is_operator(text, first)
+        line = logical_line(text, first)
+        call = _help_end(text, line, first)
+        if call is not None:
+            joined = text.count("\n", at, line.end) - 1
+            yield text[at:first] + call + "\n" + ("\n" * joined if keep_lines else "")
+            at = line.end
+            continue
+        if foreign and text[first] == "/" and not text[first + 1 : line.end].strip():
+            foreign = False  # a lone slash
+        found = first if foreign else _assignment(line)
+        if found is None:
+            yield text[at : line.end]
+            at = line.end
+            continue
+        end, joined, content = _continued(text, found)
+        call = escaped(content) if foreign else _assigned(content)
+        yield text[at:found] + call + "\n" + ("\n" * joined if keep_lines else "")
+        at = end
+
+
+def _is_operator(text, at):
+    """`!=`, `%=` and `/=`, `//` … at a line start are no escapes."""
+    two = text[at : at + 2]
+    return two in ("!=", "%=", "/=", "//")
+
+
+def _continued(text, start):
+    """A line with its backslash continuations -> (end position, lines joined, joined text)"""
+    parts, at = [], start
+    while True:
+        end = text.find("\n", at)
+        if end < 0:
+            end = len(text)
+        parts.append(text[at:end])
+        at = end + 1
+        if not parts[-1].endswith("\\") or at >= len(text):
+            break
+    pieces = [part.rstrip()[:-1] for part in parts[:-1]]
+    pieces.append(parts[-1].rstrip())
+    return min(at, len(text)), len(parts) - 1, " ".join(pieces)
+
+
+def _assignment(line):
+    """The position of `%` or `!` behind the first `=` of a logical line, if it is a magic or a command."""
+    depth = 0
+    for index, (kind, word, at) in enumerate(line.tokens):
+        if kind == "open":
+            depth += 1
+        elif kind == "close":
+            depth -= 1
+        elif word == "=" and kind == "other" and depth <= 0:
+            if index == 0 or index + 1 >= len(line.tokens):
+                return None
+            _, follower, position = line.tokens[index + 1]
+            if follower == "%" and index + 2 < len(line.tokens):
+                name = line.tokens[index + 2]
+                if name[0] == "name" and not name[1][0].isdigit():
+                    return position
+            elif follower == "!":
+                return position
+            return None
+    return None
+
+
+def _assigned(content):
+    if content.startswith("!"):
+        return "get_ipython().getoutput(%r)" % content[1:]
+    return line_magic(content[1:])
+
+
+def line_magic(content):
+    """`name args` as a call of run_line_magic."""
+    name, _, args = content.partition(" ")
+    return "get_ipython().run_line_magic(%r, %r)" % (name, args)
+
+
+def escaped(line):
+    """A line that begins with an escape character, as a call."""
+    if line[:2] in ("!!", "??"):
+        escape, content = line[:2], line[2:]
+    else:
+        escape, content = line[:1], line[1:]
+    if escape == "!":
+        return "get_ipython().system(%r)" % content
+    if escape == "!!":
+        return "get_ipython().getoutput(%r)" % content
+    if escape == "%":
+        return line_magic(content)
+    if escape in ("?", "??"):
+        return help_call(content, escape) if content else "get_ipython().show_usage()"
+    name, _, args = content.partition(" ")
+    if escape == ",":
+        return '%s("%s")' % (name, '", "'.join(args.split()))
+    if escape == ";":
+        return '%s("%s")' % (name, args)
+    return "%s(%s)" % (name, ", ".join(args.split()))
+
+
+def help_call(target, escape):
+    """`name?` as a call of pinfo, pinfo2 or psearch."""
+    method = "pinfo2" if escape == "??" else "psearch" if "*" in target else "pinfo"
+    return "get_ipython().run_line_magic(%r, %r)" % (method, target)
+
+
+def _help_end(text, line, first):
+    """The call for a logical line that ends in `?`, or None."""
+    if not line.tokens or line.tokens[-1][1] != "?" or len(line.tokens) < 2:
+        return None
+    match = _HELP.search(text[first : line.end].rstrip())
+    return help_call(match.group(1), match.group(2)) if match else None

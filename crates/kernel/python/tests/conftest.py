@@ -1,0 +1,40 @@
+"""Fixtures: a fresh runner per test, for every interpreter under test."""
+
+import subprocess
+
+import pytest
+from host import Host, interpreters
+
+_known = {}
+
+
+@pytest.fixture(params=interpreters())
+def python(request):
+    return request.param
+
+
+@pytest.fixture
+def host(python, tmp_path):
+    made = Host(python, cwd=str(tmp_path))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def needs(python):
+    """needs("numpy"): skip unless the interpreter under test has the library."""
+
+    def check(*names):
+        for name in names:
+            if (python, name) not in _known:
+                command = [python, "-c", "import " + name]
+                _known[python, name] = subprocess.run(command, capture_output=True).returncode == 0
+            if not _known[python, name]:
+                pytest.skip("%s has no %s" % (python, name))
+
+    return check
+
+
+@pytest.fixture
+def version(host):
+    return tuple(int(part) for part in host.hello["version"].split("."))

@@ -1,0 +1,5 @@
+//! The sorts of kernels there are.
+
+pub mod runner;
+#[cfg(feature = "scripted")]
+pub mod scripted;

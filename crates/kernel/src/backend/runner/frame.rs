@@ -1,0 +1,324 @@
+//! Frames: one line of JSON, then the raw payloads it announces. A frame may be of any size up to a
+//! limit, arrives in any pieces, and is looked at once.
+
+use std::collections::VecDeque;
+
+use cellwright_output::{Bundle, Data};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::kernel::{History, Question, Request, Stdin};
+
+/// Longest line and largest sum of payloads. A display of this size is a mistake, and what comes
+/// after it would not fit into memory either.
+const MAX_BYTES: usize = 1 << 30;
+
+/// What the runner says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Frame {
+    /// The sort of frame.
+    pub(super) t: String,
+    /// The border that it stands behind.
+    pub(super) n: Option<u64>,
+    /// The request that it belongs to.
+    pub(super) id: Option<u64>,
+    pub(super) count: Option<u32>,
+    data: Vec<(String, String, Box<RawValue>)>,
+    metadata: Option<Map<String, Value>>,
+    pub(super) display_id: Option<String>,
+    pub(super) update: bool,
+    pub(super) wait: bool,
+    pub(super) ename: String,
+    pub(super) evalue: String,
+    pub(super) traceback: Vec<String>,
+    pub(super) prompt: String,
+    pub(super) status: String,
+    pub(super) exit_code: Option<i64>,
+    pub(super) cell: Option<u64>,
+    pub(super) ok: bool,
+    pub(super) value: Option<Box<RawValue>>,
+    pub(super) error: String,
+    pub(super) version: String,
+    pub(super) executable: String,
+    pub(super) nonce: String,
+    bin: Vec<usize>,
+    #[serde(skip)]
+    payloads: VecDeque<Option<Vec<u8>>>,
+}
+
+impl Frame {
+    /// What is displayed.
+    pub(super) fn take_bundle(&mut self) -> Bundle {
+        let mut data = Vec::with_capacity(self.data.len());
+        for (mime, kind, value) in std::mem::take(&mut self.data) {
+            let text = value.get();
+            let decoded = match kind.as_str() {
+                "text" => serde_json::from_str(text).ok().map(Data::Text),
+                "bin" => serde_json::from_str::<usize>(text)
+                    .ok()
+                    .and_then(|index| self.payloads.get_mut(index)?.take())
+                    .map(Data::Bytes),
+                // Nested too deep for a tree, it is still text.
+                _ => serde_json::from_str(text)
+                    .map(Data::Json)
+                    .or_else(|_| Ok::<_, ()>(Data::Text(text.to_owned())))
+                    .ok(),
+            };
+            if let Some(decoded) = decoded {
+                data.push((mime, decoded));
+            }
+        }
+        Bundle {
+            data,
+            metadata: self.metadata.take().unwrap_or_default(),
+        }
+    }
+}
+
+/// Takes frames out of a stream of bytes.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    bytes: Vec<u8>,
+    /// Where the next frame begins.
+    start: usize,
+    /// Up to here there is no line end.
+    searched: usize,
+    /// A frame whose payloads are not all there.
+    head: Option<Frame>,
+}
+
+impl Frames {
+    /// Where to put what is read, with room for what is expected.
+    pub(super) fn space(&mut self) -> &mut Vec<u8> {
+        if self.start > 0 {
+            // What is left is the beginning of one frame; moved once per frame that was taken out.
+            self.bytes.drain(..self.start);
+            self.searched -= self.start;
+            self.start = 0;
+        }
+        if self.bytes.is_empty() && self.bytes.capacity() > 1 << 20 {
+            self.bytes = Vec::new();
+        }
+        let expected = self.head.as_ref().map_or(0, |head| {
+            let announced: usize = head.bin.iter().sum();
+            announced.saturating_sub(self.bytes.len())
+        });
+        self.bytes.reserve(expected.max(16 * 1024));
+        &mut self.bytes
+    }
+
+    /// The next whole frame.
+    pub(super) fn next(&mut self) -> Result<Option<Frame>, String> {
+        if self.head.is_none() {
+            let Some(line) = self.line()? else {
+                return Ok(None);
+            };
+            let text = &self.bytes[line];
+            let frame: Frame = serde_json::from_slice(text)
+                .map_err(|error| format!("{error} in {}", sample(text)))?;
+            let mut total = 0_usize;
+            for size in &frame.bin {
+                total = total.saturating_add(*size);
+            }
+            if total > MAX_BYTES {
+                return Err(format!("a frame announces {total} bytes"));
+            }
+            self.head = Some(frame);
+        }
+        let Some(mut frame) = self.head.take() else {
+            return Ok(None);
+        };
+        let total: usize = frame.bin.iter().sum();
+        if self.bytes.len() - self.start < total {
+            self.head = Some(frame);
+            return Ok(None);
+        }
+        for size in &frame.bin {
+            let payload = self.bytes[self.start..self.start + size].to_vec();
+            frame.payloads.push_back(Some(payload));
+            self.start += size;
+        }
+        self.searched = self.start;
+        Ok(Some(frame))
+    }
+
+    /// The next line, taken out.
+    fn line(&mut self) -> Result<Option<std::ops::Range<usize>>, String> {
+        let Some(found) = memchr::memchr(b'\n', &self.bytes[self.searched..]) else {
+            self.searched = self.bytes.len();
+            if self.bytes.len() - self.start > MAX_BYTES {
+                return Err(format!("a frame is longer than {MAX_BYTES} bytes"));
+            }
+            return Ok(None);
+        };
+        let line = self.start..self.searched + found;
+        self.start = line.end + 1;
+        self.searched = self.start;
+        Ok(Some(line))
+    }
+}
+
+/// The beginning of something unexpected, for an error message.
+fn sample(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(80)];
+    format!("{:?}", String::from_utf8_lossy(shown))
+}
+
+/// A request to run code, as it is sent.
+pub(super) fn execute(id: u64, request: &Request) -> Result<Vec<u8>, String> {
+    #[derive(Serialize)]
+    struct Execute<'a> {
+        op: &'static str,
+        id: u64,
+        code: &'a str,
+        cwd: Option<&'a std::path::Path>,
+        env: Map<String, Value>,
+        path: &'a [std::path::PathBuf],
+        silent: bool,
+        history: bool,
+        stdin: &'static str,
+    }
+    let env = request
+        .env
+        .iter()
+        .map(|(name, value)| {
+            (
+                name.clone(),
+                value.clone().map_or(Value::Null, Value::String),
+            )
+        })
+        .collect();
+    line(&Execute {
+        op: "execute",
+        id,
+        code: &request.code,
+        cwd: request.cwd.as_deref(),
+        env,
+        path: &request.path,
+        silent: request.history == History::Silent,
+        history: request.history == History::Keep,
+        stdin: match request.stdin {
+            Stdin::Refuse => "refuse",
+            Stdin::Answers(_) => "ask",
+        },
+    })
+}
+
+/// An answer to `input()`; `None` refuses.
+pub(super) fn answer(id: u64, text: Option<&str>) -> Vec<u8> {
+    let value = match text {
+        Some(text) => serde_json::json!({"op": "answer", "id": id, "text": text}),
+        None => serde_json::json!({"op": "answer", "id": id, "refuse": true}),
+    };
+    format!("{value}\n").into_bytes()
+}
+
+/// A question, as it is sent.
+pub(super) fn question(id: u64, question: &Question) -> Vec<u8> {
+    let value = match question {
+        Question::Complete { code, cursor } => {
+            serde_json::json!({"op": "complete", "id": id, "code": code, "cursor": cursor})
+        }
+        Question::Inspect {
+            code,
+            cursor,
+            source,
+        } => serde_json::json!({
+            "op": "inspect", "id": id, "code": code, "cursor": cursor, "detail": u8::from(*source)
+        }),
+        Question::IsComplete { code } => {
+            serde_json::json!({"op": "is_complete", "id": id, "code": code})
+        }
+        Question::Variables { limit } => {
+            serde_json::json!({"op": "variables", "id": id, "limit": limit})
+        }
+    };
+    format!("{value}\n").into_bytes()
+}
+
+/// What ends a runner in peace.
+pub(super) const EXIT: &[u8] = b"{\"op\":\"exit\"}\n";
+
+fn line(value: &impl Serialize) -> Result<Vec<u8>, String> {
+    let mut bytes = serde_json::to_vec(value).map_err(|error| error.to_string())?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(pieces: &[&[u8]]) -> Vec<Frame> {
+        let mut frames = Frames::default();
+        let mut found = Vec::new();
+        for piece in pieces {
+            frames.space().extend_from_slice(piece);
+            while let Some(frame) = frames.next().unwrap() {
+                found.push(frame);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn frames_come_out_whole_however_they_are_cut() {
+        let stream = b"{\"t\":\"display\",\"id\":1,\"bin\":[3,2],\"data\":[[\"image/png\",\"bin\",1],\
+            [\"text/plain\",\"text\",\"a\\nb\"],[\"a/b\",\"bin\",0]]}\nxyz\n!{\"t\":\"done\",\"id\":1}\n";
+        for size in 1..stream.len() {
+            let pieces: Vec<&[u8]> = stream.chunks(size).collect();
+            let mut frames = feed(&pieces);
+            assert_eq!(frames.len(), 2, "in pieces of {size}");
+            let bundle = frames[0].take_bundle();
+            assert_eq!(
+                bundle.data,
+                [
+                    ("image/png".into(), Data::Bytes(b"\n!".to_vec())),
+                    ("text/plain".into(), Data::Text("a\nb".into())),
+                    ("a/b".into(), Data::Bytes(b"xyz".to_vec())),
+                ]
+            );
+            assert_eq!(frames[1].t, "done");
+        }
+    }
+
+    #[test]
+    fn json_nested_too_deep_becomes_text() {
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        let line =
+            format!("{{\"t\":\"display\",\"data\":[[\"application/json\",\"json\",{deep}]]}}\n");
+        let mut frames = feed(&[line.as_bytes()]);
+        assert_eq!(
+            frames[0].take_bundle().data,
+            [("application/json".into(), Data::Text(deep))]
+        );
+    }
+
+    #[test]
+    fn a_payload_that_is_not_there_or_taken_twice_is_left_out() {
+        let line = b"{\"t\":\"display\",\"bin\":[1],\"data\":[[\"a\",\"bin\",0],[\"b\",\"bin\",0],[\"c\",\"bin\",7]]}\nx";
+        let mut frames = feed(&[line]);
+        assert_eq!(
+            frames[0].take_bundle().data,
+            [("a".into(), Data::Bytes(b"x".to_vec()))]
+        );
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        for line in [
+            &b"hello\n"[..],
+            b"\n",
+            b"{\"t\":1}\n",
+            b"{\"bin\":[99999999999999]}\n",
+            b"{\"bin\":[18446744073709551615,18446744073709551615]}\n",
+            b"\xff\xfe\n",
+        ] {
+            let mut frames = Frames::default();
+            frames.space().extend_from_slice(line);
+            assert!(frames.next().is_err(), "{line:?}");
+        }
+    }
+}

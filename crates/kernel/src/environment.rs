@@ -1,0 +1,351 @@
+//! Which environment variables a kernel gets: what programs need to work, never what looks like a
+//! secret.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use crate::python::Interpreter;
+
+/// Passed by name.
+const PASSED: &[&str] = &[
+    // The user and the session.
+    "HOME",
+    "LANG",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TEMP",
+    "TERM",
+    "TERM_PROGRAM",
+    "TERM_PROGRAM_VERSION",
+    "COLORTERM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "TZDIR",
+    "USER",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "SSH_AGENT_PID",
+    "SSH_AUTH_SOCK",
+    "EDITOR",
+    "PAGER",
+    "NO_COLOR",
+    "HOSTNAME",
+    // Libraries and interpreters.
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
+    "CPATH",
+    "LIBRARY_PATH",
+    "PKG_CONFIG_PATH",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONWARNINGS",
+    "PYTHONHASHSEED",
+    "PYTHONUTF8",
+    "PYTHONBREAKPOINT",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONNOUSERSITE",
+    "PYTHONUSERBASE",
+    "PYTHONMALLOC",
+    "PYTHONFAULTHANDLER",
+    "VIRTUAL_ENV",
+    "VIRTUAL_ENV_PROMPT",
+    "JAVA_HOME",
+    "R_HOME",
+    "JULIA_DEPOT_PATH",
+    "JULIA_PROJECT",
+    // Networks behind proxies and private certificates.
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "FTP_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "ftp_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "PIP_CERT",
+    // Data work.
+    "MPLBACKEND",
+    "MPLCONFIGDIR",
+    "MPLSTYLE",
+    "IPYTHONDIR",
+    "HF_HOME",
+    "HF_HUB_OFFLINE",
+    "TRANSFORMERS_CACHE",
+    "TRANSFORMERS_OFFLINE",
+    "TORCH_HOME",
+    "KERAS_HOME",
+    "KERAS_BACKEND",
+    "JAX_PLATFORMS",
+    "JAX_PLATFORM_NAME",
+    "XLA_FLAGS",
+    "NLTK_DATA",
+    "SPARK_HOME",
+    "PYSPARK_PYTHON",
+    "HADOOP_CONF_DIR",
+    "GDAL_DATA",
+    "PROJ_LIB",
+    "PROJ_DATA",
+    "MODULEPATH",
+    "TQDM_DISABLE",
+    "TOKENIZERS_PARALLELISM",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_CONFIG_FILE",
+    "PIP_NO_INDEX",
+    "PIP_FIND_LINKS",
+    "PIP_CACHE_DIR",
+    "PIP_DISABLE_PIP_VERSION_CHECK",
+];
+
+/// Passed by beginning, unless the name looks like a secret.
+const PASSED_PREFIXES: &[&str] = &[
+    "LC_",
+    "XDG_",
+    "CONDA_",
+    "MAMBA_",
+    "UV_",
+    "CUDA_",
+    "NVIDIA_",
+    "ROCR_",
+    "HIP_",
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "NUMEXPR_",
+    "NUMBA_",
+    "POLARS_",
+    "JUPYTER_",
+    "CELLWRIGHT_",
+    "PI_",
+    "PYENV_",
+    "SLURM_",
+];
+
+/// Never passed, whatever a setting of ours says by beginning.
+const DENIED: &[&str] = &[
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GOOGLE_API_KEY",
+    "GEMINI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "PERPLEXITY_API_KEY",
+    "PERPLEXITY_COOKIES",
+    "EXA_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+    "MISTRAL_API_KEY",
+];
+
+/// Pieces of a name that say: secret.
+const SECRET_WORDS: &[&str] = &[
+    "APIKEY",
+    "SECRET",
+    "TOKEN",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "ACCESSKEY",
+    "PRIVATEKEY",
+    "COOKIE",
+    "AUTHKEY",
+];
+
+/// What a user wants otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// Names to pass as well, secrets included: somebody who names a variable wants it. A `*` at the
+    /// end stands for any ending, which secrets are not part of.
+    pub pass: Vec<String>,
+    /// Names to keep back; `*` at the end as above. Wins over everything but `set`.
+    pub deny: Vec<String>,
+    /// Variables to set.
+    pub set: Vec<(String, String)>,
+}
+
+/// The environment of a kernel, sorted by name.
+pub fn filtered(
+    all: impl IntoIterator<Item = (OsString, OsString)>,
+    choices: &Choices,
+) -> Vec<(OsString, OsString)> {
+    let mut passed: Vec<(OsString, OsString)> = all
+        .into_iter()
+        // Names that are not text cannot be on any list.
+        .filter(|(name, _)| name.to_str().is_some_and(|name| passes(name, choices)))
+        .collect();
+    for (name, value) in &choices.set {
+        set(&mut passed, name, value.into());
+    }
+    passed.sort();
+    passed
+}
+
+/// Makes an environment that of an interpreter: its programs come first.
+pub fn lead_with(env: &mut Vec<(OsString, OsString)>, interpreter: &Interpreter) {
+    let Some(folder) = interpreter.environment.as_deref() else {
+        return;
+    };
+    let variable = if folder.join("pyvenv.cfg").exists() {
+        "VIRTUAL_ENV"
+    } else {
+        "CONDA_PREFIX"
+    };
+    set(env, variable, folder.into());
+    let programs = folder.join("bin");
+    let old = env.iter().find(|(name, _)| name == "PATH");
+    let old = old.map(|(_, value)| value.clone()).unwrap_or_default();
+    let mut path = programs.clone().into_os_string();
+    for folder in old.as_bytes().split(|&byte| byte == b':') {
+        if !folder.is_empty() && folder != programs.as_os_str().as_bytes() {
+            path.push(":");
+            path.push(OsStr::from_bytes(folder));
+        }
+    }
+    set(env, "PATH", path);
+}
+
+/// Sets one variable.
+pub fn set(env: &mut Vec<(OsString, OsString)>, name: &str, value: OsString) {
+    env.retain(|(other, _)| other != name);
+    env.push((name.into(), value));
+}
+
+fn passes(name: &str, choices: &Choices) -> bool {
+    let named = |list: &[String]| list.iter().any(|one| one == name);
+    let begun = |list: &[String]| {
+        list.iter()
+            .filter_map(|one| one.strip_suffix('*'))
+            .any(|start| name.starts_with(start))
+    };
+    if named(&choices.deny) || begun(&choices.deny) {
+        return false;
+    }
+    if named(&choices.pass) {
+        return true;
+    }
+    if DENIED.contains(&name) || looks_secret(name) {
+        return false;
+    }
+    PASSED.contains(&name)
+        || PASSED_PREFIXES.iter().any(|start| name.starts_with(start))
+        || begun(&choices.pass)
+}
+
+/// Whether a name says that its value is a secret. `PIP_INDEX_URL` and the like do not, although
+/// people put passwords there; without it `pip` would not work.
+fn looks_secret(name: &str) -> bool {
+    let plain: String = name
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|letter| letter.to_ascii_uppercase())
+        .collect();
+    // Not a secret: how many threads tokenizers use.
+    let plain = plain.replace("TOKENIZERS", "");
+    SECRET_WORDS.iter().any(|word| plain.contains(word)) || plain.ends_with("KEY")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(names: &[&str], choices: &Choices) -> Vec<String> {
+        let all = names.iter().map(|name| (name.into(), "x".into()));
+        filtered(all, choices)
+            .into_iter()
+            .map(|(name, _)| name.into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn what_programs_need_passes_and_secrets_stay() {
+        let names = [
+            "PATH",
+            "HOME",
+            "LC_ALL",
+            "XDG_CACHE_HOME",
+            "HTTPS_PROXY",
+            "SSL_CERT_FILE",
+            "CUDA_VISIBLE_DEVICES",
+            "CONDA_PREFIX",
+            "UV_CACHE_DIR",
+            "TOKENIZERS_PARALLELISM",
+            "OPENAI_API_KEY",
+            "AWS_SECRET_ACCESS_KEY",
+            "GITHUB_TOKEN",
+            "MY_VARIABLE",
+            "CONDA_TOKEN",
+            "UV_PUBLISH_PASSWORD",
+            "JUPYTER_TOKEN",
+            "PI_PRIVATE_KEY",
+            "XDG_api_key",
+        ];
+        let expected = [
+            "CONDA_PREFIX",
+            "CUDA_VISIBLE_DEVICES",
+            "HOME",
+            "HTTPS_PROXY",
+            "LC_ALL",
+            "PATH",
+            "SSL_CERT_FILE",
+            "TOKENIZERS_PARALLELISM",
+            "UV_CACHE_DIR",
+            "XDG_CACHE_HOME",
+        ];
+        assert_eq!(kept(&names, &Choices::default()), expected);
+    }
+
+    #[test]
+    fn choices_add_and_take_away() {
+        let choices = Choices {
+            pass: vec!["MY_TOKEN".into(), "AWS_*".into()],
+            deny: vec!["HOME".into(), "LC_*".into()],
+            set: vec![("PATH".into(), "/here".into()), ("NEW".into(), "1".into())],
+        };
+        let names = [
+            "PATH",
+            "HOME",
+            "LC_ALL",
+            "MY_TOKEN",
+            "AWS_REGION",
+            "AWS_SECRET_ACCESS_KEY",
+        ];
+        assert_eq!(
+            kept(&names, &choices),
+            ["AWS_REGION", "MY_TOKEN", "NEW", "PATH"]
+        );
+    }
+
+    #[test]
+    fn an_environment_leads_the_search_path_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("pyvenv.cfg"), "").unwrap();
+        let interpreter = Interpreter {
+            program: folder.path().join("bin/python3"),
+            origin: crate::python::Origin::Explicit,
+            environment: Some(folder.path().to_owned()),
+            rejected: Vec::new(),
+        };
+        let bin = folder.path().join("bin").display().to_string();
+        let mut env = vec![("PATH".into(), format!("/usr/bin:{bin}:/bin").into())];
+        lead_with(&mut env, &interpreter);
+        lead_with(&mut env, &interpreter);
+        let path = env.iter().find(|(name, _)| name == "PATH").unwrap();
+        assert_eq!(path.1, OsString::from(format!("{bin}:/usr/bin:/bin")));
+        assert!(
+            env.iter()
+                .any(|(name, value)| name == "VIRTUAL_ENV" && value == folder.path())
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! [`KernelError`]: what goes wrong with kernels (not in the code they run), and whether trying again
+//! is safe.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::process::Exit;
+
+/// What went wrong with a kernel.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// No interpreter was found.
+    #[error("no Python was found")]
+    NoPython {
+        /// Where it was looked for, and why that would not do.
+        rejected: Vec<crate::python::Rejected>,
+    },
+    /// The interpreter is too old for the runner.
+    #[error("{} is Python {version}; the runner needs 3.8 or newer", interpreter.display())]
+    TooOld {
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// Its version, as far as it told.
+        version: String,
+    },
+    /// The working directory will not do.
+    #[error("the working directory {} {why}", path.display())]
+    BadDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The runner's own files could not be put anywhere.
+    #[error("the runner's files could not be written to {}", folder.display())]
+    Staging {
+        /// The last folder that was tried.
+        folder: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A program could not be started.
+    #[error("{} could not be started", program.display())]
+    Launch {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The kernel's process ended before it was ready.
+    #[error("the kernel ended while starting ({})", words(*exit))]
+    FailedToStart {
+        /// How it ended.
+        exit: Exit,
+        /// What it said last.
+        stderr: String,
+    },
+    /// The kernel was not ready in time.
+    #[error("the kernel was not ready after {after:?}")]
+    NotReady {
+        /// The time it had.
+        after: Duration,
+        /// What it said last.
+        stderr: String,
+    },
+    /// The wait for the kernel was stopped before it was ready, or before the cell had begun.
+    #[error("stopped before the code had begun")]
+    StoppedEarly {
+        /// Why.
+        reason: crate::stop::StopReason,
+    },
+    /// The kernel died.
+    #[error("the kernel died ({})", words(*exit))]
+    Died {
+        /// How.
+        exit: Exit,
+        /// What it said last on standard error.
+        stderr: String,
+        /// Whether the code may have begun to run.
+        begun: Begun,
+    },
+    /// The kernel said something that makes no sense; it was killed.
+    #[error("the kernel broke the protocol: {what}")]
+    Protocol {
+        /// What is wrong.
+        what: String,
+    },
+    /// The process has no file descriptors or processes left.
+    #[error("out of {what}")]
+    Exhausted {
+        /// Of what.
+        what: &'static str,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The kernel refused a question.
+    #[error("the kernel could not answer: {why}")]
+    NoAnswer {
+        /// Its words.
+        why: String,
+    },
+}
+
+/// Whether code may have begun to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It certainly did not.
+    No,
+    /// It did, or may have.
+    Maybe,
+}
+
+/// What may be done about an error without asking anybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Nothing.
+    Never,
+    /// The same once more, on a fresh kernel.
+    OnceOnAFreshKernel,
+    /// The same once more, after giving back what is not needed.
+    OnceAfterClearing,
+}
+
+impl KernelError {
+    /// The whole policy: code runs at most once, so only what certainly had not begun is repeated.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Died {
+                begun: Begun::No, ..
+            } => Retry::OnceOnAFreshKernel,
+            Self::Exhausted { .. } => Retry::OnceAfterClearing,
+            _ => Retry::Never,
+        }
+    }
+
+    /// An error of starting a process, with exhaustion told apart.
+    pub(crate) fn launch(program: PathBuf, source: io::Error) -> Self {
+        match exhausted(&source) {
+            Some(what) => Self::Exhausted { what, source },
+            None => Self::Launch { program, source },
+        }
+    }
+}
+
+/// What the system has run out of.
+fn exhausted(error: &io::Error) -> Option<&'static str> {
+    use rustix::io::Errno;
+    match Errno::from_io_error(error)? {
+        Errno::MFILE => Some("file descriptors in this process (see `ulimit -n`)"),
+        Errno::NFILE => Some("open files on this machine"),
+        Errno::AGAIN => Some("processes (see `ulimit -u`)"),
+        Errno::NOMEM => Some("memory"),
+        _ => None,
+    }
+}
+
+/// How a process ended, in words.
+fn words(exit: Exit) -> String {
+    match exit {
+        Exit {
+            signal: Some(signal),
+            ..
+        } => match signal_name(signal) {
+            Some(name) => format!("signal {signal}, {name}"),
+            None => format!("signal {signal}"),
+        },
+        Exit {
+            code: Some(code), ..
+        } => format!("exit code {code}"),
+        _ => "nobody saw how".to_owned(),
+    }
+}
+
+/// The name of the signals that end kernels.
+pub fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return None,
+    })
+}

@@ -1,0 +1,225 @@
+//! [`Kernel`]: a place where code runs. Whoever owns it runs it; everybody else holds a
+//! [`Stopper`](crate::Stopper).
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cellwright_output::{Sink, Stream, Traceback};
+use serde_json::Value;
+
+use crate::error::KernelError;
+use crate::process::Exit;
+use crate::stop::{Stop, StopReason};
+
+/// A boxed future, as traits that are used as objects need it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A place where code runs.
+pub trait Kernel: Send {
+    /// What this kernel is.
+    fn description(&self) -> &Description;
+
+    /// Runs one cell to its end. The end is the return value: no event of the cell comes after it.
+    ///
+    /// When `stop` is pulled, the kernel is interrupted; if it does not end the cell within the
+    /// grace time, it is killed, and the outcome says so.
+    fn execute<'a>(
+        &'a mut self,
+        request: &'a Request,
+        sink: &'a mut dyn Sink,
+        stop: &'a Stop,
+    ) -> BoxFuture<'a, Result<Outcome, KernelError>>;
+
+    /// Asks something that runs no user code.
+    fn ask<'a>(
+        &'a mut self,
+        question: &'a Question,
+        stop: &'a Stop,
+    ) -> BoxFuture<'a, Result<Value, KernelError>>;
+
+    /// Keeps the kernel drained while no cell runs; ends only when the kernel does. Cancel-safe.
+    fn attend(&mut self) -> BoxFuture<'_, KernelError>;
+
+    /// Text that came after the end of the cell that caused it, since this was last asked.
+    fn take_late(&mut self) -> Vec<LateText>;
+
+    /// Whether it can run another cell.
+    fn is_alive(&mut self) -> bool;
+
+    /// Ends the kernel: asks, then terminates, then kills. Nothing that it started is left.
+    fn shutdown(self: Box<Self>) -> BoxFuture<'static, Farewell>;
+}
+
+/// What a kernel is.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// Which sort of kernel: `runner`, `jupyter`, `gateway`.
+    pub backend: &'static str,
+    /// The kernel's name, such as `python3`.
+    pub name: String,
+    /// Its process, if it is on this machine.
+    pub pid: Option<u32>,
+    /// The interpreter that runs it.
+    pub interpreter: Option<PathBuf>,
+    /// The version of the language.
+    pub version: Option<String>,
+}
+
+/// One cell to run.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The code.
+    pub code: String,
+    /// Where to run it, if not where the kernel is.
+    pub cwd: Option<PathBuf>,
+    /// Environment variables to set (`None`: to remove) before it.
+    pub env: Vec<(String, Option<String>)>,
+    /// Folders to put on the search path for modules before it.
+    pub path: Vec<PathBuf>,
+    /// Whether the cell counts and is remembered.
+    pub history: History,
+    /// What `input()` gets.
+    pub stdin: Stdin,
+}
+
+impl Request {
+    /// A request for plain code.
+    pub fn new(code: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Whether a cell counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum History {
+    /// It gets a number and is remembered.
+    #[default]
+    Keep,
+    /// It leaves no trace in `In` and `Out`, and shows no result.
+    Silent,
+}
+
+/// What `input()` gets.
+#[derive(Clone, Debug, Default)]
+pub enum Stdin {
+    /// An exception, at once.
+    #[default]
+    Refuse,
+    /// These answers in order, then an exception.
+    Answers(Answers),
+}
+
+/// Answers that are given once each; clones share them, so that cells use them up one after the
+/// other.
+#[derive(Clone, Debug, Default)]
+pub struct Answers(Arc<Mutex<VecDeque<String>>>);
+
+impl Answers {
+    /// The next one, if any is left.
+    pub fn next(&self) -> Option<String> {
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        left.pop_front()
+    }
+}
+
+impl<T: Into<String>> FromIterator<T> for Answers {
+    fn from_iter<I: IntoIterator<Item = T>>(answers: I) -> Self {
+        let answers = answers.into_iter().map(Into::into).collect();
+        Self(Arc::new(Mutex::new(answers)))
+    }
+}
+
+/// How a cell ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The end.
+    pub ending: Ending,
+    /// The cell's number.
+    pub count: Option<u32>,
+}
+
+/// The ways in which a cell ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// To its last line.
+    Completed,
+    /// With an exception.
+    Raised(Traceback),
+    /// By asking the interpreter to exit, which only ends the cell.
+    Exited {
+        /// The code it would have exited with.
+        code: i32,
+    },
+    /// Stopped from outside.
+    Stopped {
+        /// Why.
+        reason: StopReason,
+        /// Whether the kernel and its variables survived.
+        state: State,
+    },
+}
+
+/// What became of a kernel that was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It was interrupted and goes on.
+    Kept,
+    /// It did not react and was killed.
+    Lost,
+}
+
+/// What can be asked without running user code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// How could this code go on? The cursor counts characters.
+    Complete {
+        /// The code.
+        code: String,
+        /// Where the cursor stands, in characters.
+        cursor: usize,
+    },
+    /// What is the thing at the cursor?
+    Inspect {
+        /// The code.
+        code: String,
+        /// Where the cursor stands, in characters.
+        cursor: usize,
+        /// Whether its source is wanted, too.
+        source: bool,
+    },
+    /// Is this code a whole cell?
+    IsComplete {
+        /// The code.
+        code: String,
+    },
+    /// Which variables are there?
+    Variables {
+        /// At most this many.
+        limit: usize,
+    },
+}
+
+/// Text of a cell that had ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LateText {
+    /// The number of the request that caused it, counted from 1 for each kernel.
+    pub request: u64,
+    /// The stream.
+    pub stream: Stream,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What a kernel left behind.
+#[derive(Clone, Debug)]
+pub struct Farewell {
+    /// How its process ended, if it had one.
+    pub exit: Option<Exit>,
+    /// What its cells still said.
+    pub late: Vec<LateText>,
+}

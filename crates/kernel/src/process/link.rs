@@ -1,0 +1,188 @@
+//! The socket between an owner and a supervisor: one byte per command, one line per report.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+use super::Ends;
+
+pub(super) const INTERRUPT: u8 = b'i';
+pub(super) const TERMINATE: u8 = b't';
+pub(super) const KILL: u8 = b'k';
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// Its exit code, if it ended by itself.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl Exit {
+    /// It has ended, nobody can say how.
+    pub const UNKNOWN: Self = Self {
+        code: None,
+        signal: None,
+    };
+}
+
+/// What a supervisor tells its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    Started { pid: u32 },
+    Failed { errno: i32 },
+    Exited(Exit),
+}
+
+impl Report {
+    fn to_line(self) -> String {
+        match self {
+            Self::Started { pid } => format!("started {pid}\n"),
+            Self::Failed { errno } => format!("failed {errno}\n"),
+            Self::Exited(Exit {
+                signal: Some(signal),
+                ..
+            }) => format!("signal {signal}\n"),
+            Self::Exited(Exit { code, .. }) => format!("code {}\n", code.unwrap_or(-1)),
+        }
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let (word, number) = line.trim_end().split_once(' ')?;
+        let number: i32 = number.parse().ok()?;
+        match word {
+            "started" => Some(Self::Started {
+                pid: u32::try_from(number).ok()?,
+            }),
+            "failed" => Some(Self::Failed { errno: number }),
+            "signal" => Some(Self::Exited(Exit {
+                code: None,
+                signal: Some(number),
+            })),
+            "code" => Some(Self::Exited(Exit {
+                code: Some(number),
+                signal: None,
+            })),
+            _ => None,
+        }
+    }
+}
+
+/// A supervisor's word to its owner, with descriptors to hand over. A gone owner is no error: the
+/// closed socket ends everything anyway.
+pub(super) fn report(socket: impl AsFd, report: Report, descriptors: &[BorrowedFd<'_>]) {
+    let line = report.to_line();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    let _told = rustix::net::sendmsg(
+        socket,
+        &[IoSlice::new(line.as_bytes())],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    );
+}
+
+/// The owner's end.
+#[derive(Debug)]
+pub(super) struct Link {
+    socket: UnixStream,
+    received: Vec<u8>,
+}
+
+impl Link {
+    /// Both ends; the second is for the supervisor.
+    pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+        Ok(rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?)
+    }
+
+    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+        let socket = std::os::unix::net::UnixStream::from(socket);
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket: UnixStream::from_std(socket)?,
+            received: Vec::new(),
+        })
+    }
+
+    /// The first report, with our ends of the child's descriptors if it was started.
+    pub(super) async fn started(&mut self) -> io::Result<(Report, Option<Ends>)> {
+        let (bytes, mut descriptors) = self
+            .socket
+            .async_io(Interest::READABLE, || receive(&self.socket))
+            .await?;
+        self.received.extend_from_slice(&bytes);
+        let report = self.take_line().ok_or(io::ErrorKind::UnexpectedEof)?;
+        let ends = match (descriptors.next(), descriptors.next(), descriptors.next()) {
+            (Some(channel), Some(stdout), Some(stderr)) => Some(Ends {
+                channel,
+                stdout,
+                stderr,
+            }),
+            _ => None,
+        };
+        Ok((report, ends))
+    }
+
+    /// The next report; `None` when the supervisor has gone. Cancel-safe.
+    pub(super) async fn report(&mut self) -> io::Result<Option<Report>> {
+        loop {
+            if let Some(report) = self.take_line() {
+                return Ok(Some(report));
+            }
+            self.socket.readable().await?;
+            let mut buffer = [0; 64];
+            match self.socket.try_read(&mut buffer) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends a command. One byte always fits, and a gone supervisor needs no commands.
+    pub(super) fn send(&self, command: u8) {
+        let _sent = self.socket.try_write(&[command]);
+    }
+
+    fn take_line(&mut self) -> Option<Report> {
+        let end = memchr::memchr(b'\n', &self.received)?;
+        let line: Vec<u8> = self.received.drain(..=end).collect();
+        Report::from_line(&String::from_utf8_lossy(&line))
+    }
+}
+
+fn receive(socket: &UnixStream) -> io::Result<(Vec<u8>, std::vec::IntoIter<OwnedFd>)> {
+    let mut bytes = [0; 64];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let message = rustix::net::recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut bytes)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            descriptors.extend(received);
+        }
+    }
+    Ok((bytes[..message.bytes].to_vec(), descriptors.into_iter()))
+}

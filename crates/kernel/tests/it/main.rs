@@ -1,0 +1,16 @@
+//! Tests of kernels and their processes.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "in a test a panic is the report"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "who runs the tests gives them interpreters in variables"
+)]
+
+mod contract;
+mod interrupts;
+mod process;
+mod support;

@@ -1,0 +1,105 @@
+//! How fast a capture takes text, and how much memory that needs.
+//!
+//! ```sh
+//! cargo run --release -p cellwright-output --example flood -- lines 1000 /dev/shm/artifacts
+//! ```
+//!
+//! Kinds: `lines`, `line`, `noise`, `split`, `bar`, `colours`, `crlf`, `latin`. Without a folder
+//! nothing is stored.
+#![allow(clippy::print_stdout)]
+
+use std::time::Instant;
+
+use cellwright_output::{Artifacts, Capture, Event, Limits, Retention, Sink, Stream};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let kind = arguments.next().unwrap_or_else(|| "lines".to_owned());
+    let megabytes: usize = arguments
+        .next()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1000);
+    let artifacts = arguments
+        .next()
+        .map(|dir| Artifacts::new(dir, Retention::default()));
+    let block = block(&kind);
+    // An odd size, so that whatever can be split is split.
+    let chunk = if kind == "split" { 4093 } else { 65_536 };
+    let before = peak();
+    let started = Instant::now();
+    let mut capture = Capture::new(Limits::default(), artifacts);
+    let mut bytes = 0;
+    while bytes < megabytes * 1_000_000 {
+        for piece in block.chunks(chunk) {
+            capture.push(Event::Text {
+                stream: Stream::Stdout,
+                bytes: piece,
+            });
+            bytes += piece.len();
+        }
+    }
+    let captured = capture.finish();
+    let elapsed = started.elapsed();
+    let speed = u64::try_from(bytes).unwrap_or_default()
+        / 1000
+        / u64::try_from(elapsed.as_millis().max(1)).unwrap_or(1);
+    println!(
+        "{kind}: {bytes} bytes in {elapsed:.2?}, {speed} MB/s, peak {} KiB more, text {} bytes, {:?}",
+        peak().saturating_sub(before),
+        captured.text.len(),
+        captured.cut.map(|cut| cut.total),
+    );
+    for notice in captured.notices {
+        println!("  {}: {notice}", notice.kind());
+    }
+}
+
+fn block(kind: &str) -> Vec<u8> {
+    const SIZE: usize = 1 << 20;
+    let mut block = Vec::with_capacity(SIZE + 256);
+    let mut number = 0_u64;
+    while block.len() < SIZE {
+        number += 1;
+        match kind {
+            "line" => block.extend_from_slice(b"a line that never ends, never ends, "),
+            "noise" => {
+                let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                state ^= state >> 29;
+                block.extend_from_slice(&state.wrapping_mul(0xbf58_476d_1ce4_e5b9).to_le_bytes());
+            }
+            "split" => block.extend_from_slice("日本語のテキスト €uro 🦀 \n".as_bytes()),
+            "bar" => block.extend_from_slice(
+                format!(
+                    "\r{:3}%|████████      | {number}/1000 [00:00<?, ?it/s]",
+                    number % 100
+                )
+                .as_bytes(),
+            ),
+            "colours" => block.extend_from_slice(
+                format!("\x1b[32mINFO\x1b[0m line {number} of a log with colours\n").as_bytes(),
+            ),
+            "crlf" => block.extend_from_slice(
+                format!("line {number} of a log from another system, with text\r\n").as_bytes(),
+            ),
+            "latin" => {
+                block.extend_from_slice(format!("Zeile {number}: 20 °C, 5 £, «ça»\n").as_bytes());
+            }
+            _ => block.extend_from_slice(
+                format!("line {number:09} of a log that goes on and on, with plain text in it\n")
+                    .as_bytes(),
+            ),
+        }
+    }
+    block
+}
+
+/// The most memory that was resident, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_default()
+}

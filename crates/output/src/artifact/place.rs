@@ -1,0 +1,41 @@
+//! What is particular to an operating system: who may see the folder and its files.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Creates a folder that only its owner can enter, and those above it that are missing.
+pub(super) fn create_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Creates a file that only its owner can read; fails if there is one, or a link in its place.
+pub(super) fn create_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    open_private(&mut options, path)
+}
+
+/// Reads bytes at an offset, without moving where others read.
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, buffer, offset);
+    #[cfg(not(unix))]
+    {
+        use io::{Read, Seek};
+        let mut file = file;
+        file.seek(io::SeekFrom::Start(offset))?;
+        file.read(buffer)
+    }
+}
+
+/// Opens a file; if that creates it, only its owner can read it.
+pub(super) fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options.open(path)
+}

@@ -1,0 +1,187 @@
+//! Images, made small enough for a model when someone asks for it. Until then only the header is
+//! looked at.
+
+mod scale;
+
+use std::borrow::Cow;
+use std::io::Cursor;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::artifact::{ArtifactError, ArtifactId, Artifacts};
+use crate::bundle::Data;
+use crate::limits::ImageLimits;
+use crate::outputs::Payload;
+use crate::pick;
+
+/// MIME types of images that are listed.
+const LISTED: [&str; 3] = ["image/png", "image/jpeg", "image/svg+xml"];
+
+pub(crate) fn is_listed(mime: &str) -> bool {
+    LISTED.contains(&mime)
+}
+
+/// An image that was displayed.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// Its MIME type.
+    pub mime: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its width in pixels, if its header says so.
+    pub width: Option<u32>,
+    /// Its height in pixels.
+    pub height: Option<u32>,
+    /// Where the original is.
+    pub artifact: Option<ArtifactId>,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Held(Arc<Data>),
+    Stored(Artifacts),
+    Lost,
+}
+
+/// An image for a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bounded {
+    /// The original, which is small enough.
+    Unchanged {
+        /// Its MIME type.
+        mime: String,
+        /// Its bytes.
+        bytes: Vec<u8>,
+    },
+    /// The image in another size.
+    Scaled {
+        /// Its MIME type.
+        mime: &'static str,
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// Its width in pixels.
+        width: u32,
+        /// Its height in pixels.
+        height: u32,
+    },
+    /// It cannot be shown; the text names it and says why.
+    Stub(String),
+}
+
+impl Image {
+    pub(crate) fn new(mime: &str, payload: &Payload, artifacts: Option<&Artifacts>) -> Self {
+        let (artifact, source) = match (payload, artifacts) {
+            (Payload::Held(data), _) => (None, Source::Held(Arc::clone(data))),
+            (Payload::Stored { id, .. }, Some(artifacts)) => {
+                (Some(*id), Source::Stored(artifacts.clone()))
+            }
+            _ => (None, Source::Lost),
+        };
+        let mut image = Self {
+            mime: mime.to_owned(),
+            bytes: payload.bytes(),
+            width: None,
+            height: None,
+            artifact,
+            source,
+        };
+        if let Ok(original) = image.original() {
+            let length = original.len() as u64;
+            let size = dimensions(&original);
+            image.bytes = length;
+            (image.width, image.height) = size.unzip();
+        }
+        image
+    }
+
+    /// The bytes as they were displayed.
+    pub fn original(&self) -> Result<Cow<'_, [u8]>, ArtifactError> {
+        match (&self.source, self.artifact) {
+            (Source::Held(data), _) => Ok(match data.as_ref() {
+                Data::Bytes(bytes) => Cow::Borrowed(bytes),
+                Data::Text(text) if self.mime == "image/svg+xml" => Cow::Borrowed(text.as_bytes()),
+                Data::Text(text) => from_base64(text),
+                Data::Json(value) => Cow::Owned(value.to_string().into_bytes()),
+            }),
+            (Source::Stored(artifacts), Some(id)) => {
+                let artifact = artifacts.open(id)?;
+                let most = usize::try_from(artifact.bytes()).unwrap_or(usize::MAX);
+                let bytes = artifact.read_raw(0, most)?;
+                Ok(match std::str::from_utf8(&bytes) {
+                    // It was displayed as base64, and stored as it was displayed.
+                    Ok(text) if self.mime != "image/svg+xml" => {
+                        Cow::Owned(from_base64(text).into_owned())
+                    }
+                    _ => Cow::Owned(bytes),
+                })
+            }
+            _ => Err(ArtifactError::NotKept),
+        }
+    }
+
+    /// The image within the usual limits.
+    pub fn bounded(&self) -> Bounded {
+        self.bounded_to(&ImageLimits::default())
+    }
+
+    /// The image within limits: the original if it is, else another encoding or size.
+    pub fn bounded_to(&self, limits: &ImageLimits) -> Bounded {
+        let Ok(original) = self.original() else {
+            return self.stub("it could not be kept");
+        };
+        if self.mime == "image/svg+xml" {
+            if original.len() > limits.bytes {
+                return self.stub("it is too large");
+            }
+            return Bounded::Unchanged {
+                mime: self.mime.clone(),
+                bytes: original.into_owned(),
+            };
+        }
+        let Some((width, height)) = dimensions(&original) else {
+            return self.stub("it cannot be decoded");
+        };
+        let sane = width.min(height) >= limits.least_side && width.max(height) <= limits.side;
+        if sane && original.len() <= limits.bytes {
+            return Bounded::Unchanged {
+                mime: self.mime.clone(),
+                bytes: original.into_owned(),
+            };
+        }
+        if u64::from(width) * u64::from(height) > limits.pixels {
+            return self.stub(&format!("{width}×{height} pixels are too many"));
+        }
+        match scale::within(&original, limits) {
+            Some(scaled) => scaled,
+            None => self.stub("it cannot be decoded"),
+        }
+    }
+
+    fn stub(&self, why: &str) -> Bounded {
+        Bounded::Stub(format!("{}: {why}", pick::name(&self.mime, self.bytes)))
+    }
+}
+
+/// Width and height from the header.
+fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
+    image::ImageReader::new(Cursor::new(bytes))
+        .with_guessed_format()
+        .ok()?
+        .into_dimensions()
+        .ok()
+}
+
+/// The bytes that base64 stands for; text that is none stands for itself.
+fn from_base64(text: &str) -> Cow<'_, [u8]> {
+    let compact: Vec<u8> = text
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
+    match STANDARD.decode(compact) {
+        Ok(bytes) => Cow::Owned(bytes),
+        Err(_) => Cow::Borrowed(text.as_bytes()),
+    }
+}

@@ -1,0 +1,104 @@
+//! Which representation of a value becomes text, and which are listed beside it.
+//!
+//! Text: `text/markdown`, else `text/plain`, else `text/html` turned into Markdown, else
+//! `text/latex`, else a stub that names what there is. Beside it: JSON, images, status events.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::bundle::{Bundle, Data};
+use crate::html;
+use crate::limits::Limits;
+use crate::size::Bytes;
+
+/// MIME types of status events: ours, and those that other programs of this kind use.
+const STATUS: [&str; 4] = [
+    "application/x-cellwright-status",
+    "application/x-pisces-status",
+    "application/x-omp-status",
+    "application/x-xcsh-status",
+];
+
+/// Whether a MIME type is that of a status event.
+pub(crate) fn is_status(mime: &str) -> bool {
+    STATUS.contains(&mime)
+}
+
+/// Whether a bundle is nothing but status events: it is for us, and neither text nor an output.
+pub(crate) fn is_status_only(bundle: &Bundle) -> bool {
+    !bundle.data.is_empty() && bundle.data.iter().all(|(mime, _)| is_status(mime))
+}
+
+/// The status events of a bundle.
+pub(crate) fn status(bundle: &Bundle) -> impl Iterator<Item = Value> {
+    let events = bundle.data.iter().filter(|(mime, _)| is_status(mime));
+    events.filter_map(|(_, data)| match data {
+        Data::Json(value) => Some(value.clone()),
+        Data::Text(text) => serde_json::from_str(text).ok(),
+        Data::Bytes(_) => None,
+    })
+}
+
+/// The text of a bundle.
+pub fn text<'a>(bundle: &'a Bundle, limits: &Limits) -> Option<Cow<'a, str>> {
+    let plain = |mime| {
+        bundle
+            .get(mime)
+            .and_then(string)
+            .filter(|text| !text.is_empty())
+    };
+    if let Some(text) = plain("text/markdown").or_else(|| plain("text/plain")) {
+        return Some(text);
+    }
+    let markdown = plain("text/html").map(|html| html::markdown(&html, limits.html_bytes));
+    if let Some(markdown) = markdown.filter(|markdown| !markdown.trim().is_empty()) {
+        return Some(Cow::Owned(markdown));
+    }
+    plain("text/latex").or_else(|| stub(bundle).map(Cow::Owned))
+}
+
+/// Text as a string, or as a list of lines, as notebooks write it.
+fn string(data: &Data) -> Option<Cow<'_, str>> {
+    match data {
+        Data::Text(text) | Data::Json(Value::String(text)) => Some(Cow::Borrowed(text)),
+        Data::Json(Value::Array(lines)) => lines
+            .iter()
+            .map(Value::as_str)
+            .collect::<Option<String>>()
+            .map(Cow::Owned),
+        Data::Json(_) => None,
+        Data::Bytes(bytes) => Some(String::from_utf8_lossy(bytes)),
+    }
+}
+
+/// A name for what cannot be shown: `[application/x-foo, 1.2 MiB]`.
+fn stub(bundle: &Bundle) -> Option<String> {
+    let shown = |(mime, data): &&(String, Data)| {
+        // What is empty says nothing, but a picture that is empty says that something went wrong.
+        !is_status(mime) && (data.size() > 0 || !mime.starts_with("text/"))
+    };
+    let rank = |mime: &str| match mime {
+        _ if mime.starts_with("image/") => 0,
+        "application/json" => 1,
+        _ => 2,
+    };
+    let (mime, data) = bundle
+        .data
+        .iter()
+        .filter(shown)
+        .min_by_key(|(mime, _)| rank(mime))?;
+    Some(name(mime, data.size()))
+}
+
+/// A name for a representation.
+pub(crate) fn name(mime: &str, bytes: u64) -> String {
+    /// Real ones are short.
+    const MOST: usize = 100;
+    let mime: String = mime
+        .chars()
+        .filter(|character| !character.is_control())
+        .take(MOST)
+        .collect();
+    format!("[{mime}, {}]", Bytes(bytes))
+}

@@ -1,0 +1,179 @@
+//! Images for models.
+
+use std::io::Cursor;
+
+use cellwright_output::{
+    Artifacts, Bounded, Bundle, Capture, Data, Event, Image, ImageLimits, Limits, Retention, Sink,
+};
+use image::{DynamicImage, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
+
+fn shown(mime: &str, data: Data) -> Image {
+    let mut capture = Capture::new(Limits::default(), None);
+    capture.push(Event::Display {
+        bundle: Bundle::default().with(mime, data),
+        id: None,
+        result: None,
+    });
+    capture.finish().images.remove(0)
+}
+
+fn encoded(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+/// Noise, which cannot be compressed.
+fn noise(width: u32, height: u32) -> DynamicImage {
+    let mut state = 1_u32;
+    DynamicImage::ImageRgb8(RgbImage::from_fn(width, height, |_, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [_, red, green, blue] = state.to_be_bytes();
+        Rgb([red, green, blue])
+    }))
+}
+
+fn flat(width: u32, height: u32) -> DynamicImage {
+    DynamicImage::ImageRgb8(RgbImage::from_pixel(width, height, Rgb([10, 20, 30])))
+}
+
+#[test]
+fn a_small_image_is_unchanged() {
+    let bytes = encoded(&flat(640, 480), ImageFormat::Png);
+    let image = shown("image/png", Data::Bytes(bytes.clone()));
+    assert_eq!((image.width, image.height), (Some(640), Some(480)));
+    assert_eq!(image.bytes, bytes.len() as u64);
+    let mime = "image/png".to_owned();
+    assert_eq!(image.bounded(), Bounded::Unchanged { mime, bytes });
+}
+
+#[test]
+fn base64_is_understood() {
+    use base64::Engine;
+    let bytes = encoded(&flat(64, 48), ImageFormat::Png);
+    let mut text = base64::engine::general_purpose::STANDARD.encode(&bytes);
+    text.insert(20, '\n');
+    text.push('\n');
+    let image = shown("image/png", Data::Text(text));
+    assert_eq!((image.width, image.bytes), (Some(64), bytes.len() as u64));
+}
+
+#[test]
+fn large_images_are_made_smaller() {
+    let cases = [
+        (flat(4000, 1000), ImageFormat::Png, (1568, 392)),
+        (flat(1000, 4000), ImageFormat::Jpeg, (392, 1568)),
+        (noise(1500, 1500), ImageFormat::Png, (1500, 1500)),
+        (flat(100_000, 1), ImageFormat::Png, (1568, 28)),
+    ];
+    for (image, format, most) in cases {
+        let image = shown("image/png", Data::Bytes(encoded(&image, format)));
+        match image.bounded() {
+            Bounded::Scaled {
+                bytes,
+                width,
+                height,
+                mime,
+            } => {
+                assert!(bytes.len() <= 500 * 1024);
+                assert!(width <= most.0 && height <= most.1, "{width}×{height}");
+                let decoded = image::load_from_memory(&bytes).unwrap();
+                assert_eq!((decoded.width(), decoded.height()), (width, height));
+                assert_eq!(image::guess_format(&bytes).unwrap().to_mime_type(), mime);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn tiny_images_become_sane() {
+    for (width, height) in [(1, 1), (1, 40), (40, 1), (3, 2000)] {
+        let bytes = encoded(&flat(width, height), ImageFormat::Png);
+        match shown("image/png", Data::Bytes(bytes)).bounded() {
+            Bounded::Scaled { width, height, .. } => {
+                assert!(width.min(height) >= 28 && width.max(height) <= 1568);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn transparency_and_sixteen_bits_survive_scaling() {
+    let clear = DynamicImage::ImageRgba8(RgbaImage::from_pixel(3000, 10, Rgba([9, 9, 9, 0])));
+    let deep = DynamicImage::ImageLuma16(flat(3000, 50).to_luma16());
+    for image in [clear, deep] {
+        let image = shown("image/png", Data::Bytes(encoded(&image, ImageFormat::Png)));
+        assert!(matches!(
+            image.bounded(),
+            Bounded::Scaled { width: 1568, .. }
+        ));
+    }
+}
+
+#[test]
+fn what_cannot_be_decoded_is_named() {
+    let good = encoded(&noise(2000, 2000), ImageFormat::Png);
+    let cut = good[..good.len() / 2].to_vec();
+    let mut broken = good;
+    broken.truncate(60);
+    for bytes in [Vec::new(), b"not an image".to_vec(), cut, broken] {
+        match shown("image/png", Data::Bytes(bytes)).bounded() {
+            Bounded::Stub(text) => assert!(text.starts_with("[image/png, "), "{text}"),
+            // A decoder may make something of half an image.
+            Bounded::Scaled { .. } => {}
+            other @ Bounded::Unchanged { .. } => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_bomb_is_refused() {
+    let bytes = encoded(&flat(12_000, 9_000), ImageFormat::Png);
+    assert!(bytes.len() < 2_000_000);
+    let image = shown("image/png", Data::Bytes(bytes));
+    assert_eq!((image.width, image.height), (Some(12_000), Some(9_000)));
+    match image.bounded() {
+        Bounded::Stub(text) => assert!(text.contains("12000×9000 pixels are too many"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    let generous = ImageLimits {
+        pixels: 200_000_000,
+        ..ImageLimits::default()
+    };
+    assert!(matches!(
+        image.bounded_to(&generous),
+        Bounded::Scaled { .. }
+    ));
+}
+
+#[test]
+fn drawings_are_passed_on_or_named() {
+    let small = shown("image/svg+xml", Data::Text("<svg/>".to_owned()));
+    assert!(matches!(small.bounded(), Bounded::Unchanged { .. }));
+    let large = shown("image/svg+xml", Data::Text("x".repeat(600_000)));
+    assert!(matches!(large.bounded(), Bounded::Stub(_)));
+}
+
+#[test]
+fn the_original_is_in_an_artifact() {
+    let dir = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::new(dir.path(), Retention::default());
+    let mut capture = Capture::new(Limits::default(), Some(artifacts.clone()));
+    let bytes = encoded(&flat(20, 20), ImageFormat::Png);
+    for _ in 0..3 {
+        capture.push(Event::Clear { wait: true });
+        capture.push(Event::Display {
+            bundle: Bundle::default().with("image/png", Data::Bytes(bytes.clone())),
+            id: None,
+            result: None,
+        });
+    }
+    let image = capture.finish().images.remove(0);
+    let artifact = artifacts.open(image.artifact.unwrap()).unwrap();
+    assert_eq!(std::fs::read(artifact.path()).unwrap(), bytes);
+    assert_eq!(artifact.kind.mime(), "image/png");
+    // What was cleared away was not stored.
+    assert_eq!(artifacts.list().unwrap().len(), 1);
+}

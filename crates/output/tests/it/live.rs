@@ -1,0 +1,69 @@
+//! What people see while a cell runs.
+
+use cellwright_output::{Live, Target};
+
+fn shown(target: Target, chunks: &[&[u8]]) -> String {
+    let mut live = Live::new(target);
+    let mut out = String::new();
+    for chunk in chunks {
+        live.push(chunk, &mut out);
+    }
+    live.finish(&mut out);
+    out
+}
+
+#[test]
+fn a_terminal_gets_what_cannot_harm_it() {
+    let raw = b"\x1b]0;title\x07\x1b[31mred\x1b[0m\r\x1b[K\x1b[2Agreen\x1b[2J\x1b[6n\n";
+    assert_eq!(
+        shown(Target::Colours, &[raw]),
+        "\x1b[0;31mred\x1b[0m\r\x1b[0Kgreen\n"
+    );
+    assert_eq!(shown(Target::Terminal, &[raw]), "red\r\x1b[0Kgreen\n");
+}
+
+#[test]
+fn colours_end_with_the_cell() {
+    assert_eq!(
+        shown(Target::Colours, &[b"\x1b[31mred"]),
+        "\x1b[0;31mred\x1b[0m"
+    );
+}
+
+#[test]
+fn text_goes_on_at_once() {
+    let mut live = Live::new(Target::Pipe);
+    let mut out = String::new();
+    live.push(b"no newline", &mut out);
+    assert_eq!(out, "no newline");
+    live.push(b" yet\xe2\x82", &mut out);
+    assert_eq!(out, "no newline yet");
+    live.push(b"\xac\n", &mut out);
+    assert_eq!(out, "no newline yet\u{20ac}\n");
+}
+
+#[test]
+fn a_pipe_gets_a_progress_bar_once() {
+    let cases: [(&[u8], &str); 8] = [
+        (b"\r 10%\r 20%\r100%\ndone\n", "100%\ndone\n"),
+        (b"start\r 10%\r100%\n", "start\n100%\n"),
+        (b"a\r\nb\r\n", "a\nb\n"),
+        (b"\r50%", "50%"),
+        (b"\rlong text\rshort\x1b[K\n", "short\n"),
+        (b"|\x08/\x08-\x08", "|\n-"),
+        (b"\x1b[31mred\x1b[0m\n", "red\n"),
+        (b"x\xff\xfey", "x\u{fffd}\u{fffd}y"),
+    ];
+    for (raw, expected) in cases {
+        assert_eq!(shown(Target::Pipe, &[raw]), expected, "{raw:?}");
+        // And byte by byte.
+        let bytes: Vec<&[u8]> = raw.chunks(1).collect();
+        assert_eq!(shown(Target::Pipe, &bytes), expected, "{raw:?}");
+    }
+}
+
+#[test]
+fn a_long_line_to_a_pipe_is_whole() {
+    let line = "x".repeat(100_000);
+    assert_eq!(shown(Target::Pipe, &[line.as_bytes()]), line);
+}

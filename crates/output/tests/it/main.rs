@@ -1,0 +1,15 @@
+//! Tests of what running code produces.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![expect(clippy::format_collect, reason = "short inputs, made once")]
+
+mod artifacts;
+mod capture;
+mod clean;
+mod html;
+mod images;
+mod live;
+mod outputs;
+mod pick;
+mod properties;
+mod terminal;
