@@ -63,7 +63,11 @@ fn run(events: &[u8], chunk: usize) -> Captured {
         let id = bytes.first().map_or(0, |byte| byte % 3).to_string();
         match kind {
             b'o' | b'e' => {
-                let stream = if kind == b'o' { Stream::Stdout } else { Stream::Stderr };
+                let stream = if kind == b'o' {
+                    Stream::Stdout
+                } else {
+                    Stream::Stderr
+                };
                 for bytes in bytes.chunks(chunk.min(bytes.len().max(1))) {
                     capture.push(Event::Text { stream, bytes });
                 }

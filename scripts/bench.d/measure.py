@@ -26,23 +26,25 @@ class Tool:
     edit changes something every time.
 
     `output` is where its output goes: "null", "pipe", or a file. `memory` is "all" or "own", see
-    spawn.rs. `warm` is whether it runs once unmeasured; `most` is how many rounds it runs at most.
+    spawn.rs. `codes` are the exit codes it may end with. `warm` is whether it runs once unmeasured;
+    `most` is how many rounds it runs at most.
     """
 
     def __init__(self, name, command, output="null", ours=False, writes=False, memory="all",
-                 code=0, warm=True, most=None):
+                 codes=(0,), warm=True, most=None):
         self.name = name
         self.command = [str(part) for part in command]
         self.output = output
         self.ours = ours
         self.writes = writes
         self.counts = memory
-        self.code = code
+        self.codes = codes
         self.warm = warm
         self.most = most
         self.seconds = {}
         self.first = {}
         self.kilobytes = []
+        self.ended = []
 
     def run(self, number, measured):
         if self.writes:
@@ -54,12 +56,13 @@ class Tool:
             stdout=subprocess.PIPE, text=True, check=True,
         ).stdout
         nanoseconds, kilobytes, code, first, ended = (int(part) for part in answer.split())
-        if code != self.code:
+        if code not in self.codes:
             sys.exit(f"{self.name} failed with exit code {code}: {' '.join(command)[:1000]}")
         if measured:
             self.seconds[number] = nanoseconds / 1e9
             self.first[number] = first / 1e9
             self.kilobytes.append(kilobytes)
+            self.ended.append(code)
             self.look(number, ended)
 
     def look(self, number, ended):
@@ -91,13 +94,15 @@ class Tool:
 
 
 def environment():
-    """Caches and settings of the tools go to a folder of our own. Python may keep compiled modules,
-    whatever the caller has set: without them every start would be slower than it is."""
+    """Caches and settings of the tools go to a folder of our own. What the caller has set for Python
+    is left out: with PYTHONUNBUFFERED every print would be two writes, without compiled modules every
+    start would be slower than it is."""
     home = BENCH / "home"
-    return {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"),
+    others = {name: value for name, value in os.environ.items()
+              if not name.startswith(("PYTHON", "IPYTHON", "JUPYTER", "VIRTUAL_ENV"))}
+    return {**others, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"),
             "XDG_CONFIG_HOME": str(home / "config"), "XDG_DATA_HOME": str(home / "data"),
-            "CELLWRIGHT_ARTIFACTS_DIR": str(home / "artifacts"),
-            "PYTHONDONTWRITEBYTECODE": "", "NO_COLOR": "1"}
+            "CELLWRIGHT_ARTIFACTS_DIR": str(home / "artifacts"), "NO_COLOR": "1"}
 
 
 def measure(tools, rounds):
@@ -202,15 +207,21 @@ def ratio_text(ratio):
     return f"{ratio:.{digits}f}×"
 
 
+def rows(head, lines):
+    """A table: names in the first column, numbers in the others."""
+    columns = head.count("|") - 2
+    return "\n".join([head, "|---|" + "---:|" * columns, *lines]) + "\n"
+
+
 def table(tools, size=None):
     ours = tools[0]
-    lines = ["| | Time | Compared with ours | Peak memory |" + (" Of the file |" if size else ""),
-             "|---|---:|---:|---:|" + ("---:|" if size else "")]
+    lines = []
     for tool in tools:
         beside = "" if tool is ours else ratio_text(tool.ratio(ours))
         row = f"| {name_text(tool)} | {time_text(tool.time())} | {beside} | {size_text(tool.memory())} |"
         lines.append(row + (f" {tool.memory() / size:.2f}× |" if size else ""))
-    return "\n".join(lines) + "\n"
+    head = "| | Time | Compared with ours | Peak memory |" + (" Of the file |" if size else "")
+    return rows(head, lines)
 
 
 def name_text(tool):
@@ -219,8 +230,8 @@ def name_text(tool):
 
 def goal_table(goals):
     """Each goal, what was measured, and whether that meets it."""
-    rows = [f"| {what} | {found} | {'met' if met else '**not met**'} |" for what, found, met in goals]
-    return "\n".join(["| Goal | Measured | |", "|---|---:|---|", *rows]) + "\n"
+    lines = [f"| {what} | {found} | {'met' if met else '**not met**'} |" for what, found, met in goals]
+    return "\n".join(["| Goal | Measured | |", "|---|---:|---|", *lines]) + "\n"
 
 
 def machine():

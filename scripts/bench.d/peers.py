@@ -6,7 +6,8 @@
                                             nanoseconds that each took
     peers.py death CODE                     nbclient: code that kills its kernel
 
-WHAT is `text` or `png`: that many bytes of it must have arrived, or it is an error.
+WHAT is `text` or `png`: if not that many bytes of it have arrived, the exit code is 3. That happens: a
+kernel publishes on a socket that drops what the other side does not read in time.
 """
 
 import base64

@@ -2,8 +2,8 @@
 //!
 //!     pipe PYTHON LOOP COUNT CODE
 //!
-//! prints the first answer as soon as it is there, and with more than one the nanoseconds that each
-//! took. This is what a round trip costs at least: two processes, two pipes, `eval`.
+//! prints the first answer as soon as it is there, and then the nanoseconds that each of the others took
+//! (the first has waited for the start of Python). This is what a round trip costs at least: two processes, two pipes, `eval`.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -33,17 +33,17 @@ fn main() -> io::Result<()> {
         answers.read_line(&mut length)?;
         answer.resize(length.trim().parse().map_err(io::Error::other)?, 0);
         answers.read_exact(&mut answer)?;
-        times.push(started.elapsed().as_nanos());
         if number == 0 {
             // Ends in a newline, which sends it off at once.
             io::stdout().write_all(&answer)?;
+        } else {
+            times.push(started.elapsed().as_nanos());
         }
     }
     drop(cells);
     child.wait()?;
-    if count > 1 {
-        let times: Vec<String> = times.iter().map(u128::to_string).collect();
-        println!("{}", times.join("\n"));
+    for time in times {
+        println!("{time}");
     }
     Ok(())
 }

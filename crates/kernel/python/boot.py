@@ -1,5 +1,6 @@
-# The text that the host passes to `python -c`; argv: the folder of cellwright_runner, the channel fd.
-# It stays in the common subset of Python 2 and 3, so that an old interpreter can say that it is old.
+# The text that the host passes to `python -c`; argv: the folder of cellwright_runner, the channel
+# fd. It stays in the common subset of Python 2 and 3, so that an old interpreter can say that it is
+# old.
 import sys
 
 

@@ -20,31 +20,52 @@ pub enum StopReason {
 /// Ends a run; clones end the same run.
 #[derive(Clone, Debug)]
 pub struct Stopper {
-    sender: watch::Sender<Option<StopReason>>,
+    sender: watch::Sender<Pull>,
+}
+
+/// What has been asked so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pull {
+    reason: Option<StopReason>,
+    /// Whether nobody waits for the code to end by itself.
+    at_once: bool,
 }
 
 impl Stopper {
     /// Asks the run to end. The first reason stands.
     pub fn stop(&self, reason: StopReason) {
-        self.sender.send_if_modified(|current| {
-            let first = current.is_none();
-            current.get_or_insert(reason);
+        self.sender.send_if_modified(|pull| {
+            let first = pull.reason.is_none();
+            pull.reason.get_or_insert(reason);
             first
         });
+    }
+
+    /// Ends the run without waiting for the code to react. The first reason stands.
+    pub fn stop_at_once(&self, reason: StopReason) {
+        self.sender.send_modify(|pull| {
+            pull.reason.get_or_insert(reason);
+            pull.at_once = true;
+        });
+    }
+
+    /// Whether the run was asked to end.
+    pub fn is_pulled(&self) -> bool {
+        self.sender.borrow().reason.is_some()
     }
 }
 
 /// Tells a run that it must end.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    receiver: watch::Receiver<Option<StopReason>>,
+    receiver: watch::Receiver<Pull>,
     deadline: Option<(Instant, Duration)>,
 }
 
 impl Stop {
     /// A stop and the handle that pulls it.
     pub fn new() -> (Stopper, Self) {
-        let (sender, receiver) = watch::channel(None);
+        let (sender, receiver) = watch::channel(Pull::default());
         let stop = Self {
             receiver,
             deadline: None,
@@ -68,7 +89,7 @@ impl Stop {
 
     /// Why the run must end, if it must.
     pub fn reason(&self) -> Option<StopReason> {
-        if let Some(reason) = *self.receiver.borrow() {
+        if let Some(reason) = self.receiver.borrow().reason {
             return Some(reason);
         }
         let (at, timeout) = self.deadline?;
@@ -79,8 +100,8 @@ impl Stop {
     pub async fn pulled(&self) -> StopReason {
         let mut receiver = self.receiver.clone();
         let asked = async {
-            let asked = receiver.wait_for(Option::is_some).await;
-            match asked.map(|reason| *reason) {
+            let asked = receiver.wait_for(|pull| pull.reason.is_some()).await;
+            match asked.map(|pull| pull.reason) {
                 Ok(reason) => reason.unwrap_or(StopReason::Cancelled),
                 // Nobody is left who could ask.
                 Err(_) => std::future::pending().await,
@@ -93,6 +114,17 @@ impl Stop {
                 reason = asked => reason,
                 () = tokio::time::sleep_until(at) => StopReason::TimedOut(timeout),
             },
+        }
+    }
+}
+
+impl Stop {
+    /// Waits until nobody waits any more for the code to end by itself. Cancel-safe.
+    pub async fn at_once(&self) {
+        let mut receiver = self.receiver.clone();
+        let asked = receiver.wait_for(|pull| pull.at_once).await.is_ok();
+        if !asked {
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -144,7 +144,7 @@ impl Capture {
         if missing > 0 {
             notices.push(Notice::StreamsShortened {
                 bytes: missing,
-                artifact: spilled.id,
+                artifact: spilled.id.filter(|_| spilled.failure.is_none()),
             });
         }
         let images = beside::images(

@@ -4,9 +4,11 @@ Functions and classes that the user imported by name are changed in place, so th
 """
 
 import importlib
+import importlib.util
 import os
 import sys
 import types
+import weakref
 
 from . import lazy
 from .state import S
@@ -20,11 +22,15 @@ class Watcher:
         self.times = {}
         self.chosen = set()
         self.refused = set()
-        self.failed = {}
+        self.versions = {}  # (module, name) -> weak references to every older object of that name
 
     def files(self):
         for name, module in list(sys.modules.items()):
-            if name == "__main__" or name in self.refused or not isinstance(module, types.ModuleType):
+            if (
+                name == "__main__"
+                or name in self.refused
+                or not isinstance(module, types.ModuleType)
+            ):
                 continue
             if self.mode == "1" and name not in self.chosen:
                 continue
@@ -33,7 +39,7 @@ class Watcher:
                 if not file.startswith((sys.base_prefix, sys.prefix)) or name in self.chosen:
                     yield name, module, file[:-1] if file.endswith(".pyc") else file
 
-    def look(self, everything=False):
+    def look(self):
         """Reload what changed. Files never seen before are only noted."""
         changed = []
         for name, module, file in self.files():
@@ -45,11 +51,10 @@ class Watcher:
             known = self.times.get(name)
             self.times[name] = stamp
             if known is not None and known != stamp:
-                changed.append((name, module, file))
-        for name, module, file in changed:
+                changed.append((name, module))
+        for name, module in changed:
             try:
                 reload(module)
-                self.failed.pop(name, None)
             except Exception as error:
                 lines = lazy.load("tracebacks").describe(error)[2]
                 sys.stderr.write("[autoreload of %s failed: %s]\n" % (name, "\n".join(lines)))
@@ -90,9 +95,14 @@ def reload(module):
         pass
     importlib.reload(module)
     for name, value in old.items():
+        versions = W.versions.setdefault((module.__name__, name), [])
+        versions.append(weakref.ref(value))
         new = module.__dict__.get(name)
-        if new is not value and type(new) is type(value):
-            update(value, new)
+        for reference in versions:
+            known = reference()
+            if known is not None and new is not known and type(new) is type(known):
+                update(known, new)
+        versions[:] = [reference for reference in versions if reference() is not None]
 
 
 def update(old, new):
@@ -134,7 +144,16 @@ def switch(shell, line):
         W.look()
         W.mode = kept
         return
-    names = {"0": "0", "off": "0", "1": "1", "explicit": "1", "2": "2", "all": "2", "3": "2", "complete": "2"}
+    names = {
+        "0": "0",
+        "off": "0",
+        "1": "1",
+        "explicit": "1",
+        "2": "2",
+        "all": "2",
+        "3": "2",
+        "complete": "2",
+    }
     if mode not in names:
         from .magics import UsageError
 

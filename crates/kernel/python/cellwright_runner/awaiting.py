@@ -1,4 +1,5 @@
-"""Cells with a top-level await: one event loop for the session, and interrupts that leave it alive."""
+"""Cells with a top-level await: one event loop for the session, and interrupts that leave it
+alive."""
 
 import asyncio
 import warnings
@@ -14,6 +15,7 @@ class Loop:
         self.loop = None
         self.task = None
         self.asked = False  # the task was told to stop
+        self.cancelled = None  # the exception by which it stopped
 
     def get(self):
         """The loop; made when first needed, again if a cell closed it."""
@@ -49,7 +51,8 @@ class Loop:
             warnings.simplefilter("ignore")
             asyncio.set_event_loop(loop)
         self.asked = False
-        coroutine = _run(parts, ns)
+        self.cancelled = None
+        coroutine = self._cell(parts, ns)
         self.task = task = loop.create_task(coroutine)
         G.awaiting = self
         try:
@@ -57,7 +60,9 @@ class Loop:
                 return loop.run_until_complete(task)
             except asyncio.CancelledError as cancelled:
                 if self.asked:
-                    raise KeyboardInterrupt().with_traceback(cancelled.__traceback__) from None
+                    # Before 3.11 the exception that arrives here has lost the lines of the cell.
+                    where = (self.cancelled or cancelled).__traceback__
+                    raise KeyboardInterrupt().with_traceback(where) from None
                 raise
             except BaseException:
                 if not task.done():
@@ -65,11 +70,24 @@ class Loop:
                 raise
         finally:
             G.awaiting = None
-            self.task = None
+            self.task = self.cancelled = None
+
+    async def _cell(self, parts, ns):
+        value = None
+        try:
+            for part in parts:
+                value = eval(part, ns)
+                if part.co_flags & COROUTINE:
+                    value = await value
+        except asyncio.CancelledError as cancelled:
+            self.cancelled = cancelled
+            raise
+        return value
 
     @staticmethod
     def _stop(loop, task):
-        """The exception came from elsewhere in the loop: end the cell's own task too, in bounded time."""
+        """The exception came from elsewhere in the loop: end the cell's own task too, in bounded
+        time."""
         task.cancel()
         timer = loop.call_later(0.5, loop.stop)
         try:
@@ -78,15 +96,6 @@ class Loop:
             pass
         finally:
             timer.cancel()
-
-
-async def _run(parts, ns):
-    value = None
-    for part in parts:
-        value = eval(part, ns)
-        if part.co_flags & COROUTINE:
-            value = await value
-    return value
 
 
 _LOOP = Loop()

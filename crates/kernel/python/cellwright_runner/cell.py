@@ -176,8 +176,8 @@ def _after(raw, result, history, error):
 
 
 def needs_transform(code):
-    """Could the text hold something that is not Python (%, !, ?, prompts, indent)? Cheap, and may say
-    yes too often; the tokens decide."""
+    """Could the text hold something that is not Python (%, !, ?, prompts, indent)? Cheap, and may
+    say yes too often; the tokens decide."""
     if not code:
         return False
     if code[0] in " \t\f\ufeff\n\r" or "\r" in code or "\f" in code:
@@ -201,13 +201,19 @@ def needs_transform(code):
                 return True
             if question and stripped.rstrip()[-1] == "?":
                 return True
-            if first == "I" and stripped.startswith("In [") or first == "." and stripped[:3] == "...":
+            if (
+                first == "I"
+                and stripped.startswith("In [")
+                or first == "."
+                and stripped[:3] == "..."
+            ):
                 return True
     return False
 
 
 def _is_shown_magic(code):
-    """A cell that was transformed and ends in `;`: `%magic f();` is silent, a comment's `;` is not one."""
+    """A cell that was transformed and ends in `;`: `%magic f();` is silent, a comment's `;` is not
+    one."""
     return not code.rstrip().rpartition("\n")[2].lstrip().startswith("get_ipython().run_")
 
 
@@ -289,7 +295,9 @@ def _surrogate_error(code, name, error):
     line = code.count("\n", 0, error.start) + 1
     text = code.split("\n")[line - 1]
     column = error.start - (code.rfind("\n", 0, error.start) + 1) + 1
-    message = "the source has a lone surrogate (U+%04X), which is no character" % ord(code[error.start])
+    message = "the source has a lone surrogate (U+%04X), which is no character" % ord(
+        code[error.start]
+    )
     text = text.encode("utf-8", "backslashreplace").decode()
     return SyntaxError(message, (name, line, column, text))
 
@@ -355,8 +363,6 @@ def _show(value, last):
 
 def send_error(error):
     """The error frame for an exception; nothing the exception does can stop it."""
-    if S.forked:
-        S.ns.setdefault("__cellwright_child__", None)
     try:
         try:
             G.running = True

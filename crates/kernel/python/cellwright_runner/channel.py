@@ -42,7 +42,8 @@ if encode_basestring is not None:
         try:
             return _scan(text, 0)[0]
         except (StopIteration, SystemError):
-            # SystemError: the C part looks for an exception class in json.decoder, which is not loaded.
+            # SystemError: the C part looks for an exception class in json.decoder, which is not
+            # loaded.
             raise ValueError("not JSON") from None
 
 else:

@@ -44,6 +44,8 @@ def _status(code):
             # An unclosed bracket or string; unless something before it is wrong already.
             return "incomplete" if _compiles(text)[0] is not False else "invalid"
         at = max(line.end, at + 1)
+    if lines[-1].lstrip().startswith("@"):
+        return "incomplete"  # a decorator wants its function
     good, message = _compiles(text)
     if good is None:
         return "incomplete"
@@ -59,9 +61,11 @@ def _status(code):
 
 def _opens_block(lines):
     """A one-line compound statement (`if x: y`) waits for an empty line, as in every REPL."""
-    return len(lines) == 1 and bool(
-        re.match(r"\s*(if|for|while|with|def|class|try|async|@)\b.*:\s*\S", lines[0])
-    ) and not lines[0].rstrip().endswith(";")
+    return (
+        len(lines) == 1
+        and bool(re.match(r"\s*(if|for|while|with|def|class|try|async|@)\b.*:\s*\S", lines[0]))
+        and not lines[0].rstrip().endswith(";")
+    )
 
 
 def _in_block(text):

@@ -1,8 +1,12 @@
-"""Completion: names, attributes, dict keys, modules, magics, files; without running the user's code."""
+"""Completion: names, attributes, dict keys, modules, magics, files; without running the user's
+code."""
 
+import ast
 import builtins
+import importlib.machinery
 import keyword
 import os
+import pkgutil
 import re
 import sys
 import types
@@ -113,14 +117,14 @@ def _imports(line):
     if dot:
         names = set(_submodules(head))
         if head in sys.modules:
-            names |= {n for n, v in sys.modules[head].__dict__.items() if isinstance(v, types.ModuleType)}
+            names |= {
+                n for n, v in sys.modules[head].__dict__.items() if isinstance(v, types.ModuleType)
+            }
         return [head + "." + n for n in _starting(names, tail)], typed
     return _starting(_top_modules(), tail), typed
 
 
 def _top_modules():
-    import pkgutil
-
     names = set(sys.builtin_module_names) | set(getattr(sys, "stdlib_module_names", ()))
     for path in sys.path:
         try:
@@ -132,8 +136,6 @@ def _top_modules():
 
 def _package_path(module):
     """Folders of a package that need not be imported for it."""
-    import importlib.machinery
-
     if module in sys.modules:
         return list(getattr(sys.modules[module], "__path__", ()))
     path = [p or os.getcwd() for p in sys.path]
@@ -146,8 +148,6 @@ def _package_path(module):
 
 
 def _submodules(module):
-    import pkgutil
-
     try:
         return [m.name for m in pkgutil.iter_modules(_package_path(module))]
     except Exception:
@@ -156,9 +156,6 @@ def _submodules(module):
 
 def _static_names(module):
     """Top-level names of a module's source, without importing it."""
-    import ast
-    import importlib.machinery
-
     head, _, tail = module.rpartition(".")
     path = _package_path(head) if head else [p or os.getcwd() for p in sys.path]
     try:
@@ -176,7 +173,9 @@ def _static_names(module):
         for target in getattr(node, "targets", ()):
             names.update(n.id for n in ast.walk(target) if isinstance(n, ast.Name))
         for alias in getattr(node, "names", ()):
-            names.add(getattr(alias, "asname", None) or getattr(alias, "name", "").partition(".")[0])
+            names.add(
+                getattr(alias, "asname", None) or getattr(alias, "name", "").partition(".")[0]
+            )
     return {n for n in names if type(n) is str and n.isidentifier()}
 
 
@@ -228,15 +227,19 @@ def _inside_string(line):
     if kind == "comment":
         return True
     quote = text.lstrip("rRbBuUfFtT")[:1]
-    return kind == "string" and at + len(text) == len(line) and not (
-        len(text) > 1 and text.endswith(quote) and text.rstrip(quote) != ""
+    return (
+        kind == "string"
+        and at + len(text) == len(line)
+        and not (len(text) > 1 and text.endswith(quote) and text.rstrip(quote) != "")
     )
 
 
 def _files(line):
     match = _STRING.search(line)
     if match is None or not _inside_string(line):
-        match = re.search(r"(?:^\s*(?:!|%cd |%run |%load |%%writefile |%ls |%cat ).*?|\s)([\w./~-]*)$", line)
+        match = re.search(
+            r"(?:^\s*(?:!|%cd |%run |%load |%%writefile |%ls |%cat ).*?|\s)([\w./~-]*)$", line
+        )
         if match is None or line.lstrip()[:1] not in ("!", "%"):
             return None
         typed = match.group(1)

@@ -1,6 +1,8 @@
 """Rich display: from an object to a MIME bundle to a frame; display ids, updates, clear_output."""
 
+import os
 import sys
+from binascii import Error, a2b_base64, b2a_base64
 
 from . import lazy
 from .channel import dumps, utf8
@@ -21,7 +23,9 @@ METHODS = (
     ("application/javascript", "_repr_javascript_"),
 )
 _CANARY = "_ipython_canary_method_should_not_exist_"
-_NO_METHODS = frozenset((list, tuple, dict, set, frozenset, str, bytes, int, float, bool, complex, type(None)))
+_NO_METHODS = frozenset(
+    (list, tuple, dict, set, frozenset, str, bytes, int, float, bool, complex, type(None))
+)
 
 
 def real_method(obj, name):
@@ -44,7 +48,9 @@ def wanted(mime, include, exclude):
 def bundle(obj, include=None, exclude=None):
     """-> (dict MIME -> value, metadata dict), or None if the object displayed itself."""
     kind = type(obj)
-    formatters = S.shell.display_formatter.formatters if S.shell and S.shell.has_formatters else None
+    formatters = (
+        S.shell.display_formatter.formatters if S.shell and S.shell.has_formatters else None
+    )
     data, metadata = {}, {}
     if kind in _NO_METHODS and formatters is None:
         if wanted("text/plain", include, exclude):
@@ -100,7 +106,12 @@ def _has_any_method(obj):
 def _other_formatters(obj, formatters, include, exclude, data, metadata):
     known = {mime for mime, _ in METHODS}
     for mime, formatter in formatters.items():
-        if mime in known or mime in data or mime == "text/plain" or not wanted(mime, include, exclude):
+        if (
+            mime in known
+            or mime in data
+            or mime == "text/plain"
+            or not wanted(mime, include, exclude)
+        ):
             continue
         custom = formatter.lookup_quiet(obj)
         if custom is not None:
@@ -200,8 +211,6 @@ def _encode(mime, value, payloads):
 
 
 def _from_base64(text):
-    from binascii import Error, a2b_base64
-
     compact = "".join(text.split())
     if not compact or len(compact) % 4:
         return None
@@ -209,8 +218,6 @@ def _from_base64(text):
         raw = a2b_base64(compact.encode("ascii"))
     except (Error, ValueError):
         return None
-    from binascii import b2a_base64
-
     return raw if b2a_base64(raw, newline=False).decode() == compact else None
 
 
@@ -248,7 +255,8 @@ def display(
     clear=False,
     **kwargs,
 ):
-    """Show objects now. `display_id=True` or a name gives a handle whose `update` changes it later."""
+    """Show objects now. `display_id=True` or a name gives a handle whose `update` changes it
+    later."""
     if clear:
         clear_output(wait=True)
     transient = dict(transient or {})
@@ -263,7 +271,9 @@ def display(
     for obj in objs:
         if raw:
             if not isinstance(obj, dict):
-                raise TypeError("raw display takes a dict of MIME types, not %s" % type(obj).__name__)
+                raise TypeError(
+                    "raw display takes a dict of MIME types, not %s" % type(obj).__name__
+                )
             publish(obj, metadata, name, update)
             continue
         made = bundle(obj, include, exclude)
@@ -313,8 +323,6 @@ def clear_output(wait=False):
 
 def new_display_id():
     """A fresh random display id."""
-    import os
-
     return os.urandom(16).hex()
 
 

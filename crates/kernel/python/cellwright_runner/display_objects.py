@@ -1,7 +1,11 @@
 """HTML, Markdown, Image and so on, for environments without IPython."""
 
+import io
 import os
 import struct
+from binascii import b2a_base64
+
+from . import lazy
 
 NAMES = (
     "DisplayObject",
@@ -53,9 +57,7 @@ class DisplayObject:
             with open(self.filename, "rb") as file:
                 self.data = file.read()
         elif self.url is not None and self._fetches:
-            from urllib.request import urlopen
-
-            with urlopen(self.url) as response:
+            with lazy.stdlib("urllib.request").urlopen(self.url) as response:
                 self.data = response.read()
         if not self._binary and isinstance(self.data, bytes):
             self.data = self.data.decode("utf-8")
@@ -106,12 +108,14 @@ class SVG(DisplayObject):
 
 
 class JSON(DisplayObject):
-    def __init__(self, data=None, url=None, filename=None, expanded=False, metadata=None, root="root", **kw):
-        super().__init__(data, url, filename, dict(metadata or {}, expanded=expanded, root=root, **kw))
+    def __init__(
+        self, data=None, url=None, filename=None, expanded=False, metadata=None, root="root", **kw
+    ):
+        super().__init__(
+            data, url, filename, dict(metadata or {}, expanded=expanded, root=root, **kw)
+        )
         if isinstance(self.data, str):
-            import json
-
-            self.data = json.loads(self.data)
+            self.data = lazy.stdlib("json").loads(self.data)
 
     def _repr_json_(self):
         return self._with_metadata(self.data)
@@ -190,7 +194,9 @@ class Image(DisplayObject):
     def _repr_mimebundle_(self, include=None, exclude=None):
         if self.data is None and self.url:
             sizes = "".join(
-                ' %s="%s"' % (n, v) for n, v in (("width", self.width), ("height", self.height)) if v
+                ' %s="%s"' % (n, v)
+                for n, v in (("width", self.width), ("height", self.height))
+                if v
             )
             return {"text/html": '<img src="%s"%s/>' % (self.url, sizes), "text/plain": repr(self)}
         mime = "image/" + {"jpg": "jpeg", "svg": "svg+xml"}.get(self.format, self.format)
@@ -206,17 +212,19 @@ class Image(DisplayObject):
 
 class IFrame:
     def __init__(self, src, width="100%", height=400, extras=None, **parameters):
-        from urllib.parse import urlencode
-
+        urlencode = lazy.stdlib("urllib.parse").urlencode
         self.src = src + ("?" + urlencode(parameters) if parameters else "")
         self.width, self.height, self.extras = width, height, extras or []
 
     def _repr_html_(self):
-        return '<iframe width="%s" height="%s" src="%s" frameborder="0" allowfullscreen %s></iframe>' % (
-            self.width,
-            self.height,
-            self.src,
-            " ".join(self.extras),
+        return (
+            '<iframe width="%s" height="%s" src="%s" frameborder="0" allowfullscreen %s></iframe>'
+            % (
+                self.width,
+                self.height,
+                self.src,
+                " ".join(self.extras),
+            )
         )
 
 
@@ -236,18 +244,24 @@ class _Media(DisplayObject):
         self.mimetype = mimetype
 
     def _repr_html_(self):
-        import mimetypes
-        from base64 import b64encode
-
         source = self.url
         if source is None and isinstance(self.data, (bytes, bytearray)):
-            mime = self.mimetype or mimetypes.guess_type(self.filename or "")[0] or self._tag + "/*"
-            source = "data:%s;base64,%s" % (mime, b64encode(self.data).decode("ascii"))
+            mime = (
+                self.mimetype
+                or lazy.stdlib("mimetypes").guess_type(self.filename or "")[0]
+                or self._tag + "/*"
+            )
+            source = "data:%s;base64,%s" % (
+                mime,
+                b2a_base64(self.data, newline=False).decode("ascii"),
+            )
         return '<%s controls src="%s"></%s>' % (self._tag, source or "", self._tag)
 
 
 class Audio(_Media):
-    def __init__(self, data=None, filename=None, url=None, embed=None, rate=None, autoplay=False, **options):
+    def __init__(
+        self, data=None, filename=None, url=None, embed=None, rate=None, autoplay=False, **options
+    ):
         if rate is not None and data is not None and not isinstance(data, (str, bytes)):
             data = _wave(data, rate)
             options.setdefault("mimetype", "audio/wav")
@@ -263,9 +277,7 @@ class Video(_Media):
 
 def _wave(samples, rate):
     """One channel of numbers as a WAV file, as loud as it can be."""
-    import io
-    import wave
-
+    wave = lazy.stdlib("wave")
     numbers = [float(s) for s in samples]
     top = max((abs(s) for s in numbers), default=1.0) or 1.0
     target = io.BytesIO()
@@ -302,7 +314,10 @@ class ProgressBar:
         return "[%s%s] %d/%d" % ("=" * done, " " * (60 - done), self._progress, self.total)
 
     def _repr_html_(self):
-        return "<progress style='width:60ex' max='%d' value='%d'></progress>" % (self.total, self._progress)
+        return "<progress style='width:60ex' max='%d' value='%d'></progress>" % (
+            self.total,
+            self._progress,
+        )
 
     def display(self):
         from .display import display

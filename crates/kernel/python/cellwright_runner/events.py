@@ -69,12 +69,15 @@ class Events:
         else:
             originals = [f for f in known if getattr(f, "__wrapped__", None) is function]
             if not originals:
-                raise ValueError("Function %r is not registered as a %s callback" % (function, event))
+                raise ValueError(
+                    "Function %r is not registered as a %s callback" % (function, event)
+                )
             known.remove(originals[0])
         self.wanted = any(self.callbacks.values())
 
     def trigger(self, event, *args, **kwargs):
-        """Call the functions of an event; one that fails is told on stderr, the others still run."""
+        """Call the functions of an event; one that fails is told on stderr, the others still
+        run."""
         for function in list(self.callbacks[event]):
             try:
                 try:

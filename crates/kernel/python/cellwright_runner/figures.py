@@ -1,10 +1,11 @@
 """matplotlib: open figures are shown after each cell and by plt.show(), then closed.
 
-Loaded when matplotlib.pyplot is imported. MPLBACKEND is Agg (see main), which child processes can use
-too; a backend module of ours they could not import.
+Loaded when matplotlib.pyplot is imported. MPLBACKEND is Agg (see main), which child processes can
+use too; a backend module of ours they could not import.
 """
 
 import sys
+from io import BytesIO
 
 from .state import S
 
@@ -123,7 +124,8 @@ def _publish(figure):
 
 
 def shown(obj):
-    """display() has shown the object: if it is a figure, the end of the cell does not show it again."""
+    """display() has shown the object: if it is a figure, the end of the cell does not show it
+    again."""
     if _is_figure(obj):
         _shown.add(id(obj))
 
@@ -156,8 +158,6 @@ def add_formats(figure, data, metadata):
 
 
 def _render(figure, name, scale):
-    from io import BytesIO
-
     canvas = figure.canvas
     if canvas is None or type(canvas).__name__ == "FigureCanvasBase":
         from matplotlib.backends.backend_agg import FigureCanvasAgg

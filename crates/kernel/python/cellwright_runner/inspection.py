@@ -1,5 +1,6 @@
 """What a name means: signature, docstring, type, source. Looked up without running properties."""
 
+import ast
 import builtins
 import inspect as standard
 import re
@@ -174,6 +175,8 @@ def docstring(obj):
 
 def source(obj):
     """The source text, or None."""
+    if not callable_kind(obj) and not isinstance(obj, types.ModuleType):
+        return None
     try:
         while isinstance(getattr(obj, "__wrapped__", None), types.FunctionType):
             obj = obj.__wrapped__
@@ -183,11 +186,10 @@ def source(obj):
 
 
 def _class_source(obj):
-    """Classes made in cells: `inspect` cannot find them before 3.13; their functions know the cell."""
+    """Classes made in cells: `inspect` cannot find them before 3.13; their functions know the
+    cell."""
     if not isinstance(obj, type):
         return None
-    import ast
-
     for value in obj.__dict__.values():
         code = getattr(value, "__code__", None)
         text = S.sources.get(code.co_filename) if code is not None else None

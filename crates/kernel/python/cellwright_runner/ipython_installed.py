@@ -1,8 +1,12 @@
-"""The real IPython, when it is installed: its display functions come to us, its magics are at hand."""
+"""The real IPython, when it is installed: its display functions come to us, its magics are at
+hand."""
 
 import builtins
 import os
+import signal
 import sys
+import tempfile
+import warnings
 
 from . import lazy
 from .state import S
@@ -40,13 +44,14 @@ def real_shell(shell):
 
 def _make(shell, kind):
     """Create the shell, and undo whatever it takes over for itself."""
-    import signal
-    import warnings
-
     ns = S.ns
     kept_names = dict(ns)
-    kept_sys = {n: getattr(sys, n) for n in ("displayhook", "excepthook", "stdout", "stderr", "stdin")}
-    kept_builtins = {n: getattr(builtins, n) for n in ("get_ipython", "display", "input", "exit", "quit")}
+    kept_sys = {
+        n: getattr(sys, n) for n in ("displayhook", "excepthook", "stdout", "stderr", "stdin")
+    }
+    kept_builtins = {
+        n: getattr(builtins, n) for n in ("get_ipython", "display", "input", "exit", "quit")
+    }
     kept_signal = signal.getsignal(signal.SIGINT)
     kept_path = sys.path[:]
     os.environ.setdefault("IPYTHONDIR", _private_folder())
@@ -87,6 +92,4 @@ def _make(shell, kind):
 
 
 def _private_folder():
-    import tempfile
-
     return tempfile.mkdtemp(prefix="cellwright-ipython-")

@@ -25,7 +25,9 @@ def _display_names():
         "clear_output": clear_output,
         "publish_display_data": publish_display_data,
         "DisplayHandle": DisplayHandle,
-        "set_matplotlib_formats": lambda *f, **k: lazy.load("figures").set_option("figure_formats", f),
+        "set_matplotlib_formats": lambda *f, **k: lazy.load("figures").set_option(
+            "figure_formats", f
+        ),
         "set_matplotlib_close": lambda close=True: None,
     }
     for name in display_objects.NAMES:

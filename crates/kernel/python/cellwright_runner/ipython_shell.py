@@ -1,9 +1,9 @@
 """What get_ipython() returns: enough of IPython's shell for notebooks and for libraries that ask.
 
-The class is called ZMQInteractiveShell because pandas, rich, huggingface and others look at the name to
-find out whether rich output will be shown; here it is. There is no `.kernel` and no `IPKernelApp` in
-`config` on purpose: those say that comms, widgets and a running event loop exist, and here they do not
-(tqdm then draws text bars, dask starts its own loop).
+The class is called ZMQInteractiveShell because pandas, rich, huggingface and others look at the
+name to find out whether rich output will be shown; here it is. There is no `.kernel` and no
+`IPKernelApp` in `config` on purpose: those say that comms, widgets and a running event loop exist,
+and here they do not (tqdm then draws text bars, dask starts its own loop).
 """
 
 import os
@@ -183,7 +183,9 @@ class ZMQInteractiveShell:
     def transform_cell(self, raw_cell):
         return lazy.load("transform").transform_cell(raw_cell)
 
-    def run_cell(self, raw_cell, store_history=False, silent=False, shell_futures=True, cell_id=None):
+    def run_cell(
+        self, raw_cell, store_history=False, silent=False, shell_futures=True, cell_id=None
+    ):
         """Run text as a cell inside the current cell; errors are shown and kept in the result."""
         result = Result(Info(raw_cell, store_history, silent))
         try:
@@ -196,11 +198,13 @@ class ZMQInteractiveShell:
         return result
 
     def run_body(self, text, show=True, lines_above=0, value=False):
-        """Run text like a cell; errors go to the caller. With `value`, the last value is returned and
-        not shown."""
+        """Run text like a cell; errors go to the caller. With `value`, the last value is returned
+        and not shown."""
         code = lazy.load("transform").transform_cell(text) if cell.needs_transform(text) else text
-        name = "%s body" % cell.cell_name(None, S.cell_count) if not lines_above else cell.cell_name(
-            None, S.cell_count
+        name = (
+            "%s body" % cell.cell_name(None, S.cell_count)
+            if not lines_above
+            else cell.cell_name(None, S.cell_count)
         )
         parts, shown = cell.compile_cell("\n" * lines_above + code, name)
         if not parts:

@@ -1,6 +1,7 @@
 """Any Python value as strict JSON: NaN and infinities become null, strangers become text."""
 
 import math
+from binascii import b2a_base64
 
 from .channel import dumps
 
@@ -37,9 +38,7 @@ def clean(value, depth):
     if isinstance(value, float):
         return clean(float(value), depth)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        from base64 import b64encode
-
-        return b64encode(bytes(value)).decode("ascii")
+        return b2a_base64(bytes(value), newline=False).decode("ascii")
     for name in ("tolist", "item"):  # numpy and its relatives
         method = getattr(kind, name, None)
         if callable(method):

@@ -1,7 +1,7 @@
 """Loading our own modules late, out of reach of files in the user's folder.
 
-A cell may have a `json.py` or `token.py` beside it, even imported already. While one of our modules is
-loaded, such strangers are hidden from `sys.path` and `sys.modules`, and put back afterwards.
+A cell may have a `json.py` or `token.py` beside it, even imported already. While one of our modules
+is loaded, such strangers are hidden from `sys.path` and `sys.modules`, and put back afterwards.
 """
 
 import os
@@ -75,11 +75,13 @@ def _strangers():
     """Loaded top-level modules that carry the name of a standard module but are not it."""
     global _stdlib_names
     if _stdlib_names is None:
-        try:
-            names = os.listdir(_STDLIB)
-        except OSError:
-            names = ()
-        _stdlib_names = {n[:-3] if n.endswith(".py") else n for n in names}
+        names = list(sys.builtin_module_names)
+        for folder in (_STDLIB, os.path.join(_STDLIB, "lib-dynload")):
+            try:
+                names += os.listdir(folder)
+            except OSError:
+                pass
+        _stdlib_names = {name.partition(".")[0] for name in names}
     found = {}
     for name in _stdlib_names.intersection(sys.modules):
         if name == "__main__" or name == "site-packages":

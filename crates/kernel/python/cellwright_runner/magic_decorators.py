@@ -1,4 +1,5 @@
-"""IPython.core.magic of the stand-in: decorators and a base class for magics that notebooks define."""
+"""IPython.core.magic of the stand-in: decorators and a base class for magics that notebooks
+define."""
 
 from .magics import UsageError
 

@@ -1,10 +1,13 @@
 """text/plain: containers wrapped at 79 columns and cut at 1000 items, everything else as its repr.
 
-The printer offers what `_repr_pretty_` methods and registered functions expect: text, breakable, break_,
-group, indent, begin_group, end_group, pretty.
+The printer offers what `_repr_pretty_` methods and registered functions expect: text, breakable,
+break_, group, indent, begin_group, end_group, pretty.
 """
 
+import collections
 import types
+
+from . import lazy
 
 WIDTH = 79
 MAX_ITEMS = 1000
@@ -263,7 +266,10 @@ def _set(p, obj, cycle):
             try:
                 items = sorted(obj)
             except Exception:
-                items = obj
+                try:
+                    items = sorted(obj, key=str)
+                except Exception:
+                    items = obj
         p.begin_group(len(opening), opening)
         for index, item in p._enumerate(items):
             if index:
@@ -312,8 +318,7 @@ def _plain_object(p, obj, kind):
 
 
 def _function(p, obj, cycle):
-    import inspect
-
+    inspect = lazy.stdlib("inspect")
     name = getattr(obj, "__qualname__", obj.__name__)
     module = obj.__module__
     if module and module not in ("__builtin__", "builtins", "exceptions"):
@@ -325,13 +330,20 @@ def _function(p, obj, cycle):
 
 
 def _collections():
-    import collections
-
     return {
         collections.defaultdict: _called("defaultdict", lambda d: d.default_factory, dict),
         collections.Counter: _called("Counter", lambda c: dict(c.most_common())),
+        collections.OrderedDict: _ordered,
         collections.deque: _deque,
     }
+
+
+def _ordered(p, obj, cycle):
+    with p.group(12, "OrderedDict(", ")"):
+        if cycle:
+            p.text("...")
+        elif obj:
+            p.pretty(list(obj.items()))
 
 
 def _deque(p, obj, cycle):

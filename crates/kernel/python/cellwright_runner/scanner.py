@@ -1,7 +1,8 @@
-"""A scanner for Python text with foreign lines in it: knows strings, comments, brackets, continuations.
+"""A scanner for Python text with foreign lines in it: knows strings, comments, brackets,
+continuations.
 
-The tokenize module is not used: it differs between versions, gives up at the first foreign character
-(3.12 and newer), and costs several milliseconds to import.
+The tokenize module is not used: it differs between versions, gives up at the first foreign
+character (3.12 and newer), and costs several milliseconds to import.
 """
 
 import re
@@ -44,7 +45,8 @@ class Logical:
 
 
 def logical_line(text, start):
-    """Scan the logical line that begins at `start` (an unclosed string or bracket takes all the rest)."""
+    """Scan the logical line that begins at `start` (an unclosed string or bracket takes all the
+    rest)."""
     line = Logical(start)
     tokens = line.tokens
     depth, at, size = 0, start, len(text)
@@ -83,7 +85,8 @@ def logical_line(text, start):
 
 
 def string_end(text, start, opened):
-    """The position after the string that starts at `start`; its quote ends at `opened`. -1: no end."""
+    """The position after the string that starts at `start`; its quote ends at `opened`. -1: no
+    end."""
     head = text[start:opened]
     quote = head.lstrip("rRbBuUfFtT")
     prefix = head[: len(head) - len(quote)].lower()

@@ -1,10 +1,13 @@
 """Shell lines: `!cmd`, `x = !cmd`, and the expansion of {x} and $x in them and in magics."""
 
+import codecs
 import os
 import re
+import selectors
 import subprocess
 import sys
 
+from . import lazy
 from .state import S
 from .streams import O
 
@@ -57,9 +60,6 @@ def call(command, **options):
 
 def pump(process):
     """Copy what a child says to sys.stdout and sys.stderr as it comes."""
-    import codecs
-    import selectors
-
     decoder = codecs.getincrementaldecoder("utf-8")
     with selectors.DefaultSelector() as selector:
         for pipe, name in ((process.stdout, "stdout"), (process.stderr, "stderr")):
@@ -103,7 +103,8 @@ def getoutput(command, split=True):
 
 
 class SList(list):
-    """A list of lines that also answers as one text (.n, .s), as paths (.p) and to grep and fields."""
+    """A list of lines that also answers as one text (.n, .s), as paths (.p) and to grep and
+    fields."""
 
     @property
     def l(self):  # noqa: E743 (the name IPython users know)
@@ -125,8 +126,7 @@ class SList(list):
 
     @property
     def p(self):
-        from pathlib import Path
-
+        Path = lazy.stdlib("pathlib").Path
         return [Path(line) for line in self if os.path.exists(line)]
 
     paths = p
@@ -195,7 +195,8 @@ def caller_names():
 
 
 def expand(text):
-    """{expression} and $name replaced by their values; the text as it is if anything in it fails."""
+    """{expression} and $name replaced by their values; the text as it is if anything in it
+    fails."""
     if "{" not in text and "$" not in text:
         return text
     try:

@@ -1,4 +1,5 @@
-"""The few facts that many modules share: which cell is current, how it may read input, what is alive."""
+"""The few facts that many modules share: which cell is current, how it may read input, what is
+alive."""
 
 
 class State:

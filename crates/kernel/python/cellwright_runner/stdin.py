@@ -1,14 +1,16 @@
 """input(), sys.stdin and getpass: refused with a clear error, or asked over the channel."""
 
+import io
+
 from . import interrupt
 from .channel import dumps, utf8
 from .state import S
-from .streams import O, _id
+from .streams import O
 
 
 class StdinNotImplementedError(EOFError, NotImplementedError):
-    """input() was called and nobody can answer. An EOFError, so that programs that end at the end of
-    their input do so."""
+    """input() was called and nobody can answer. An EOFError, so that programs that end at the end
+    of their input do so."""
 
 
 def _refusal(prompt):
@@ -28,7 +30,9 @@ def ask(prompt, password):
         O.send(utf8('{"t":"refused","id":%s,"prompt":%s' % (dumps(S.cell), text)))
         raise _refusal(prompt)
     if interrupt.get_ident() != interrupt.MAIN:
-        raise StdinNotImplementedError("input() works only in the main thread (prompt: %r)" % prompt)
+        raise StdinNotImplementedError(
+            "input() works only in the main thread (prompt: %r)" % prompt
+        )
     O.send(
         utf8(
             '{"t":"input","id":%s,"prompt":%s,"password":%s'
@@ -79,7 +83,6 @@ def read(size=-1):
 
 def buffer():
     """sys.stdin.buffer"""
-    import io
 
     class Bytes(io.RawIOBase):
         rest = b""
@@ -108,5 +111,3 @@ def connect_getpass(module):
 
     getpass.__doc__ = module.getpass.__doc__
     module.getpass = getpass
-
-

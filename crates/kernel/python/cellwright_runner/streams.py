@@ -1,18 +1,20 @@
 """sys.stdout and sys.stderr, and the borders that order their text among the frames.
 
-Text goes to private duplicates of the two pipes. A border (nonce + number, written to both pipes) and a
-frame with the same number let the host merge pipes and channel in the exact order. See the protocol.
+Text goes to private duplicates of the two pipes. A border (nonce + number, written to both pipes)
+and a frame with the same number let the host merge pipes and channel in the exact order. See the
+protocol.
 
-How a write travels: the objects are C TextIOWrappers over a `PipeEnd`. In quiet times `stdout.write` is
-shadowed by a Python function, which sends the first complete line at once, wakes the flusher and steps
-aside; from then on prints run at C speed into the buffer, which the flusher empties every 10 ms.
+How a write travels: the objects are C TextIOWrappers over a `PipeEnd`. In quiet times
+`stdout.write` is shadowed by a Python function, which sends the first complete line at once, wakes
+the flusher and steps aside; from then on prints run at C speed into the buffer, which the flusher
+empties every 10 ms.
 """
 
 import codecs
 import os
 import sys
+from _thread import RLock, _count, allocate_lock, get_ident, start_new_thread
 from io import BufferedIOBase, TextIOWrapper
-from _thread import RLock, allocate_lock, get_ident, start_new_thread
 from time import sleep
 
 from . import interrupt
@@ -28,7 +30,13 @@ try:
 except ImportError:
     ioctl = None
 
-if sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64", "i686", "armv7l", "riscv64"):
+if sys.platform == "linux" and os.uname().machine in (
+    "x86_64",
+    "aarch64",
+    "i686",
+    "armv7l",
+    "riscv64",
+):
     _FIONREAD = 0x541B
 elif sys.platform == "darwin":
     _FIONREAD = 0x4004667F
@@ -74,8 +82,8 @@ class PipeEnd(BufferedIOBase):
         try:
             with O.lock:
                 if not self.inside:
-                    # A direct write to `.buffer` comes after text that was written before it. (If it
-                    # is the text layer that calls, there is nothing left in it.)
+                    # A direct write to `.buffer` comes after text that was written before it. (If
+                    # it is the text layer that calls, there is nothing left in it.)
                     self.inside = True
                     try:
                         self.stream.flush()
@@ -83,7 +91,7 @@ class PipeEnd(BufferedIOBase):
                         self.inside = False
                 if O.held is not None:
                     O.send_held()
-                if self.other.dirty and not S.forked:
+                if not S.forked and (self.other.dirty or O.child_wrote(self.other)):
                     self.other.stream.flush()
                     O.switch()
                 self.dirty = True
@@ -200,7 +208,7 @@ class Err(Stream):
         try:
             with O.lock:
                 out.flush()
-                if out.end.dirty:
+                if out.end.dirty or O.child_wrote(out.end):
                     O.switch()
                 self.end.dirty = True
                 count = self.c_write(text)
@@ -224,7 +232,9 @@ class Output:
         self.number = 0
         self.out = self.err = None
         self.awake = False  # the flusher is ticking
-        self.alarm = None  # the lock the flusher sleeps on
+        self.alarm = None  # the lock the flusher sleeps on in quiet times
+        self.pause = None  # … and between two ticks
+        self.children = False  # the cell has started child processes
         self.threaded = False  # threads other than the main one and ours may be alive
         self.threads = 0  # threads of our own
         self.held = None  # a result frame that waits to share a write with `done`
@@ -271,6 +281,23 @@ class Output:
             return ioctl(fd, _FIONREAD, _NONE_WAITING) == _NONE_WAITING
         except OSError:
             return False
+
+    def child_wrote(self, end):
+        """May a child of this cell have text in that pipe, which comes before what we write now?"""
+        return self.children and (ioctl is None or not self._is_empty(end._fd))
+
+    def child_starts(self):
+        """What was printed so far comes before what the child will say, on either stream."""
+        hold()
+        try:
+            with self.lock:
+                self.children = True
+                self.flush()
+                self.send_held()
+                if self.out.end.dirty or self.err.end.dirty:
+                    self.switch()
+        finally:
+            release()
 
     def switch(self, cell=None):
         """A border without a frame of its own: between streams, or between cells."""
@@ -360,36 +387,60 @@ class Output:
             return
         self.awake = True
         if self.alarm is None:
-            self.alarm = allocate_lock()
+            self.alarm, self.pause = allocate_lock(), allocate_lock()
             self.alarm.acquire()
+            self.pause.acquire()
             try:
-                start_new_thread(self._flusher, (self.alarm,))
                 self.threads = 1
+                start_new_thread(self._flusher, (self.alarm, self.pause))
             except RuntimeError:  # the interpreter is going down
                 self.alarm = None
                 self.awake = False
+                self.threads = 0
                 self.flush_now()
                 return
         self.alarm.release()
 
-    def _flusher(self, alarm):
+    def _flusher(self, alarm, pause):
         lock, out, err = self.lock, self.out, self.err
         while True:
             alarm.acquire()
-            while True:
+            while self.alarm is alarm:
                 before = out.end.written + err.end.written
-                sleep(TICK)
+                pause.acquire(True, TICK)
                 with lock:
                     self.flush()
                     if self.half_lines:
                         self._flush_half_lines()
                 if out.end.written + err.end.written == before:
                     break
+            if self.alarm is not alarm:
+                self.threads = 0
+                return
             out.fresh = err.fresh = True
             out.watch()
             self.awake = False
             with lock:
                 self.flush()
+
+    def stop_flusher(self):
+        """End the thread; the next text starts it again. (From 3.12 on Python warns when a process
+        with more than one thread forks; the user must not be warned because of us.)"""
+        alarm = self.alarm
+        if alarm is None:
+            return
+        self.alarm = None
+        self.pause.release()
+        if not self.awake:
+            alarm.release()
+        for _ in range(200):
+            if not self.threads and _os_threads() <= 1 + _count():
+                break
+            sleep(0.0002)
+        self.threads = 0
+        self.awake = False
+        self.out.fresh = self.err.fresh = True
+        self.out.watch()
 
     # Threads, and those of older cells
 
@@ -445,11 +496,10 @@ class Output:
 
     def begin_cell(self):
         """Before `started`: look which streams are ours still, and whether threads are alive."""
-        from _thread import _count
-
         if self.half_lines:
             with self.lock:
                 self._flush_half_lines()
+        self.children = False
         self.threaded = threaded = _count() > self.threads
         if threaded:
             self.out.watch()
@@ -478,6 +528,13 @@ class Output:
                 pass
 
 
+def _os_threads():
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 0
+
+
 def _is_broken(stream):
     try:
         return bool(stream.closed)
@@ -495,4 +552,4 @@ def _id(cell):
     return utf8(dumps(cell))
 
 
-O = Output()
+O = Output()  # noqa: E741

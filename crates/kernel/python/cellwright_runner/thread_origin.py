@@ -1,7 +1,7 @@
-"""Which cell a thread belongs to: the one that started it, or that of the thread that did; and from the
-first thread on, writes to the streams take turns.
+"""Which cell a thread belongs to: the one that started it, or that of the thread that did; and from
+the first thread on, writes to the streams take turns.
 
-Python tells audit hooks about new threads only from 3.12 on, so `Thread.start` is wrapped.
+`Thread.start` is wrapped for that.
 """
 
 from .state import S

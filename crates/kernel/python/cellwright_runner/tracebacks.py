@@ -4,6 +4,7 @@ import linecache
 import re
 import sys
 import traceback
+import types
 
 from .state import S
 
@@ -61,10 +62,10 @@ def _format(error):
     trimmed = []
     _trim(error, seen, trimmed)
     try:
-        made = traceback.TracebackException(
-            type(error), error, error.__traceback__, compact=True
-        ) if sys.version_info >= (3, 10) else traceback.TracebackException(
-            type(error), error, error.__traceback__
+        made = (
+            traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
+            if sys.version_info >= (3, 10)
+            else traceback.TracebackException(type(error), error, error.__traceback__)
         )
         text = "".join(made.format())
     finally:
@@ -73,7 +74,9 @@ def _format(error):
     return [_shorten(line) for line in text.rstrip("\n").split("\n")]
 
 
-_FILE = re.compile(r'^(?P<indent>[\s|+\-]*)File "(?P<file>[^"\n]*)", line (?P<line>\d+)(?P<rest>.*)$')
+_FILE = re.compile(
+    r'^(?P<indent>[\s|+\-]*)File "(?P<file>[^"\n]*)", line (?P<line>\d+)(?P<rest>.*)$'
+)
 
 
 def _shorten(line):
@@ -109,8 +112,6 @@ def _is_group(error):
 
 
 def _without_ours(tb):
-    import types
-
     entries, ours = [], False
     while tb is not None:
         name = tb.tb_frame.f_globals.get("__name__")

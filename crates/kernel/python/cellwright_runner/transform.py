@@ -1,7 +1,7 @@
 """From notebook text to Python: magics, shell lines, help, prompts, indentation.
 
-The resulting text equals what IPython's TransformerManager makes of the same cell (see the oracle test),
-except that line numbers stay true: lines that vanish are replaced by empty ones.
+The resulting text equals what IPython's TransformerManager makes of the same cell (see the oracle
+test), except that line numbers stay true: lines that vanish are replaced by empty ones.
 """
 
 import re
@@ -123,9 +123,10 @@ def _continued(text, start):
 
 
 def _assignment(line):
-    """The position of `%` or `!` behind the first `=` of a logical line, if it is a magic or a command."""
+    """The position of `%` or `!` behind the first `=` of a logical line, if it is a magic or a
+    command."""
     depth = 0
-    for index, (kind, word, at) in enumerate(line.tokens):
+    for index, (kind, word, _) in enumerate(line.tokens):
         if kind == "open":
             depth += 1
         elif kind == "close":

@@ -1,7 +1,7 @@
 """The user's variables with type, size and a glance at the value.
 
-Nothing of the user's code runs for it: values are looked at only if their exact type is a builtin one or
-one of numpy, pandas or polars; of everything else only the type is told.
+Nothing of the user's code runs for it: values are looked at only if their exact type is a builtin
+one or one of numpy, pandas or polars; of everything else only the type is told.
 """
 
 import sys
@@ -68,7 +68,8 @@ def _callable(value, kind):
 
 
 def _is(kind, module, *names):
-    """Is it exactly one of a library's types? (Looked up in the library, which is loaded already.)"""
+    """Is it exactly one of a library's types? (Looked up in the library, which is loaded
+    already.)"""
     library = sys.modules.get(module)
     return library is not None and any(kind is getattr(library, name, None) for name in names)
 

@@ -173,7 +173,9 @@ class Host:
         self._merge()
         if not self.open:
             code = self.process.wait()
-            raise Dead("runner ended with %s; %r; events: %r" % (code, self.text, self.events[-20:]))
+            raise Dead(
+                "runner ended with %s; %r; events: %r" % (code, self.text, self.events[-20:])
+            )
 
     def _name(self, fd):
         return "stdout" if fd == self.pipes["stdout"] else "stderr"

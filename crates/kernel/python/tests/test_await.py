@@ -28,8 +28,10 @@ def test_asyncio_run_in_a_sync_cell(host):
 
 
 def test_tasks_live_from_cell_to_cell(host):
-    host.run("import asyncio\nasync def f():\n    await asyncio.sleep(0.05); return 'done'\n"
-             "await asyncio.sleep(0)\nt = asyncio.create_task(f())")
+    host.run(
+        "import asyncio\nasync def f():\n    await asyncio.sleep(0.05); return 'done'\n"
+        "await asyncio.sleep(0)\nt = asyncio.create_task(f())"
+    )
     assert result(host.run("await t")) == "'done'"
 
 
@@ -65,7 +67,9 @@ def test_closed_loop_is_replaced(host):
 
 def test_run_until_complete_in_a_sync_cell(host):
     host.run("import asyncio\nawait asyncio.sleep(0)")
-    assert result(host.run("asyncio.get_event_loop().run_until_complete(asyncio.sleep(0, 9))")) == "9"
+    assert (
+        result(host.run("asyncio.get_event_loop().run_until_complete(asyncio.sleep(0, 9))")) == "9"
+    )
 
 
 def test_never_awaited_is_only_a_warning(host):

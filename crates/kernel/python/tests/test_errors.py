@@ -37,8 +37,11 @@ def test_lines_of_other_cells_and_files(host, tmp_path):
 
 
 def test_chained(host):
-    joined = "\n".join(failing(host, "try:\n    1/0\nexcept Exception as e:\n    raise ValueError('x') from e")
-                       ["traceback"])
+    joined = "\n".join(
+        failing(host, "try:\n    1/0\nexcept Exception as e:\n    raise ValueError('x') from e")[
+            "traceback"
+        ]
+    )
     assert "ZeroDivisionError" in joined and "direct cause" in joined and "ValueError: x" in joined
     joined = "\n".join(failing(host, "try:\n    1/0\nexcept Exception:\n    {}['a']")["traceback"])
     assert "During handling" in joined

@@ -68,9 +68,7 @@ def test_history_names(host):
     host.run("x = 4")
     assert result(host.run("_, __, ___")) == "(3.0, 'two', 2)"
     assert result(host.run("_1, _2, Out[2], In[1]")) == "(2, 'two', 'two', '1+1')"
-    assert result(host.run("_i, _ii, _i1")) == (
-        "('_1, _2, Out[2], In[1]', '_, __, ___', '1+1')"
-    )
+    assert result(host.run("_i, _ii, _i1")) == ("('_1, _2, Out[2], In[1]', '_, __, ___', '1+1')")
     host.run("None")
     assert result(host.run("8 in Out, len(In)")) == "(False, 10)"
 
@@ -141,14 +139,16 @@ def test_cwd_env_path(host, tmp_path):
     extra.mkdir()
     (extra / "there.py").write_text("x = 'path'")
     events = host.run(
-        "import os, here, there\n[os.getcwd() == %r, os.environ['K'], here.x, there.x]" % str(folder),
+        "import os, here, there\n[os.getcwd() == %r, os.environ['K'], here.x, there.x]"
+        % str(folder),
         cwd=str(folder),
         env={"K": "V", "PATH": os.environ["PATH"]},
         path=[str(extra)],
     )
     assert result(events) == "[True, 'V', 'cwd', 'path']"
     events = host.run(
-        "import sys; 'K' in os.environ, sys.path[0] == %r, sys.path[1]" % str(extra), env={"K": None}
+        "import sys; 'K' in os.environ, sys.path[0] == %r, sys.path[1]" % str(extra),
+        env={"K": None},
     )
     assert result(events) == "(False, True, '')"
     host.run("1", path=[str(extra)])
@@ -283,7 +283,9 @@ def test_title_names_the_cell(host):
 
 
 def test_mimes_and_metadata_are_strict(host):
-    event = of(host.run("display({'application/json': {'a': float('nan')}}, raw=True)"), "display")[0]
+    event = of(host.run("display({'application/json': {'a': float('nan')}}, raw=True)"), "display")[
+        0
+    ]
     assert data(event) == {"application/json": {"a": None}}
 
 
@@ -302,7 +304,9 @@ def test_deprecation_warnings_of_cells_are_shown(host):
 
 
 def test_channel_fd_is_not_a_low_number(host):
-    events = host.run("import os\n[fd for fd in range(3, 40) if os.path.exists('/proc/self/fd/%d' % fd)]")
+    events = host.run(
+        "import os\n[fd for fd in range(3, 40) if os.path.exists('/proc/self/fd/%d' % fd)]"
+    )
     # A directory listing may use a number for itself; ours are all high.
     assert result(events) == "[]"
 

@@ -25,6 +25,8 @@ def interrupted(host, code, after=0.3, timeout=5, started="go"):
         "while True: pass",
         "import subprocess; subprocess.run(['sleep', '30'])",
         "!sleep 30",
+        "import os; os.system('sleep 30')",
+        "import os\nwhile True: os.system('sleep 30')",
         "x = !sleep 30",
         "import threading; threading.Event().wait(30)",
         "import os; os.read(os.pipe()[0], 1)",
@@ -53,7 +55,9 @@ def test_interrupt(host, code):
 def test_interrupt_names_the_line(host):
     events, _ = interrupted(host, "import time\ndef f():\n    time.sleep(30)\nf()")
     assert "  Cell In[1], line 4, in f" in error(events)["traceback"]
-    events, _ = interrupted(host, "import asyncio\nasync def g():\n    await asyncio.sleep(30)\nawait g()")
+    events, _ = interrupted(
+        host, "import asyncio\nasync def g():\n    await asyncio.sleep(30)\nawait g()"
+    )
     assert "  Cell In[2], line 4, in g" in error(events)["traceback"]
 
 
@@ -65,9 +69,12 @@ def test_idle_interrupt_is_ignored(host):
 
 
 def test_children_are_interrupted_too(host):
-    events, _ = interrupted(host, "import subprocess\np = subprocess.Popen(['sleep', '30'])\np.wait()")
+    events, _ = interrupted(
+        host, "import subprocess\np = subprocess.Popen(['sleep', '30'])\np.wait()"
+    )
     assert status(events) == "interrupted"
-    assert result(host.run("p.wait(2)")) == "-2"
+    # (Python may lose the exit status when the interrupt hits between waitpid and its note of it.)
+    assert result(host.run("p.wait(2) in (-2, 0)")) == "True"
 
 
 def test_swallowed_interrupt(host):
@@ -129,7 +136,9 @@ def test_interrupt_while_asked(host):
 
 
 def test_interrupt_in_repr(host):
-    host.run("import time\nclass A:\n    def __repr__(self):\n        print('repr'); time.sleep(30)")
+    host.run(
+        "import time\nclass A:\n    def __repr__(self):\n        print('repr'); time.sleep(30)"
+    )
     events, _ = interrupted(host, "A()", started="go")
     assert status(events) == "interrupted"
 

@@ -53,10 +53,30 @@ def test_child_text_in_order(host):
         "r = subprocess.run(['echo', 'd'])\nprint('e')\n"
         "os.system('echo f >&2')\nprint('g')\ndisplay(1)\nos.system('echo h; echo i >&2');"
     )
-    assert text(events) == "a\nb\nc\nd\ne\ng\nh\n"
-    assert text(events, "stderr") == "f\ni\n"
-    names = kinds(events)
-    assert names.index("display") > 0 and events[names.index("display") - 1]["text"].endswith("g\n")
+    assert [(e["t"], e.get("text")) for e in events[1:-3]] == [
+        ("stdout", "a\nb\nc\nd\ne\n"),
+        ("stderr", "f\n"),
+        ("stdout", "g\n"),
+        ("display", None),
+    ]
+    assert sorted((e["t"], e.get("text")) for e in events[-3:-1]) == [
+        ("stderr", "i\n"),
+        ("stdout", "h\n"),
+    ]
+
+
+def test_order_of_children_and_prints_on_both_streams(host):
+    events = host.run(
+        "import os, sys\nfor i in range(40):\n    print('p', i)\n    os.system('echo c %d >&2' % i)\n"
+        "    print('q', i, file=sys.stderr)\n    os.system('echo d %d' % i)"
+    )
+    expected = []
+    for i in range(40):
+        before = "d %d\n" % (i - 1) if i else ""
+        expected.append(("stdout", before + "p %d\n" % i))
+        expected.append(("stderr", "c %d\nq %d\n" % (i, i)))
+    expected.append(("stdout", "d 39\n"))
+    assert order(events) == expected
 
 
 def test_posix_spawn_and_fork_flush_first(host):
@@ -200,7 +220,9 @@ def test_thread_text_belongs_to_its_cell(host):
         "t = threading.Thread(target=work); t.start()"
     )
     assert text(first) == ""
-    events = host.run("go.set()\nfor i in range(5):\n    print('m', i)\n    time.sleep(0.01)\nt.join()")
+    events = host.run(
+        "go.set()\nfor i in range(5):\n    print('m', i)\n    time.sleep(0.01)\nt.join()"
+    )
     mine = "".join(e["text"] for e in of(events, "stdout") if e["cell"] == 2)
     theirs = "".join(e["text"] for e in of(events, "stdout") if e["cell"] == 1)
     assert mine == "".join("m %d\n" % i for i in range(5))
@@ -239,7 +261,9 @@ def test_text_after_done_is_still_the_cells(host):
 
 
 def test_child_text_after_done_is_still_the_cells(host):
-    host.run("import subprocess\np = subprocess.Popen('sleep 0.2; echo late; echo err >&2', shell=True)")
+    host.run(
+        "import subprocess\np = subprocess.Popen('sleep 0.2; echo late; echo err >&2', shell=True)"
+    )
     events = host.more_events(0.6)
     assert sorted((e["t"], e["cell"], e["text"]) for e in events) == [
         ("stderr", 1, "err\n"),
@@ -262,8 +286,10 @@ def test_del_and_unraisable_noise_is_stderr(host):
 
 
 def test_fork_child_that_falls_out_of_the_cell(host):
-    events = host.run("import os\nprint('before')\npid = os.fork()\nprint('parent' if pid else 'child')\n"
-                      "if pid: os.waitpid(pid, 0)\n'end'")
+    events = host.run(
+        "import os\nprint('before')\npid = os.fork()\nprint('parent' if pid else 'child')\n"
+        "if pid: os.waitpid(pid, 0)\n'end'"
+    )
     assert sorted(text(events).split()) == ["'end'", "before", "child", "parent"]
     assert len(of(events, "done")) == 1
     assert result(host.run("7")) == "7"
@@ -279,9 +305,22 @@ def test_fork_child_that_fails(host):
 
 
 def test_fork_child_display_prints(host):
-    events = host.run("import os\npid = os.fork()\nif not pid:\n    display([1])\n    os._exit(0)\n"
-                      "r = os.waitpid(pid, 0)")
+    events = host.run(
+        "import os\npid = os.fork()\nif not pid:\n    display([1])\n    os._exit(0)\n"
+        "r = os.waitpid(pid, 0)"
+    )
     assert text(events) == "[1]\n" and of(events, "display") == []
+
+
+def test_fork_does_not_warn_because_of_us(host):
+    code = (
+        "import os, sys\nprint('a'); print('b')\npid = os.fork()\nif not pid:\n    print('child')\n"
+        "    os.execvp('echo', ['echo', 'exec'])\nr = os.waitpid(pid, 0)\nprint('c')"
+    )
+    for _ in range(20):
+        events = host.run(code)
+        assert text(events) == "a\nb\nchild\nexec\nc\n"
+        assert text(events, "stderr") == ""
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -295,9 +334,7 @@ def test_multiprocessing_prints(host, method):
 
 
 def test_libc_buffers_are_flushed(host):
-    events = host.run(
-        "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.printf(b'from C\\n');"
-    )
+    events = host.run("import ctypes\nlibc = ctypes.CDLL(None)\nlibc.printf(b'from C\\n');")
     assert text(events) == "from C\n"
     assert events[-1]["t"] == "done"
 
@@ -308,7 +345,9 @@ def test_big_text(host):
 
 
 def test_nonce_in_the_text_is_only_text(host):
-    events = host.run("import os\nos.write(1, bytes.fromhex(%r)[:15] + b'x\\n');" % host.hello["nonce"])
+    events = host.run(
+        "import os\nos.write(1, bytes.fromhex(%r)[:15] + b'x\\n');" % host.hello["nonce"]
+    )
     assert text(events).endswith("x\n")
 
 

@@ -252,7 +252,7 @@ impl Runner {
                     process.interrupt();
                     continue;
                 }
-                () = until(stopped), if stopped.is_some() => {
+                () = patience(stopped, stop), if stopped.is_some() => {
                     process.kill();
                     process.exited().await;
                     wire.rest(&mut hear);
@@ -269,7 +269,12 @@ impl Runner {
                             sink.push(Event::InputRefused { prompt });
                         }
                         let bytes = frame::answer(cell.id, given.as_deref());
-                        self.send(&bytes, stop).await?;
+                        match self.send(&bytes, stop).await {
+                            Err(KernelError::StoppedEarly { reason }) => {
+                                return Ok(cell.outcome(Some((reason, State::Lost))));
+                            }
+                            sent => sent?,
+                        }
                     }
                     if cell.done.is_some() {
                         return Ok(cell.outcome(stopped.map(|(reason, _)| (reason, State::Kept))));
@@ -437,11 +442,14 @@ fn answer_of(frame: &Frame) -> Result<Value, KernelError> {
     })
 }
 
-/// Waits for the time, if there is one.
-async fn until(stopped: Option<(StopReason, Instant)>) {
-    match stopped {
-        Some((_, at)) => sleep_until(at).await,
-        None => std::future::pending().await,
+/// Waits until the time to react is over, or nobody wants to wait for it.
+async fn patience(stopped: Option<(StopReason, Instant)>, stop: &Stop) {
+    let Some((_, until)) = stopped else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        () = sleep_until(until) => {}
+        () = stop.at_once() => {}
     }
 }
 

@@ -75,6 +75,11 @@ const MOST_OF_A_NEIGHBOUR: usize = 16 * 1024;
 /// Lines around a hit that anyone needs.
 const MOST_CONTEXT: usize = 50;
 
+/// What means something else than itself in a pattern.
+const SPECIAL: [char; 14] = [
+    '\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$',
+];
+
 enum Matcher {
     Plain(Box<Finder<'static>>),
     Regex(regex_lite::Regex),
@@ -83,6 +88,10 @@ enum Matcher {
 impl Matcher {
     fn new(pattern: &Pattern) -> Result<Self, ArtifactError> {
         Ok(match pattern {
+            // Without any of these a pattern is the text it matches, and found much faster.
+            Pattern::Regex(text) if !text.contains(SPECIAL) => {
+                Self::Plain(Box::new(Finder::new(text).into_owned()))
+            }
             Pattern::Plain(text) => Self::Plain(Box::new(Finder::new(text).into_owned())),
             Pattern::Regex(text) => Self::Regex(regex_lite::Regex::new(text).map_err(|error| {
                 ArtifactError::BadPattern {

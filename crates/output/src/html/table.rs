@@ -12,6 +12,9 @@ use markup5ever_rcdom::NodeData;
 /// Columns of a table; more is not a table but a trap.
 const MOST_COLUMNS: usize = 500;
 
+/// Bytes of a header that is said again for every column it spans.
+const LONGEST_HEADER: usize = 80;
+
 /// Cells of a table, those that spans make included.
 const MOST_CELLS: usize = 50_000;
 
@@ -84,8 +87,12 @@ impl Grid {
             let text = inline(handlers, cell);
             let start = row.cells.len();
             row.cells.push(text.clone());
-            // A header is said again over each column, a value is not.
-            let again = if head { text } else { String::new() };
+            // A header is said again over each column, a value is not; nor is a header that is none.
+            let again = if head && text.len() <= LONGEST_HEADER {
+                text
+            } else {
+                String::new()
+            };
             row.cells.resize(start + columns, again);
             if rows > 1 {
                 taken.resize(taken.len().max(start + columns), 0);

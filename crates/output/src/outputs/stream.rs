@@ -139,6 +139,8 @@ impl Runs {
                 printed.length += bytes.len() as u64;
                 let tail = !printed.tail.is_empty() || printed.missing() > bytes.len() as u64;
                 let end = if tail {
+                    // What was thrown away meanwhile may be newer than this.
+                    self.oldest = self.oldest.min(at);
                     self.tail += bytes.len();
                     &mut printed.tail
                 } else {

@@ -191,13 +191,6 @@ impl clean::Page for Page {
     }
 
     fn take_back(&mut self) -> Option<String> {
-        let line = self.window.take_back(self.floor)?;
-        // The end of a line that was cut is not known.
-        if line.ends_with(MARK) && line.len() + 4 > self.widest {
-            self.window.push(&line);
-            self.window.push("\n");
-            return None;
-        }
-        Some(line)
+        self.window.take_back(self.floor)
     }
 }

@@ -66,6 +66,23 @@ fn a_progress_bar_waits_while_the_other_stream_speaks() {
 }
 
 #[test]
+fn two_progress_bars_on_two_streams_end_on_two_lines() {
+    let mut capture = capture();
+    err(&mut capture, "\r50%");
+    out(&mut capture, "\r99%");
+    assert_eq!(capture.finish().text, "50%\n99%");
+}
+
+#[test]
+fn a_line_after_a_redrawn_one_is_a_line_like_any_other() {
+    let mut capture = capture();
+    out(&mut capture, "\rabc\ndef");
+    err(&mut capture, "e\n");
+    out(&mut capture, "g\n");
+    assert_eq!(capture.finish().text, "abc\ndef\ne\ng\n");
+}
+
+#[test]
 fn a_character_split_around_the_other_stream_is_whole() {
     let mut capture = capture();
     write(&mut capture, Stream::Stdout, b"x\n\xe2\x82");
@@ -174,6 +191,17 @@ fn clearing_may_wait_for_the_next_output() {
 }
 
 #[test]
+fn an_update_does_not_end_the_waiting() {
+    let mut waiting = capture();
+    show(&mut waiting, "old", Some("x"));
+    waiting.push(Event::Clear { wait: true });
+    update(&mut waiting, "new", "x");
+    assert_eq!(waiting.snapshot().text, "new\n");
+    out(&mut waiting, "next\n");
+    assert_eq!(waiting.finish().text, "next\n");
+}
+
+#[test]
 fn snapshots_change_nothing() {
     let mut capture = capture();
     write(&mut capture, Stream::Stdout, b"\r50%\xe2\x82");
@@ -255,6 +283,18 @@ fn a_long_line_is_cut_and_kept() {
     assert_eq!(cut.total.bytes, cut.shown.bytes + cut.columns.bytes);
     let kept = artifacts.open(cut.artifact.unwrap()).unwrap();
     assert_eq!(kept.bytes(), 2007);
+}
+
+#[test]
+fn a_long_line_that_is_redrawn_counts_once() {
+    let mut capture = capture();
+    for _ in 0..3 {
+        out(&mut capture, &format!("\r{}", "é".repeat(5000)));
+    }
+    out(&mut capture, &format!("\r{}", "é".repeat(6000)));
+    let cut = capture.finish().cut.unwrap();
+    assert_eq!(cut.total.bytes, 12_000);
+    assert_eq!(cut.columns.lines, 1);
 }
 
 #[test]
@@ -373,6 +413,23 @@ fn an_enormous_exception_is_bounded() {
             .any(|line| line.contains("frames elided"))
     );
     assert!(text.len() <= 50 * 1024 && text.ends_with("frame 99999\n"));
+}
+
+#[test]
+fn an_update_reaches_the_end_of_a_long_text() {
+    // With nothing missing yet, and with much missing.
+    for lines in [3000, 30_000] {
+        let mut capture = capture();
+        out(&mut capture, &numbered(lines));
+        show(&mut capture, "0%", Some("x"));
+        out(&mut capture, "after\n");
+        update(&mut capture, "one\nhundred", "x");
+        out(&mut capture, "end\n");
+        let captured = capture.finish();
+        let end = format!("line {lines}\none\nhundred\nafter\nend\n");
+        assert!(captured.text.ends_with(&end), "{lines}");
+        assert_eq!(captured.cut.is_some(), lines == 30_000);
+    }
 }
 
 #[test]

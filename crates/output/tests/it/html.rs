@@ -116,6 +116,7 @@ fn hostile_html_neither_crashes_nor_takes_long() {
         "<p>".to_owned() + &formats + &"<p>x".repeat(60_000),
         "</i><b>".repeat(40_000) + "x",
         "<table>".to_owned() + &"<tr><td colspan=100000 rowspan=100000>x<td>y".repeat(5000),
+        format!("<table><thead><tr><th colspan=400>{}", "x".repeat(200_000)),
         "<a href='".repeat(30_000),
         "<".repeat(250_000),
         "<!--".repeat(60_000),

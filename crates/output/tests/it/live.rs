@@ -44,7 +44,8 @@ fn text_goes_on_at_once() {
 
 #[test]
 fn a_pipe_gets_a_progress_bar_once() {
-    let cases: [(&[u8], &str); 8] = [
+    let cases: [(&[u8], &str); 9] = [
+        (b"\rlong text\r\x1b[Kab\n", "ab\n"),
         (b"\r 10%\r 20%\r100%\ndone\n", "100%\ndone\n"),
         (b"start\r 10%\r100%\n", "start\n100%\n"),
         (b"a\r\nb\r\n", "a\nb\n"),

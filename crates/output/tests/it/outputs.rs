@@ -224,6 +224,32 @@ fn without_artifacts_what_is_lost_is_counted() {
 }
 
 #[test]
+fn what_is_left_of_a_character_is_not_newer_than_what_follows() {
+    let limits = Limits {
+        stream_bytes: 300,
+        ..Limits::default()
+    };
+    let run = |chunk: usize| {
+        let mut capture = Capture::new(limits.clone(), None);
+        let texts: [&[u8]; 4] = [&[b'x'; 281], b"e", b"ab\xc2", &[b'y'; 40]];
+        for (at, text) in texts.into_iter().enumerate() {
+            for bytes in text.chunks(chunk) {
+                let stream = if at % 2 == 0 {
+                    Stream::Stdout
+                } else {
+                    Stream::Stderr
+                };
+                capture.push(Event::Text { stream, bytes });
+            }
+        }
+        capture.finish().outputs.to_values()
+    };
+    let whole = run(1000);
+    assert_eq!(text_of(&whole[2]), "[… 3 B elided …]\n");
+    assert_eq!(run(3), whole);
+}
+
+#[test]
 fn displays_that_are_too_large_move_to_artifacts() {
     let dir = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(dir.path(), Retention::default());

@@ -39,17 +39,22 @@ pub(super) fn run(
     })
 }
 
-/// Turns Ctrl-C and the like into a stop. Never ends.
+/// Turns Ctrl-C and the like into a stop; a second one does not wait for the code. Never ends.
 fn watch_signals(stopper: Stopper) -> Result<impl Future<Output = ()>, Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
         loop {
-            tokio::select! {
-                _ = interrupt.recv() => stopper.stop(StopReason::Cancelled),
-                _ = terminate.recv() => stopper.stop(StopReason::ShuttingDown),
-                _ = hangup.recv() => stopper.stop(StopReason::ShuttingDown),
+            let reason = tokio::select! {
+                _ = interrupt.recv() => StopReason::Cancelled,
+                _ = terminate.recv() => StopReason::ShuttingDown,
+                _ = hangup.recv() => StopReason::ShuttingDown,
+            };
+            if stopper.is_pulled() {
+                stopper.stop_at_once(reason);
+            } else {
+                stopper.stop(reason);
             }
         }
     })

@@ -31,6 +31,22 @@ fn no_file_is_too_long() {
 }
 
 #[test]
+fn python_files_are_short_and_say_what_they_are_for() {
+    let runner = files(&root().join("crates/kernel/python"), "py");
+    assert!(runner.len() > 20, "where is the runner?");
+    for path in runner {
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text.lines().count();
+        assert!(lines <= LONGEST, "{} has {lines} lines", path.display());
+        assert!(
+            text.starts_with("\"\"\"") || text.starts_with("# "),
+            "{} does not say what it is for",
+            path.display()
+        );
+    }
+}
+
+#[test]
 fn libraries_neither_print_nor_look_around() {
     let forbidden = [
         "println!(",

@@ -1,14 +1,15 @@
 """Magics: which names we know, and what happens with those we do not know.
 
-Order: what the user registered, our own, then IPython's if it can be imported. A function of ours takes
-(shell, line) or, as cell magic, (shell, line, body); registered ones take IPython's (line[, body]).
+Order: what the user registered, our own, then IPython's if it can be imported. A function of ours
+takes (shell, line) or, as cell magic, (shell, line, body); registered ones take IPython's (line[,
+body]).
 """
 
 from .. import lazy
 
 USAGE = (
-    "Cellwright's Python runner: cells are Python with top-level await; %magic, %%magic, !command,\n"
-    "x = !command and name? work as in IPython. %lsmagic lists the magics."
+    "Cellwright's Python runner: cells are Python with top-level await; %magic, %%magic,\n"
+    "!command, x = !command and name? work as in IPython. %lsmagic lists the magics."
 )
 
 
@@ -29,16 +30,16 @@ def _table(text):
 
 
 LINE = _table(
-    """basic: cd pwd ls ll cat mkdir rmdir rm cp mv env set_env=env pushd popd dirs dhist sx=getoutput
-       basic: system getoutput lsmagic history hist=history precision_none
+    """basic: cd pwd ls ll cat mkdir rmdir rm cp mv env set_env=env pushd popd dirs dhist
+       basic: sx=getoutput system getoutput lsmagic history hist=history
        helping: pinfo pinfo2 psearch quickref magic
        timing: time timeit
        names: who whos who_ls reset reset_selective xdel
-       running: run load loadpy=load pycat recall_none
+       running: run load loadpy=load pycat
        packages: pip uv conda mamba=conda micromamba=conda
        plotting: matplotlib pylab config
        extensions: load_ext unload_ext reload_ext autoreload aimport
-       unavailable: debug pdb gui tb_none edit=no_editor ed=no_editor"""
+       unavailable: debug pdb gui edit=no_editor ed=no_editor"""
 )
 CELL = _table(
     """timing: time=time_cell timeit=timeit_cell
@@ -48,8 +49,6 @@ CELL = _table(
        scripts: sx=getoutput_cell !=getoutput_cell
        rich: html HTML=html markdown latex svg SVG=svg javascript js=javascript"""
 )
-for _name in [n for n in LINE if n.endswith("_none")]:
-    del LINE[_name]
 
 
 def find(shell, name, kind="line"):
@@ -80,7 +79,10 @@ def run_line(shell, name, line):
                 "did you mean that instead?)." % (name, name.lstrip("%"))
             )
         raise UsageError("Line magic function `%%%s` not found." % name)
-    if not getattr(function, "_ipython_magic_no_var_expand", False) and name not in ("timeit", "time"):
+    if not getattr(function, "_ipython_magic_no_var_expand", False) and name not in (
+        "timeit",
+        "time",
+    ):
         line = lazy.load("shell").expand(line)
     return function(line)
 
@@ -95,7 +97,10 @@ def run_cell(shell, name, line, body):
                 "did you mean that instead?)." % (name, name)
             )
         raise UsageError("Cell magic `%%%%%s` not found." % name)
-    if not getattr(function, "_ipython_magic_no_var_expand", False) and name not in ("timeit", "time"):
+    if not getattr(function, "_ipython_magic_no_var_expand", False) and name not in (
+        "timeit",
+        "time",
+    ):
         line = lazy.load("shell").expand(line)
     return function(line, body)
 
@@ -110,8 +115,7 @@ def known(shell):
 
 def split(line):
     """Words of a line, quotes respected; a lone quote is just a character."""
-    import shlex
-
+    shlex = lazy.stdlib("shlex")
     try:
         return shlex.split(line)
     except ValueError:
@@ -119,7 +123,8 @@ def split(line):
 
 
 def options(line, flags, valued, usage):
-    """Options in front of a line -> (dict, rest of the line). `flags` take nothing, `valued` a word."""
+    """Options in front of a line -> (dict, rest of the line). `flags` take nothing, `valued` a
+    word."""
     found, rest = {}, line.strip()
     while rest.startswith("-") and len(rest) > 1 and rest[1] != " ":
         word, _, after = rest.partition(" ")

@@ -130,7 +130,9 @@ def lsmagic(shell, line):
 
 def history(shell, line):
     """%history [-n] [-l N | range]: inputs of this session."""
-    found, rest = options(line, ("n", "o", "p", "t", "r"), ("l", "f"), "%history [-n] [-l N | range]")
+    found, rest = options(
+        line, ("n", "o", "p", "t", "r"), ("l", "f"), "%history [-n] [-l N | range]"
+    )
     inputs = [(i, text) for i, text in enumerate(H.inputs) if i and text]
     if "l" in found:
         inputs = inputs[-int(found["l"]) :]

@@ -1,6 +1,7 @@
 """%who, %whos, %reset and relatives."""
 
 import gc
+import re
 
 from .. import lazy
 from ..cell import H
@@ -41,7 +42,11 @@ def who(shell, line):
     """%who [type …]: the same, printed."""
     names = who_ls(shell, line)
     if not names:
-        print("No variables match your requested type." if line.strip() else "Interactive namespace is empty.")
+        print(
+            "No variables match your requested type."
+            if line.strip()
+            else "Interactive namespace is empty."
+        )
         return
     for start in range(0, len(names), 8):
         print("\t ".join(names[start : start + 8]) + "\t ")
@@ -51,7 +56,11 @@ def whos(shell, line):
     """%whos [type …]: names, types and a glance at the values."""
     names = who_ls(shell, line)
     if not names:
-        print("No variables match your requested type." if line.strip() else "Interactive namespace is empty.")
+        print(
+            "No variables match your requested type."
+            if line.strip()
+            else "Interactive namespace is empty."
+        )
         return
     preview = lazy.load("variables").glance
     rows = [(n, type(S.ns[n]).__name__, preview(S.ns[n])) for n in names]
@@ -107,8 +116,6 @@ def reset(shell, line):
 
 def reset_selective(shell, line):
     """%reset_selective [-f] regex: forget the names that match."""
-    import re
-
     _, pattern = options(line, ("f",), (), "%reset_selective [-f] regex")
     if not pattern:
         raise UsageError("%reset_selective needs a regular expression")

@@ -57,9 +57,7 @@ def uv(shell, line):
 def conda(shell, line):
     """%conda …: conda for this environment, if it is a conda environment."""
     if not os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
-        raise UsageError(
-            "%s is no conda environment; use `%%pip install …` instead" % sys.prefix
-        )
+        raise UsageError("%s is no conda environment; use `%%pip install …` instead" % sys.prefix)
     program = os.environ.get("CONDA_EXE") or shutil.which("conda") or shutil.which("mamba")
     program = program or shutil.which("micromamba")
     if not program:
@@ -72,5 +70,3 @@ def conda(shell, line):
         if not {"-p", "--prefix", "-n", "--name"} & set(words):
             extra += ["--prefix", sys.prefix]
     _run([program] + words[:1] + extra + words[1:], "conda " + line)
-
-

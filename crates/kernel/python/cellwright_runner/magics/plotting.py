@@ -6,7 +6,8 @@ from . import UsageError
 
 
 def matplotlib(shell, line):
-    """%matplotlib [inline|…]: figures are always shown inline here; other names are accepted too."""
+    """%matplotlib [inline|…]: figures are always shown inline here; other names are accepted
+    too."""
     if line.strip() in ("-l", "--list"):
         print("Available matplotlib backends: ['inline', 'agg']")
 

@@ -1,7 +1,9 @@
 """%run, %load, %pycat, %%capture"""
 
+import io
 import os
 import sys
+import types
 
 from .. import lazy
 from ..state import S
@@ -21,19 +23,17 @@ def _find(name):
 
 
 def _read(path):
-    import tokenize
-
-    with tokenize.open(path) as file:
+    with lazy.stdlib("tokenize").open(path) as file:
         return file.read()
 
 
 def run(shell, line):
-    """%run [-i] [-n] [-e] file [args]: run a script (or the cells of a notebook) and take its names."""
+    """%run [-i] [-n] [-e] file [args]: run a script (or the cells of a notebook) and take its
+    names."""
     found, rest = options(line, ("i", "n", "e", "G"), ("m",), "%run [-i] [-n] [-e] file [args]")
     words = split(rest)
     if "m" in found:
-        import runpy
-
+        runpy = lazy.stdlib("runpy")
         names = runpy.run_module(found["m"], run_name="__main__", alter_sys=True)
         S.ns.update({k: v for k, v in names.items() if not k.startswith("__")})
         return
@@ -43,8 +43,6 @@ def run(shell, line):
     if path.endswith(".ipynb"):
         _run_notebook(shell, path)
         return
-    import types
-
     arguments = [os.path.expanduser(word) for word in words[1:]]
     source = _read(path)
     if path.endswith(".ipy"):
@@ -61,7 +59,9 @@ def run(shell, line):
         if "n" in found:
             names["__name__"] = os.path.splitext(os.path.basename(path))[0]
         sys.modules["__main__"] = module
-        shell.scripts = getattr(shell, "scripts", [])[-20:] + [module]  # functions need their globals
+        shell.scripts = getattr(shell, "scripts", [])[-20:] + [
+            module
+        ]  # functions need their globals
     sys.argv = [path] + arguments
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
@@ -78,14 +78,14 @@ def run(shell, line):
             else:
                 S.ns["__file__"] = had
     if "i" not in found:
-        S.ns.update({k: v for k, v in names.items() if not (k.startswith("__") and k.endswith("__"))})
+        S.ns.update(
+            {k: v for k, v in names.items() if not (k.startswith("__") and k.endswith("__"))}
+        )
 
 
 def _run_notebook(shell, path):
-    import json
-
     with open(path, encoding="utf-8") as file:
-        notebook = json.load(file)
+        notebook = lazy.stdlib("json").load(file)
     for cell in notebook.get("cells", ()):
         if cell.get("cell_type") == "code":
             shell.run_body("".join(cell.get("source", ())))
@@ -156,9 +156,8 @@ class Shown:
 
 
 def capture(shell, line, body):
-    """%%capture [--no-stdout] [--no-stderr] [--no-display] [name]: keep the output in a variable."""
-    import io
-
+    """%%capture [--no-stdout] [--no-stderr] [--no-display] [name]: keep the output in a
+    variable."""
     flags = ("no-stdout", "no-stderr", "no-display")
     usage = "%%capture [--no-stdout] [--no-stderr] [--no-display] [name]"
     words, found = [], {}

@@ -92,7 +92,12 @@ def program(shell, name, line, body):
     """%%python, %%perl, %%ruby: give the cell to the program of that name."""
     found, rest = options(line, _FLAGS, _VALUED, _USAGE.replace("program ", ""))
     command = [sys.executable] if name in ("python", "python3") else [name]
-    _run(command + (["-"] + split(rest) if name.startswith("py") else split(rest)), body, found, False)
+    _run(
+        command + (["-"] + split(rest) if name.startswith("py") else split(rest)),
+        body,
+        found,
+        False,
+    )
 
 
 def system_cell(shell, line, body):

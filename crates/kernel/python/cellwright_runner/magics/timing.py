@@ -2,6 +2,7 @@
 
 import resource
 import time as clock
+import timeit as standard
 
 from .. import cell, lazy
 from ..state import S
@@ -90,8 +91,6 @@ class TimeitResult:
 
 
 def _timeit(shell, line, body):
-    import timeit as standard
-
     flags = ("q", "o", "t", "c", "v", "no-raise-error")
     found, rest = options(line, flags, ("n", "r", "p"), "%timeit [-n N] [-r R] [-q] [-o] statement")
     setup, statement = ("pass", rest) if body is None else (rest or "pass", body)

@@ -175,3 +175,82 @@ async fn a_forged_border_cannot_stop_the_text() {
     wire.rest(&mut |_, bytes: &[u8]| rest += bytes.len());
     assert_eq!(heard + rest, 64 * 65536);
 }
+
+/// What a runner may do.
+#[derive(Clone, Debug)]
+enum Act {
+    Text(usize, Vec<u8>),
+    Frame,
+    /// The host looks now.
+    Look,
+}
+
+fn acts() -> impl proptest::strategy::Strategy<Value = Vec<Act>> {
+    use proptest::prelude::*;
+    // Bytes of the nonce among the text make half borders.
+    let byte = prop_oneof![any::<u8>(), proptest::sample::select(NONCE.to_vec())];
+    let text = (0..2_usize, proptest::collection::vec(byte, 1..40));
+    proptest::collection::vec(
+        prop_oneof![
+            3 => text.prop_map(|(lane, bytes)| Act::Text(lane, bytes)),
+            2 => Just(Act::Frame),
+            1 => Just(Act::Look),
+        ],
+        1..30,
+    )
+}
+
+proptest::proptest! {
+    #[test]
+    fn every_byte_is_told_once_on_its_side_of_every_frame(acts in acts()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut wire, mut far) = wire();
+            // Text between frames, by stream: what was written and what was told.
+            let mut written = vec![[Vec::new(), Vec::new()]];
+            let mut told = vec![[Vec::new(), Vec::new()]];
+            let mut frames = 0;
+            for act in acts {
+                match act {
+                    Act::Text(lane, bytes) => {
+                        far.text(lane, &bytes);
+                        written.last_mut().unwrap()[lane].extend(bytes);
+                    }
+                    Act::Frame => {
+                        frames += 1;
+                        far.frame("x", Some(frames));
+                        written.push([Vec::new(), Vec::new()]);
+                    }
+                    Act::Look => look(&mut wire, &mut told).await,
+                }
+            }
+            look(&mut wire, &mut told).await;
+            let last = told.last_mut().unwrap();
+            wire.rest(&mut |stream, bytes: &[u8]| {
+                last[usize::from(stream == Stream::Stderr)].extend_from_slice(bytes);
+            });
+            assert_eq!(told, written);
+        });
+    }
+}
+
+/// Takes everything that is there.
+async fn look(wire: &mut Wire, told: &mut Vec<[Vec<u8>; 2]>) {
+    loop {
+        let last = told.last_mut().unwrap();
+        let next = tokio::time::timeout(
+            std::time::Duration::from_millis(1),
+            wire.next(&mut |stream, bytes: &[u8]| {
+                last[usize::from(stream == Stream::Stderr)].extend_from_slice(bytes);
+            }),
+        )
+        .await;
+        match next {
+            Ok(frame) => {
+                frame.unwrap().unwrap();
+                told.push([Vec::new(), Vec::new()]);
+            }
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,314 @@
+"""Magics, shell lines, what is unknown, and what is handed to IPython."""
+
+import os
+import time
+
+import pytest
+from host import data, error, kinds, of, result, status, text
+
+
+def test_cd_pwd(host, tmp_path):
+    (tmp_path / "a b").mkdir()
+    assert text(host.run("%cd a b")) == str(tmp_path / "a b") + "\n"
+    assert result(host.run("import os; os.path.basename(os.getcwd())")) == "'a b'"
+    assert text(host.run("%cd -")) == str(tmp_path) + "\n"
+    assert text(host.run("%cd -q 'a b'")) == ""
+    assert result(host.run("p = %pwd\np.endswith('a b')")) == "True"
+    assert text(host.run("%cd ~")) == os.path.expanduser("~") + "\n"
+    assert error(host.run("%cd /no/such"))["ename"] == "FileNotFoundError"
+
+
+def test_env(host):
+    assert text(host.run("%env FOO=bar baz")) == "env: FOO=bar baz\n"
+    assert result(host.run("%env FOO")) == "'bar baz'"
+    assert text(host.run("%set_env FOO 2")) == "env: FOO=2\n"
+    assert text(host.run("!echo $FOO")) == "2\n"
+    host.run("v = 'from python'")
+    host.run("%env BAR={v}")
+    assert result(host.run("%env BAR")) == "'from python'"
+    assert result(host.run("e = %env\ne['FOO']")) == "'2'"
+    assert error(host.run("%env NOSUCH_"))["ename"] == "UsageError"
+
+
+def test_shell(host):
+    assert text(host.run("!echo out; echo err >&2")) == "out\n"
+    assert result(host.run("!exit 3\n_exit_code")) == "3"
+    events = host.run("print('a')\n!echo b\nprint('c')")
+    assert text(events) == "a\nb\nc\n"
+    assert text(host.run("!cat; echo end")) == "end\n"  # stdin is empty, nothing waits
+
+
+def test_shell_values(host):
+    host.run("x = !printf 'a 1\\nb 2\\n'")
+    assert result(host.run("x, x.n, x.s, x.l == x, x.fields(0), x.grep('b')")) == (
+        "(['a 1', 'b 2'], 'a 1\\nb 2', 'a 1 b 2', True, ['a', 'b'], ['b 2'])"
+    )
+    assert result(host.run("y = !printf '\\xff\\xfe'\ny")) == "['��']"
+    assert result(host.run("!!echo z")) == "['z']"
+    assert result(host.run("z = !echo err >&2\nz")) == "['err']"
+    assert result(host.run("w = !exit 5\n_exit_code")) == "5"
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("!echo {x} $x", "5 5"),
+        ("!echo {x + 1} {x:03d} {x!r}", "6 005 5"),
+        ("!echo {d['k']} {d.get('k')}", "v v"),
+        ("!echo $$x", "$x"),
+        ("!echo $HOME_UNKNOWN {x}", "{x}"),
+        ("!echo {nosuch} {x}", "{nosuch} {x}"),
+        ("!echo '{x}' '$x'", "5 $x"),
+        ("!echo {{x}}", "{x}"),
+        ("!echo a | awk '{print $1}'", "a"),
+    ],
+)
+def test_expansion(host, line, said):
+    host.run("x = 5\nd = {'k': 'v'}")
+    got = text(host.run(line)).strip()
+    if line == "!echo $$x":
+        assert got == os.environ.get("x", "")  # the shell's own $x
+    else:
+        assert got == said
+
+
+def test_expansion_of_locals(host):
+    assert text(host.run("def f(y):\n    !echo {y} $y\nf(7)")) == "7 7\n"
+
+
+def test_time(host):
+    events = host.run("%time 1 + 1")
+    assert result(events) == "2" and "Wall time:" in text(events)
+    assert kinds(events) == ["started", "stdout", "result", "done"]
+    assert result(host.run("%time 3;")) is None
+    host.run("%time y = 4")
+    assert result(host.run("y")) == "4"
+    assert result(host.run("%%time\nz = 5\nz")) == "5"
+    assert result(host.run("z")) == "5"
+    events = host.run("%time 1/0")
+    assert status(events) == "error" and "Wall time" in text(events)
+    assert result(host.run("r = %time 8\nr")) == "8"
+
+
+def test_timeit(host):
+    assert "per loop" in text(host.run("%timeit -n 10 -r 2 sum(range(5))"))
+    assert "2 runs, 10 loops each" in text(host.run("%timeit -n10 -r2 pass"))
+    events = host.run("r = %timeit -q -o -n 5 -r 3 pass\nr.loops, r.repeat, len(r.timings)")
+    assert result(events) == "(5, 3, 3)" and text(events) == ""
+    assert "per loop" in text(host.run("%%timeit -n 2 -r 1 x = 5\nx + 1\nx + 2"))
+    assert error(host.run("%timeit -n 1 -r 1 1 +"))["ename"] == "SyntaxError"
+    assert error(host.run("%timeit -n 1 -r 1 nosuch"))["ename"] == "NameError"
+
+
+def test_who_and_whos(host):
+    assert "empty" in text(host.run("%who"))
+    host.run("a = 1\nb = 'text'\nimport os\n_hidden = 2")
+    assert text(host.run("%who")).split() == ["a", "b", "os"]
+    assert text(host.run("%who int")).split() == ["a"]
+    assert result(host.run("%who_ls")) == "['a', 'b', 'os']"
+    table = text(host.run("%whos"))
+    assert "Variable" in table and "'text'" in table and "module" in table
+
+
+def test_reset_keeps_the_prelude(host):
+    host.run("def helper(): return 'help'\nTOKEN = 1", silent=True, history=False)
+    host.run("x = 1\nhelper = None\ndel TOKEN")
+    host.run("2")
+    assert status(host.run("%reset -f")) == "ok"
+    assert error(host.run("x"))["ename"] == "NameError"
+    assert result(host.run("helper(), TOKEN")) == "('help', 1)"
+    assert result(host.run("display, get_ipython, In, Out is not None;\n__name__")) == "'__main__'"
+    assert result(host.run("_2 if '_2' in globals() else 'gone'")) == "'gone'"
+
+
+def test_run(host, tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import sys\nprint(__name__, sys.argv[1:], __file__)\nmade = 1\ndef f(): return made\n"
+        "if 'fail' in sys.argv: 1/0\nif 'exit' in sys.argv: sys.exit(2)\n"
+    )
+    events = host.run("%run script.py a 'b c'")
+    assert text(events) == "__main__ ['a', 'b c'] script.py\n"
+    assert result(host.run("made, f()")) == "(1, 1)"
+    made = error(host.run("%run script fail"))
+    assert made["ename"] == "ZeroDivisionError"
+    assert any("script.py" in line for line in made["traceback"])
+    assert error(host.run("%run script exit"))["ename"] == "ScriptExit"
+    (tmp_path / "shared.py").write_text("there += 1\n")
+    assert result(host.run("there = 1\n%run -i shared.py\nthere")) == "2"
+    assert result(host.run("import sys; sys.argv")) == "['']"
+    assert "not found" in error(host.run("%run nosuch.py"))["evalue"]
+    (tmp_path / "nb.ipynb").write_text(
+        '{"cells": [{"cell_type": "code", "source": ["q = 1\\n", "%pwd\\n", "q += 1"]}]}'
+    )
+    assert result(host.run("%run nb.ipynb\nq")) == "2"
+
+
+def test_load_and_writefile(host, tmp_path):
+    assert text(host.run("%%writefile out.txt\nline 1\n  line 2\n")) == "Writing out.txt\n"
+    assert (tmp_path / "out.txt").read_text() == "line 1\n  line 2\n"
+    assert text(host.run("%%writefile -a out.txt\nmore")) == "Appending to out.txt\n"
+    assert (tmp_path / "out.txt").read_text() == "line 1\n  line 2\nmore\n"
+    assert text(host.run("%%writefile out.txt\nnew")) == "Overwriting out.txt\n"
+    (tmp_path / "x.py").write_text("a = 1\nb = 2\n")
+    assert text(host.run("%load x.py")) == "a = 1\nb = 2\n"
+    assert text(host.run("%cat x.py")) == "a = 1\nb = 2\n"
+    assert "x.py" in text(host.run("%ls"))
+
+
+def test_capture(host):
+    events = host.run(
+        "%%capture c\nimport sys\nprint('a')\nprint('b', file=sys.stderr)\n!echo shell\ndisplay(1)\n2"
+    )
+    assert kinds(events) == ["started", "done"]
+    assert result(host.run("c.stdout, c.stderr, len(c.outputs)")) == "('a\\nshell\\n', 'b\\n', 2)"
+    events = host.run("c.show()")
+    assert text(events) == "a\nshell\n" and len(of(events, "display")) == 2
+    assert kinds(host.run("%%capture\nprint(1)")) == ["started", "done"]
+    events = host.run("%%capture d --no-stdout\nprint('through')")
+    assert text(events) == "through\n"
+    events = host.run("%%capture e\nprint('x')\n1/0")
+    assert status(events) == "error" and "line 3" in "\n".join(error(events)["traceback"])
+    assert result(host.run("e.stdout")) == "'x\\n'"
+    assert text(host.run("print('free')")) == "free\n"
+
+
+def test_bash(host):
+    events = host.run("%%bash\necho one\necho two >&2\nread x; echo three")
+    assert text(events) == "one\nthree\n" and text(events, "stderr") == "two\n"
+    events = host.run("%%bash\necho before\nexit 4")
+    assert text(events) == "before\n"
+    assert error(events)["ename"] == "CalledProcessError" and "4" in error(events)["evalue"]
+    assert status(host.run("%%bash --no-raise-error\nfalse")) == "ok"
+    assert result(host.run("%%bash --out o --err e\necho hi\necho no >&2")) is None
+    assert result(host.run("o, e")) == "('hi\\n', 'no\\n')"
+    assert text(host.run("%%bash\nprintf '\\xff\\n'")) == "\udcff\n"
+    assert text(host.run("%%sh\necho $0 >/dev/null; echo sh")) == "sh\n"
+
+
+def test_script(host, python):
+    assert text(host.run("%%script cat\nhello")) == "hello\n"
+    assert text(host.run("%%python\nprint(1 + 1)")) == "2\n"
+    assert error(host.run("%%script nosuchprogram\nx"))["ename"] == "UsageError"
+
+
+@pytest.mark.parametrize(
+    "magic, mime",
+    [
+        ("html", "text/html"),
+        ("HTML", "text/html"),
+        ("markdown", "text/markdown"),
+        ("latex", "text/latex"),
+        ("svg", "image/svg+xml"),
+        ("javascript", "application/javascript"),
+        ("js", "application/javascript"),
+    ],
+)
+def test_rich_cells(host, magic, mime):
+    events = host.run("%%" + magic + "\n<x>\n")
+    assert data(of(events, "display")[0]) == {mime: "<x>\n"}
+
+
+def test_unknown(host):
+    made = error(host.run("%nosuch"))
+    assert (made["ename"], made["evalue"]) == (
+        "UsageError",
+        "Line magic function `%nosuch` not found.",
+    )
+    assert made["traceback"] == ["UsageError: Line magic function `%nosuch` not found."]
+    assert error(host.run("%%nosuch\nx"))["evalue"] == "Cell magic `%%nosuch` not found."
+    assert "did you mean" in error(host.run("%bash"))["evalue"]
+    assert "did you mean" in error(host.run("%%pwd\nx"))["evalue"]
+    assert error(host.run("%debug"))["ename"] == "UsageError"
+
+
+def test_magics_are_not_touched_in_strings(host):
+    code = "s = '''\n%pwd\n!ls\nx?\n'''\nt = 7 \\\n % 4\nu = (7\n% 4)\ns, t, u"
+    assert result(host.run(code)) == "('\\n%pwd\\n!ls\\nx?\\n', 3, 3)"
+
+
+def test_matplotlib_magic_is_accepted(host):
+    for line in ("%matplotlib inline", "%matplotlib widget", "%matplotlib", "%gui qt"):
+        assert kinds(host.run(line)) == ["started", "done"]
+
+
+def test_lsmagic_history_help(host):
+    assert "%timeit" in text(host.run("%lsmagic"))
+    assert "1: " in text(host.run("%history -n"))
+    assert "Docstring" in text(host.run("%timeit?"))
+    assert "%lsmagic" in text(host.run("?"))
+
+
+def test_autoreload(host, tmp_path):
+    module = tmp_path / "mod.py"
+    module.write_text("def f(): return 1\nclass A:\n    def m(self): return 1\n    old = 1\n")
+    host.run("%load_ext autoreload\n%autoreload 2\nimport mod\nfrom mod import f, A\na = A()")
+    assert result(host.run("f(), a.m()")) == "(1, 1)"
+    time.sleep(0.02)
+    module.write_text("def f(): return 22\nclass A:\n    def m(self): return 22\n    new = 1\n#\n")
+    assert (
+        result(host.run("mod.f(), f(), a.m(), hasattr(A, 'old'), A.new"))
+        == "(22, 22, 22, False, 1)"
+    )
+    module.write_text("def f(: broken\n")
+    events = host.run("f()")
+    assert result(events) == "22" and "autoreload of mod failed" in text(events, "stderr")
+    module.write_text("def f(): return 333\n")
+    assert result(host.run("f()")) == "333"
+    host.run("%autoreload 0")
+    module.write_text("def f(): return 4\n")
+    assert result(host.run("f()")) == "333"
+    assert "already loaded" in text(host.run("%load_ext autoreload"))
+    assert error(host.run("%autoreload 9"))["ename"] == "UsageError"
+
+
+def test_pip(host, needs):
+    needs("pip")
+    assert "pip" in text(host.run("%pip --version", timeout=60))
+    events = host.run("%pip nosuchcommand", timeout=60)
+    assert status(events) == "error" and "exit code" in error(events)["evalue"]
+
+
+def test_conda_hint(host):
+    made = error(host.run("%conda install x"))
+    assert made["ename"] == "UsageError" and "%pip" in made["evalue"]
+
+
+def test_quick_escapes(host):
+    host.run("def f(*a): return a")
+    assert result(host.run(",f a b")) == "('a', 'b')"
+    assert result(host.run(";f a b")) == "('a b',)"
+    assert result(host.run("/f 1 2")) == "(1, 2)"
+
+
+def test_help(host):
+    host.run("def foo(a, b=2):\n    '''Adds things.'''\n    return a + b")
+    said = text(host.run("foo?"))
+    assert "foo(a, b=2)" in said and "Adds things." in said
+    assert "return a + b" in text(host.run("foo??"))
+    assert "len(obj, /)" in text(host.run("?len"))
+    assert text(host.run("nosuch?")) == "Object `nosuch` not found.\n"
+    assert text(host.run("fo*?")) == "foo\nformat\n"
+    assert "os.path\n" in text(host.run("import os\nos.pa*?"))
+
+
+def test_own_magics(host):
+    host.run(
+        "def shout(line): return line.upper()\nget_ipython().register_magic_function(shout)\n"
+        "def both(line, cell=None): return line, cell\n"
+        "get_ipython().register_magic_function(both, 'line_cell', 'two')"
+    )
+    assert result(host.run("%shout hello")) == "'HELLO'"
+    assert result(host.run("%two a")) == "('a', None)"
+    assert result(host.run("%%two a\nb")) == "('a', 'b\\n')"
+    host.run(
+        "from IPython.core.magic import register_line_magic\n"
+        "@register_line_magic\ndef quiet(line): return line + '!'"
+    )
+    assert result(host.run("%quiet x")) == "'x!'"
+
+
+def test_magic_inside_functions_and_blocks(host):
+    assert text(
+        host.run("for i in range(2):\n    !echo {i}\n    if i:\n        %time pass")
+    ).startswith("0\n1\nCPU")
+    assert result(host.run("def f():\n    x = !echo in\n    return x\nf()")) == "['in']"
