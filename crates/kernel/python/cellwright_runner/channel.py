@@ -5,11 +5,6 @@ The C parts of the json package are used directly, because importing json would 
 
 import os
 
-try:
-    from _json import encode_basestring, make_encoder, make_scanner
-except ImportError:  # an interpreter without the C parts
-    encode_basestring = None
-
 from .interrupt import hold, release
 
 
@@ -17,19 +12,35 @@ def _refuse(value):
     raise TypeError("not JSON: %s" % type(value).__name__)
 
 
-if encode_basestring is not None:
+class _Context:
+    """What the C scanner asks for."""
+
+    strict = False
+    object_hook = None
+    object_pairs_hook = None
+    array_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = {"NaN": None, "Infinity": None, "-Infinity": None}.get
+
+
+try:
+    from _json import encode_basestring, make_encoder, make_scanner
+
     _chunks = make_encoder(None, _refuse, encode_basestring, None, ":", ",", False, False, False)
-
-    class _Context:
-        strict = False
-        object_hook = None
-        object_pairs_hook = None
-        array_hook = None
-        parse_float = float
-        parse_int = int
-        parse_constant = {"NaN": None, "Infinity": None, "-Infinity": None}.get
-
     _scan = make_scanner(_Context)
+except (ImportError, TypeError):  # an interpreter without the C parts, or with other ones
+    import json
+
+    def dumps(value):
+        """Strict JSON text; ValueError for NaN, TypeError for what JSON has not."""
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+    def loads(text):
+        """The value of a JSON text."""
+        return json.loads(text, strict=False)
+
+else:
 
     def dumps(value):
         """Strict JSON text; ValueError for NaN, TypeError for what JSON has not."""
@@ -45,17 +56,6 @@ if encode_basestring is not None:
             # SystemError: the C part looks for an exception class in json.decoder, which is not
             # loaded.
             raise ValueError("not JSON") from None
-
-else:
-    import json
-
-    def dumps(value):
-        """Strict JSON text; ValueError for NaN, TypeError for what JSON has not."""
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-    def loads(text):
-        """The value of a JSON text."""
-        return json.loads(text, strict=False)
 
 
 def utf8(text):

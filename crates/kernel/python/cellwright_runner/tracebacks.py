@@ -1,8 +1,10 @@
 """Exceptions as plain text lines: source of cells, none of our own frames, bounded length."""
 
+import ast  # noqa: F401 (traceback and linecache import ast and tokenize late; not the user's files)
 import linecache
 import re
 import sys
+import tokenize  # noqa: F401
 import traceback
 import types
 

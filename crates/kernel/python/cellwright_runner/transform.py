@@ -8,7 +8,7 @@ import re
 
 from .scanner import logical_line
 
-_BLANK = re.compile(r"[ \t\f]*\n")
+_NOTHING = re.compile(r"(?:[ \t\f]*(?:#[^\n]*)?\n)+")  # empty lines and comments
 _INDENT = re.compile(r"[ \t\f]*")
 _CLASSIC = re.compile(r"^(>>>|\.\.\.) ?")
 _IPYTHON = re.compile(r"^((\[\w+\] )?In \[\d+\]: |\s*\.{3,}: ?)")
@@ -73,7 +73,7 @@ def _pieces(text, keep_lines):
     """The text in pieces, logical line after logical line."""
     at, size = 0, len(text)
     while at < size:
-        blank = _BLANK.match(text, at)
+        blank = _NOTHING.match(text, at)
         if blank:
             yield blank.group()
             at = blank.end()

@@ -268,6 +268,18 @@ def test_pip(host, needs):
     assert status(events) == "error" and "exit code" in error(events)["evalue"]
 
 
+def test_pip_without_pip(host, tmp_path):
+    (tmp_path / "bin").mkdir()
+    uv = tmp_path / "bin" / "uv"
+    host.run("import importlib.util, sys\nimportlib.util.find_spec = lambda *a, **k: None")
+    made = error(host.run("%pip install x", env={"PATH": str(tmp_path / "bin")}))
+    assert made["ename"] == "UsageError" and "ensurepip" in made["evalue"]
+    uv.write_text("#!/bin/sh\necho uv $@\n")
+    uv.chmod(0o755)
+    said = text(host.run("%pip install -q x"))
+    assert said.startswith("uv pip install --python /") and " -q x\n" in said
+
+
 def test_conda_hint(host):
     made = error(host.run("%conda install x"))
     assert made["ename"] == "UsageError" and "%pip" in made["evalue"]

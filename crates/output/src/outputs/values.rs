@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::display::{Payload, Shown};
@@ -46,14 +47,10 @@ impl Outputs {
                 (Output::Stream(printed), Some(log)) if printed.missing() > 0 => {
                     write_stream(printed, log, out)?;
                 }
-                (Output::Stream(printed), _) => {
-                    let text = self.bounded(printed);
-                    let name = printed.stream.name();
-                    let value =
-                        json!({"name": name, "output_type": "stream", "text": split(&text)});
-                    serde_json::to_writer(&mut *out, &value)?;
+                _ => {
+                    let outputs = self;
+                    serde_json::to_writer(&mut *out, &OneOutput { outputs, output })?;
                 }
-                (other, _) => serde_json::to_writer(&mut *out, &self.value(other))?,
             }
         }
         out.write_all(b"]")
@@ -100,6 +97,44 @@ impl Outputs {
             Some(log) => format!("{newline}[… {bytes} elided, see {} …]\n", log.id),
             None => format!("{newline}[… {bytes} elided …]\n"),
         }
+    }
+}
+
+/// The same as [`Outputs::to_values`], without the values: a text of four million lines would be four
+/// million strings.
+impl Serialize for Outputs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.list.iter().map(|output| OneOutput {
+            outputs: self,
+            output,
+        }))
+    }
+}
+
+struct OneOutput<'a> {
+    outputs: &'a Outputs,
+    output: &'a Output,
+}
+
+impl Serialize for OneOutput<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Output::Stream(printed) = self.output else {
+            return self.outputs.value(self.output).serialize(serializer);
+        };
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("name", printed.stream.name())?;
+        map.serialize_entry("output_type", "stream")?;
+        map.serialize_entry("text", &Lines(&self.outputs.bounded(printed)))?;
+        map.end()
+    }
+}
+
+/// A text as a list of its lines.
+struct Lines<'a>(&'a str);
+
+impl Serialize for Lines<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(lines::split(self.0))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cellwright_kernel::{Description, Ending, KernelError, Outcome, State, StopReason};
-use cellwright_output::{Captured, Json, Traceback};
-use serde::Serialize;
+use cellwright_output::{Captured, Json, Outputs, Traceback};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::failure::{Failure, Kind};
@@ -101,7 +101,8 @@ pub(super) struct CellReport {
     json: Vec<Value>,
     events: Vec<Value>,
     error: Option<ErrorReport>,
-    outputs: Vec<Value>,
+    #[serde(serialize_with = "outputs_or_none")]
+    outputs: Option<Outputs>,
 }
 
 #[derive(Debug, Serialize)]
@@ -162,7 +163,7 @@ impl CellReport {
             json: Vec::new(),
             events: Vec::new(),
             error: None,
-            outputs: Vec::new(),
+            outputs: None,
         }
     }
 }
@@ -297,7 +298,7 @@ impl EvalAnswer {
         cell.text = captured.text;
         cell.json = captured.json.into_iter().map(json_value).collect();
         cell.events = captured.status;
-        cell.outputs = captured.outputs.to_values();
+        cell.outputs = Some(captured.outputs);
         if let Some(prompt) = captured.stdin_refused {
             self.notices.push(Told {
                 kind: "input_refused",
@@ -346,5 +347,17 @@ fn json_value(json: Json) -> Value {
     match json {
         Json::Whole(value) => value,
         Json::Cut { text, .. } => Value::String(text),
+    }
+}
+
+/// A cell that did not run has none.
+#[expect(clippy::ref_option, reason = "that is how serde calls it")]
+fn outputs_or_none<S: Serializer>(
+    outputs: &Option<Outputs>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match outputs {
+        Some(outputs) => outputs.serialize(serializer),
+        None => serializer.collect_seq([(); 0]),
     }
 }
