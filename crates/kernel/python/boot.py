@@ -12,6 +12,9 @@ def _cellwright_boot():
         )
         sys.exit(86)
     folder, fd = sys.argv[1], int(sys.argv[2])
+    # The host sets it for us: from 3.13 on, `python -c` imports a module or two before it comes here,
+    # and they must not come from the user's folder. Children of a cell must not have it.
+    sys.modules["os"].environ.pop("PYTHONSAFEPATH", None)
     # The user's folder must not shadow what we import, and our .pyc must be kept.
     rest = [entry for entry in sys.path if entry]
     sys.path[:] = [folder] + rest

@@ -95,6 +95,42 @@ fn an_old_python_is_told_apart() {
 }
 
 #[test]
+fn files_beside_the_code_do_not_get_in_the_way() {
+    let pythons = std::env::var("CELLWRIGHT_TEST_PYTHONS").unwrap_or_default();
+    let mut pythons: Vec<&str> = pythons.split(':').filter(|path| !path.is_empty()).collect();
+    if pythons.is_empty() {
+        pythons.push("python3");
+    }
+    for python in pythons {
+        let context = Context::new();
+        for name in [
+            "linecache",
+            "traceback",
+            "tokenize",
+            "json",
+            "select",
+            "token",
+            "types",
+            "re",
+        ] {
+            context.file(&format!("{name}.py"), "raise SystemExit('imported')");
+        }
+        let code = "print('printed')\n%time 1 + 1\nimport os\nassert 'PYTHONSAFEPATH' not in os.environ\n1/0";
+        let ran = context.run(&["eval", code, "--python", python]).exits(1);
+        assert!(
+            ran.stdout.starts_with("printed\n"),
+            "{python}: {}",
+            ran.stdout
+        );
+        assert!(
+            ran.stderr.contains("ZeroDivisionError"),
+            "{python}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
 fn a_bad_working_directory_is_an_error() {
     let context = Context::new();
     context.file("file", "");

@@ -4,8 +4,9 @@
 * import: a few libraries get connected to us right after they were loaded (never loaded for that);
 * fork: the child must not touch the channel.
 
-The functions that start children are wrapped. An audit hook would see them too, but it would make
-every id() and sys._getframe() of the user's code about 0.4 µs slower (copy.deepcopy by a third).
+The functions that start children are wrapped. An audit hook would see them too, but it makes every
+id() of the user's code 0.2 to 0.3 µs slower: copy.deepcopy of small lists took 1.7 to 2.2 times as
+long (measured with 3.8, 3.11 and 3.13).
 """
 
 import _thread

@@ -25,8 +25,8 @@ _OF_MAIN = frozenset(
 def start(folder, fd):
     """Take over the process: streams, signals, names; say hello; serve until the end."""
     S.folder = folder
-    # No text ends in a byte like the first one, so a host never has to hold text back because it could
-    # be the beginning of a border.
+    # No text ends in a byte like the first one, so a host never has to hold text back because it
+    # could be the beginning of a border.
     nonce = os.urandom(16)
     nonce = bytes((nonce[0] | 0xF8,)) + nonce[1:]
     channel = Channel(_high(fd, nonce[0]))

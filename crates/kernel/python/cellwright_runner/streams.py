@@ -511,7 +511,7 @@ class Output:
                 setattr(sys, name, stream.text)
 
     def after_fork_in_child(self):
-        """The child writes lines straight through; channel and borders are the parent's."""
+        """The child writes whole lines at once; channel and borders are the parent's."""
         self.lock = RLock()
         self.alarm = None
         self.awake = True
@@ -523,7 +523,7 @@ class Output:
         for stream in (self.out, self.err):
             stream.end.dirty = False
             try:
-                stream.text.reconfigure(line_buffering=True, write_through=True)
+                stream.text.reconfigure(line_buffering=True)
             except ValueError:
                 pass
 

@@ -1,5 +1,5 @@
-"""Start: old interpreters, what is loaded, .pyc, the speed of start and of printing (generous bounds;
-the real numbers are in the README)."""
+"""Start: old interpreters, what is loaded, .pyc, speed of start and of printing (generous bounds, so
+that a busy machine does not fail them)."""
 
 import glob
 import os

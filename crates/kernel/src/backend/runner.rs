@@ -80,6 +80,10 @@ impl Runner {
         check_directory(&spec.cwd)?;
         let files = staging::stage(&spec.staging)?;
         let program = &spec.interpreter.program;
+        let mut env = spec.env.clone();
+        // Until our own code runs, nothing may be imported from the working directory (`boot.py`
+        // takes it back).
+        crate::environment::set(&mut env, "PYTHONSAFEPATH", "1".into());
         let command = Command {
             arguments: vec![
                 program.into(),
@@ -88,7 +92,7 @@ impl Runner {
                 files.into(),
                 "{channel}".into(),
             ],
-            env: spec.env.clone(),
+            env,
             cwd: spec.cwd.clone(),
         };
         let (process, ends) = Supervised::start(&spec.supervisor, &command)

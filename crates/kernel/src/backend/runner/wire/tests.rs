@@ -137,6 +137,19 @@ async fn what_only_looks_like_a_border_is_text() {
 }
 
 #[tokio::test]
+async fn text_that_ends_like_a_border_begins_is_told_before_the_next_frame() {
+    let (mut wire, mut far) = wire();
+    far.text(0, b"a\xff");
+    let mut heard = Vec::new();
+    let mut hear = |_: Stream, bytes: &[u8]| heard.extend_from_slice(bytes);
+    let waiting = tokio::time::timeout(std::time::Duration::from_millis(5), wire.next(&mut hear));
+    assert!(waiting.await.is_err());
+    far.frame("done", None);
+    wire.next(&mut hear).await.unwrap().unwrap();
+    assert_eq!(heard, b"a\xff");
+}
+
+#[tokio::test]
 async fn a_frame_that_never_came_is_overtaken_by_the_next() {
     let (mut wire, mut far) = wire();
     far.text(0, b"a");
