@@ -25,8 +25,17 @@ pub(crate) struct Face<'a> {
     screen: &'a Screen,
     extent: Extent,
     lanes: [Lane; 2],
-    /// Whether whoever read our output has gone.
-    closed: bool,
+    /// Why what goes to stdout does not arrive.
+    trouble: Option<Trouble>,
+}
+
+/// Why what goes to stdout does not arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Whoever read it has gone.
+    Closed,
+    /// It could not be written.
+    Unwritable(String),
 }
 
 /// One of our two streams.
@@ -54,7 +63,7 @@ impl<'a> Face<'a> {
             screen,
             extent,
             lanes: [lane(Outlet::Stdout), lane(Outlet::Stderr)],
-            closed: false,
+            trouble: None,
         }
     }
 
@@ -83,9 +92,9 @@ impl<'a> Face<'a> {
         }
     }
 
-    /// Whether nobody reads any more what the cell says.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed
+    /// Why what the cell says does not arrive.
+    pub(crate) fn trouble(&self) -> Option<&Trouble> {
+        self.trouble.as_ref()
     }
 
     /// Shows what was held back.
@@ -158,10 +167,20 @@ impl<'a> Face<'a> {
     }
 
     fn print(&mut self, index: usize, text: &str) {
-        if self.closed || text.is_empty() {
+        if text.is_empty() {
             return;
         }
-        self.closed = self.screen.stream(self.lanes[index].outlet, text).is_err();
+        let outlet = self.lanes[index].outlet;
+        // What goes to stderr is for people; when it cannot be told, nobody is left who misses it.
+        if outlet == Outlet::Stderr || self.trouble.is_none() {
+            let written = self.screen.stream(outlet, text);
+            if let (Err(error), Outlet::Stdout) = (written, outlet) {
+                self.trouble = Some(match error.kind() {
+                    std::io::ErrorKind::BrokenPipe => Trouble::Closed,
+                    _ => Trouble::Unwritable(error.to_string()),
+                });
+            }
+        }
     }
 }
 

@@ -138,6 +138,12 @@ impl KernelError {
         }
     }
 
+    /// What the system said when something could not be opened.
+    pub fn exhausted_by(source: io::Error) -> Self {
+        let what = exhausted(&source).unwrap_or("what the system needs for it");
+        Self::Exhausted { what, source }
+    }
+
     /// An error of starting a process, with exhaustion told apart.
     pub(crate) fn launch(program: PathBuf, source: io::Error) -> Self {
         match exhausted(&source) {
@@ -183,12 +189,16 @@ pub fn signal_name(signal: i32) -> Option<&'static str> {
         2 => "SIGINT",
         3 => "SIGQUIT",
         4 => "SIGILL",
+        5 => "SIGTRAP",
         6 => "SIGABRT",
         7 => "SIGBUS",
         8 => "SIGFPE",
         9 => "SIGKILL",
+        10 => "SIGUSR1",
         11 => "SIGSEGV",
+        12 => "SIGUSR2",
         13 => "SIGPIPE",
+        14 => "SIGALRM",
         15 => "SIGTERM",
         24 => "SIGXCPU",
         25 => "SIGXFSZ",

@@ -48,8 +48,9 @@ pub trait Kernel: Send {
     /// Whether it can run another cell.
     fn is_alive(&mut self) -> bool;
 
-    /// Ends the kernel: asks, then terminates, then kills. Nothing that it started is left.
-    fn shutdown(self: Box<Self>) -> BoxFuture<'static, Farewell>;
+    /// Ends the kernel: asks, and waits until `patience` is pulled for what it still does by itself
+    /// (threads, exit handlers); then terminates, then kills. Nothing that it started is left.
+    fn shutdown(self: Box<Self>, patience: Stop) -> BoxFuture<'static, Farewell>;
 }
 
 /// What a kernel is.
@@ -82,6 +83,9 @@ pub struct Request {
     pub history: History,
     /// What `input()` gets.
     pub stdin: Stdin,
+    /// The file that the code is from, if it is a script: its `__file__`, its `sys.argv`, and its folder
+    /// on the search path.
+    pub file: Option<PathBuf>,
 }
 
 impl Request {
@@ -222,4 +226,6 @@ pub struct Farewell {
     pub exit: Option<Exit>,
     /// What its cells still said.
     pub late: Vec<LateText>,
+    /// Whether it ended when it was asked to.
+    pub in_peace: bool,
 }

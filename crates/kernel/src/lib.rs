@@ -28,7 +28,7 @@
 //! let stop = Stop::never().with_timeout(Duration::from_secs(30));
 //! let outcome = kernel.execute(&Request::new("6 * 7"), &mut capture, &stop).await?;
 //! println!("{:?}: {}", outcome.ending, capture.finish().text);
-//! Box::new(kernel).shutdown().await;
+//! Box::new(kernel).shutdown(Stop::never().with_timeout(Duration::from_secs(1))).await;
 //! # Ok(())
 //! # }
 //! ```

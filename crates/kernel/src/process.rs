@@ -30,6 +30,9 @@ pub struct Supervisor {
     pub arguments: Vec<OsString>,
 }
 
+/// How long a supervisor may take to end a child that it was told to kill.
+const OBEDIENCE: Duration = Duration::from_secs(3);
+
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct Command {
@@ -154,9 +157,27 @@ impl Supervised {
         self.link.send(link::KILL);
     }
 
-    /// Waits until the supervisor has gone, and with it everything that the child started.
+    /// Ends the child and every descendant, and waits until the child has ended. A supervisor that
+    /// does not do it in time is ended, too, with the child's process group.
+    pub async fn end(&mut self) -> Exit {
+        self.kill();
+        if let Ok(exit) = tokio::time::timeout(OBEDIENCE, self.exited()).await {
+            return exit;
+        }
+        self.end_without_supervisor();
+        // Also ends one that is stopped. It may be gone already.
+        self.supervisor.start_kill().ok();
+        self.exit = Some(Exit::UNKNOWN);
+        Exit::UNKNOWN
+    }
+
+    /// Waits until the supervisor has gone, and with it everything that the child started. Whatever
+    /// has not ended by itself by now is ended.
     pub async fn gone(mut self, patience: Duration) -> Exit {
-        let exit = self.exited().await;
+        let exit = match self.exit {
+            Some(exit) => exit,
+            None => self.end().await,
+        };
         // The link closes when the last descendant is gone.
         let _ended = tokio::time::timeout(patience, self.supervisor.wait()).await;
         exit

@@ -132,7 +132,8 @@ fn check_runner(
             .await?;
         let time = begin.elapsed();
         let version = kernel.description().version.clone();
-        Box::new(kernel).shutdown().await;
+        let patience = Stop::never().with_timeout(std::time::Duration::from_secs(1));
+        Box::new(kernel).shutdown(patience).await;
         Ok((version.unwrap_or_default(), time, capture.finish().text))
     });
     let program = interpreter.program.display();

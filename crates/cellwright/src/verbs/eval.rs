@@ -69,6 +69,11 @@ pub(crate) struct EvalArgs {
 
 /// Runs code and shows what comes of it; says the exit code.
 pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<u8, Failure> {
+    if args.full && screen.json {
+        let message = "--full and --json do not go together";
+        let failure = Failure::new(Kind::BadArguments, message);
+        return Err(failure.hint("with --json, what is cut from a text is in its artifact"));
+    }
     let cells = cells(args)?;
     let extent = match screen {
         _ if screen.json => Extent::Nothing,
@@ -79,12 +84,21 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         cells,
         timeout: (!args.timeout.is_zero()).then_some(args.timeout),
         answers: args.answers.clone(),
+        file: script(args)?,
         extent,
     };
     let cwd = crate::kernels::working_directory(args.cwd.as_deref())?;
     let spec = crate::kernels::runner(engine, args.python.as_deref(), cwd)?;
     let answer = run::run(job, &spec, engine, screen)?;
-    answer.show(screen)
+    answer.show(screen, extent)
+}
+
+/// The file that is run as a script, absolute: the kernel may be elsewhere.
+fn script(args: &EvalArgs) -> Result<Option<PathBuf>, Failure> {
+    let Some(file) = args.file.as_deref().filter(|file| *file != "-") else {
+        return Ok(None);
+    };
+    Ok(Some(std::path::absolute(file)?))
 }
 
 fn cells(args: &EvalArgs) -> Result<Vec<String>, Failure> {

@@ -282,6 +282,92 @@ fn whoever_reads_only_the_beginning_ends_the_code() {
 }
 
 #[test]
+fn output_that_does_not_arrive_does_not_make_a_failure_a_success() {
+    let context = Context::new();
+    let full = || {
+        Stdio::from(
+            std::fs::File::options()
+                .write(true)
+                .open("/dev/full")
+                .unwrap(),
+        )
+    };
+    let code_of = |mut command: std::process::Command| command.output().unwrap().status.code();
+    let mut raised = context.eval_command(&["print('x')\n1/0"]);
+    raised.stdout(full()).stderr(full());
+    assert_eq!(code_of(raised), Some(1));
+    let mut raised = context.eval_command(&["1/0"]);
+    raised.stderr(full());
+    assert_eq!(code_of(raised), Some(1));
+    // It ran to its end all the same, and that the output is missing is an error.
+    let mut ran = context.eval_command(&["print('x', flush=True)\nopen('mark', 'w').close()"]);
+    ran.stdout(full());
+    assert_eq!(code_of(ran), Some(2));
+    assert!(context.path("mark").exists());
+    // A reader that has gone, and code that raised before anybody noticed.
+    let mut child = context
+        .eval_command(&["import time\ntime.sleep(0.3)\n1/0", "--json"])
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_script_knows_its_name_and_its_neighbours() {
+    let context = Context::new();
+    std::fs::create_dir(context.path("sub")).unwrap();
+    context.file("sub/neighbour.py", "value = 7");
+    context.file(
+        "sub/main.py",
+        "import multiprocessing, os, sys, neighbour\ndef double(x): return 2 * x\nif __name__ == '__main__':\n    print(os.path.basename(__file__), os.path.basename(sys.argv[0]), neighbour.value)\n    with multiprocessing.get_context('spawn').Pool(2) as pool: print(pool.map(double, [1, 2]))",
+    );
+    let ran = context.eval(&["-f", "sub/main.py"]).exits(0);
+    assert_eq!(ran.stdout, "main.py main.py 7\n[2, 4]\n");
+}
+
+#[test]
+fn threads_are_waited_for_as_python_does() {
+    let context = Context::new();
+    let code = "import threading, time\ndef work():\n    time.sleep(2); open('saved', 'w').close(); print('saved')\nthreading.Thread(target=work).start()";
+    assert_eq!(context.eval(&[code]).exits(0).stdout, "saved\n");
+    assert!(context.path("saved").exists());
+    let endless = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()";
+    let ran = context.eval(&[endless, "--timeout", "1"]).exits(0);
+    assert!(
+        ran.stderr.contains("still running when time was up"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn text_in_a_stream_of_the_codes_own_is_flushed_in_time() {
+    let code = "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')\nprint('one')\n5";
+    let ran = Context::new()
+        .eval(&[code, "--cell", "print('two')\n1/0", "--json"])
+        .exits(1);
+    let answer = ran.json();
+    assert_eq!(answer["cells"][0]["text"], "one\n5\n");
+    assert!(
+        answer["cells"][1]["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("two\nTraceback")
+    );
+}
+
+#[test]
+fn what_is_said_at_the_start_comes_first() {
+    let context = Context::new();
+    let script = "#!/bin/sh\necho noise\nexec python3 \"$@\"\n";
+    let python = context.file("python", script);
+    std::fs::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let ran = context.run(&["eval", "1", "--python", "./python"]).exits(0);
+    assert_eq!(ran.stdout, "noise\n1\n");
+}
+
+#[test]
 fn text_comes_while_the_code_runs() {
     let context = Context::new();
     let mut child = context

@@ -231,6 +231,7 @@ fn few_descriptors_are_enough() {
         .current_dir(context.folder())
         .env("HOME", context.home());
     let ran = Ran::of(&context, &starved.output().unwrap()).exits(2);
+    assert!(ran.stderr.contains("ulimit -n"), "{}", ran.stderr);
     assert!(ran.stderr.contains("error: "), "{}", ran.stderr);
 }
 

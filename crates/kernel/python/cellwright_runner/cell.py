@@ -119,7 +119,12 @@ def _run(request, raw, count, history):
     try:
         try:
             G.running = True
-            if request.get("cwd") or request.get("env") or request.get("path"):
+            if (
+                request.get("cwd")
+                or request.get("env")
+                or request.get("path")
+                or request.get("file")
+            ):
                 _surroundings(request)
             ns.pop("__warningregistry__", None)
             if shell is not None and shell.events.wanted:
@@ -159,6 +164,7 @@ def _after(raw, result, history, error):
     """What happens after every cell, failed or not: figures, hooks, buffers of libc."""
     if S.forked:
         return
+    _flush_replaced()
     try:
         try:
             G.running = True
@@ -315,8 +321,20 @@ def run_parts(parts, shown):
     return eval(parts[1], ns)
 
 
+def _flush_replaced():
+    """A cell may have put a stream of its own in the place of ours, with text still in it."""
+    for name, ours in (("stdout", O.out.text), ("stderr", O.err.text)):
+        current = getattr(sys, name, None)
+        if current is not ours and current is not None:
+            try:
+                current.flush()
+            except Exception:
+                pass  # no stream, or a broken one: its text is its own business
+
+
 def show_result(value):
     """Show the value of the last expression, through sys.displayhook if the user replaced it."""
+    _flush_replaced()
     hook = sys.displayhook
     if hook is displayhook:
         _show(value, True)
@@ -363,6 +381,7 @@ def _show(value, last):
 
 def send_error(error):
     """The error frame for an exception; nothing the exception does can stop it."""
+    _flush_replaced()
     try:
         try:
             G.running = True
@@ -447,5 +466,14 @@ def _surroundings(request):
                 continue
             sys.path.remove(entry)
         sys.path.insert(0, entry)
+    file = request.get("file")
+    if file:
+        # A script: it knows its name, finds its neighbours, and processes that multiprocessing
+        # starts anew can find its functions.
+        S.ns["__file__"] = file
+        sys.argv[:] = [file]
+        folder = os.path.dirname(os.path.abspath(file))
+        if folder not in sys.path[:1]:
+            sys.path.insert(0, folder)
     if request.get("cwd"):
         os.chdir(request["cwd"])

@@ -1,10 +1,12 @@
 """The real IPython, when it is installed: its display functions come to us, its magics are at
 hand."""
 
+import atexit
 import builtins
 import os
 import signal
 import sys
+import shutil
 import tempfile
 import warnings
 
@@ -92,4 +94,6 @@ def _make(shell, kind):
 
 
 def _private_folder():
-    return tempfile.mkdtemp(prefix="cellwright-ipython-")
+    folder = tempfile.mkdtemp(prefix="cellwright-ipython-")
+    atexit.register(shutil.rmtree, folder, True)
+    return folder

@@ -213,8 +213,7 @@ impl Runner {
 
     /// Ends a kernel that makes no sense any more.
     async fn broken(&mut self, what: String) -> KernelError {
-        self.process.kill();
-        self.process.exited().await;
+        self.process.end().await;
         KernelError::Protocol { what }
     }
 
@@ -257,8 +256,7 @@ impl Runner {
                     continue;
                 }
                 () = patience(stopped, stop), if stopped.is_some() => {
-                    process.kill();
-                    process.exited().await;
+                    process.end().await;
                     wire.rest(&mut hear);
                     return Ok(cell.outcome(stopped.map(|(reason, _)| (reason, State::Lost))));
                 }
@@ -372,16 +370,17 @@ impl Runner {
         }
     }
 
-    async fn end(mut self) -> Farewell {
+    async fn end(mut self, patience: Stop) -> Farewell {
         if self.process.exit().is_none() && self.wire.try_send(frame::EXIT) {
-            let _ended = timeout(FAREWELL_STEP, self.drain()).await;
+            tokio::select! {
+                _ = self.drain() => {}
+                _ = patience.pulled() => {}
+            }
         }
-        if self.process.exit().is_none() {
+        let in_peace = self.process.exit().is_some();
+        if !in_peace {
             self.process.terminate();
             let _ended = timeout(FAREWELL_STEP, self.drain()).await;
-        }
-        if self.process.exit().is_none() {
-            self.process.kill();
         }
         let exit = self.process.gone(CLEARING).await;
         // What its children said until they were ended.
@@ -391,6 +390,7 @@ impl Runner {
         Farewell {
             exit: Some(exit),
             late: self.route.take_late(),
+            in_peace,
         }
     }
 }
@@ -429,8 +429,8 @@ impl Kernel for Runner {
         self.process.exit().is_none()
     }
 
-    fn shutdown(self: Box<Self>) -> BoxFuture<'static, Farewell> {
-        Box::pin(self.end())
+    fn shutdown(self: Box<Self>, patience: Stop) -> BoxFuture<'static, Farewell> {
+        Box::pin(self.end(patience))
     }
 }
 

@@ -200,11 +200,12 @@ impl Kernel for Scripted {
         self.dead.is_none()
     }
 
-    fn shutdown(self: Box<Self>) -> BoxFuture<'static, Farewell> {
+    fn shutdown(self: Box<Self>, _patience: Stop) -> BoxFuture<'static, Farewell> {
         self.log.add("shutdown".to_owned());
         Box::pin(std::future::ready(Farewell {
             exit: self.dead,
             late: Vec::new(),
+            in_peace: true,
         }))
     }
 }

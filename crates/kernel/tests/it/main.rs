@@ -12,5 +12,6 @@
 
 mod contract;
 mod interrupts;
+mod order;
 mod process;
 mod support;

@@ -150,6 +150,20 @@ async fn a_killed_supervisor_does_not_leave_the_child_unwatched() {
     assert!(eventually(LONG, || !runs(pid)).await);
 }
 
+#[tokio::test]
+async fn a_stopped_supervisor_hangs_nobody() {
+    let (mut child, _ends) = start("kill -STOP $PPID; sleep 60").await;
+    let pid = child.pid();
+    let parent = u32::try_from(parent_of(pid)).unwrap();
+    let stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).unwrap_or_default();
+        stat.contains(") T ")
+    };
+    assert!(eventually(LONG, stopped).await);
+    assert_eq!(child.end().await, Exit::UNKNOWN);
+    assert!(eventually(LONG, || !runs(pid) && !runs(parent)).await);
+}
+
 fn parent_of(pid: u32) -> i32 {
     let stat =
         std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).unwrap();

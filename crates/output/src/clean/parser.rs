@@ -133,8 +133,9 @@ impl Parser {
         };
         let bytes = text.as_bytes();
         let ends = |at: usize| match bytes[at] {
-            0x07 | 0x18 | 0x1a | 0x1b => true,
-            b'\n' => command,
+            // Pictures may go over several lines; but one that was never ended, or never meant as one,
+            // would swallow all that follows.
+            0x07 | 0x18 | 0x1a | 0x1b | b'\n' => true,
             0xc2 => bytes[at + 1] == 0x9c,
             _ => false,
         };

@@ -71,7 +71,7 @@ const SILENT: [&str; 16] = [
     "\x1b[38;5;200m",
     "\x1b]0;a title\x07",
     "\x1b]8;;http://example.org\x1b\\",
-    "\x1bPq#0;2;0;0;0\n\x1b\\",
+    "\x1bPq#0;2;0;0;0\x1b\\",
     "\x1b_Gf=100;AAAA\x1b\\",
     "\x1b(B",
     "\x1b7",

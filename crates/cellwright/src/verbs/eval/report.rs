@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use cellwright_kernel::{Description, Ending, KernelError, Outcome, State, StopReason};
+use cellwright_kernel::process::Exit;
+use cellwright_kernel::{Description, Ending, Farewell, KernelError, Outcome, State, StopReason};
 use cellwright_output::{Captured, Json, Outputs, Traceback};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::failure::{Failure, Kind};
+use crate::live::{Extent, Trouble};
 use crate::notice::{self, Told};
 use crate::screen::Screen;
 
@@ -23,9 +25,9 @@ pub(crate) struct EvalAnswer {
     /// What to tell a person at the end.
     #[serde(skip)]
     trouble: Option<Failure>,
-    /// Whether whoever read our output has gone.
+    /// Why what was to be seen did not arrive.
     #[serde(skip)]
-    pub(super) closed: bool,
+    unseen: Option<Trouble>,
 }
 
 /// How a cell, or all of them, ended.
@@ -178,7 +180,7 @@ impl EvalAnswer {
             died: None,
             notices: Vec::new(),
             trouble: None,
-            closed: false,
+            unseen: None,
         }
     }
 
@@ -192,7 +194,7 @@ impl EvalAnswer {
             died: None,
             notices: Vec::new(),
             trouble: Some(Failure::stopped(reason, None)),
-            closed: false,
+            unseen: None,
         };
         for index in 0..cells {
             answer.skipped(index);
@@ -274,6 +276,35 @@ impl EvalAnswer {
         }
     }
 
+    /// Takes how the kernel ended.
+    pub(super) fn farewell(&mut self, farewell: &Farewell) {
+        let text = match farewell.exit {
+            _ if self.status != Status::Ok => return,
+            _ if !farewell.in_peace => {
+                "the code's threads or exit handlers were still running when time was up; they were \
+                 ended"
+                    .to_owned()
+            }
+            Some(Exit { code: Some(0), .. }) | None => return,
+            Some(Exit { signal: Some(signal), .. }) => {
+                format!("after the last cell the interpreter was ended by signal {signal}")
+            }
+            Some(Exit { code, .. }) => format!(
+                "after the last cell the interpreter ended with exit code {}",
+                code.unwrap_or(-1)
+            ),
+        };
+        let kind = "unpeaceful_end";
+        self.notices.push(Told { kind, text });
+    }
+
+    /// Takes why what was to be seen did not arrive.
+    pub(super) fn unseen(&mut self, trouble: Option<&Trouble>) {
+        if let Some(trouble) = trouble {
+            self.unseen = Some(trouble.clone());
+        }
+    }
+
     /// Takes what a cell produced.
     pub(super) fn finish(&mut self, mut cell: CellReport, captured: Captured) {
         self.notices.extend(notice::tell_output(&captured.notices));
@@ -312,14 +343,24 @@ impl EvalAnswer {
     }
 
     /// Shows what has not been seen yet; says the exit code.
-    pub(crate) fn show(&self, screen: &Screen) -> Result<u8, Failure> {
+    pub(crate) fn show(&self, screen: &Screen, extent: Extent) -> Result<u8, Failure> {
         let code = self.status.exit_code();
         if screen.json {
-            screen.document(self)?;
-            return Ok(code);
+            return match screen.document(self) {
+                Err(failure) if !failure.is_silent() => Err(failure),
+                _ => Ok(code),
+            };
         }
-        if self.closed {
-            return Ok(0);
+        match &self.unseen {
+            // Whoever has read enough stops the code, which is no failure of it.
+            Some(Trouble::Closed) if self.status == Status::Cancelled => return Ok(0),
+            Some(Trouble::Unwritable(why)) if self.status == Status::Ok => {
+                let message = "The code ran to its end, but its output could not be written";
+                let mut failure = Failure::new(Kind::BadFile, message);
+                failure.causes.push(why.clone());
+                return Err(failure.hint("do not repeat it without need: it has done its work"));
+            }
+            _ => {}
         }
         // What stopped a cell is said once, as an error; what is missing in the outputs for a notebook
         // matters to those who get them.
@@ -333,6 +374,8 @@ impl EvalAnswer {
             .notices
             .iter()
             .filter(|notice| !said.contains(&notice.kind))
+            // Everything was shown.
+            .filter(|notice| extent != Extent::Full || notice.kind != "output_cut")
             .cloned()
             .collect();
         screen.notices(&notices);

@@ -1,23 +1,35 @@
 //! Cells on a kernel, one after the other, with what is seen of them meanwhile.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
-use cellwright_kernel::{Kernel, KernelError, Request, Stdin, Stop, StopReason, Stopper};
+use cellwright_kernel::{Kernel, KernelError, LateText, Request, Stdin, Stop, StopReason, Stopper};
 use cellwright_output::{Capture, Event, Limits, Sink};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::report::{CellReport, EvalAnswer, KernelReport, Status};
 use crate::engine::Engine;
 use crate::failure::Failure;
-use crate::live::{Extent, Face};
+use crate::live::{Extent, Face, Trouble};
 use crate::screen::Screen;
+
+/// The signal of a file that has become too large.
+const SIGXFSZ: i32 = 25;
+
+/// How many descriptors a run needs at the least.
+const DESCRIPTORS: usize = 12;
+
+/// How long a kernel whose cells did not end well may take to end itself.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What is to be run.
 pub(super) struct Job {
     pub(super) cells: Vec<String>,
     pub(super) timeout: Option<Duration>,
     pub(super) answers: Vec<String>,
+    /// The script that the first cell is.
+    pub(super) file: Option<PathBuf>,
     pub(super) extent: Extent,
 }
 
@@ -28,6 +40,7 @@ pub(super) fn run(
     engine: &Engine,
     screen: &Screen,
 ) -> Result<EvalAnswer, Failure> {
+    check_descriptors()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -39,11 +52,25 @@ pub(super) fn run(
     })
 }
 
+/// The runtime panics when it cannot have the descriptors it needs; so they are asked for before.
+fn check_descriptors() -> Result<(), Failure> {
+    let mut open = Vec::new();
+    for _ in 0..DESCRIPTORS {
+        match std::fs::File::open("/dev/null") {
+            Ok(file) => open.push(file),
+            Err(source) => return Err(KernelError::exhausted_by(source).into()),
+        }
+    }
+    Ok(())
+}
+
 /// Turns Ctrl-C and the like into a stop; a second one does not wait for the code. Never ends.
 fn watch_signals(stopper: Stopper) -> Result<impl Future<Output = ()>, Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
+    // A file that may not grow any more is an error for whoever writes it, not the end of us.
+    let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
     Ok(async move {
         loop {
             let reason = tokio::select! {
@@ -84,6 +111,8 @@ async fn run_cells(
     let mut answer = EvalAnswer::new(KernelReport::of(kernel.description()));
     let stdin = Stdin::Answers(job.answers.iter().cloned().collect());
     let mut running: Vec<(CellReport, Tee<'_>)> = Vec::new();
+    // What was said while it started: before everything else.
+    let mut early = kernel.take_late();
     for (index, code) in job.cells.iter().enumerate() {
         if answer.status != Status::Ok {
             answer.skipped(index);
@@ -97,8 +126,12 @@ async fn run_cells(
             face: Face::new(screen, job.extent),
             stopper: stopper.clone(),
         };
+        for late in early.drain(..) {
+            tee.push(text_of(&late));
+        }
         let request = Request {
             stdin: stdin.clone(),
+            file: job.file.clone().filter(|_| index == 0),
             ..Request::new(code.clone())
         };
         let begin = Instant::now();
@@ -107,23 +140,39 @@ async fn run_cells(
         answer.take(&mut cell, result);
         tee.face.finish();
         running.push((cell, tee));
+        attribute(&kernel.take_late(), &mut running);
     }
-    let farewell = kernel.shutdown().await;
-    // What threads and children said after their cell, until the kernel was gone.
-    for late in &farewell.late {
-        let position = usize::try_from(late.request).unwrap_or(0).saturating_sub(1);
-        if let Some((_, tee)) = running.get_mut(position) {
-            let (stream, bytes) = (late.stream, late.bytes.as_slice());
-            tee.push(Event::Text { stream, bytes });
-        }
-    }
+    // As Python does at its end: threads are waited for as long as there is time.
+    let patience = if deadline.reason().is_none() && answer.status == Status::Ok {
+        deadline
+    } else {
+        Stop::never().with_timeout(FAREWELL)
+    };
+    let farewell = kernel.shutdown(patience).await;
+    answer.farewell(&farewell);
+    attribute(&farewell.late, &mut running);
     for (cell, mut tee) in running {
         tee.face.finish();
-        answer.closed |= tee.face.is_closed();
+        answer.unseen(tee.face.trouble());
         answer.finish(cell, tee.capture.finish());
     }
     answer.cells.sort_by_key(|cell| cell.index);
     Ok(answer)
+}
+
+/// Gives what threads and children said after their cell to that cell.
+fn attribute(late: &[LateText], running: &mut [(CellReport, Tee<'_>)]) {
+    for late in late {
+        let position = usize::try_from(late.request).unwrap_or(0).saturating_sub(1);
+        if let Some((_, tee)) = running.get_mut(position) {
+            tee.push(text_of(late));
+        }
+    }
+}
+
+fn text_of(late: &LateText) -> Event<'_> {
+    let (stream, bytes) = (late.stream, late.bytes.as_slice());
+    Event::Text { stream, bytes }
 }
 
 /// Keeps what comes, and shows it.
@@ -136,7 +185,7 @@ pub(super) struct Tee<'a> {
 impl Sink for Tee<'_> {
     fn push(&mut self, event: Event<'_>) {
         self.face.show(&event);
-        if self.face.is_closed() {
+        if self.face.trouble() == Some(&Trouble::Closed) {
             // Nobody wants to know the rest.
             self.stopper.stop(StopReason::Cancelled);
         }

@@ -26,7 +26,7 @@ pub(super) struct Frame {
     pub(super) id: Option<u64>,
     pub(super) count: Option<u32>,
     data: Vec<(String, String, Box<RawValue>)>,
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Box<RawValue>>,
     pub(super) display_id: Option<String>,
     pub(super) update: bool,
     pub(super) wait: bool,
@@ -72,7 +72,12 @@ impl Frame {
         }
         Bundle {
             data,
-            metadata: self.metadata.take().unwrap_or_default(),
+            // Nested too deep, it is left out: the value matters more.
+            metadata: self
+                .metadata
+                .take()
+                .and_then(|metadata| serde_json::from_str(metadata.get()).ok())
+                .unwrap_or_default(),
         }
     }
 }
@@ -179,6 +184,7 @@ pub(super) fn execute(id: u64, request: &Request) -> Result<Vec<u8>, String> {
         silent: bool,
         history: bool,
         stdin: &'static str,
+        file: Option<&'a std::path::Path>,
     }
     let env = request
         .env
@@ -203,6 +209,7 @@ pub(super) fn execute(id: u64, request: &Request) -> Result<Vec<u8>, String> {
             Stdin::Refuse => "refuse",
             Stdin::Answers(_) => "ask",
         },
+        file: request.file.as_deref(),
     })
 }
 
@@ -294,6 +301,17 @@ mod tests {
             frames[0].take_bundle().data,
             [("application/json".into(), Data::Text(deep))]
         );
+    }
+
+    #[test]
+    fn metadata_nested_too_deep_is_left_out() {
+        let deep = format!("{}1{}", "{\"a\":".repeat(500), "}".repeat(500));
+        let line = format!(
+            "{{\"t\":\"display\",\"data\":[[\"text/plain\",\"text\",\"x\"]],\"metadata\":{deep}}}\n"
+        );
+        let bundle = feed(&[line.as_bytes()])[0].take_bundle();
+        assert_eq!(bundle.data.len(), 1);
+        assert!(bundle.metadata.is_empty());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use cellwright_output::Stream;
 use memchr::memmem::Finder;
 use rustix::event::{PollFd, PollFlags, poll};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
@@ -131,15 +131,9 @@ impl Wire {
                 there = stdout.filled() => known = Some((0, there)),
                 there = stderr.filled() => known = Some((1, there)),
             }
-            match self.channel.try_read_buf(self.frames.space()) {
-                Ok(0) => {
-                    // Text that was there goes with the rest.
-                    return Ok(None);
-                }
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // A reset is how a socket says that the other side died with unread data.
-                Err(_) => return Ok(None),
+            if !self.read_channel() {
+                // Text that was there goes with the rest.
+                return Ok(None);
             }
         }
     }
@@ -152,11 +146,29 @@ impl Wire {
                 self.arrive_at(&frame, hear);
                 return Some(frame);
             }
-            match self.channel.try_read_buf(self.frames.space()) {
-                Ok(0) | Err(_) => return None,
-                Ok(_) => {}
+            let before = self.frames.space().len();
+            if !self.read_channel() || self.frames.space().len() == before {
+                return None;
             }
         }
+    }
+
+    /// Reads what the socket has now; whether it is still open.
+    fn read_channel(&mut self) -> bool {
+        let (channel, space) = (&self.channel, self.frames.space());
+        let mut read = || rustix::io::read(channel, rustix::buffer::spare_capacity(space));
+        // The runtime asks the socket only if it has heard that it is readable; and it may have heard
+        // of text first that was written later. So after it the socket is asked directly.
+        let heard = channel.try_io(Interest::READABLE, || Ok(read()?));
+        let count = match heard {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => match read() {
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return true,
+                count => count.map_err(io::Error::from),
+            },
+            count => count,
+        };
+        // A reset is how a socket says that the other side died with unread data.
+        count.is_ok_and(|count| count > 0)
     }
 
     /// The text that is there already: for the time after the runner's end.
@@ -255,18 +267,17 @@ impl Lane {
             if pipe.readable().await.is_err() {
                 return std::future::pending().await;
             }
-            match rustix::io::ioctl_fionread(pipe) {
+            let there = pipe.try_io(|| match rustix::io::ioctl_fionread(pipe) {
                 // One read will see the end.
-                Ok(0) if at_end(pipe) => return 1,
+                Ok(0) if at_end(pipe) => Ok(1),
                 // Readable no longer: the news was old.
-                Ok(0) => {
-                    let empty: io::Result<()> =
-                        pipe.try_io(|| Err(io::ErrorKind::WouldBlock.into()));
-                    drop(empty);
-                }
+                Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
                 // Should the system not tell: some.
-                Err(_) => return READ_BYTES,
-                Ok(there) => return usize::try_from(there).unwrap_or(READ_BYTES),
+                Err(_) => Ok(READ_BYTES),
+                Ok(there) => Ok(usize::try_from(there).unwrap_or(READ_BYTES)),
+            });
+            if let Ok(there) = there {
+                return there;
             }
         }
     }
