@@ -235,6 +235,7 @@ impl Runner {
             frame::execute(cell.id, request).map_err(|what| KernelError::Protocol { what })?;
         self.route.begin(cell.id);
         self.send(&bytes, stop).await?;
+        self.wire.expect_soon();
         let mut pulled = pin!(stop.pulled());
         let mut stopped: Option<(StopReason, Instant)> = None;
         // An interrupt can fall on deaf ears for a moment: C's `system` ignores it, a handler of the

@@ -13,6 +13,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use cellwright_output::Stream;
 use memchr::memmem::Finder;
@@ -36,6 +37,10 @@ const MAX_STAGED: usize = 1 << 20;
 
 const READ_BYTES: usize = 64 * 1024;
 
+/// How long to wait awake for the end of a cell that was just sent. More than a quick cell takes, and
+/// too little to matter for any other.
+const EAGERNESS: Duration = Duration::from_micros(150);
+
 /// The three lines.
 #[derive(Debug)]
 pub(super) struct Wire {
@@ -46,6 +51,8 @@ pub(super) struct Wire {
     nonce: Option<Nonce>,
     /// The last border whose frame was handed out.
     handled: u64,
+    /// Until then the socket is asked again and again instead of sleeping.
+    eager_until: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -83,6 +90,7 @@ impl Wire {
             buffer: vec![0; READ_BYTES],
             nonce: None,
             handled: 0,
+            eager_until: None,
         })
     }
 
@@ -102,6 +110,28 @@ impl Wire {
     /// Sends bytes to the runner. Not cancel-safe: half a frame may have gone.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.channel.write_all(bytes).await
+    }
+
+    /// An answer is expected soon: to be woken up takes longer than most cells do.
+    pub(super) fn expect_soon(&mut self) {
+        self.eager_until = Some(Instant::now() + EAGERNESS);
+    }
+
+    /// Asks the socket until something comes or the time is over; whether something came.
+    fn ask_eagerly(&mut self) -> bool {
+        let Some(until) = self.eager_until else {
+            return false;
+        };
+        while Instant::now() < until {
+            let space = rustix::buffer::spare_capacity(self.frames.space());
+            match rustix::io::read(&self.channel, space) {
+                Ok(count) if count > 0 => return true,
+                Err(rustix::io::Errno::AGAIN) => std::thread::yield_now(),
+                _ => break,
+            }
+        }
+        self.eager_until = None;
+        false
     }
 
     /// Sends if it can be done at once.
@@ -124,6 +154,9 @@ impl Wire {
             }
             if let Some((lane, bytes)) = known.take() {
                 self.read_lane(lane, bytes, hear);
+            }
+            if self.ask_eagerly() {
+                continue;
             }
             let [stdout, stderr] = &self.lanes;
             tokio::select! {
