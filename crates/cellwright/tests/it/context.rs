@@ -144,6 +144,27 @@ impl Context {
         Ran::of(self, &child.wait_with_output().unwrap())
     }
 
+    /// A disk of this size at `disk`, if this user may mount one; the folder, to be unmounted with
+    /// [`Context::unmount`].
+    pub(crate) fn small_disk(&self, size: &str) -> Option<PathBuf> {
+        let disk = self.path("disk");
+        fs::create_dir(&disk).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(&disk)
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !mounted {
+            // Only root can mount; the crates' own tests fail every single step instead.
+            eprintln!("not run: no permission to mount a small disk");
+        }
+        mounted.then_some(disk)
+    }
+
+    pub(crate) fn unmount(disk: &Path) {
+        Command::new("umount").arg(disk).status().unwrap();
+    }
+
     /// Runs code on the interpreter of the tests.
     pub(crate) fn eval(&self, arguments: &[&str]) -> Ran {
         Ran::of(self, &self.eval_command(arguments).output().unwrap())

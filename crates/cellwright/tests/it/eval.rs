@@ -190,13 +190,7 @@ fn ctrl_c_cancels_and_exits_with_130() {
         .eval_command(&["print('begun', flush=True)\nimport time\ntime.sleep(60)"])
         .spawn()
         .unwrap();
-    let mut begun = [0; 6];
-    child
-        .stdout
-        .as_mut()
-        .unwrap()
-        .read_exact(&mut begun)
-        .unwrap();
+    expect(&mut child, "begun\n");
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
@@ -215,13 +209,7 @@ fn a_second_ctrl_c_does_not_wait() {
         .eval_command(&["--timeout", "0", code])
         .spawn()
         .unwrap();
-    let mut begun = [0; 6];
-    child
-        .stdout
-        .as_mut()
-        .unwrap()
-        .read_exact(&mut begun)
-        .unwrap();
+    expect(&mut child, "begun\n");
     interrupt(&child);
     // It heard the first one.
     let mut no = [0; 4];
@@ -231,6 +219,14 @@ fn a_second_ctrl_c_does_not_wait() {
     assert_eq!(output.status.code(), Some(130));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("and was killed"), "{stderr}");
+}
+
+/// Waits until the code has printed this.
+fn expect(child: &mut std::process::Child, text: &str) {
+    let mut bytes = vec![0; text.len()];
+    let stdout = child.stdout.as_mut().unwrap();
+    stdout.read_exact(&mut bytes).unwrap();
+    assert_eq!(String::from_utf8_lossy(&bytes), text);
 }
 
 fn interrupt(child: &std::process::Child) {

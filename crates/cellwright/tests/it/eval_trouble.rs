@@ -178,24 +178,15 @@ fn an_artifact_folder_that_cannot_be_used_fails_no_run() {
 #[test]
 fn a_disk_that_fills_up_while_output_is_kept_fails_no_run() {
     let context = Context::new();
-    let disk = context.path("disk");
-    fs::create_dir(&disk).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-        .arg(&disk)
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !mounted {
-        // Only root can mount; the output crate's own tests let a store fail halfway instead.
-        eprintln!("not run: no permission to mount a small disk");
+    let Some(disk) = context.small_disk("1m") else {
         return;
-    }
+    };
     let output = context
         .eval_command(&["for i in range(500_000): print('line', i)", "--json"])
         .env("CELLWRIGHT_ARTIFACTS_DIR", disk.join("artifacts"))
         .output()
         .unwrap();
-    Command::new("umount").arg(&disk).status().unwrap();
+    Context::unmount(&disk);
     let answer = Ran::of(&context, &output).exits(0).json();
     assert!(
         answer["cells"][0]["text"]

@@ -123,18 +123,9 @@ fn without_permission_nothing_changes() {
 #[test]
 fn a_full_disk_leaves_the_original() {
     let context = Context::new();
-    let disk = context.path("disk");
-    fs::create_dir(&disk).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
-        .arg(&disk)
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !mounted {
-        // Only root can mount; the notebook crate's own tests fail every single step instead.
-        eprintln!("not run: no permission to mount a small disk");
+    let Some(disk) = context.small_disk("64k") else {
         return;
-    }
+    };
     context.file("disk/a.ipynb", THREE_CELLS);
     context.file("disk/filler", vec![0; 40 * 1024]);
     let long = "x".repeat(40 * 1024);
@@ -142,7 +133,7 @@ fn a_full_disk_leaves_the_original() {
     let ran = context.run(&arguments);
     let content = context.content("disk/a.ipynb");
     let names = fs::read_dir(&disk).unwrap().count();
-    Command::new("umount").arg(&disk).status().unwrap();
+    Context::unmount(&disk);
     assert_eq!(content, THREE_CELLS);
     assert_eq!(names, 2, "a temporary file was left behind");
     assert_snapshot!(ran.exits(2).seen());

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_kernel::{
-    Begun, Ending, Kernel, KernelError, Outcome, Request, Retry, State, Stdin, Stop, StopReason,
+    Begun, Ending, Kernel, KernelError, Outcome, Question, Request, Retry, State, Stdin, Stop,
+    StopReason,
 };
 use cellwright_output::Data;
 
@@ -101,6 +102,7 @@ contract![
     exiting_ends_only_the_cell,
     odd_code_is_no_trouble,
     children_of_a_kernel_go_with_it,
+    questions_run_no_code_of_the_user,
 ];
 
 async fn state_is_kept_between_cells(mut place: Place) {
@@ -432,6 +434,47 @@ async fn odd_code_is_no_trouble(mut place: Place) {
     assert!(matches!(place.ended("x = '\0'").await.1, Ending::Raised(_)));
     let long = format!("x = '{}'\nlen(x)", "a".repeat(3_000_000));
     assert_eq!(place.heard(&long).await, "=[3000000]");
+}
+
+async fn questions_run_no_code_of_the_user(mut place: Place) {
+    let code = "class Trap:\n    @property\n    def touched(self): raise SystemExit('ran')\n    def __repr__(self): raise SystemExit('ran')\n    def __len__(self): raise SystemExit('ran')\ntrap = Trap()\nnumbers = [1, 2, 3]\ndef double(x):\n    'Twice as much.'\n    return 2 * x";
+    place.heard(code).await;
+    let stop = Stop::never();
+    let question = Question::Complete {
+        code: "trap.tou".into(),
+        cursor: 8,
+    };
+    let answer = place.kernel.ask(&question, &stop).await.unwrap();
+    assert!(
+        answer["matches"].to_string().contains("touched"),
+        "{answer}"
+    );
+    let question = Question::Inspect {
+        code: "double".into(),
+        cursor: 3,
+        source: true,
+    };
+    let answer = place.kernel.ask(&question, &stop).await.unwrap();
+    assert_eq!(answer["found"], true);
+    assert!(answer.to_string().contains("Twice as much."), "{answer}");
+    let question = Question::IsComplete {
+        code: "if x:".into(),
+    };
+    let answer = place.kernel.ask(&question, &stop).await.unwrap();
+    assert_eq!(answer["status"], "incomplete");
+    let question = Question::Variables { limit: 50 };
+    let answer = place.kernel.ask(&question, &stop).await.unwrap();
+    let variables = answer.as_array().or_else(|| answer["variables"].as_array());
+    let named = |name: &str| {
+        let all = variables.unwrap().iter();
+        all.into_iter()
+            .find(|one| one["name"] == name)
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(named("numbers")["length"], 3);
+    assert_eq!(named("trap")["type"], "Trap");
+    assert_eq!(place.heard("1").await, "=[1]", "it is still there");
 }
 
 async fn children_of_a_kernel_go_with_it(mut place: Place) {
