@@ -98,6 +98,27 @@ pub enum KernelError {
         #[source]
         source: io::Error,
     },
+    /// The kernels of this session die again and again before they finish a cell.
+    #[error("Python kernel restarted too many times in this session")]
+    RestartedTooOften,
+    /// As many sessions are busy as there may be.
+    #[error("all {limit} sessions are busy")]
+    TooManySessions {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// As many calls wait for this session as may.
+    #[error("{limit} calls are waiting for this session already")]
+    QueueFull {
+        /// How many may wait.
+        limit: usize,
+    },
+    /// The session was ended before it came to this.
+    #[error("the session was ended")]
+    SessionEnded,
+    /// There is no such session.
+    #[error("there is no such session")]
+    NoSession,
     /// The kernel refused a question.
     #[error("the kernel could not answer: {why}")]
     NoAnswer {

@@ -45,6 +45,9 @@ pub trait Kernel: Send {
     /// Text that came after the end of the cell that caused it, since this was last asked.
     fn take_late(&mut self) -> Vec<LateText>;
 
+    /// How many cells it was given so far, which is the number of the latest.
+    fn requests(&self) -> u64;
+
     /// Whether it can run another cell.
     fn is_alive(&mut self) -> bool;
 

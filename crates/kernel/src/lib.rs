@@ -45,6 +45,7 @@ mod error;
 mod kernel;
 pub mod process;
 pub mod python;
+pub mod session;
 mod stop;
 
 pub use error::{Begun, KernelError, Retry, signal_name};

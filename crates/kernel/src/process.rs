@@ -5,6 +5,7 @@
 //! go or were killed, it ends them all, those in sessions of their own included.
 
 mod link;
+mod memory;
 pub mod supervisor;
 mod tree;
 
@@ -19,6 +20,7 @@ use tokio::process::Child;
 
 pub use link::Exit;
 use link::{Link, Report};
+pub use memory::Processes;
 
 /// How to start a supervisor: a program that calls [`supervisor::main`] with the arguments after
 /// `arguments`.

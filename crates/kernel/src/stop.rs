@@ -13,8 +13,17 @@ pub enum StopReason {
     Cancelled,
     /// It took longer than this.
     TimedOut(Duration),
-    /// The program itself is ending.
+    /// Whoever keeps the kernel is ending it.
     ShuttingDown,
+    /// Somebody wants a fresh kernel in its place.
+    Reset,
+    /// The kernel used more memory than it may.
+    MemoryLimit {
+        /// What it used, in bytes.
+        used: u64,
+        /// What it may use, in bytes.
+        limit: u64,
+    },
 }
 
 /// Ends a run; clones end the same run.

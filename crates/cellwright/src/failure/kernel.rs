@@ -4,6 +4,7 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use cellwright_kernel::{KernelError, State, StopReason};
+use cellwright_output::Bytes;
 
 use super::{Failure, Kind};
 
@@ -67,6 +68,18 @@ impl Failure {
             StopReason::Cancelled | StopReason::ShuttingDown => {
                 (Kind::Cancelled, "Cancelled".to_owned())
             }
+            StopReason::Reset => (
+                Kind::Cancelled,
+                "Cancelled: the kernel was reset".to_owned(),
+            ),
+            StopReason::MemoryLimit { used, limit } => (
+                Kind::Cancelled,
+                format!(
+                    "Stopped: the kernel used {} of the {} that it may use",
+                    Bytes(used),
+                    Bytes(limit)
+                ),
+            ),
         };
         message.push_str(match state {
             None => " before the code had begun",

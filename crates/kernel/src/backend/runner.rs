@@ -45,6 +45,9 @@ const CLEARING: Duration = Duration::from_secs(3);
 /// The exit code by which `boot.py` says that the interpreter is too old.
 const TOO_OLD: i32 = 86;
 
+/// Questions are numbered apart from cells, so that the numbers of cells have no gaps.
+const QUESTIONS: u64 = 1 << 48;
+
 /// How to start a runner.
 #[derive(Clone, Debug)]
 pub struct RunnerSpec {
@@ -72,6 +75,7 @@ pub struct Runner {
     description: Description,
     interrupt_grace: Duration,
     last_id: u64,
+    last_question: u64,
 }
 
 impl Runner {
@@ -118,6 +122,7 @@ impl Runner {
             route: Route::default(),
             interrupt_grace: spec.interrupt_grace,
             last_id: 0,
+            last_question: 0,
         };
         let hello = tokio::select! {
             biased;
@@ -322,8 +327,8 @@ impl Runner {
     }
 
     async fn question(&mut self, question: &Question, stop: &Stop) -> Result<Value, KernelError> {
-        self.last_id += 1;
-        let id = self.last_id;
+        self.last_question += 1;
+        let id = QUESTIONS + self.last_question;
         self.send(&frame::question(id, question), stop).await?;
         let mut pulled = pin!(stop.pulled());
         loop {
@@ -424,6 +429,10 @@ impl Kernel for Runner {
 
     fn take_late(&mut self) -> Vec<LateText> {
         self.route.take_late()
+    }
+
+    fn requests(&self) -> u64 {
+        self.last_id
     }
 
     fn is_alive(&mut self) -> bool {

@@ -196,6 +196,10 @@ impl Kernel for Scripted {
         Vec::new()
     }
 
+    fn requests(&self) -> u64 {
+        u64::from(self.count)
+    }
+
     fn is_alive(&mut self) -> bool {
         self.dead.is_none()
     }

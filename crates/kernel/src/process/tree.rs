@@ -94,7 +94,7 @@ fn descendants() -> Vec<Descendant> {
 
 /// Children by parent, of all processes that are not zombies.
 #[cfg(target_os = "linux")]
-fn parents() -> BTreeMap<i32, Vec<i32>> {
+pub(super) fn parents() -> BTreeMap<i32, Vec<i32>> {
     let mut parents: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return parents;
@@ -125,7 +125,7 @@ fn parent_of(pid: i32) -> Option<i32> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn parents() -> BTreeMap<i32, Vec<i32>> {
+pub(super) fn parents() -> BTreeMap<i32, Vec<i32>> {
     let mut parents: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     let Ok(listed) = std::process::Command::new("ps")
         .args(["-axo", "pid=,ppid=,stat="])

@@ -56,7 +56,10 @@ impl Status {
     fn of_stop(reason: StopReason) -> Self {
         match reason {
             StopReason::TimedOut(_) => Self::Timeout,
-            StopReason::Cancelled | StopReason::ShuttingDown => Self::Cancelled,
+            StopReason::Cancelled
+            | StopReason::ShuttingDown
+            | StopReason::Reset
+            | StopReason::MemoryLimit { .. } => Self::Cancelled,
         }
     }
 }

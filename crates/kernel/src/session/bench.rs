@@ -1,0 +1,385 @@
+//! The kernel that a session has, and how it comes to another one.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_output::Sink;
+use serde_json::Value;
+
+use super::Policy;
+use super::job::{Loss, Notice};
+use super::launch::Launch;
+use super::report::{Activity, Face};
+use super::spare::Spares;
+use crate::error::{KernelError, Retry};
+use crate::kernel::{
+    BoxFuture, Description, Ending, Farewell, Kernel, LateText, Outcome, Question, Request, State,
+};
+use crate::process::{Exit, Processes};
+use crate::stop::{Stop, StopReason, Stopper};
+
+/// How often a kernel's memory is looked at while it runs a cell.
+const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How much of what earlier cells said late is kept for the next caller.
+const LATE_BYTES: usize = 16 * 1024;
+
+type Start = BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>>;
+
+pub(super) struct Bench {
+    launch: Arc<dyn Launch>,
+    spares: Spares,
+    policy: Policy,
+    kernel: Option<Box<dyn Kernel>>,
+    /// A start that is under way. It goes on when whoever wanted it leaves: the next one will.
+    starting: Option<(Stopper, Start)>,
+    /// How many kernels there have been.
+    pub(super) generation: u32,
+    /// How many cells this one has been given.
+    executions: u64,
+    /// Whether the next kernel replaces one that died by itself.
+    replaces_dead: bool,
+    /// How many have been started in a row in place of one that died before it finished a cell.
+    restarts: u32,
+    /// What cells of earlier jobs said.
+    late: Vec<LateText>,
+    face: Face,
+}
+
+impl Bench {
+    pub(super) fn new(launch: Arc<dyn Launch>, spares: Spares, policy: Policy, face: Face) -> Self {
+        Self {
+            launch,
+            spares,
+            policy,
+            kernel: None,
+            starting: None,
+            generation: 0,
+            executions: 0,
+            replaces_dead: false,
+            restarts: 0,
+            late: Vec::new(),
+            face,
+        }
+    }
+
+    /// Whether there is nothing in the kernel that a reset could take away.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.executions == 0
+    }
+
+    pub(super) fn description(&self) -> Option<&Description> {
+        self.kernel.as_ref().map(|kernel| kernel.description())
+    }
+
+    /// The number of the latest cell, as late text names it.
+    pub(super) fn latest_request(&self) -> u64 {
+        self.kernel.as_ref().map_or(0, |kernel| kernel.requests())
+    }
+
+    /// Sees to it that there is a kernel that can run a cell.
+    pub(super) async fn ready(&mut self, stop: &Stop) -> Result<(), KernelError> {
+        if self
+            .kernel
+            .as_mut()
+            .is_some_and(|kernel| !kernel.is_alive())
+        {
+            self.bury(Loss::Died(Exit::UNKNOWN)).await;
+        }
+        if self.kernel.is_some() {
+            return Ok(());
+        }
+        let mut cleared = false;
+        loop {
+            if self.starting.is_none() {
+                if self.replaces_dead && self.restarts >= self.policy.restarts {
+                    return Err(KernelError::RestartedTooOften);
+                }
+                self.begin_start();
+            }
+            let started = tokio::select! {
+                biased;
+                reason = stop.pulled() => return Err(KernelError::StoppedEarly { reason }),
+                started = self.started() => started,
+            };
+            match started {
+                Ok(()) => return Ok(()),
+                Err(error) if error.retry() == Retry::OnceAfterClearing && !cleared => {
+                    // What is ours and holds nothing of anybody: kernels that wait to be used.
+                    cleared = true;
+                    self.spares.clear().await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn begin_start(&mut self) {
+        let (stopper, stop) = Stop::new();
+        let launch = Arc::clone(&self.launch);
+        let spares = self.spares.clone();
+        self.starting = Some((
+            stopper,
+            Box::pin(async move {
+                if let Some(kernel) = spares.take(launch.as_ref())
+                    && let Ok(kernel) = launch.adopt(kernel, stop.clone()).await
+                {
+                    spares.refill(&launch);
+                    return Ok(kernel);
+                }
+                let kernel = launch.start(stop).await?;
+                spares.refill(&launch);
+                Ok(kernel)
+            }),
+        ));
+        self.face.with(|look| {
+            if look.activity == Activity::Empty {
+                look.activity = Activity::Starting;
+            }
+        });
+    }
+
+    /// Waits for the start that is under way. Cancel-safe.
+    async fn started(&mut self) -> Result<(), KernelError> {
+        let Some((_, start)) = &mut self.starting else {
+            return std::future::pending().await;
+        };
+        let result = start.await;
+        self.starting = None;
+        let kernel = match result {
+            Ok(kernel) => kernel,
+            Err(error) => {
+                self.face.with(|look| {
+                    if look.activity == Activity::Starting {
+                        look.activity = Activity::Empty;
+                    }
+                });
+                return Err(error);
+            }
+        };
+        self.generation += 1;
+        self.executions = 0;
+        if std::mem::take(&mut self.replaces_dead) {
+            self.restarts += 1;
+        }
+        self.face.with(|look| {
+            look.generation = self.generation;
+            look.executions = 0;
+            look.kernel = Some(kernel.description().clone());
+            if look.activity == Activity::Starting {
+                look.activity = Activity::Idle;
+            }
+        });
+        self.kernel = Some(kernel);
+        Ok(())
+    }
+
+    /// Runs a cell; also says what a caller should know afterwards.
+    pub(super) async fn execute(
+        &mut self,
+        request: &Request,
+        sink: &mut dyn Sink,
+        stop: &Stop,
+        stopper: &Stopper,
+    ) -> (Result<Outcome, KernelError>, Option<Notice>) {
+        let Some(kernel) = &mut self.kernel else {
+            return (Err(KernelError::NoSession), None);
+        };
+        let pid = kernel.description().pid;
+        let limit = self.policy.memory_limit;
+        let result = tokio::select! {
+            biased;
+            result = kernel.execute(request, sink, stop) => result,
+            never = watch_memory(pid, limit, stopper) => match never {},
+        };
+        let notice = self.after(&result).await;
+        (result, notice)
+    }
+
+    /// Draws the conclusions from how a cell ended.
+    async fn after(&mut self, result: &Result<Outcome, KernelError>) -> Option<Notice> {
+        let unbegun = matches!(result, Err(KernelError::StoppedEarly { .. }))
+            || matches!(result, Err(error) if error.retry() == Retry::OnceOnAFreshKernel);
+        if !unbegun {
+            self.executions += 1;
+            let executions = self.executions;
+            self.face.with(|look| look.executions = executions);
+        }
+        match result {
+            Ok(Outcome {
+                ending:
+                    Ending::Stopped {
+                        reason,
+                        state: State::Lost,
+                    },
+                ..
+            }) => {
+                let loss = match *reason {
+                    StopReason::Reset => Loss::Reset,
+                    StopReason::MemoryLimit { used, limit } => Loss::Memory { used, limit },
+                    _ => Loss::Killed,
+                };
+                self.discard(Some(loss)).await;
+                None
+            }
+            Ok(_) => {
+                self.restarts = 0;
+                self.judge_memory().await
+            }
+            Err(KernelError::StoppedEarly { .. }) => None,
+            Err(KernelError::Died { exit, .. }) => {
+                self.bury(Loss::Died(*exit)).await;
+                None
+            }
+            Err(_) => {
+                self.bury(Loss::Broken).await;
+                None
+            }
+        }
+    }
+
+    /// Looks at the memory after a cell: warns, or has the kernel replaced.
+    async fn judge_memory(&mut self) -> Option<Notice> {
+        let limit = self.policy.memory_limit?;
+        let used = self
+            .description()
+            .and_then(|description| description.pid)
+            .and_then(|pid| Processes::now().memory_of(pid))?;
+        if used > limit {
+            self.discard(Some(Loss::Memory { used, limit })).await;
+            return Some(Notice::MemoryExceeded { used, limit });
+        }
+        let warning = limit / 100 * u64::from(self.policy.memory_warning);
+        (used > warning).then_some(Notice::MemoryHigh { used, limit })
+    }
+
+    pub(super) async fn ask(
+        &mut self,
+        question: &Question,
+        stop: &Stop,
+    ) -> Result<Value, KernelError> {
+        let Some(kernel) = &mut self.kernel else {
+            return Err(KernelError::NoSession);
+        };
+        let answer = kernel.ask(question, stop).await;
+        if let Err(KernelError::Died { exit, .. }) = &answer {
+            self.bury(Loss::Died(*exit)).await;
+        }
+        answer
+    }
+
+    /// Keeps the kernel drained, and a start going; ends when something has changed. Cancel-safe.
+    pub(super) async fn attend(&mut self) {
+        if self.starting.is_some() {
+            // Whoever wanted it has left, and nobody is there to be told if it fails.
+            self.started().await.ok();
+            return;
+        }
+        let Some(kernel) = &mut self.kernel else {
+            return std::future::pending().await;
+        };
+        let loss = match kernel.attend().await {
+            KernelError::Died { exit, .. } => Loss::Died(exit),
+            _ => Loss::Broken,
+        };
+        self.bury(loss).await;
+    }
+
+    /// Puts a kernel away that died by itself.
+    async fn bury(&mut self, loss: Loss) {
+        self.replaces_dead = true;
+        self.discard(Some(loss)).await;
+    }
+
+    /// Ends the kernel for a fresh one in its place, unless it is as fresh as can be. Whoever wants
+    /// that does not mind how often it died.
+    pub(super) async fn renew(&mut self) {
+        self.replaces_dead = false;
+        self.restarts = 0;
+        if !self.is_fresh() {
+            self.discard(Some(Loss::Reset)).await;
+        }
+    }
+
+    /// Ends the kernel; `loss` is what became of its variables.
+    async fn discard(&mut self, loss: Option<Loss>) {
+        let Some(kernel) = self.kernel.take() else {
+            return;
+        };
+        let used = std::mem::take(&mut self.executions) > 0;
+        self.face.with(|look| {
+            if used {
+                look.untold = loss;
+            }
+            look.kernel = None;
+            look.executions = 0;
+            if look.activity == Activity::Idle {
+                look.activity = Activity::Empty;
+            }
+        });
+        let patience = Stop::never().with_timeout(self.policy.farewell);
+        let farewell = kernel.shutdown(patience).await;
+        self.late.extend(farewell.late);
+    }
+
+    /// Ends the kernel with its last job.
+    pub(super) async fn end(&mut self, patience: Stop) -> Option<Farewell> {
+        let kernel = self.kernel.take()?;
+        self.executions = 0;
+        Some(kernel.shutdown(patience).await)
+    }
+
+    /// The session ends.
+    pub(super) async fn close(&mut self) {
+        if let Some((stopper, _)) = self.starting.take() {
+            stopper.stop_at_once(StopReason::ShuttingDown);
+        }
+        self.discard(None).await;
+    }
+
+    /// Takes what the kernel's cells said after their end.
+    pub(super) fn take_late(&mut self) -> Vec<LateText> {
+        let mut late = std::mem::take(&mut self.late);
+        if let Some(kernel) = &mut self.kernel {
+            late.extend(kernel.take_late());
+        }
+        late
+    }
+
+    /// Keeps late text that belongs to nobody who is here, for the next caller.
+    pub(super) fn keep_late(&mut self, late: &LateText) {
+        let kept: usize = self.late.iter().map(|late| late.bytes.len()).sum();
+        let room = LATE_BYTES.saturating_sub(kept).min(late.bytes.len());
+        if room > 0 {
+            self.late.push(LateText {
+                request: late.request,
+                stream: late.stream,
+                bytes: late.bytes[..room].to_vec(),
+            });
+        }
+    }
+
+    /// What the caller must be told about lost variables. Whoever asked for a reset knows; whoever
+    /// waited meanwhile does not.
+    pub(super) fn take_loss(&mut self, asked_in: u32) -> Option<Loss> {
+        match self.face.with(|look| look.untold.take())? {
+            Loss::Reset if asked_in == 0 || asked_in >= self.generation => None,
+            loss => Some(loss),
+        }
+    }
+}
+
+/// Stops what runs when the kernel uses too much memory. Never ends.
+async fn watch_memory(pid: Option<u32>, limit: Option<u64>, stopper: &Stopper) -> Infallible {
+    let (Some(pid), Some(limit)) = (pid, limit) else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(MEMORY_INTERVAL).await;
+        match Processes::now().memory_of(pid) {
+            Some(used) if used > limit => stopper.stop(StopReason::MemoryLimit { used, limit }),
+            _ => {}
+        }
+    }
+}

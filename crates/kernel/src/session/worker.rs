@@ -1,0 +1,313 @@
+//! The task that a session is: it owns the kernel, runs one job after the other, and hears meanwhile
+//! what else is wanted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_output::Event;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::Policy;
+use super::bench::Bench;
+use super::desk::{Command, Desk};
+use super::job::{CellEnd, Job, Notice, Then};
+use super::launch::Launch;
+use super::queue::{Moment, Task, first_stop, limited};
+use super::report::{Activity, Face};
+use super::spare::Spares;
+use crate::error::{KernelError, Retry};
+use crate::kernel::{Ending, LateText, Outcome, Question};
+use crate::stop::Stop;
+
+/// How long a kernel whose last cell did not end well may take to end itself.
+const SHORT_FAREWELL: Duration = Duration::from_secs(1);
+
+pub(super) struct Worker {
+    desk: Desk,
+    bench: Bench,
+}
+
+/// What a worker is made of.
+pub(super) struct Making {
+    pub(super) launch: Arc<dyn Launch>,
+    pub(super) spares: Spares,
+    pub(super) policy: Policy,
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) end: Stop,
+    pub(super) face: Face,
+}
+
+/// Runs a job on a kernel that nobody else has and that is gone afterwards.
+pub async fn run_once(launch: Arc<dyn Launch>, policy: Policy, mut job: Job) {
+    job.then = Then::End;
+    let (commands, receiver) = mpsc::channel(1);
+    let worker = Worker::new(Making {
+        launch,
+        spares: Spares::none(),
+        policy,
+        commands: receiver,
+        end: Stop::never(),
+        face: Face::new(),
+    });
+    let task = Task::Run {
+        first: first_stop(&job),
+        job: Box::new(job),
+        generation: 0,
+    };
+    // It has room for one.
+    commands.try_send(Command::Do(task)).ok();
+    drop(commands);
+    worker.run().await;
+}
+
+impl Worker {
+    pub(super) fn new(making: Making) -> Self {
+        let face = making.face;
+        Self {
+            bench: Bench::new(making.launch, making.spares, making.policy, face.clone()),
+            desk: Desk::new(making.commands, making.end, face),
+        }
+    }
+
+    /// Serves the session until it is ended.
+    pub(super) async fn run(mut self) {
+        while !self.desk.is_ending() {
+            if !self.desk.resets.is_empty() {
+                self.reset().await;
+                continue;
+            }
+            match self.desk.queue.pop() {
+                Some(Task::Run {
+                    job,
+                    first,
+                    generation,
+                }) => self.job(*job, first, generation).await,
+                Some(Task::Ask {
+                    question,
+                    stop,
+                    reply,
+                }) => self.ask(&question, &stop, reply).await,
+                None => {
+                    self.desk.idle(self.bench.attend()).await;
+                }
+            }
+        }
+        self.desk.close();
+        self.bench.close().await;
+    }
+
+    /// Everybody who wants a fresh kernel gets the same one.
+    async fn reset(&mut self) {
+        let (bench, never) = (&mut self.bench, Stop::never());
+        let result = self
+            .desk
+            .during(None, async {
+                bench.renew().await;
+                bench.ready(&never).await
+            })
+            .await;
+        for reply in self.desk.resets.drain(..) {
+            let answer = match &result {
+                Ok(()) => Ok(self.bench.generation),
+                // The next call will find out for itself.
+                Err(_) => Ok(self.bench.generation + 1),
+            };
+            reply.send(answer).ok();
+        }
+    }
+
+    async fn ask(
+        &mut self,
+        question: &Question,
+        stop: &Stop,
+        reply: oneshot::Sender<Result<Value, KernelError>>,
+    ) {
+        let answer = match stop.reason() {
+            Some(reason) => Err(KernelError::StoppedEarly { reason }),
+            None => self.desk.during(None, self.bench.ask(question, stop)).await,
+        };
+        reply.send(answer).ok();
+        self.desk.face.answered();
+    }
+
+    async fn job(&mut self, mut job: Job, first: Stop, asked_in: u32) {
+        let since = Moment::now().wall;
+        self.desk.face.with(|look| {
+            look.activity = Activity::Busy {
+                owner: job.owner.clone(),
+                label: job.label.clone(),
+                since,
+            };
+        });
+        let mut run = Run {
+            asked_in,
+            introduced: 0,
+            requests: Vec::new(),
+        };
+        let mut stop = first;
+        let mut well = true;
+        for index in 0..job.cells.len() {
+            if index > 0 {
+                stop = limited(&job.stop, job.cells[index].timeout);
+            }
+            well = self.cell(&mut job, index, &stop, &mut run).await;
+            if !well {
+                break;
+            }
+        }
+        if job.then == Then::End {
+            // As Python does at its end: threads are waited for as long as there is time.
+            let patience = if well && stop.reason().is_none() {
+                stop
+            } else {
+                Stop::never().with_timeout(SHORT_FAREWELL)
+            };
+            let farewell = self.bench.end(patience).await;
+            if let Some(farewell) = farewell {
+                job.audience.farewell(&farewell);
+                for late in farewell.late {
+                    run.give(late, &mut job);
+                }
+            }
+        }
+        let has_kernel = self.bench.description().is_some();
+        self.desk.face.with(|look| {
+            look.activity = if has_kernel {
+                Activity::Idle
+            } else {
+                Activity::Empty
+            };
+        });
+        // Before the caller hears of it: the session is free then.
+        self.desk.face.answered();
+        job.audience.done();
+    }
+
+    /// Runs one cell; says whether the next may follow.
+    async fn cell(&mut self, job: &mut Job, index: usize, stop: &Stop, run: &mut Run) -> bool {
+        let mut retried = false;
+        if job.cells[index].reset {
+            self.desk
+                .during(Some(&job.stopper), self.bench.renew())
+                .await;
+            run.requests.clear();
+        }
+        loop {
+            let ready = self
+                .desk
+                .during(Some(&job.stopper), self.bench.ready(stop))
+                .await;
+            if let Err(error) = ready {
+                let end = CellEnd {
+                    result: Err(error),
+                    time: Duration::ZERO,
+                };
+                job.audience.end(index, end);
+                return false;
+            }
+            self.introduce(job, run);
+            let begun = Instant::now();
+            let early = self.early_text(job, run);
+            let sink = job.audience.begin(index);
+            for late in &early {
+                sink.push(Event::Text {
+                    stream: late.stream,
+                    bytes: &late.bytes,
+                });
+            }
+            let execution = self
+                .bench
+                .execute(&job.cells[index].request, sink, stop, &job.stopper);
+            let (result, notice) = self.desk.during(Some(&job.stopper), execution).await;
+            let time = begun.elapsed();
+            run.requests.push((index, self.bench.latest_request()));
+            for late in self.bench.take_late() {
+                if let Some(late) = run.give(late, job) {
+                    self.bench.keep_late(&late);
+                }
+            }
+            if let Some(notice) = notice {
+                job.audience.tell(notice);
+            }
+            let unbegun =
+                matches!(&result, Err(error) if error.retry() == Retry::OnceOnAFreshKernel);
+            if unbegun && !retried {
+                retried = true;
+                continue;
+            }
+            let well = matches!(
+                &result,
+                Ok(Outcome {
+                    ending: Ending::Completed | Ending::Exited { code: 0 },
+                    ..
+                })
+            );
+            job.audience.end(index, CellEnd { result, time });
+            return well;
+        }
+    }
+
+    /// Tells the caller which kernel it has, and whether that is another one than before.
+    fn introduce(&mut self, job: &mut Job, run: &mut Run) {
+        let generation = self.bench.generation;
+        if run.introduced == generation {
+            return;
+        }
+        run.introduced = generation;
+        run.requests.clear();
+        if let Some(loss) = self.bench.take_loss(run.asked_in) {
+            job.audience.tell(Notice::Restarted { generation, loss });
+        }
+        if let Some(description) = self.bench.description() {
+            job.audience.kernel(description, generation);
+        }
+    }
+
+    /// What was said before the first cell of a job: by a kernel that started, which belongs to the
+    /// cell, or by cells of earlier jobs.
+    fn early_text(&mut self, job: &mut Job, run: &Run) -> Vec<LateText> {
+        let mut early = Vec::new();
+        if !run.requests.is_empty() {
+            return early;
+        }
+        let fresh = self.bench.is_fresh();
+        for late in self.bench.take_late() {
+            if fresh && late.request == 0 {
+                early.push(late);
+            } else {
+                let LateText { stream, bytes, .. } = late;
+                job.audience.tell(Notice::Late { stream, bytes });
+            }
+        }
+        early
+    }
+}
+
+/// What is known of a job while it runs.
+struct Run {
+    /// The generation there was when it was asked for.
+    asked_in: u32,
+    /// The generation that the caller knows of.
+    introduced: u32,
+    /// Cells and the numbers they have on the kernel.
+    requests: Vec<(usize, u64)>,
+}
+
+impl Run {
+    /// Gives late text to the cell that caused it; hands it back if that is not one of this job.
+    fn give(&self, late: LateText, job: &mut Job) -> Option<LateText> {
+        let cell = self
+            .requests
+            .iter()
+            .find(|(_, request)| *request == late.request);
+        match cell {
+            Some((index, _)) => {
+                job.audience.late(*index, &late);
+                None
+            }
+            None => Some(late),
+        }
+    }
+}
