@@ -10,20 +10,23 @@ use std::path::Path;
 
 use cellwright_notebook::select::SelectError;
 use cellwright_notebook::{EditError, FormatError, NotebookError, Position};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// An error in words.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
     pub(crate) message: String,
     pub(crate) causes: Vec<String>,
     pub(crate) hints: Vec<String>,
+    #[serde(skip)]
     position: Option<Position>,
 }
 
 /// What sort of error it is; decides the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     /// The arguments do not make sense.
     BadArguments,

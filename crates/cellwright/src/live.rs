@@ -1,7 +1,7 @@
 //! What is seen of a cell while it runs. A terminal gets everything as it comes; anything else gets
 //! the beginning as it comes and the end at the end, so that nobody is flooded; `--json` gets nothing.
 
-use cellwright_output::{Bytes, Event, Limits, Live, Stream, Target, clean, displayed_text};
+use cellwright_output::{Bytes, Live, Stream, Target, clean};
 
 use crate::screen::{Outlet, Screen};
 
@@ -67,31 +67,6 @@ impl<'a> Face<'a> {
         }
     }
 
-    /// Shows an event.
-    pub(crate) fn show(&mut self, event: &Event<'_>) {
-        if self.extent == Extent::Nothing {
-            return;
-        }
-        match event {
-            Event::Text { stream, bytes } => self.text(*stream, bytes),
-            Event::Display { bundle, .. } | Event::Update { bundle, .. } => {
-                if let Some(text) = displayed_text(bundle, &Limits::default()) {
-                    self.piece(0, &text);
-                }
-            }
-            Event::Raised(traceback) => {
-                let text = if traceback.lines.is_empty() {
-                    format!("{}: {}", traceback.name, traceback.value)
-                } else {
-                    traceback.lines.join("\n")
-                };
-                self.piece(1, &text);
-            }
-            // Said once, with the outcome.
-            Event::Clear { .. } | Event::InputRefused { .. } => {}
-        }
-    }
-
     /// Why what the cell says does not arrive.
     pub(crate) fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
@@ -109,18 +84,17 @@ impl<'a> Face<'a> {
         }
     }
 
-    fn text(&mut self, stream: Stream, bytes: &[u8]) {
-        let index = match stream {
-            Stream::Stdout => 0,
-            Stream::Stderr => 1,
-        };
+    /// Shows text as it came.
+    pub(crate) fn text(&mut self, stream: Stream, bytes: &[u8]) {
+        let index = index(stream);
         let mut text = String::new();
         self.lanes[index].live.push(bytes, &mut text);
         self.pass(index, &text);
     }
 
-    /// A whole piece of text, which begins and ends a line.
-    fn piece(&mut self, index: usize, text: &str) {
+    /// Shows a whole piece of text, which begins and ends a line.
+    pub(crate) fn piece(&mut self, stream: Stream, text: &str) {
+        let index = index(stream);
         let clean = match self.screen.target(self.lanes[index].outlet) {
             Target::Colours => clean::coloured(text),
             _ => clean::plain(text),
@@ -181,6 +155,14 @@ impl<'a> Face<'a> {
                 });
             }
         }
+    }
+}
+
+/// Which of our two streams it goes to.
+fn index(stream: Stream) -> usize {
+    match stream {
+        Stream::Stdout => 0,
+        Stream::Stderr => 1,
     }
 }
 

@@ -5,8 +5,11 @@
 mod cli;
 mod engine;
 mod env;
+mod evaluation;
 mod failure;
+mod feed;
 mod kernels;
+mod launch;
 mod live;
 mod notice;
 mod screen;

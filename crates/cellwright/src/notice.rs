@@ -1,13 +1,28 @@
 //! Words for [`Notice`]s: what a person should know although nothing failed.
 
+mod session;
+
+use std::borrow::Cow;
+
 use cellwright_notebook::Notice;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use session::tell_session;
 
 /// A notice in words, with a name that programs can go by.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Told {
-    pub(crate) kind: &'static str,
+    pub(crate) kind: Cow<'static, str>,
     pub(crate) text: String,
+}
+
+impl Told {
+    pub(crate) fn new(kind: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            kind: Cow::Borrowed(kind),
+            text: text.into(),
+        }
+    }
 }
 
 /// Puts notices into words.
@@ -19,10 +34,7 @@ pub(crate) fn tell(notices: &[Notice]) -> Vec<Told> {
 pub(crate) fn tell_output(notices: &[cellwright_output::Notice]) -> Vec<Told> {
     notices
         .iter()
-        .map(|notice| Told {
-            kind: notice.kind(),
-            text: notice.to_string(),
-        })
+        .map(|notice| Told::new(notice.kind(), notice.to_string()))
         .collect()
 }
 
@@ -78,5 +90,5 @@ fn words(notice: &Notice) -> Told {
         }
         other => ("other", format!("{other:?}")),
     };
-    Told { kind, text }
+    Told::new(kind, text)
 }

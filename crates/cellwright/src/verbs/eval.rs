@@ -1,16 +1,16 @@
 //! `eval`: code on a kernel of its own.
 
-mod report;
-mod run;
-
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 
 use crate::engine::Engine;
+use crate::evaluation::{CellWish, Wish, alone};
 use crate::failure::{Failure, Kind};
+use crate::launch::RunnerLaunch;
 use crate::live::Extent;
 use crate::screen::Screen;
 use crate::verbs::input;
@@ -80,17 +80,33 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         _ if args.full || screen.on_terminal() => Extent::Full,
         _ => Extent::Bounded,
     };
-    let job = run::Job {
-        cells,
-        timeout: (!args.timeout.is_zero()).then_some(args.timeout),
+    let timeout = (!args.timeout.is_zero()).then_some(args.timeout);
+    let mut wish = Wish {
         answers: args.answers.clone(),
-        file: script(args)?,
-        extent,
+        cells: Vec::new(),
     };
+    for code in cells {
+        wish.cells.push(CellWish {
+            code,
+            timeout,
+            ..CellWish::default()
+        });
+    }
+    if let (Some(first), Some(file)) = (wish.cells.first_mut(), script(args)?) {
+        first.file = Some(file);
+    }
     let cwd = crate::kernels::working_directory(args.cwd.as_deref())?;
     let spec = crate::kernels::runner(engine, args.python.as_deref(), cwd)?;
-    let answer = run::run(job, &spec, engine, screen)?;
-    answer.show(screen, extent)
+    let launch = Arc::new(RunnerLaunch::new(spec));
+    let (answer, unseen) = alone::run(&wish, launch, engine, screen, extent)?;
+    let verdict = answer.verdict();
+    if screen.json {
+        return match screen.document(&answer) {
+            Err(failure) if !failure.is_silent() => Err(failure),
+            _ => Ok(verdict.status.exit_code()),
+        };
+    }
+    verdict.show(screen, extent, unseen.as_ref())
 }
 
 /// The file that is run as a script, absolute: the kernel may be elsewhere.

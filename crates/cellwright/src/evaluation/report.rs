@@ -1,11 +1,10 @@
-//! What `eval` answers: how each cell ended and what it produced.
-
-use std::time::Duration;
+//! What came of an evaluation: how each cell ended and what it produced.
 
 use cellwright_kernel::process::Exit;
-use cellwright_kernel::{Description, Ending, Farewell, KernelError, Outcome, State, StopReason};
+use cellwright_kernel::session::CellEnd;
+use cellwright_kernel::{Description, Ending, Farewell, KernelError, State, StopReason};
 use cellwright_output::{Captured, Json, Outputs, Traceback};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::failure::{Failure, Kind};
@@ -16,41 +15,57 @@ use crate::screen::Screen;
 /// The answer, as `--json` prints it.
 #[derive(Debug, Serialize)]
 pub(crate) struct EvalAnswer {
-    pub(super) status: Status,
-    session: Option<String>,
-    kernel: Option<KernelReport>,
-    pub(super) cells: Vec<CellReport>,
+    pub(crate) status: Status,
+    /// The run it is, if it can be asked for again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<String>,
+    pub(crate) session: Option<String>,
+    pub(crate) kernel: Option<KernelReport>,
+    pub(crate) cells: Vec<CellReport>,
     died: Option<Died>,
-    notices: Vec<Told>,
+    pub(crate) notices: Vec<Told>,
     /// What to tell a person at the end.
     #[serde(skip)]
     trouble: Option<Failure>,
-    /// Why what was to be seen did not arrive.
-    #[serde(skip)]
-    unseen: Option<Trouble>,
+}
+
+/// What a person is told at the end, and the exit code.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Verdict {
+    pub(crate) status: Status,
+    notices: Vec<Told>,
+    trouble: Option<Failure>,
 }
 
 /// How a cell, or all of them, ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Status {
+pub(crate) enum Status {
+    Pending,
+    Running,
     Ok,
     Error,
     Timeout,
     Cancelled,
     Died,
+    Refused,
     Skipped,
 }
 
 impl Status {
-    fn exit_code(self) -> u8 {
+    pub(crate) fn exit_code(self) -> u8 {
         match self {
-            Self::Ok | Self::Skipped => 0,
+            Self::Ok | Self::Skipped | Self::Pending | Self::Running => 0,
             Self::Error => 1,
-            Self::Died => 2,
+            Self::Died | Self::Refused => 2,
             Self::Timeout => 124,
             Self::Cancelled => 130,
         }
+    }
+
+    /// Whether it has come to its end.
+    pub(crate) fn is_final(self) -> bool {
+        !matches!(self, Self::Pending | Self::Running)
     }
 
     fn of_stop(reason: StopReason) -> Self {
@@ -65,8 +80,8 @@ impl Status {
 }
 
 /// The kernel that ran them.
-#[derive(Debug, Serialize)]
-pub(super) struct KernelReport {
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct KernelReport {
     backend: &'static str,
     name: String,
     pid: Option<u32>,
@@ -76,7 +91,7 @@ pub(super) struct KernelReport {
 }
 
 impl KernelReport {
-    pub(super) fn of(description: &Description) -> Self {
+    pub(crate) fn of(description: &Description, generation: u32) -> Self {
         Self {
             backend: description.backend,
             name: description.name.clone(),
@@ -86,19 +101,19 @@ impl KernelReport {
                 .as_ref()
                 .map(|path| path.display().to_string()),
             version: description.version.clone(),
-            generation: 1,
+            generation,
         }
     }
 }
 
 /// One cell.
 #[derive(Debug, Serialize)]
-pub(super) struct CellReport {
-    pub(super) index: usize,
+pub(crate) struct CellReport {
+    pub(crate) index: usize,
     id: Option<String>,
-    title: Option<String>,
-    status: Status,
-    execution_count: Option<u32>,
+    pub(crate) title: Option<String>,
+    pub(crate) status: Status,
+    pub(crate) execution_count: Option<u32>,
     duration_ms: f64,
     text: String,
     truncated: Option<Truncated>,
@@ -107,7 +122,7 @@ pub(super) struct CellReport {
     events: Vec<Value>,
     error: Option<ErrorReport>,
     #[serde(serialize_with = "outputs_or_none")]
-    outputs: Option<Outputs>,
+    pub(crate) outputs: Option<Outputs>,
 }
 
 #[derive(Debug, Serialize)]
@@ -153,15 +168,14 @@ struct Died {
 }
 
 impl CellReport {
-    pub(super) fn new(index: usize, time: Duration) -> Self {
+    pub(crate) fn new(index: usize, title: Option<String>) -> Self {
         Self {
             index,
             id: None,
-            title: None,
-            status: Status::Skipped,
+            title,
+            status: Status::Pending,
             execution_count: None,
-            // Microseconds are as far as it makes sense.
-            duration_ms: (time.as_secs_f64() * 1e6).round() / 1e3,
+            duration_ms: 0.0,
             text: String::new(),
             truncated: None,
             images: Vec::new(),
@@ -174,54 +188,39 @@ impl CellReport {
 }
 
 impl EvalAnswer {
-    pub(super) fn new(kernel: KernelReport) -> Self {
+    pub(crate) fn new(session: Option<String>, titles: Vec<Option<String>>) -> Self {
+        let cells = titles.into_iter().enumerate();
         Self {
-            status: Status::Ok,
-            session: None,
-            kernel: Some(kernel),
-            cells: Vec::new(),
+            status: Status::Pending,
+            run: None,
+            session,
+            kernel: None,
+            cells: cells
+                .map(|(index, title)| CellReport::new(index, title))
+                .collect(),
             died: None,
             notices: Vec::new(),
             trouble: None,
-            unseen: None,
         }
-    }
-
-    /// Nothing ran: the stop came before the kernel was ready.
-    pub(super) fn never_started(cells: usize, reason: StopReason) -> Self {
-        let mut answer = Self {
-            status: Status::of_stop(reason),
-            session: None,
-            kernel: None,
-            cells: Vec::new(),
-            died: None,
-            notices: Vec::new(),
-            trouble: Some(Failure::stopped(reason, None)),
-            unseen: None,
-        };
-        for index in 0..cells {
-            answer.skipped(index);
-        }
-        answer
-    }
-
-    /// A cell that was not run, because one before it failed.
-    pub(super) fn skipped(&mut self, index: usize) {
-        self.cells.push(CellReport::new(index, Duration::ZERO));
     }
 
     /// Takes how a cell ended.
-    pub(super) fn take(&mut self, cell: &mut CellReport, result: Result<Outcome, KernelError>) {
-        let status = match result {
+    pub(crate) fn take(&mut self, index: usize, end: CellEnd) {
+        let Some(cell) = self.cells.get_mut(index) else {
+            return;
+        };
+        // Microseconds are as far as it makes sense.
+        cell.duration_ms = (end.time.as_secs_f64() * 1e6).round() / 1e3;
+        let status = match end.result {
             Ok(outcome) => {
                 cell.execution_count = outcome.count;
-                self.take_ending(cell, outcome.ending)
+                self.take_ending(index, outcome.ending)
             }
             Err(KernelError::StoppedEarly { reason }) => {
                 self.trouble = Some(Failure::stopped(reason, None));
                 Status::of_stop(reason)
             }
-            Err(error) => {
+            Err(error @ (KernelError::Died { .. } | KernelError::Protocol { .. })) => {
                 let (exit, stderr) = match &error {
                     KernelError::Died { exit, stderr, .. } => (Some(*exit), stderr.clone()),
                     _ => (None, String::new()),
@@ -231,20 +230,55 @@ impl EvalAnswer {
                     exit_code: exit.and_then(|exit| exit.code),
                     stderr_tail: stderr,
                 });
-                let trouble = Failure::in_cell(error, cell.index);
-                self.notices.push(Told {
-                    kind: "kernel_died",
-                    text: trouble.message.clone(),
-                });
+                let trouble = Failure::in_cell(error, index);
+                self.notices
+                    .push(Told::new("kernel_died", trouble.message.clone()));
                 self.trouble = Some(trouble);
                 Status::Died
             }
+            // There was no kernel that could have run it.
+            Err(error) => {
+                self.trouble = Some(Failure::from(error));
+                Status::Refused
+            }
         };
-        cell.status = status;
+        self.cells[index].status = status;
         self.status = status;
     }
 
-    fn take_ending(&mut self, cell: &mut CellReport, ending: Ending) -> Status {
+    /// Nothing more will come: what did not run never will.
+    pub(crate) fn close(&mut self) {
+        let pending = |cell: &&mut CellReport| !cell.status.is_final();
+        for cell in self.cells.iter_mut().filter(pending) {
+            cell.status = Status::Skipped;
+        }
+        if !self.status.is_final() {
+            self.status = Status::Ok;
+        }
+    }
+
+    /// Whoever ran it came to grief.
+    pub(crate) fn abandoned(&mut self) {
+        if !self.status.is_final() {
+            self.status = Status::Refused;
+            self.trouble = Some(Failure::new(
+                Kind::Bug,
+                "This is a bug in cellwright: the session broke",
+            ));
+        }
+        self.close();
+    }
+
+    /// Why not even a kernel could be had, if so.
+    pub(crate) fn take_refusal(&mut self) -> Option<Failure> {
+        if self.status == Status::Refused {
+            return self.trouble.take();
+        }
+        None
+    }
+
+    fn take_ending(&mut self, index: usize, ending: Ending) -> Status {
+        let cell = &mut self.cells[index];
         match ending {
             Ending::Completed | Ending::Exited { code: 0 } => Status::Ok,
             Ending::Raised(traceback) => {
@@ -269,10 +303,7 @@ impl EvalAnswer {
                     State::Kept => "interrupted",
                     State::Lost => "kernel_killed",
                 };
-                self.notices.push(Told {
-                    kind,
-                    text: trouble.message.clone(),
-                });
+                self.notices.push(Told::new(kind, trouble.message.clone()));
                 self.trouble = Some(trouble);
                 Status::of_stop(reason)
             }
@@ -280,9 +311,9 @@ impl EvalAnswer {
     }
 
     /// Takes how the kernel ended.
-    pub(super) fn farewell(&mut self, farewell: &Farewell) {
+    pub(crate) fn farewell(&mut self, farewell: &Farewell) {
         let text = match farewell.exit {
-            _ if self.status != Status::Ok => return,
+            _ if self.status.is_final() && self.status != Status::Ok => return,
             _ if !farewell.in_peace => {
                 "the code's threads or exit handlers were still running when time was up; they were \
                  ended"
@@ -297,20 +328,15 @@ impl EvalAnswer {
                 code.unwrap_or(-1)
             ),
         };
-        let kind = "unpeaceful_end";
-        self.notices.push(Told { kind, text });
-    }
-
-    /// Takes why what was to be seen did not arrive.
-    pub(super) fn unseen(&mut self, trouble: Option<&Trouble>) {
-        if let Some(trouble) = trouble {
-            self.unseen = Some(trouble.clone());
-        }
+        self.notices.push(Told::new("unpeaceful_end", text));
     }
 
     /// Takes what a cell produced.
-    pub(super) fn finish(&mut self, mut cell: CellReport, captured: Captured) {
+    pub(crate) fn finish(&mut self, index: usize, captured: Captured) {
         self.notices.extend(notice::tell_output(&captured.notices));
+        let Some(cell) = self.cells.get_mut(index) else {
+            return;
+        };
         cell.truncated = captured.cut.map(|cut| Truncated {
             total_bytes: cut.total.bytes,
             total_lines: cut.total.lines,
@@ -334,27 +360,35 @@ impl EvalAnswer {
         cell.events = captured.status;
         cell.outputs = Some(captured.outputs);
         if let Some(prompt) = captured.stdin_refused {
-            self.notices.push(Told {
-                kind: "input_refused",
-                text: format!(
-                    "cell {} asked for input ({prompt:?}) and got none; --answer TEXT answers",
-                    cell.index
+            self.notices.push(Told::new(
+                "input_refused",
+                format!(
+                    "cell {index} asked for input ({prompt:?}) and got none; --answer TEXT answers"
                 ),
-            });
+            ));
         }
-        self.cells.push(cell);
     }
 
-    /// Shows what has not been seen yet; says the exit code.
-    pub(crate) fn show(&self, screen: &Screen, extent: Extent) -> Result<u8, Failure> {
-        let code = self.status.exit_code();
-        if screen.json {
-            return match screen.document(self) {
-                Err(failure) if !failure.is_silent() => Err(failure),
-                _ => Ok(code),
-            };
+    /// What a person is told at the end.
+    pub(crate) fn verdict(&self) -> Verdict {
+        Verdict {
+            status: self.status,
+            notices: self.notices.clone(),
+            trouble: self.trouble.clone(),
         }
-        match &self.unseen {
+    }
+}
+
+impl Verdict {
+    /// Says what is to be said at the end; gives the exit code. `unseen` is why what the code said did
+    /// not arrive.
+    pub(crate) fn show(
+        &self,
+        screen: &Screen,
+        extent: Extent,
+        unseen: Option<&Trouble>,
+    ) -> Result<u8, Failure> {
+        match unseen {
             // Whoever has read enough stops the code, which is no failure of it.
             Some(Trouble::Closed) if self.status == Status::Cancelled => return Ok(0),
             Some(Trouble::Unwritable(why)) if self.status == Status::Ok => {
@@ -376,7 +410,7 @@ impl EvalAnswer {
         let notices: Vec<Told> = self
             .notices
             .iter()
-            .filter(|notice| !said.contains(&notice.kind))
+            .filter(|notice| !said.contains(&notice.kind.as_ref()))
             // Everything was shown.
             .filter(|notice| extent != Extent::Full || notice.kind != "output_cut")
             .cloned()
@@ -385,7 +419,7 @@ impl EvalAnswer {
         if let Some(trouble) = &self.trouble {
             screen.report(trouble);
         }
-        Ok(code)
+        Ok(self.status.exit_code())
     }
 }
 

@@ -1,0 +1,287 @@
+//! Where an evaluation takes place: [`Stage`] is told what happens, [`Evaluation`] is what everybody
+//! else sees of it, at any moment.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use cellwright_kernel::session::{Audience, CellEnd, Notice};
+use cellwright_kernel::{Description, Farewell, LateText};
+use cellwright_output::{
+    Artifacts, Capture, Event, Limits, Sink, Snapshot, Stream, displayed_text,
+};
+use tokio::sync::watch;
+
+use super::Wish;
+use super::report::{EvalAnswer, KernelReport, Status, Verdict};
+use crate::feed::{Beyond, Chunk, Feed};
+use crate::notice::tell_session;
+
+/// Sees an evaluation; clones see the same one.
+#[derive(Clone)]
+pub(crate) struct Evaluation {
+    shared: Arc<Mutex<Play>>,
+    phase: watch::Receiver<Status>,
+}
+
+/// What is known of an evaluation.
+struct Play {
+    answer: EvalAnswer,
+    captures: Vec<Option<Capture>>,
+    /// The cell that runs, and since when.
+    running: Option<(usize, Instant)>,
+    followers: Vec<Feed>,
+    limits: Limits,
+    artifacts: Option<Artifacts>,
+}
+
+/// A look at an evaluation.
+#[derive(Clone, Debug)]
+pub(crate) struct Glance {
+    pub(crate) status: Status,
+    /// Which cell runs, or ran last.
+    pub(crate) cell: usize,
+    pub(crate) cells: usize,
+    /// How long the cell has been running.
+    pub(crate) elapsed: Option<Duration>,
+    /// What the cell has said so far.
+    pub(crate) snapshot: Option<Snapshot>,
+}
+
+/// Is told what happens.
+pub(crate) struct Stage {
+    sink: StageSink,
+    phase: watch::Sender<Status>,
+    /// Called when everything is known.
+    at_end: Option<AtEnd>,
+    ended: bool,
+}
+
+/// What is done with an answer before anybody else sees it.
+pub(crate) type AtEnd = Box<dyn FnOnce(&EvalAnswer) + Send>;
+
+impl Evaluation {
+    /// One that has not begun.
+    pub(crate) fn new(
+        wish: &Wish,
+        session: Option<String>,
+        artifacts: Option<Artifacts>,
+        at_end: Option<AtEnd>,
+    ) -> (Self, Box<Stage>) {
+        let titles = wish.cells.iter().map(|cell| cell.title.clone()).collect();
+        let play = Play {
+            answer: EvalAnswer::new(session, titles),
+            captures: wish.cells.iter().map(|_| None).collect(),
+            running: None,
+            followers: Vec::new(),
+            limits: Limits::default(),
+            artifacts,
+        };
+        let (sender, phase) = watch::channel(Status::Pending);
+        let shared = Arc::new(Mutex::new(play));
+        let stage = Stage {
+            sink: StageSink {
+                shared: Arc::clone(&shared),
+                cell: 0,
+            },
+            phase: sender,
+            at_end,
+            ended: false,
+        };
+        (Self { shared, phase }, Box::new(stage))
+    }
+
+    /// Everything that is said from now on.
+    pub(crate) fn follow(&self, beyond: Beyond) -> Feed {
+        let feed = Feed::new(beyond);
+        let mut play = lock(&self.shared);
+        if self.phase.borrow().is_final() {
+            feed.close();
+        } else {
+            play.followers.push(feed.clone());
+        }
+        feed
+    }
+
+    /// Waits for the end. Cancel-safe.
+    pub(crate) async fn done(&self) {
+        let mut phase = self.phase.clone();
+        // Without a stage nothing more will come, either.
+        phase.wait_for(|status| status.is_final()).await.ok();
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        *self.phase.borrow()
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        lock(&self.shared).answer.verdict()
+    }
+
+    pub(crate) fn with_answer<T>(&self, look: impl FnOnce(&mut EvalAnswer) -> T) -> T {
+        look(&mut lock(&self.shared).answer)
+    }
+
+    pub(crate) fn glance(&self) -> Glance {
+        let play = lock(&self.shared);
+        let last = play.captures.iter().rposition(Option::is_some);
+        let cell = play.running.map(|(cell, _)| cell).or(last).unwrap_or(0);
+        Glance {
+            status: self.status(),
+            cell,
+            cells: play.captures.len(),
+            elapsed: play.running.map(|(_, since)| since.elapsed()),
+            snapshot: play
+                .captures
+                .get(cell)
+                .and_then(|capture| capture.as_ref().map(Capture::snapshot)),
+        }
+    }
+}
+
+impl Stage {
+    fn play(&self) -> MutexGuard<'_, Play> {
+        lock(&self.sink.shared)
+    }
+
+    fn end_all(&mut self, abandoned: bool) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let status = {
+            let mut guard = self.play();
+            let play = &mut *guard;
+            for (index, capture) in play.captures.iter_mut().enumerate() {
+                if let Some(capture) = capture.take() {
+                    play.answer.finish(index, capture.finish());
+                }
+            }
+            if abandoned {
+                play.answer.abandoned();
+            } else {
+                play.answer.close();
+            }
+            play.running = None;
+            play.answer.status
+        };
+        if let Some(at_end) = self.at_end.take() {
+            at_end(&self.play().answer);
+        }
+        self.phase.send_replace(status);
+        for follower in self.play().followers.drain(..) {
+            follower.close();
+        }
+    }
+}
+
+impl Audience for Stage {
+    fn kernel(&mut self, description: &Description, generation: u32) {
+        self.play().answer.kernel = Some(KernelReport::of(description, generation));
+    }
+
+    fn begin(&mut self, cell: usize) -> &mut dyn Sink {
+        self.sink.cell = cell;
+        {
+            let mut play = self.play();
+            let capture = Capture::new(play.limits.clone(), play.artifacts.clone());
+            if let Some(place) = play.captures.get_mut(cell) {
+                *place = Some(capture);
+            }
+            play.running = Some((cell, Instant::now()));
+            play.answer.status = Status::Running;
+            if let Some(cell) = play.answer.cells.get_mut(cell) {
+                cell.status = Status::Running;
+            }
+            play.tell(&Chunk::Cell);
+        }
+        self.phase.send_replace(Status::Running);
+        &mut self.sink
+    }
+
+    fn end(&mut self, cell: usize, end: CellEnd) {
+        let mut play = self.play();
+        play.running = None;
+        play.answer.take(cell, end);
+    }
+
+    fn late(&mut self, cell: usize, text: &LateText) {
+        let event = Event::Text {
+            stream: text.stream,
+            bytes: &text.bytes,
+        };
+        self.play().push(cell, event);
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        self.play().answer.notices.push(tell_session(&notice));
+    }
+
+    fn farewell(&mut self, farewell: &Farewell) {
+        self.play().answer.farewell(farewell);
+    }
+
+    fn done(mut self: Box<Self>) {
+        self.end_all(false);
+    }
+}
+
+impl Drop for Stage {
+    /// Whoever should have said `done` came to grief: nobody may wait for ever.
+    fn drop(&mut self) {
+        self.end_all(true);
+    }
+}
+
+struct StageSink {
+    shared: Arc<Mutex<Play>>,
+    cell: usize,
+}
+
+impl Sink for StageSink {
+    fn push(&mut self, event: Event<'_>) {
+        lock(&self.shared).push(self.cell, event);
+    }
+}
+
+impl Play {
+    fn push(&mut self, cell: usize, event: Event<'_>) {
+        if !self.followers.is_empty()
+            && let Some(chunk) = self.chunk(&event)
+        {
+            self.tell(&chunk);
+        }
+        if let Some(Some(capture)) = self.captures.get_mut(cell) {
+            capture.push(event);
+        }
+    }
+
+    /// What a follower is shown of an event.
+    fn chunk(&self, event: &Event<'_>) -> Option<Chunk> {
+        match event {
+            Event::Text { stream, bytes } => Some(Chunk::Text(*stream, bytes.to_vec())),
+            Event::Display { bundle, .. } | Event::Update { bundle, .. } => {
+                displayed_text(bundle, &self.limits)
+                    .map(|text| Chunk::Piece(Stream::Stdout, text.into_owned()))
+            }
+            Event::Raised(traceback) => {
+                let text = if traceback.lines.is_empty() {
+                    format!("{}: {}", traceback.name, traceback.value)
+                } else {
+                    traceback.lines.join("\n")
+                };
+                Some(Chunk::Piece(Stream::Stderr, text))
+            }
+            // Said once, with the outcome.
+            Event::Clear { .. } | Event::InputRefused { .. } => None,
+        }
+    }
+
+    fn tell(&self, chunk: &Chunk) {
+        for follower in &self.followers {
+            follower.push(chunk.clone());
+        }
+    }
+}
+
+fn lock(play: &Mutex<Play>) -> MutexGuard<'_, Play> {
+    play.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,85 @@
+//! What is asked: cells, and what they get.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cellwright_kernel::session::{Audience, Cell, Job, Then};
+use cellwright_kernel::{Request, Stdin, Stop, Stopper};
+use serde::{Deserialize, Serialize};
+
+/// The most characters of a cell that stand for it where there is little room.
+const LABEL_CHARACTERS: usize = 60;
+
+/// Cells to run one after the other on one kernel.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Wish {
+    pub(crate) cells: Vec<CellWish>,
+    /// What `input()` gets, one after the other over all cells.
+    #[serde(default)]
+    pub(crate) answers: Vec<String>,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct CellWish {
+    pub(crate) code: String,
+    pub(crate) title: Option<String>,
+    /// `None`: as long as it takes.
+    pub(crate) timeout: Option<Duration>,
+    /// Whether it begins with a fresh kernel.
+    pub(crate) reset: bool,
+    /// The script that the code is.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl Wish {
+    /// What it is in a few words.
+    pub(crate) fn label(&self) -> String {
+        let Some(cell) = self.cells.first() else {
+            return String::new();
+        };
+        let line = cell.title.as_deref().unwrap_or_else(|| {
+            let mut lines = cell.code.lines().map(str::trim);
+            lines.find(|line| !line.is_empty()).unwrap_or_default()
+        });
+        let mut label: String = line.chars().take(LABEL_CHARACTERS).collect();
+        if label.len() < line.len() {
+            label.push('…');
+        }
+        if self.cells.len() > 1 {
+            label.push_str(&format!(" (and {} more)", self.cells.len() - 1));
+        }
+        label
+    }
+
+    /// The job that a session can run. `surroundings` adds what every request gets.
+    pub(crate) fn job(
+        &self,
+        owner: &str,
+        (stopper, stop): (Stopper, Stop),
+        audience: Box<dyn Audience>,
+        surroundings: &[(String, Option<String>)],
+    ) -> Job {
+        let stdin = Stdin::Answers(self.answers.iter().cloned().collect());
+        let cell = |wish: &CellWish| Cell {
+            request: Request {
+                stdin: stdin.clone(),
+                file: wish.file.clone(),
+                env: surroundings.to_vec(),
+                ..Request::new(wish.code.clone())
+            },
+            timeout: wish.timeout,
+            reset: wish.reset,
+        };
+        Job {
+            cells: self.cells.iter().map(cell).collect(),
+            owner: owner.to_owned(),
+            label: self.label(),
+            stopper,
+            stop,
+            then: Then::Keep,
+            audience,
+        }
+    }
+}
