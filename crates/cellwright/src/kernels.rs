@@ -101,7 +101,8 @@ pub(crate) fn variables(engine: &Engine, interpreter: &Interpreter) -> Vec<(OsSt
     variables
 }
 
-fn own_program() -> PathBuf {
+/// The program of this very process.
+pub(crate) fn own_program() -> PathBuf {
     let link = Path::new("/proc/self/exe");
     if link.exists() {
         return link.to_owned();

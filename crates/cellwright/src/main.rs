@@ -6,6 +6,7 @@ mod cli;
 mod engine;
 mod env;
 mod failure;
+mod host;
 mod kernels;
 mod live;
 mod notice;
@@ -23,7 +24,7 @@ use crate::screen::Screen;
 
 fn main() -> ExitCode {
     failure::quiet_panics();
-    if let Some(well) = kernels::supervise() {
+    if let Some(well) = kernels::supervise().or_else(host::start::host) {
         return if well {
             ExitCode::SUCCESS
         } else {

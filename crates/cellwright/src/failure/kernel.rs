@@ -88,7 +88,7 @@ fn seconds(time: Duration) -> String {
     format!("{seconds} s")
 }
 
-fn capitalised(text: &str) -> String {
+pub(super) fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
     match characters.next() {
         Some(first) if first.is_ascii_lowercase() => {

@@ -1,0 +1,75 @@
+//! [`Service`]: what a host does for its clients. The server knows nothing more about it.
+
+use std::sync::Arc;
+
+use cellwright_kernel::BoxFuture;
+use serde_json::{Map, Value};
+
+use super::connection::Connection;
+use super::folder::Folder;
+use super::frame::{Frame, FrameError};
+use super::log::Log;
+
+/// What a client asks for.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// The member `do`.
+    pub(crate) name: String,
+    /// All of it.
+    #[allow(dead_code, reason = "for services that take arguments")]
+    pub(crate) frame: Frame,
+}
+
+/// What a host does for its clients. `status` and `stop` are answered by the server.
+pub(crate) trait Service: Send + Sync {
+    /// Answers a request. The last frame of the answer has a member `end`; the client may send
+    /// frames meanwhile, and if it goes, [`Connection::next`] says `None`. An error means that the
+    /// connection is of no more use.
+    fn handle<'a>(
+        &'a self,
+        request: Request,
+        connection: &'a mut Connection,
+    ) -> BoxFuture<'a, Result<(), FrameError>>;
+
+    /// How many there are of what it keeps, for `status`.
+    fn counts(&self) -> Map<String, Value>;
+
+    /// Whether it keeps nothing, so that the host may end.
+    fn is_idle(&self) -> bool;
+
+    /// Ends everything, and says how many of what. Requests in progress are to end by that, too.
+    fn end(&self) -> BoxFuture<'_, Map<String, Value>>;
+}
+
+/// The service of a host that lives in `folder`.
+pub(super) fn of(_folder: &Folder, _log: &Arc<Log>) -> Arc<dyn Service> {
+    Arc::new(Nothing)
+}
+
+/// A service that has nothing to offer.
+struct Nothing;
+
+impl Service for Nothing {
+    fn handle<'a>(
+        &'a self,
+        request: Request,
+        connection: &'a mut Connection,
+    ) -> BoxFuture<'a, Result<(), FrameError>> {
+        Box::pin(async move {
+            let message = format!("there is no request `{}`", request.name);
+            connection.refuse("unknown_request", &message).await
+        })
+    }
+
+    fn counts(&self) -> Map<String, Value> {
+        Map::new()
+    }
+
+    fn is_idle(&self) -> bool {
+        true
+    }
+
+    fn end(&self) -> BoxFuture<'_, Map<String, Value>> {
+        Box::pin(std::future::ready(Map::new()))
+    }
+}
