@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellwright_kernel::process::background::Signal;
+use cellwright_kernel::process::background::{Identity, Signal};
 use serde_json::{Map, Value, json};
 
 use super::connection::Client;
@@ -13,6 +13,7 @@ use super::find::{reach, wait_until_gone};
 use super::folder::Folder;
 use super::place;
 use super::record::{Holder, Record};
+use super::start::HOST;
 
 /// How long a host may take to end everything. It takes ten seconds itself at the most.
 const ANSWER: Duration = Duration::from_secs(15);
@@ -88,7 +89,7 @@ async fn force(folder: &Folder, said: u32) -> Result<Stopped, HostError> {
         return Err(HostError::NotProven { pid: said });
     };
     let (pid, process) = (record.pid, record.identity());
-    if pid != said || !process.runs() {
+    if pid != said || !process.runs() || !was_started_as_host(process) {
         return Err(HostError::NotProven { pid: said });
     }
     for (signal, patience) in [(Signal::Terminate, LEAVE), (Signal::Kill, DIE)] {
@@ -99,4 +100,11 @@ async fn force(folder: &Folder, said: u32) -> Result<Stopped, HostError> {
         }
     }
     Err(HostError::Immortal { pid })
+}
+
+/// Whether the process was started to be a host, as far as the system tells.
+fn was_started_as_host(process: Identity) -> bool {
+    process
+        .arguments()
+        .is_none_or(|arguments| arguments.iter().any(|one| one == HOST.as_bytes()))
 }

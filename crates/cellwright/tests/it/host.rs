@@ -69,7 +69,9 @@ impl Drop for Place {
         let lock = fs::read_to_string(self.file("host.lock")).unwrap_or_default();
         self.host(&["stop"]);
         let record: Value = serde_json::from_str(&lock).unwrap_or_default();
-        if let Some(pid) = record["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok())
+        if let Some(pid) = record["pid"]
+            .as_u64()
+            .and_then(|pid| u32::try_from(pid).ok())
             && is_host(pid, &self.folder.display().to_string())
         {
             signal(pid, "-KILL");
@@ -168,7 +170,10 @@ fn one_is_started_found_again_and_ended() {
     assert_eq!(status["instance"], place.record()["instance"]);
     assert!(status["memory_bytes"].as_u64().unwrap() < 20_000_000);
     let ran = place.host(&["status"]).exits(0);
-    assert!(ran.stdout.starts_with(&format!("running: pid {pid}, version ")));
+    assert!(
+        ran.stdout
+            .starts_with(&format!("running: pid {pid}, version "))
+    );
 
     let ran = place.host(&["stop"]).exits(0);
     assert_eq!(ran.stdout, format!("ended: pid {pid}\n"));
@@ -177,7 +182,10 @@ fn one_is_started_found_again_and_ended() {
     let ran = place.host(&["stop"]).exits(0);
     assert_eq!(ran.stdout, "no host was running\n");
     let log = place.log();
-    assert!(log.contains("started: pid") && log.ends_with("info  ended\n"), "{log}");
+    assert!(
+        log.contains("started: pid") && log.ends_with("info  ended\n"),
+        "{log}"
+    );
     assert_eq!(place.host(&["log", "-n", "1"]).stdout.lines().count(), 1);
 }
 
@@ -190,7 +198,13 @@ fn it_is_nobody_elses() {
         meta.permissions().mode() & 0o777
     };
     assert_eq!(mode("."), 0o700);
-    for name in ["host.sock", "host.json", "host.lock", "start.lock", "host.log"] {
+    for name in [
+        "host.sock",
+        "host.json",
+        "host.lock",
+        "start.lock",
+        "host.log",
+    ] {
         assert_eq!(mode(name), 0o600, "{name}");
     }
     // In a session of its own, with nothing of its starter's.

@@ -45,7 +45,8 @@ pub fn memory() -> Option<u64> {
 pub struct Identity {
     /// The number.
     pub pid: u32,
-    /// When it began, in the clock ticks of this boot of Linux; elsewhere unknown.
+    /// When it began, in the clock ticks (hundredths of a second) of this boot of Linux; elsewhere
+    /// unknown.
     pub born: Option<u64>,
 }
 
@@ -80,6 +81,12 @@ impl Identity {
             rustix::process::test_kill_process(pid),
             Err(rustix::io::Errno::SRCH)
         )
+    }
+
+    /// The arguments that a process with this number was started with, where the system tells.
+    pub fn arguments(&self) -> Option<Vec<Vec<u8>>> {
+        let line = std::fs::read(format!("/proc/{}/cmdline", self.pid)).ok()?;
+        Some(line.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect())
     }
 
     /// Sends a signal to this very process, never to another one with its number; says whether it
