@@ -7,6 +7,7 @@ use crate::verbs::artifact::ArtifactArgs;
 use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::edit::EditArgs;
 use crate::verbs::eval::EvalArgs;
+use crate::verbs::host::HostArgs;
 use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
 use crate::verbs::write::WriteArgs;
@@ -60,6 +61,8 @@ pub(crate) enum Verb {
     Artifact(ArtifactArgs),
     /// Check the interpreter, the runner and the folders that are needed
     Doctor(DoctorArgs),
+    /// Look after the background process that keeps kernels
+    Host(HostArgs),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:

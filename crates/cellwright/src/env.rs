@@ -10,6 +10,16 @@ pub(crate) const CACHE_DIR: &str = "CELLWRIGHT_CACHE_DIR";
 /// (`XDG_STATE_HOME`, else `~/.local/state`). Kernels get it, too.
 pub(crate) const ARTIFACTS_DIR: &str = "CELLWRIGHT_ARTIFACTS_DIR";
 
+/// Folder where commands and the host meet, instead of `cellwright` in `XDG_RUNTIME_DIR` and what
+/// stands in for it. It must be the user's alone.
+pub(crate) const HOST_DIR: &str = "CELLWRIGHT_HOST_DIR";
+
+/// Seconds that a host with nothing to do stays; 0 for ever.
+pub(crate) const HOST_IDLE_EXIT: &str = "CELLWRIGHT_HOST_IDLE_EXIT";
+
+/// The user's folder for sockets and the like, which ends with the login.
+pub(crate) const XDG_RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
+
 /// Set to anything but the empty string: no colour (see no-color.org).
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 

@@ -1,6 +1,7 @@
 //! [`Failure`]: every error in words, with what to do next and the exit code. The only place where
 //! that is decided.
 
+mod host;
 mod kernel;
 
 use std::any::Any;
@@ -40,6 +41,8 @@ pub(crate) enum Kind {
     Conflict,
     /// A kernel could not be started, or died.
     Kernel,
+    /// The host could not be found, started or ended.
+    Host,
     /// The code failed.
     Raised,
     /// The code took too long.
@@ -61,6 +64,7 @@ impl Kind {
             Self::BadEdit => "bad_edit",
             Self::Conflict => "conflict",
             Self::Kernel => "kernel",
+            Self::Host => "host",
             Self::Raised => "raised",
             Self::TimedOut => "timed_out",
             Self::Cancelled => "cancelled",
@@ -134,7 +138,8 @@ impl Failure {
             | Kind::BadFile
             | Kind::BadNotebook
             | Kind::BadEdit
-            | Kind::Kernel => 2,
+            | Kind::Kernel
+            | Kind::Host => 2,
             Kind::TimedOut => 124,
             Kind::Cancelled => 130,
             Kind::Conflict => 3,

@@ -4,16 +4,21 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::backend::runner::{INTERRUPT_GRACE, RunnerSpec};
 use cellwright_kernel::environment::{self, Choices};
 use cellwright_kernel::process::{Supervisor, supervisor};
 use cellwright_kernel::python::{self, Interpreter, Search};
+use cellwright_kernel::session::Launch;
+use cellwright_kernel::{BoxFuture, Kernel, KernelError, Stop};
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::env;
 use crate::failure::{Failure, Kind};
+use crate::launch::RunnerLaunch;
 
 /// The first argument by which the binary becomes the supervisor of a kernel.
 const SUPERVISE: &str = "__supervise";
@@ -66,23 +71,121 @@ pub(crate) fn search(explicit: Option<&Path>, cwd: &Path) -> Search {
     }
 }
 
+/// Which kernel a command chose, as it tells the host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct KernelChoice {
+    /// The interpreter.
+    pub(crate) program: PathBuf,
+    /// Whether somebody named it.
+    pub(crate) explicit: bool,
+    /// The environment of the kernel.
+    env: Vec<(OsText, OsText)>,
+}
+
+/// Text of the system, which is UTF-8 nearly always.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum OsText {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<OsString> for OsText {
+    fn from(text: OsString) -> Self {
+        use std::os::unix::ffi::OsStringExt;
+        match text.into_string() {
+            Ok(text) => Self::Text(text),
+            Err(bytes) => Self::Bytes(bytes.into_vec()),
+        }
+    }
+}
+
+impl From<OsText> for OsString {
+    fn from(text: OsText) -> Self {
+        use std::os::unix::ffi::OsStringExt;
+        match text {
+            OsText::Text(text) => text.into(),
+            OsText::Bytes(bytes) => Self::from_vec(bytes),
+        }
+    }
+}
+
+impl KernelChoice {
+    /// What this command would run its code on.
+    pub(crate) fn new(engine: &Engine, python: Option<&Path>, cwd: &Path) -> Result<Self, Failure> {
+        let interpreter = interpreter(python, cwd)?;
+        let variables = variables(engine, &interpreter).into_iter();
+        Ok(Self {
+            env: variables
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            program: interpreter.program,
+            explicit: python.is_some(),
+        })
+    }
+
+    /// How the host starts it.
+    pub(crate) fn launch(&self, engine: &Engine, cwd: &Path) -> Arc<dyn Launch> {
+        let env = self.env.iter().cloned();
+        let spec = RunnerSpec {
+            interpreter: Interpreter {
+                program: self.program.clone(),
+                origin: python::Origin::Explicit,
+                environment: None,
+                rejected: Vec::new(),
+            },
+            env: env
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            cwd: cwd.to_owned(),
+            supervisor: supervisor_of_own(),
+            staging: engine.staging.clone(),
+            start_timeout: START_TIMEOUT,
+            interrupt_grace: INTERRUPT_GRACE,
+        };
+        Arc::new(RunnerLaunch::new(spec))
+    }
+
+    /// What every cell finds in its environment.
+    pub(crate) fn surroundings(&self, session: &str) -> Vec<(String, Option<String>)> {
+        vec![("CELLWRIGHT_SESSION".to_owned(), Some(session.to_owned()))]
+    }
+}
+
+/// No kernel: the next call brings its own way to start one.
+pub(crate) struct Unlaunchable;
+
+impl Launch for Unlaunchable {
+    fn start(&self, _stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
+        Box::pin(std::future::ready(Err(KernelError::NoSession)))
+    }
+}
+
+fn interpreter(python: Option<&Path>, cwd: &Path) -> Result<Interpreter, Failure> {
+    python::resolve(&search(python, cwd))
+        .map_err(|rejected| Failure::from(KernelError::NoPython { rejected }))
+}
+
+fn supervisor_of_own() -> Supervisor {
+    Supervisor {
+        // This very binary, also when its file has been replaced meanwhile.
+        program: own_program(),
+        arguments: vec![SUPERVISE.into()],
+    }
+}
+
 /// How to start the built-in runner.
 pub(crate) fn runner(
     engine: &Engine,
     python: Option<&Path>,
     cwd: PathBuf,
 ) -> Result<RunnerSpec, Failure> {
-    let interpreter = python::resolve(&search(python, &cwd))
-        .map_err(|rejected| Failure::from(cellwright_kernel::KernelError::NoPython { rejected }))?;
+    let interpreter = interpreter(python, &cwd)?;
     Ok(RunnerSpec {
         env: variables(engine, &interpreter),
         interpreter,
         cwd,
-        supervisor: Supervisor {
-            // This very binary, also when its file has been replaced meanwhile.
-            program: own_program(),
-            arguments: vec![SUPERVISE.into()],
-        },
+        supervisor: supervisor_of_own(),
         staging: engine.staging.clone(),
         start_timeout: START_TIMEOUT,
         interrupt_grace: INTERRUPT_GRACE,
@@ -101,7 +204,8 @@ pub(crate) fn variables(engine: &Engine, interpreter: &Interpreter) -> Vec<(OsSt
     variables
 }
 
-fn own_program() -> PathBuf {
+/// The program of this very process.
+pub(crate) fn own_program() -> PathBuf {
     let link = Path::new("/proc/self/exe");
     if link.exists() {
         return link.to_owned();

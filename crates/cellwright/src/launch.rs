@@ -1,10 +1,12 @@
 //! [`RunnerLaunch`]: how sessions get runners.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::session::Launch;
-use cellwright_kernel::{BoxFuture, Kernel, KernelError, Stop};
+use cellwright_kernel::{BoxFuture, Ending, History, Kernel, KernelError, Outcome, Request, Stop};
+use cellwright_output::{Event, Sink};
 
 /// Starts runners.
 pub(crate) struct RunnerLaunch {
@@ -19,12 +21,64 @@ impl RunnerLaunch {
     }
 }
 
+/// Takes what nobody is to see.
+struct Nobody;
+
+impl Sink for Nobody {
+    fn push(&mut self, _event: Event<'_>) {}
+}
+
 impl Launch for RunnerLaunch {
     fn start(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
         let spec = Arc::clone(&self.spec);
         Box::pin(async move {
             let runner = Runner::start(&spec, &stop).await?;
             Ok(Box::new(runner) as Box<dyn Kernel>)
+        })
+    }
+
+    fn spare(&self) -> Option<String> {
+        // The same interpreter with the same environment. Where it starts makes no difference: that is
+        // changed when somebody takes it.
+        let mut hasher = std::hash::DefaultHasher::new();
+        self.spec.env.hash(&mut hasher);
+        let program = self.spec.interpreter.program.display();
+        Some(format!("{program} {:x}", hasher.finish()))
+    }
+
+    fn start_spare(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
+        let mut spec = RunnerSpec::clone(&self.spec);
+        spec.cwd = "/".into();
+        Box::pin(async move {
+            let runner = Runner::start(&spec, &stop).await?;
+            Ok(Box::new(runner) as Box<dyn Kernel>)
+        })
+    }
+
+    fn adopt(
+        &self,
+        mut kernel: Box<dyn Kernel>,
+        stop: Stop,
+    ) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
+        let spec = Arc::clone(&self.spec);
+        Box::pin(async move {
+            spec.check()?;
+            let request = Request {
+                cwd: Some(spec.cwd.clone()),
+                history: History::Silent,
+                ..Request::default()
+            };
+            let moved = kernel.execute(&request, &mut Nobody, &stop).await;
+            match moved {
+                Ok(Outcome {
+                    ending: Ending::Completed,
+                    ..
+                }) => Ok(kernel),
+                Ok(_) => Err(KernelError::Protocol {
+                    what: "a spare kernel could not be moved".to_owned(),
+                }),
+                Err(error) => Err(error),
+            }
         })
     }
 }

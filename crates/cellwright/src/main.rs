@@ -8,11 +8,13 @@ mod env;
 mod evaluation;
 mod failure;
 mod feed;
+mod host;
 mod kernels;
 mod launch;
 mod live;
 mod notice;
 mod screen;
+mod table;
 mod verbs;
 
 use std::process::ExitCode;
@@ -26,7 +28,7 @@ use crate::screen::Screen;
 
 fn main() -> ExitCode {
     failure::quiet_panics();
-    if let Some(well) = kernels::supervise() {
+    if let Some(well) = kernels::supervise().or_else(host::start::host) {
         return if well {
             ExitCode::SUCCESS
         } else {

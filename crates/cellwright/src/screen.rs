@@ -269,6 +269,14 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// One line for whoever started this process to be a host.
+pub(crate) fn tell_starter(line: &str) {
+    let mut out = io::stdout().lock();
+    // A starter that has gone does not want to know.
+    writeln!(out, "{}", line.replace('\n', " ")).ok();
+    out.flush().ok();
+}
+
 fn paint(text: &str, colour: Option<Colour>) -> String {
     match colour {
         Some(colour) => format!("{}{text}\u{1b}[0m", colour.code()),

@@ -5,6 +5,7 @@ pub(crate) mod artifact;
 pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod eval;
+pub(crate) mod host;
 pub(crate) mod input;
 pub(crate) mod notebook;
 pub(crate) mod read;
@@ -25,6 +26,7 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<u8, F
         Verb::Edit(args) => edit::edit(args, engine)?.show(screen),
         Verb::Notebook(args) => notebook::notebook(args, engine, screen),
         Verb::Artifact(args) => artifact::artifact(args, engine, screen),
+        Verb::Host(args) => host::host(args, screen),
         Verb::Completions { shell } => {
             let script = cli::completions(*shell);
             if screen.json {

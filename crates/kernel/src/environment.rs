@@ -251,7 +251,7 @@ fn passes(name: &str, choices: &Choices) -> bool {
 
 /// Whether a name says that its value is a secret. `PIP_INDEX_URL` and the like do not, although
 /// people put passwords there; without it `pip` would not work.
-fn looks_secret(name: &str) -> bool {
+pub fn looks_secret(name: &str) -> bool {
     let plain: String = name
         .chars()
         .filter(char::is_ascii_alphanumeric)

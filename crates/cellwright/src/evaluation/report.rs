@@ -87,7 +87,7 @@ pub(crate) struct KernelReport {
     pid: Option<u32>,
     interpreter: Option<String>,
     version: Option<String>,
-    generation: u32,
+    pub(crate) generation: u32,
 }
 
 impl KernelReport {
@@ -115,7 +115,7 @@ pub(crate) struct CellReport {
     pub(crate) status: Status,
     pub(crate) execution_count: Option<u32>,
     duration_ms: f64,
-    text: String,
+    pub(crate) text: String,
     truncated: Option<Truncated>,
     images: Vec<ImageReport>,
     json: Vec<Value>,

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cellwright_kernel::session::{Audience, CellEnd, Notice};
+use cellwright_kernel::session::{Audience, CellEnd, Notice, SessionId};
 use cellwright_kernel::{Description, Farewell, LateText};
 use cellwright_output::{
     Artifacts, Capture, Event, Limits, Sink, Snapshot, Stream, displayed_text,
@@ -32,6 +32,7 @@ struct Play {
     followers: Vec<Feed>,
     limits: Limits,
     artifacts: Option<Artifacts>,
+    session: Option<SessionId>,
 }
 
 /// A look at an evaluation.
@@ -57,7 +58,7 @@ pub(crate) struct Stage {
 }
 
 /// What is done with an answer before anybody else sees it.
-pub(crate) type AtEnd = Box<dyn FnOnce(&EvalAnswer) + Send>;
+pub(crate) type AtEnd = Box<dyn FnOnce(Option<SessionId>, &EvalAnswer) + Send>;
 
 impl Evaluation {
     /// One that has not begun.
@@ -75,6 +76,7 @@ impl Evaluation {
             followers: Vec::new(),
             limits: Limits::default(),
             artifacts,
+            session: None,
         };
         let (sender, phase) = watch::channel(Status::Pending);
         let shared = Arc::new(Mutex::new(play));
@@ -164,7 +166,8 @@ impl Stage {
             play.answer.status
         };
         if let Some(at_end) = self.at_end.take() {
-            at_end(&self.play().answer);
+            let play = self.play();
+            at_end(play.session, &play.answer);
         }
         self.phase.send_replace(status);
         for follower in self.play().followers.drain(..) {
@@ -174,6 +177,10 @@ impl Stage {
 }
 
 impl Audience for Stage {
+    fn accepted(&mut self, session: SessionId) {
+        self.play().session = Some(session);
+    }
+
     fn kernel(&mut self, description: &Description, generation: u32) {
         self.play().answer.kernel = Some(KernelReport::of(description, generation));
     }

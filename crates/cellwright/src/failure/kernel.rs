@@ -37,6 +37,16 @@ impl From<KernelError> for Failure {
             KernelError::Staging { .. } => failure.hint(
                 "the folder must be yours alone and have room; CELLWRIGHT_CACHE_DIR names another",
             ),
+            KernelError::RestartedTooOften => failure.hint(
+                "--reset (or `cellwright kernels reset NAME`) tries again from the beginning",
+            ),
+            KernelError::TooManySessions { .. } => failure.hint(
+                "`cellwright kernels list` shows them, `cellwright kernels stop NAME` ends one; \
+                 sessions.max is the setting",
+            ),
+            KernelError::QueueFull { .. } => {
+                failure.hint("wait for them, or use another session; sessions.queue is the setting")
+            }
             KernelError::Exhausted { .. } => failure.hint("close something, or raise the limit"),
             KernelError::Protocol { .. } => failure.hint(
                 "the code may have written to descriptors that are not its own; its state is lost",
@@ -101,7 +111,7 @@ fn seconds(time: Duration) -> String {
     format!("{seconds} s")
 }
 
-fn capitalised(text: &str) -> String {
+pub(super) fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
     match characters.next() {
         Some(first) if first.is_ascii_lowercase() => {

@@ -1,5 +1,7 @@
 //! `doctor`: is everything there that running code needs? Each finding has a code and a next step.
 
+mod host;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -59,6 +61,7 @@ pub(crate) fn doctor(args: &DoctorArgs, engine: &Engine, screen: &Screen) -> Res
     check_python(args.python.as_deref(), &cwd, engine, &mut findings)?;
     check_artifacts(engine.artifacts.as_ref(), &mut findings);
     check_staging(engine, &mut findings);
+    host::check(&mut findings)?;
     let sick = findings.iter().any(|finding| finding.level == Level::Error);
     let code = if sick { 2 } else { 0 };
     if screen.json {

@@ -121,6 +121,8 @@ impl Context {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.cache.path())
+            // Never the host of whoever runs the tests.
+            .env("CELLWRIGHT_HOST_DIR", self.cache.path().join("host"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -67,6 +67,13 @@ pub struct RunnerSpec {
     pub interrupt_grace: Duration,
 }
 
+impl RunnerSpec {
+    /// Whether it can be started where it should.
+    pub fn check(&self) -> Result<(), KernelError> {
+        check_directory(&self.cwd)
+    }
+}
+
 /// A running runner.
 pub struct Runner {
     process: Supervised,

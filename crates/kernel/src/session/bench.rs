@@ -28,7 +28,8 @@ const LATE_BYTES: usize = 16 * 1024;
 type Start = BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>>;
 
 pub(super) struct Bench {
-    launch: Arc<dyn Launch>,
+    /// How the latest caller would have a kernel started.
+    pub(super) launch: Arc<dyn Launch>,
     spares: Spares,
     policy: Policy,
     kernel: Option<Box<dyn Kernel>>,

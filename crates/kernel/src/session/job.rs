@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use cellwright_output::{Sink, Stream};
 
+use super::report::SessionId;
 use crate::error::KernelError;
 use crate::kernel::{Description, Farewell, LateText, Outcome, Request};
 use crate::process::Exit;
@@ -61,6 +62,9 @@ pub enum Then {
 
 /// Is told what comes of a job. Whatever happens, `done` is the last call, and is made once.
 pub trait Audience: Send {
+    /// A session took the job; nothing else was said before.
+    fn accepted(&mut self, _session: SessionId) {}
+
     /// The cells that follow run on this kernel.
     fn kernel(&mut self, description: &Description, generation: u32);
 

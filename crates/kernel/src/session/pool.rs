@@ -39,7 +39,7 @@ pub struct Call {
     pub key: SessionKey,
     /// On whose behalf.
     pub owner: String,
-    /// How to start its kernel, if it is a new one.
+    /// How to start its kernel, if one must be started.
     pub launch: Arc<dyn Launch>,
     /// Whether a fresh kernel is wanted. Others who share the session keep theirs.
     pub reset: bool,
@@ -96,9 +96,11 @@ impl Sessions {
             first.reset = true;
         }
         let id = entry.id;
+        job.audience.accepted(id);
         let task = Task::Run {
             first: first_stop(&job),
             generation: entry.face.with(|look| look.generation),
+            launch: Arc::clone(&call.launch),
             job: Box::new(job),
         };
         let left = entry.send(task, self.policy.queue);
@@ -232,7 +234,7 @@ impl Sessions {
         self.spares.close().await;
     }
 
-    /// The sessions as they are now, oldest first.
+    /// The sessions as they are now, oldest first, without their memory.
     pub fn list(&self) -> Vec<SessionReport> {
         let mut reports: Vec<SessionReport> = {
             let inner = self.lock();
@@ -243,12 +245,17 @@ impl Sessions {
                 .collect()
         };
         reports.sort_by_key(|report| report.id);
-        if reports.iter().any(|report| report.kernel.is_some()) {
-            let processes = Processes::now();
-            for report in &mut reports {
-                let pid = report.kernel.as_ref().and_then(|kernel| kernel.pid);
-                report.memory = pid.and_then(|pid| processes.memory_of(pid));
-            }
+        reports
+    }
+
+    /// The sessions as they are now, with the memory they use. That takes a look at every process of
+    /// the machine.
+    pub fn list_with_memory(&self) -> Vec<SessionReport> {
+        let mut reports = self.list();
+        let processes = Processes::now();
+        for report in &mut reports {
+            let pid = report.kernel.as_ref().and_then(|kernel| kernel.pid);
+            report.memory = pid.and_then(|pid| processes.memory_of(pid));
         }
         reports
     }

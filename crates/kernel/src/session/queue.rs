@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
 use serde_json::Value;
@@ -9,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::job::{Job, refused};
+use super::launch::Launch;
 use crate::error::KernelError;
 use crate::kernel::{BoxFuture, Question};
 use crate::stop::{Stop, StopReason};
@@ -21,6 +23,8 @@ pub(super) enum Task {
         first: Stop,
         /// The generation there was then.
         generation: u32,
+        /// How this caller would have a kernel started.
+        launch: Arc<dyn Launch>,
     },
     Ask {
         question: Question,

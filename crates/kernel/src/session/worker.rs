@@ -44,7 +44,7 @@ pub async fn run_once(launch: Arc<dyn Launch>, policy: Policy, mut job: Job) {
     job.then = Then::End;
     let (commands, receiver) = mpsc::channel(1);
     let worker = Worker::new(Making {
-        launch,
+        launch: Arc::clone(&launch),
         spares: Spares::none(),
         policy,
         commands: receiver,
@@ -55,6 +55,7 @@ pub async fn run_once(launch: Arc<dyn Launch>, policy: Policy, mut job: Job) {
         first: first_stop(&job),
         job: Box::new(job),
         generation: 0,
+        launch,
     };
     // It has room for one.
     commands.try_send(Command::Do(task)).ok();
@@ -83,7 +84,11 @@ impl Worker {
                     job,
                     first,
                     generation,
-                }) => self.job(*job, first, generation).await,
+                    launch,
+                }) => {
+                    self.bench.launch = launch;
+                    self.job(*job, first, generation).await;
+                }
                 Some(Task::Ask {
                     question,
                     stop,

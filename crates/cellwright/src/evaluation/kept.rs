@@ -1,0 +1,175 @@
+//! An evaluation on a session that the host keeps, and runs that go on there.
+
+use cellwright_kernel::{Stop, Stopper};
+use cellwright_output::Stream;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::alone::{runtime, watch_signals};
+use super::{Verdict, viewer};
+use crate::failure::Failure;
+use crate::feed::{Beyond, Chunk, Feed};
+use crate::host::ask;
+use crate::host::connection::Connection;
+use crate::host::error::HostError;
+use crate::host::frame::Frame;
+use crate::host::wanted::{Meanwhile, Wanted};
+use crate::live::{Extent, Trouble};
+use crate::screen::Screen;
+
+/// What the host answered.
+pub(crate) enum Answer {
+    /// It has ended.
+    Ended {
+        verdict: Box<Verdict>,
+        /// The answer as a document, if that was asked for.
+        document: Vec<u8>,
+        /// Why what was said did not arrive.
+        unseen: Option<Trouble>,
+    },
+    /// It goes on, or this is what is known of it.
+    Known(Value),
+}
+
+/// Whose end a command's end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stake {
+    /// Ctrl-C stops the code.
+    Owner,
+    /// Ctrl-C only ends the looking on.
+    Onlooker,
+}
+
+/// Asks the host for something that may take a while, and shows what is said meanwhile.
+pub(crate) fn watch(
+    wanted: &Wanted,
+    screen: &Screen,
+    extent: Extent,
+    stake: Stake,
+) -> Result<Answer, Failure> {
+    let runtime = runtime()?;
+    let (stopper, stop) = Stop::new();
+    let feed = Feed::new(Beyond::Disk);
+    let (end, unseen) = std::thread::scope(|scope| {
+        let viewer = (extent != Extent::Nothing)
+            .then(|| viewer::spawn(scope, feed.clone(), screen, extent, stopper.clone()));
+        let end = runtime.block_on(talk(wanted, &feed, &stopper, &stop, stake));
+        feed.close();
+        // A viewer that came to grief has shown what it could.
+        let unseen = viewer.and_then(|viewer| viewer.join().ok().flatten());
+        (end, unseen)
+    });
+    let (mut value, document) = end?;
+    match value.get_mut("verdict").map(Value::take) {
+        Some(verdict) => Ok(Answer::Ended {
+            verdict: Box::new(Verdict::deserialize(verdict).map_err(std::io::Error::from)?),
+            document,
+            unseen,
+        }),
+        None => Ok(Answer::Known(value)),
+    }
+}
+
+async fn talk(
+    wanted: &Wanted,
+    feed: &Feed,
+    stopper: &Stopper,
+    stop: &Stop,
+    stake: Stake,
+) -> Result<(Value, Vec<u8>), Failure> {
+    let mut signals = tokio::task::JoinSet::new();
+    if stake == Stake::Owner {
+        signals.spawn(watch_signals(stopper.clone())?);
+    }
+    let client = match stake {
+        Stake::Owner => Some(ask::host().await?),
+        Stake::Onlooker => ask::living_host().await?,
+    };
+    let Some(mut client) = client else {
+        return Err(Failure::no_host());
+    };
+    let connection = &mut client.connection;
+    connection.send(wanted).await.map_err(HostError::from)?;
+    let mut asked = Asked::Nothing;
+    loop {
+        tokio::select! {
+            biased;
+            frame = connection.next() => {
+                let frame = frame.map_err(HostError::from)?;
+                let frame = frame.ok_or(HostError::Gone)?;
+                if let Some(end) = ask::end_of(&frame)? {
+                    return Ok((end, frame.payload));
+                }
+                if let Some(chunk) = chunk(frame)? {
+                    feed.push(chunk);
+                }
+            }
+            reason = stop.pulled(), if asked == Asked::Nothing => {
+                if stake == Stake::Onlooker {
+                    // Nobody reads any more.
+                    return Err(Failure::stopped(reason, None));
+                }
+                asked = Asked::ToStop;
+                cancel(connection, false).await?;
+            }
+            () = stop.at_once(), if asked == Asked::ToStop => {
+                asked = Asked::AtOnce;
+                cancel(connection, true).await?;
+            }
+        }
+    }
+}
+
+/// What the host was told about the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Nothing,
+    ToStop,
+    AtOnce,
+}
+
+async fn cancel(connection: &mut Connection, at_once: bool) -> Result<(), Failure> {
+    let cancel = Meanwhile::Cancel { at_once };
+    connection.send(&cancel).await.map_err(HostError::from)?;
+    Ok(())
+}
+
+/// What is to be shown of a frame.
+fn chunk(frame: Frame) -> Result<Option<Chunk>, Failure> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Head {
+        cell: bool,
+        text: Option<Name>,
+        piece: Option<Name>,
+        lost: Option<u64>,
+    }
+    #[derive(Clone, Copy, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Name {
+        Stdout,
+        Stderr,
+    }
+    let stream = |name| match name {
+        Name::Stdout => Stream::Stdout,
+        Name::Stderr => Stream::Stderr,
+    };
+    let head: Head = frame.parse().map_err(HostError::from)?;
+    Ok(match head {
+        Head { cell: true, .. } => Some(Chunk::Cell),
+        Head {
+            text: Some(name), ..
+        } => Some(Chunk::Text(stream(name), frame.payload)),
+        Head {
+            piece: Some(name), ..
+        } => {
+            let text = String::from_utf8_lossy(&frame.payload).into_owned();
+            Some(Chunk::Piece(stream(name), text))
+        }
+        Head {
+            lost: Some(bytes), ..
+        } => Some(Chunk::Lost(bytes)),
+        // A newer host may say more.
+        _ => None,
+    })
+}

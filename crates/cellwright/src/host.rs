@@ -1,0 +1,44 @@
+//! The host: one background process per user that owns what outlives a command.
+//!
+//! ```text
+//! command: find ──(info file, socket, hello)──► Client ──frames──► host: server ──► Service
+//!            └─ nobody there? launch (`__host`), wait for `ready`, connect
+//! ```
+//!
+//! [`folder`] is where both meet, [`record`] what is written there about the living host, [`place`]
+//! what that host holds, [`frame`] and [`hello`] what goes over the socket. What a host does for its
+//! clients is behind [`service::Service`].
+
+pub(crate) mod ask;
+pub(crate) mod connection;
+pub(crate) mod error;
+pub(crate) mod find;
+pub(crate) mod folder;
+pub(crate) mod frame;
+pub(crate) mod hello;
+mod keeper;
+mod launch;
+pub(crate) mod log;
+mod place;
+pub(crate) mod record;
+mod server;
+pub(crate) mod service;
+pub(crate) mod start;
+pub(crate) mod stop;
+pub(crate) mod wanted;
+
+use std::time::Duration;
+
+use crate::env;
+
+/// How long a host with nothing to do stays, unless told otherwise.
+const IDLE_EXIT: Duration = Duration::from_mins(10);
+
+/// How long a host with nothing to do stays; `None` for ever.
+pub(crate) fn idle_exit() -> Option<Duration> {
+    let told = env::value(env::HOST_IDLE_EXIT)
+        .and_then(|text| text.to_str()?.parse::<f64>().ok())
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let time = told.unwrap_or(IDLE_EXIT);
+    (!time.is_zero()).then_some(time)
+}

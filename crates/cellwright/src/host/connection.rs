@@ -1,0 +1,120 @@
+//! [`Connection`]: frames both ways over a socket, for either side.
+
+use std::io;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::error::HostError;
+use super::frame::{Frame, FrameError, FrameReader, FrameWriter};
+use super::hello::{HostHello, PROTOCOL};
+
+/// Frames both ways. The two halves can be used at the same time.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) reader: FrameReader<OwnedReadHalf>,
+    pub(crate) writer: FrameWriter<OwnedWriteHalf>,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: UnixStream) -> Self {
+        let (read, write) = stream.into_split();
+        Self {
+            reader: FrameReader::new(read),
+            writer: FrameWriter::new(write),
+        }
+    }
+
+    /// The next frame of the other side; `None` when it has closed. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<Frame>, FrameError> {
+        self.reader.next().await
+    }
+
+    /// Sends an object.
+    pub(crate) async fn send(&mut self, head: &impl Serialize) -> Result<(), FrameError> {
+        self.writer.send(head).await
+    }
+
+    /// Sends an object with bytes after it.
+    pub(crate) async fn send_with(
+        &mut self,
+        head: &impl Serialize,
+        payload: &[u8],
+    ) -> Result<(), FrameError> {
+        self.writer.send_with(head, payload).await
+    }
+
+    /// Ends an answer by saying no: a code for programs, words for people.
+    pub(crate) async fn refuse(&mut self, code: &str, message: &str) -> Result<(), FrameError> {
+        let error = json!({"code": code, "message": message});
+        self.send(&json!({"end": true, "error": error})).await
+    }
+}
+
+/// A connection to a host that has said who it is.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) connection: Connection,
+    pub(crate) host: HostHello,
+}
+
+impl Client {
+    /// An error unless the host speaks as we do.
+    pub(crate) fn same_protocol(self) -> Result<Self, HostError> {
+        if self.host.protocol == PROTOCOL {
+            return Ok(self);
+        }
+        Err(HostError::OtherProtocol {
+            pid: self.host.pid,
+            protocol: self.host.protocol,
+            version: self.host.version,
+        })
+    }
+
+    /// Sends a request and waits for the frame that ends the answer, passing over those before it.
+    pub(crate) async fn ask(
+        &mut self,
+        request: &impl Serialize,
+        patience: Duration,
+    ) -> Result<Value, HostError> {
+        let pid = self.host.pid;
+        let answer = async {
+            self.connection.send(request).await?;
+            loop {
+                let frame = self.connection.next().await?;
+                let value = frame.ok_or(HostError::Gone)?.value()?;
+                if value.get("end").is_some() {
+                    return checked(value);
+                }
+            }
+        };
+        match tokio::time::timeout(patience, answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(HostError::Hung { pid }),
+        }
+    }
+}
+
+/// The end of an answer, unless it says no.
+pub(crate) fn checked(end: Value) -> Result<Value, HostError> {
+    let Some(error) = end.get("error") else {
+        return Ok(end);
+    };
+    let text = |name: &str| {
+        let text = error.get(name).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    Err(HostError::Refused {
+        code: text("code"),
+        message: text("message"),
+    })
+}
+
+/// Whether whoever is at the other end acts for our user; if not, for whom.
+pub(super) fn foreign_peer(stream: &UnixStream) -> io::Result<Option<u32>> {
+    let peer = stream.peer_cred()?.uid();
+    Ok((peer != cellwright_kernel::process::background::user()).then_some(peer))
+}

@@ -1,0 +1,101 @@
+//! [`HostError`]: what can go wrong between a command and the host. Words for people are in
+//! `failure/host.rs`.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::frame::FrameError;
+
+/// What can go wrong between a command and the host.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostError {
+    /// What should be the host's folder is something else.
+    #[error("{} is no folder but {what}", path.display())]
+    NotAFolder { path: PathBuf, what: &'static str },
+    /// The folder belongs to somebody else.
+    #[error("{} belongs to user {owner}", path.display())]
+    NotOurs { path: PathBuf, owner: u32 },
+    /// Others may look into the folder.
+    #[error("{} is open to other users (mode {mode:03o})", path.display())]
+    TooOpen { path: PathBuf, mode: u32 },
+    /// No place for a socket has a path that is short enough.
+    #[error("the path of {} is too long for a socket", path.display())]
+    TooLong { path: PathBuf },
+    /// A file of the host could not be used.
+    #[error("could not {step} {}", path.display())]
+    File {
+        step: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// Somebody else listens where our host should.
+    #[error("what listens on {} belongs to user {user}", path.display())]
+    Stranger { path: PathBuf, user: u32 },
+    /// It is there and says nothing.
+    #[error("the host (pid {pid}) does not answer")]
+    Hung { pid: u32 },
+    /// It speaks another protocol.
+    #[error("the host (pid {pid}) is of version {version} and speaks protocol {protocol}")]
+    OtherProtocol {
+        pid: u32,
+        protocol: u32,
+        version: String,
+    },
+    /// What it says makes no sense.
+    #[error("the host did not say what was expected")]
+    Garbled(#[source] FrameError),
+    /// It went in the middle of an answer.
+    #[error("the host ended before it had answered")]
+    Gone,
+    /// It could not be started, and said why.
+    #[error("the host could not be started")]
+    NotStarted { words: String },
+    /// It was not ready in time.
+    #[error("the host was not ready within {} s", after.as_secs())]
+    NotReady { after: Duration },
+    /// It says no.
+    #[error("the host refused: {message}")]
+    Refused { code: String, message: String },
+    /// It cannot be shown that this process is the host, so it is left alone.
+    #[error("the host is said to be pid {pid}, which is some other process")]
+    NotProven { pid: u32 },
+    /// It does not end, whatever is done.
+    #[error("the host (pid {pid}) could not be ended")]
+    Immortal { pid: u32 },
+}
+
+impl HostError {
+    /// Trouble with a file, for `map_err`.
+    pub(super) fn file(
+        step: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { step, path, source }
+    }
+}
+
+impl From<FrameError> for HostError {
+    fn from(error: FrameError) -> Self {
+        match error {
+            // The other side closed or died; which of the two makes no difference.
+            FrameError::Half => Self::Gone,
+            FrameError::Io(error) if is_gone(&error) => Self::Gone,
+            error => Self::Garbled(error),
+        }
+    }
+}
+
+/// Whether an error says that the other side has gone.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::UnexpectedEof
+    )
+}

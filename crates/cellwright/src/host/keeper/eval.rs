@@ -1,0 +1,352 @@
+//! Runs: beginning one, watching it, waiting for it, ending it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_kernel::session::{Call, Job, Launch, SessionKey};
+use cellwright_kernel::{Stop, StopReason};
+use cellwright_output::Stream;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use super::super::connection::Connection;
+use super::super::frame::FrameError;
+use super::super::log::Level;
+use super::super::wanted::{Attach, EvalWanted, Meanwhile};
+use super::runs::Run;
+use super::{Keeper, end};
+use crate::evaluation::{AtEnd, Evaluation};
+use crate::failure::{Failure, Kind};
+use crate::feed::{Beyond, Chunk, Feed};
+use crate::notice::Told;
+
+/// How a wait for a run ended.
+enum Waited {
+    Done,
+    /// The time is up.
+    StillRunning,
+    /// Whoever waited has gone.
+    Alone,
+}
+
+impl Keeper {
+    pub(super) async fn eval(
+        &self,
+        wanted: EvalWanted,
+        connection: &mut Connection,
+    ) -> Result<(), FrameError> {
+        let (stopper, stop) = Stop::new();
+        let session = wanted.session.clone();
+        let artifacts = self.engine.artifacts.clone();
+        let at_end = self.journal_entry(&wanted);
+        let (evaluation, stage) = Evaluation::new(&wanted.wish, session, artifacts, Some(at_end));
+        let feed = match wanted.attach {
+            Attach::Watching { .. } => Some(evaluation.follow(Beyond::Lost)),
+            _ => None,
+        };
+        let name = wanted.session.as_deref().unwrap_or_default();
+        let surroundings = wanted.kernel.surroundings(name);
+        let job = wanted
+            .wish
+            .job(&wanted.owner, (stopper.clone(), stop), stage, &surroundings);
+        let launch = wanted.kernel.launch(&self.engine, &wanted.cwd);
+        let notice = match &wanted.session {
+            Some(session) => self.submit(session, &wanted, launch, job),
+            None => {
+                self.run_alone(launch, job);
+                None
+            }
+        };
+        let evaluated = evaluation.clone();
+        let label = wanted.wish.label();
+        let run = self
+            .runs
+            .add(name, &wanted.owner, label, evaluated, stopper.clone());
+        evaluation.with_answer(|answer| {
+            answer.notices.extend(notice);
+            // Whoever waits for the end will not ask for it again.
+            let waits = matches!(
+                wanted.attach,
+                Attach::Watching { wait: None } | Attach::Document { wait: None }
+            );
+            answer.run = (!waits).then(|| run.clone());
+        });
+        let (wait, document) = match wanted.attach {
+            Attach::Not => {
+                let answer = json!({"run": run, "session": wanted.session, "status": "running"});
+                return end(connection, Ok(answer)).await;
+            }
+            Attach::Watching { wait } => (wait, false),
+            Attach::Document { wait } => (wait, true),
+        };
+        let Some(found) = self.runs.get(&run) else {
+            return end(connection, Err(no_run(&run, &[]))).await;
+        };
+        match self.watch(&found, feed, wait, connection).await? {
+            Waited::Done => {
+                let told = tell(&found, document, connection).await;
+                self.runs.forget(&run);
+                told
+            }
+            Waited::StillRunning => {
+                let answer = json!({"run": run, "session": wanted.session, "status": "running"});
+                end(connection, Ok(answer)).await
+            }
+            Waited::Alone => {
+                // Nobody is there for whom it could go on.
+                stopper.stop(StopReason::Cancelled);
+                self.runs.told(&run);
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands a job to a session; gives what the caller should know about that.
+    fn submit(
+        &self,
+        session: &str,
+        wanted: &EvalWanted,
+        launch: Arc<dyn Launch>,
+        job: Job,
+    ) -> Option<Told> {
+        let (key, notice) = self.key_for(session, wanted);
+        let call = Call {
+            key,
+            owner: wanted.owner.clone(),
+            launch,
+            reset: wanted.reset,
+        };
+        let accepted = self.sessions.submit(&call, job)?;
+        if !accepted.new {
+            return None;
+        }
+        self.note_sessions();
+        let words = format!(
+            "session `{}` in {} on {}",
+            call.key.name,
+            call.key.cwd.display(),
+            call.key.kernel
+        );
+        self.log.write(Level::Info, &words);
+        notice
+    }
+
+    pub(super) async fn run_wait(
+        &self,
+        name: &str,
+        wait: Option<Duration>,
+        document: bool,
+        connection: &mut Connection,
+    ) -> Result<(), FrameError> {
+        let Some(run) = self.runs.get(name) else {
+            return end(connection, Err(no_run(name, &self.runs.names()))).await;
+        };
+        match self.watch(&run, None, wait, connection).await? {
+            Waited::Done => {
+                if !document {
+                    let texts = run.evaluation.with_answer(|answer| {
+                        let texts = answer.cells.iter().map(|cell| cell.text.clone());
+                        texts.collect::<Vec<_>>()
+                    });
+                    for text in texts {
+                        send(&Chunk::Cell, connection).await?;
+                        send(&Chunk::Piece(Stream::Stdout, text), connection).await?;
+                    }
+                }
+                tell(&run, document, connection).await?;
+                self.runs.told(name);
+                Ok(())
+            }
+            Waited::StillRunning => {
+                let answer = json!({"run": name, "session": run.session, "status": "running"});
+                end(connection, Ok(answer)).await
+            }
+            // Waiting is no owning: the run goes on.
+            Waited::Alone => Ok(()),
+        }
+    }
+
+    pub(super) async fn run_tail(
+        &self,
+        name: &str,
+        follow: bool,
+        connection: &mut Connection,
+    ) -> Result<(), FrameError> {
+        let Some(run) = self.runs.get(name) else {
+            return end(connection, Err(no_run(name, &self.runs.names()))).await;
+        };
+        // First, so that nothing is missed between the two.
+        let feed = follow.then(|| run.evaluation.follow(Beyond::Lost));
+        let glance = run.evaluation.glance();
+        let so_far = match (&glance.snapshot, run.status().is_final()) {
+            (Some(snapshot), _) => snapshot.text.clone(),
+            (None, true) => run.evaluation.with_answer(|answer| {
+                let last = answer.cells.iter().rev().find(|cell| !cell.text.is_empty());
+                last.map(|cell| cell.text.clone()).unwrap_or_default()
+            }),
+            (None, false) => String::new(),
+        };
+        if !so_far.is_empty() {
+            send(&Chunk::Piece(Stream::Stdout, so_far), connection).await?;
+        }
+        if let Some(feed) = feed
+            && let Waited::Alone = self.watch(&run, Some(feed), None, connection).await?
+        {
+            return Ok(());
+        }
+        let glance = run.evaluation.glance();
+        let answer = json!({
+            "run": name,
+            "session": run.session,
+            "status": glance.status,
+            "cell": glance.cell,
+            "cells": glance.cells,
+            "elapsed_s": glance.elapsed.map(|elapsed| elapsed.as_secs_f64()),
+        });
+        end(connection, Ok(answer)).await
+    }
+
+    pub(super) fn run_cancel(&self, name: &str) -> Result<Value, Failure> {
+        let run = self.runs.get(name);
+        let run = run.ok_or_else(|| no_run(name, &self.runs.names()))?;
+        let ended = run.status().is_final();
+        if !ended {
+            run.stopper.stop(StopReason::Cancelled);
+        }
+        Ok(
+            json!({"run": name, "session": run.session, "status": run.status(), "cancelled": !ended}),
+        )
+    }
+
+    /// Passes on what a run says, until its end or until the time is up.
+    async fn watch(
+        &self,
+        run: &Run,
+        feed: Option<Feed>,
+        wait: Option<Duration>,
+        connection: &mut Connection,
+    ) -> Result<Waited, FrameError> {
+        let until = wait.and_then(|wait| Instant::now().checked_add(wait));
+        loop {
+            tokio::select! {
+                biased;
+                chunk = next_of(feed.as_ref(), &run.evaluation) => match chunk {
+                    Some(chunk) => send(&chunk, connection).await?,
+                    None => return Ok(Waited::Done),
+                },
+                frame = connection.next() => match frame? {
+                    None => return Ok(Waited::Alone),
+                    Some(frame) => match frame.parse()? {
+                        Meanwhile::Cancel { at_once: false } => {
+                            run.stopper.stop(StopReason::Cancelled);
+                        }
+                        Meanwhile::Cancel { at_once: true } => {
+                            run.stopper.stop_at_once(StopReason::Cancelled);
+                        }
+                    },
+                },
+                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {
+                    return Ok(Waited::StillRunning);
+                }
+            }
+        }
+    }
+
+    /// Which session is meant: one that lives, or a new one.
+    fn key_for(&self, session: &str, wanted: &EvalWanted) -> (SessionKey, Option<Told>) {
+        let kernel = wanted.kernel.program.display().to_string();
+        let sessions = self.sessions.list();
+        let named = || sessions.iter().filter(|report| report.key.name == session);
+        let fitting = named()
+            .filter(|report| report.key.cwd == wanted.cwd)
+            .filter(|report| !wanted.kernel.explicit || report.key.kernel == kernel)
+            // Whoever does not care which interpreter it is wants the one there is.
+            .min_by_key(|report| (report.key.kernel != kernel, report.idle));
+        if let Some(report) = fitting {
+            return (report.key.clone(), None);
+        }
+        let notice = named().next().map(|other| {
+            let cwd = other.key.cwd.display();
+            Told::new(
+                "session_elsewhere",
+                format!(
+                    "this is a new session; another one named `{session}` lives in {cwd} on {} \
+                     (`--cwd` names it)",
+                    other.key.kernel
+                ),
+            )
+        });
+        let key = SessionKey {
+            name: session.to_owned(),
+            cwd: wanted.cwd.clone(),
+            kernel,
+        };
+        (key, notice)
+    }
+
+    /// Writes down what ran before anybody is told.
+    fn journal_entry(&self, wanted: &EvalWanted) -> AtEnd {
+        let journals = Arc::clone(&self.journals);
+        let codes: Vec<String> = wanted
+            .wish
+            .cells
+            .iter()
+            .map(|cell| cell.code.clone())
+            .collect();
+        Box::new(move |session, answer| {
+            if let Some(session) = session {
+                journals.write(session, &codes, answer);
+            }
+        })
+    }
+}
+
+/// The next thing that a run says; `None` when it has ended and everything is said. Cancel-safe.
+async fn next_of(feed: Option<&Feed>, evaluation: &Evaluation) -> Option<Chunk> {
+    if let Some(feed) = feed
+        && let Some(chunk) = feed.next().await
+    {
+        return Some(chunk);
+    }
+    evaluation.done().await;
+    None
+}
+
+/// Passes something on.
+async fn send(chunk: &Chunk, connection: &mut Connection) -> Result<(), FrameError> {
+    match chunk {
+        Chunk::Cell => connection.send(&json!({"cell": true})).await,
+        Chunk::Text(stream, bytes) => {
+            let head = json!({"text": stream.name(), "n": bytes.len()});
+            connection.send_with(&head, bytes).await
+        }
+        Chunk::Piece(stream, text) => {
+            let head = json!({"piece": stream.name(), "n": text.len()});
+            connection.send_with(&head, text.as_bytes()).await
+        }
+        Chunk::Lost(bytes) => connection.send(&json!({"lost": bytes})).await,
+    }
+}
+
+/// Tells the end of a run.
+async fn tell(run: &Run, document: bool, connection: &mut Connection) -> Result<(), FrameError> {
+    let verdict = run.evaluation.verdict();
+    if !document {
+        let head = json!({"end": true, "verdict": verdict});
+        return connection.send(&head).await;
+    }
+    let document = run
+        .evaluation
+        .with_answer(|answer| serde_json::to_vec(answer));
+    let document = document.map_err(FrameError::Garbage)?;
+    let head = json!({"end": true, "verdict": verdict, "n": document.len()});
+    connection.send_with(&head, &document).await
+}
+
+fn no_run(name: &str, names: &[String]) -> Failure {
+    let failure = Failure::new(Kind::BadArguments, format!("There is no run `{name}`"));
+    if names.is_empty() {
+        return failure.hint("ends are kept until they are told, for a day at most");
+    }
+    failure.hint(format!("there are: {}", names.join(", ")))
+}

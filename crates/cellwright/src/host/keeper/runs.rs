@@ -1,0 +1,206 @@
+//! [`Runs`]: what was started, goes on, or has ended and is still to be told.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use cellwright_kernel::{StopReason, Stopper};
+use serde_json::{Value, json};
+
+use crate::evaluation::{Evaluation, Status};
+
+/// How long an end that was told can be asked for again.
+const TOLD: Duration = Duration::from_mins(10);
+
+/// How many numbers are set aside at once, so that not every run writes to disk.
+const SET_ASIDE: u64 = 64;
+
+/// The runs.
+pub(super) struct Runs {
+    inner: Mutex<Inner>,
+    /// Where the numbers that have been used are written down: an old run's number never means a new
+    /// one, also after the host was killed.
+    numbers: PathBuf,
+    keep: Duration,
+    most: usize,
+}
+
+struct Inner {
+    runs: BTreeMap<u64, Run>,
+    last: u64,
+    set_aside: u64,
+}
+
+/// One run.
+#[derive(Clone)]
+pub(super) struct Run {
+    pub(super) session: String,
+    pub(super) owner: String,
+    pub(super) label: String,
+    pub(super) evaluation: Evaluation,
+    pub(super) stopper: Stopper,
+    begun: SystemTime,
+    /// When its end was told.
+    told: Option<Instant>,
+    /// When it was first seen to have ended.
+    ended: Option<Instant>,
+}
+
+impl Runs {
+    pub(super) fn new(numbers: PathBuf) -> Self {
+        let text = std::fs::read_to_string(&numbers).unwrap_or_default();
+        let last = text.trim().parse().unwrap_or(0);
+        Self {
+            inner: Mutex::new(Inner {
+                runs: BTreeMap::new(),
+                last,
+                set_aside: last,
+            }),
+            numbers,
+            keep: Duration::from_hours(24),
+            most: 256,
+        }
+    }
+
+    /// Takes a run in, and gives it a name.
+    pub(super) fn add(
+        &self,
+        session: &str,
+        owner: &str,
+        label: String,
+        evaluation: Evaluation,
+        stopper: Stopper,
+    ) -> String {
+        let mut inner = self.lock();
+        inner.last += 1;
+        if inner.last > inner.set_aside {
+            inner.set_aside = inner.last + SET_ASIDE;
+            // Without it numbers may come again after a crash.
+            std::fs::write(&self.numbers, inner.set_aside.to_string()).ok();
+        }
+        let number = inner.last;
+        let run = Run {
+            session: session.to_owned(),
+            owner: owner.to_owned(),
+            label,
+            evaluation,
+            stopper,
+            begun: SystemTime::now(),
+            told: None,
+            ended: None,
+        };
+        inner.runs.insert(number, run);
+        self.expire(&mut inner);
+        name(number)
+    }
+
+    pub(super) fn get(&self, run: &str) -> Option<Run> {
+        let mut inner = self.lock();
+        self.expire(&mut inner);
+        inner.runs.get(&number(run)?).cloned()
+    }
+
+    /// Whoever wanted to know it does.
+    pub(super) fn told(&self, run: &str) {
+        let mut inner = self.lock();
+        if let Some(run) = number(run).and_then(|number| inner.runs.get_mut(&number)) {
+            run.told = Some(Instant::now());
+        }
+    }
+
+    /// Nobody will ask for it again.
+    pub(super) fn forget(&self, run: &str) {
+        if let Some(number) = number(run) {
+            self.lock().runs.remove(&number);
+        }
+    }
+
+    /// Stops everything that goes on.
+    pub(super) fn stop_all(&self, reason: StopReason) {
+        for run in self.lock().runs.values() {
+            run.stopper.stop(reason);
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.lock().runs.len()
+    }
+
+    /// Whether nothing goes on, and nothing is left to be told.
+    pub(super) fn is_idle(&self) -> bool {
+        let mut inner = self.lock();
+        self.expire(&mut inner);
+        let done = |run: &Run| run.told.is_some() && run.evaluation.status().is_final();
+        inner.runs.values().all(done)
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        self.lock().runs.keys().copied().map(name).collect()
+    }
+
+    pub(super) fn list(&self) -> Vec<Value> {
+        let mut inner = self.lock();
+        self.expire(&mut inner);
+        let list = inner.runs.iter().map(|(number, run)| {
+            let glance = run.evaluation.glance();
+            let begun = run.begun.duration_since(SystemTime::UNIX_EPOCH);
+            json!({
+                "run": name(*number),
+                "status": glance.status,
+                "session": run.session,
+                "owner": run.owner,
+                "label": run.label,
+                "cell": glance.cell,
+                "cells": glance.cells,
+                "begun": begun.unwrap_or_default().as_secs(),
+                "elapsed_s": glance.elapsed.map(|elapsed| elapsed.as_secs_f64()),
+                "told": run.told.is_some(),
+            })
+        });
+        list.collect()
+    }
+
+    /// Lets go of ends that were told long ago, or that nobody asked for.
+    fn expire(&self, inner: &mut Inner) {
+        let now = Instant::now();
+        inner.runs.retain(|_, run| {
+            if !run.evaluation.status().is_final() {
+                return true;
+            }
+            let ended = *run.ended.get_or_insert(now);
+            let told_long_ago = run.told.is_some_and(|told| now - told > TOLD);
+            !told_long_ago && now - ended <= self.keep
+        });
+        while inner.runs.len() > self.most {
+            let ended = |run: &Run| run.ended.is_some();
+            let oldest = |wanted: &dyn Fn(&Run) -> bool| {
+                let mut found = inner.runs.iter().filter(|(_, run)| wanted(run));
+                found.next().map(|(number, _)| *number)
+            };
+            let told = oldest(&|run| ended(run) && run.told.is_some());
+            let Some(number) = told.or_else(|| oldest(&ended)) else {
+                return;
+            };
+            inner.runs.remove(&number);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Run {
+    pub(super) fn status(&self) -> Status {
+        self.evaluation.status()
+    }
+}
+
+fn name(number: u64) -> String {
+    format!("r{number}")
+}
+
+fn number(name: &str) -> Option<u64> {
+    name.strip_prefix('r').unwrap_or(name).parse().ok()
+}

@@ -1,0 +1,168 @@
+//! [`Log`]: what a host writes down. It is bounded, and trouble with it is nobody's trouble.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cellwright_kernel::process::background;
+
+use super::folder::Folder;
+
+/// What is longer becomes the old log.
+const LARGEST: u64 = 1024 * 1024;
+
+const NAME: &str = "host.log";
+const OLD_NAME: &str = "host.log.1";
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Info,
+    Warn,
+    Error,
+}
+
+/// The log of a living host.
+#[derive(Debug)]
+pub(crate) struct Log {
+    path: PathBuf,
+    old: PathBuf,
+    file: Mutex<Option<File>>,
+}
+
+impl Log {
+    /// The log in a folder.
+    pub(super) fn open(folder: &Folder) -> Self {
+        Self {
+            path: folder.file(NAME),
+            old: folder.file(OLD_NAME),
+            file: Mutex::new(append_to(folder).ok()),
+        }
+    }
+
+    /// Writes a line.
+    pub(crate) fn write(&self, level: Level, words: &str) {
+        let level = match level {
+            Level::Info => "info ",
+            Level::Warn => "warn ",
+            Level::Error => "error",
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let time = utc(now.map_or(0, |time| time.as_secs()));
+        // One line stays one line.
+        let line = format!("{time} {level} {}\n", words.replace('\n', "\n    "));
+        let mut held = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.as_ref().is_none_or(|file| self.is_over(file)) {
+            *held = self.renewed();
+        }
+        if let Some(file) = held.as_mut() {
+            // A full disk must not end the host.
+            file.write_all(line.as_bytes()).ok();
+        }
+    }
+
+    /// Whether another file is due: this one is full, or somebody took it away.
+    fn is_over(&self, file: &File) -> bool {
+        let full = file.metadata().is_ok_and(|meta| meta.len() >= LARGEST);
+        full || !self.path.exists()
+    }
+
+    /// A new file, which the process's errors go to as well.
+    fn renewed(&self) -> Option<File> {
+        if fs::metadata(&self.path).is_ok_and(|meta| meta.len() >= LARGEST) {
+            fs::rename(&self.path, &self.old).ok()?;
+        }
+        let file = open_to_append(&self.path).ok()?;
+        background::redirect_errors(&file).ok();
+        Some(file)
+    }
+}
+
+/// The log, to write to it.
+pub(super) fn append_to(folder: &Folder) -> io::Result<File> {
+    open_to_append(&folder.file(NAME))
+}
+
+fn open_to_append(path: &std::path::Path) -> io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// The last lines of a log, the old one included; empty if there is none.
+pub(crate) fn last_lines(folder: &Folder, count: usize) -> io::Result<String> {
+    let mut text = String::new();
+    for name in [OLD_NAME, NAME] {
+        match File::open(folder.file(name)) {
+            Ok(mut file) => {
+                // Hosts bound it; whatever else wrote to it does not.
+                let length = file.metadata()?.len();
+                file.seek(SeekFrom::Start(length.saturating_sub(2 * LARGEST)))?;
+                let mut bytes = Vec::new();
+                file.take(2 * LARGEST).read_to_end(&mut bytes)?;
+                text.push_str(&String::from_utf8_lossy(&bytes));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    Ok(lines[lines.len().saturating_sub(count)..].concat())
+}
+
+/// Seconds since 1970 as a date and a time.
+pub(crate) fn utc(seconds: u64) -> String {
+    let days = seconds / 86_400;
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    // Howard Hinnant's civil_from_days: years begin in March, so that leap days are at their ends.
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_right() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(utc(1_735_689_599), "2024-12-31T23:59:59Z");
+        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn the_log_is_bounded_and_its_end_can_be_read() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = Folder::make(base.path().join("h")).unwrap();
+        fs::write(folder.file(NAME), vec![b'x'; 1024 * 1024]).unwrap();
+        // Not through `Log::write`, which would turn this process's errors to the file.
+        let log = Log::open(&folder);
+        assert!(log.is_over(&append_to(&folder).unwrap()));
+        fs::write(folder.file(OLD_NAME), "one\ntwo\n").unwrap();
+        fs::write(folder.file(NAME), "three\n").unwrap();
+        assert!(!log.is_over(&append_to(&folder).unwrap()));
+        log.write(Level::Warn, "four\nfive");
+        let end = last_lines(&folder, 4).unwrap();
+        assert!(end.starts_with("two\nthree\n"), "{end}");
+        assert!(end.ends_with("warn  four\n    five\n"), "{end}");
+    }
+}

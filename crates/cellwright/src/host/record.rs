@@ -1,0 +1,146 @@
+//! [`Record`]: what is written about the living host, in `host.json` and in the lock that it holds.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cellwright_kernel::process::background::Identity;
+use serde::{Deserialize, Serialize};
+
+use super::error::HostError;
+use super::folder::{Folder, HOST_LOCK, RECORD};
+use super::hello::{PROTOCOL, VERSION};
+
+/// No record is longer; what is was not written by a host.
+const LONGEST: u64 = 64 * 1024;
+
+/// Who the host is and where it listens. Fields may be added, none taken away: hosts and commands of
+/// other versions read it, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) pid: u32,
+    pub(crate) protocol: u32,
+    pub(crate) version: String,
+    /// Where it listens; relative to the folder if it is there.
+    pub(crate) socket: PathBuf,
+    /// Different for every host there ever was.
+    pub(crate) instance: String,
+    /// Seconds since 1970.
+    pub(crate) started: u64,
+    /// See [`Identity::born`].
+    pub(crate) born: Option<u64>,
+}
+
+impl Record {
+    /// A record of this process.
+    pub(super) fn own(folder: &Folder, socket: &std::path::Path) -> Self {
+        let identity = Identity::own();
+        Self {
+            pid: identity.pid,
+            protocol: PROTOCOL,
+            version: VERSION.to_owned(),
+            socket: socket
+                .strip_prefix(folder.path())
+                .unwrap_or(socket)
+                .to_owned(),
+            instance: unique(),
+            started: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |time| time.as_secs()),
+            born: identity.born,
+        }
+    }
+
+    /// The process that wrote it.
+    pub(crate) fn identity(&self) -> Identity {
+        Identity {
+            pid: self.pid,
+            born: self.born,
+        }
+    }
+
+    /// What `host.json` says. One that is no record is as good as none.
+    pub(crate) fn read(folder: &Folder) -> Result<Option<Self>, HostError> {
+        let path = folder.file(RECORD);
+        match File::open(&path) {
+            Ok(file) => Ok(parse(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(HostError::file("read", path)(error)),
+        }
+    }
+
+    /// What the holder of the lock says about itself; `None` if nobody holds it.
+    pub(crate) fn of_holder(folder: &Folder) -> Result<Holder, HostError> {
+        let path = folder.file(HOST_LOCK);
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
+            Err(error) => return Err(HostError::file("open", path)(error)),
+        };
+        // Shared, so that two who look do not take each other for a host.
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Holder::Nobody),
+            Err(TryLockError::WouldBlock) => Ok(Holder::Somebody(parse(file))),
+            Err(TryLockError::Error(error)) => Err(HostError::file("lock", path)(error)),
+        }
+    }
+
+    /// Writes `host.json`, whole or not at all.
+    pub(super) fn publish(&self, folder: &Folder) -> Result<(), HostError> {
+        let path = folder.file(RECORD);
+        let new = folder.file(&format!("{RECORD}.{}", self.pid));
+        let written = (|| {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&new)?;
+            file.write_all(&self.to_bytes()?)?;
+            fs::rename(&new, &path)
+        })();
+        written.map_err(|error| {
+            // Perhaps there never was one.
+            fs::remove_file(&new).ok();
+            HostError::file("write", path)(error)
+        })
+    }
+
+    /// Writes it into the lock that this process holds.
+    pub(super) fn sign(&self, mut lock: &File) -> io::Result<()> {
+        lock.set_len(0)?;
+        lock.seek(SeekFrom::Start(0))?;
+        lock.write_all(&self.to_bytes()?)
+    }
+
+    fn to_bytes(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = serde_json::to_vec(self)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+}
+
+/// Who holds the lock of a host.
+#[derive(Debug)]
+pub(crate) enum Holder {
+    Nobody,
+    /// Whoever it is has signed, or is about to.
+    Somebody(Option<Record>),
+}
+
+fn parse(file: File) -> Option<Record> {
+    let mut bytes = Vec::new();
+    file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// 128 bits that no other host has.
+fn unique() -> String {
+    use std::hash::{BuildHasher, RandomState};
+
+    let half =
+        |salt: u8| RandomState::new().hash_one((salt, std::process::id(), SystemTime::now()));
+    format!("{:016x}{:016x}", half(1), half(2))
+}

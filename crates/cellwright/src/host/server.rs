@@ -1,0 +1,256 @@
+//! The living host: takes connections, watches its folder and the signals, and ends in order.
+
+mod client;
+mod signals;
+
+use std::io;
+use std::os::unix::net::UnixListener as StdListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::connection::foreign_peer;
+use super::log::{Level, Log};
+use super::place::{Look, Place};
+use super::record::Record;
+use super::service::Service;
+use signals::Signals;
+
+/// How many clients there may be; more have to wait.
+const MOST_CLIENTS: usize = 512;
+
+/// How long nobody is let in when there are no descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the folder is looked at. Shorter than a command waits for a host to be ready.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How long ending everything may take.
+const ORDERLY: Duration = Duration::from_secs(10);
+
+/// How long the last answers may take after that.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What the server and all its clients share.
+struct Shared {
+    record: Record,
+    begun: Instant,
+    service: Arc<dyn Service>,
+    log: Arc<Log>,
+    /// How many clients there are.
+    clients: AtomicUsize,
+    /// How many requests are being answered.
+    busy: AtomicUsize,
+    /// Whoever asks for the end waits for an answer.
+    stops: mpsc::UnboundedSender<oneshot::Sender<Map<String, Value>>>,
+}
+
+/// A living host.
+pub(super) struct Server {
+    pub(super) place: Place,
+    pub(super) service: Arc<dyn Service>,
+    pub(super) log: Arc<Log>,
+    /// How long it stays with nothing to do; `None` for ever.
+    pub(super) idle_exit: Option<Duration>,
+}
+
+impl Server {
+    /// Serves until told to end or nothing is to be done. `ready` is called once clients can come.
+    pub(super) async fn serve(
+        mut self,
+        listener: StdListener,
+        ready: impl FnOnce(),
+    ) -> io::Result<()> {
+        let mut listener = UnixListener::from_std(listener)?;
+        let mut signals = Signals::new()?;
+        let (stops, mut asked) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            record: self.place.record().clone(),
+            begun: Instant::now(),
+            service: Arc::clone(&self.service),
+            log: Arc::clone(&self.log),
+            clients: AtomicUsize::new(0),
+            busy: AtomicUsize::new(0),
+            stops,
+        });
+        ready();
+        let mut clients = JoinSet::new();
+        let mut askers = Vec::new();
+        let mut next_look = Instant::now() + LOOK;
+        let mut idle = Idle::new(self.idle_exit);
+        let mut door = Door::open();
+        let why = loop {
+            tokio::select! {
+                stream = door.next(&listener, &self.log), if clients.len() < MOST_CLIENTS => {
+                    idle.over();
+                    if let Some(stream) = stream && self.admits(&stream) {
+                        clients.spawn(client::serve(stream, Arc::clone(&shared)));
+                    }
+                }
+                Some(ended) = clients.join_next(), if !clients.is_empty() => {
+                    if let Err(error) = ended {
+                        self.log.write(Level::Error, &format!("a client's task failed: {error}"));
+                    }
+                }
+                Some(asker) = asked.recv() => {
+                    askers.push(asker);
+                    break "was asked to";
+                }
+                name = signals.next() => break name,
+                () = idle.tick() => {
+                    if idle.is_long(clients.is_empty() && self.service.is_idle()) {
+                        break "had nothing to do";
+                    }
+                }
+                () = sleep_until(next_look) => {
+                    next_look = Instant::now() + LOOK;
+                    match self.place.look() {
+                        Ok(Look::Fine) => {}
+                        Ok(Look::Mended) => self.log.write(Level::Warn, "files were missing"),
+                        Ok(Look::Rebound(new)) => {
+                            self.log.write(Level::Warn, "the socket was missing");
+                            listener = UnixListener::from_std(new)?;
+                        }
+                        Ok(Look::Lost) => break "was replaced by another",
+                        Err(error) => self.log.write(Level::Error, &with_cause(&error)),
+                    }
+                }
+            }
+        };
+        self.log.write(Level::Info, &format!("ending: {why}"));
+        drop(listener);
+        // Whoever comes now finds nobody and starts another, which waits for the lock.
+        self.place.withdraw();
+        let ended = timeout(ORDERLY, self.service.end()).await;
+        if ended.is_err() {
+            self.log.write(Level::Warn, "not everything ended in time");
+        }
+        let ended = ended.unwrap_or_default();
+        asked.close();
+        while let Ok(asker) = asked.try_recv() {
+            askers.push(asker);
+        }
+        for asker in askers {
+            // It may have gone without waiting.
+            asker.send(ended.clone()).ok();
+        }
+        let until = Instant::now() + LAST_WORDS;
+        while shared.busy.load(Ordering::Acquire) > 0 && Instant::now() < until {
+            sleep(Duration::from_millis(5)).await;
+        }
+        clients.shutdown().await;
+        self.log.write(Level::Info, "ended");
+        Ok(())
+    }
+
+    /// Whether a client is our user.
+    fn admits(&self, stream: &UnixStream) -> bool {
+        match foreign_peer(stream) {
+            Ok(None) => true,
+            Ok(Some(user)) => {
+                let words = format!("a client of user {user} was turned away");
+                self.log.write(Level::Warn, &words);
+                false
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// Where clients come in.
+struct Door {
+    /// Closed until then.
+    closed_until: Option<Instant>,
+    told: bool,
+}
+
+impl Door {
+    fn open() -> Self {
+        Self {
+            closed_until: None,
+            told: false,
+        }
+    }
+
+    /// The next client; `None` if that failed, after which nobody is let in for a moment.
+    async fn next(&mut self, listener: &UnixListener, log: &Log) -> Option<UnixStream> {
+        if let Some(until) = self.closed_until {
+            sleep_until(until).await;
+            self.closed_until = None;
+        }
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                self.told = false;
+                Some(stream)
+            }
+            Err(error) => {
+                // It would fail again at once, and again.
+                self.closed_until = Some(Instant::now() + ACCEPT_PAUSE);
+                if !self.told {
+                    self.told = true;
+                    log.write(Level::Error, &format!("no client can come in: {error}"));
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Since when there has been nothing to do.
+struct Idle {
+    longest: Option<Duration>,
+    since: Option<Instant>,
+    next: Instant,
+}
+
+impl Idle {
+    fn new(longest: Option<Duration>) -> Self {
+        Self {
+            longest,
+            since: None,
+            next: Instant::now(),
+        }
+    }
+
+    /// Somebody came.
+    fn over(&mut self) {
+        self.since = None;
+    }
+
+    /// When to look again; never if the host is to stay. Cancel-safe.
+    async fn tick(&self) {
+        match self.longest {
+            Some(_) => sleep_until(self.next).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether there has been nothing to do for long enough.
+    fn is_long(&mut self, idle: bool) -> bool {
+        let now = Instant::now();
+        let longest = self.longest.unwrap_or(Duration::MAX);
+        self.next = now + (longest / 4).clamp(Duration::from_millis(20), Duration::from_secs(5));
+        if !idle {
+            self.since = None;
+            return false;
+        }
+        now - *self.since.get_or_insert(now) >= longest
+    }
+}
+
+/// An error with what caused it, in one line.
+pub(super) fn with_cause(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        words.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    words
+}

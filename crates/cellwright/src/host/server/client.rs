@@ -1,0 +1,134 @@
+//! One client of a host: hello, then requests one after the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cellwright_kernel::process::background;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::super::connection::Connection;
+use super::super::frame::FrameError;
+use super::super::hello::{ClientHello, Greeting, HostHello, PROTOCOL, VERSION};
+use super::super::log::Level;
+use super::super::service::Request;
+use super::Shared;
+
+/// How long a client may take to say who it is.
+const HELLO: Duration = Duration::from_secs(5);
+
+/// Serves a client until it goes.
+pub(super) async fn serve(stream: UnixStream, shared: Arc<Shared>) {
+    let _there = Counted::new(&shared.clients);
+    let mut connection = Connection::new(stream);
+    let talked = talk(&mut connection, &shared).await;
+    if let Err(error) = talked
+        && !matches!(error, FrameError::Io(_))
+    {
+        let words = format!("a client was not understood: {error}");
+        shared.log.write(Level::Warn, &words);
+        // It may be somebody who can read.
+        let words = error.to_string();
+        let told = connection.refuse("not_understood", &words);
+        timeout(HELLO, told).await.ok();
+    }
+}
+
+async fn talk(connection: &mut Connection, shared: &Shared) -> Result<(), FrameError> {
+    let Ok(first) = timeout(HELLO, connection.next()).await else {
+        return connection
+            .refuse("no_hello", "nothing was said in time")
+            .await;
+    };
+    let Some(first) = first? else {
+        return Ok(());
+    };
+    let Some(hello) = ClientHello::of(&first) else {
+        let message = "the first message must be a hello";
+        return connection.refuse("no_hello", message).await;
+    };
+    let own = HostHello {
+        protocol: PROTOCOL,
+        version: VERSION.to_owned(),
+        pid: shared.record.pid,
+        instance: shared.record.instance.clone(),
+    };
+    connection.send(&Greeting { hello: own }).await?;
+    while let Some(frame) = connection.next().await? {
+        #[derive(Deserialize)]
+        struct Do {
+            r#do: String,
+        }
+        let Ok(Do { r#do: name }) = frame.parse() else {
+            let message = "a request must say what to `do`";
+            connection.refuse("not_understood", message).await?;
+            continue;
+        };
+        let _busy = Counted::new(&shared.busy);
+        match name.as_str() {
+            "status" => status(connection, shared).await?,
+            "stop" => return stop(connection, shared).await,
+            _ if hello.protocol != PROTOCOL => {
+                let message = format!(
+                    "this host is of version {VERSION} and speaks protocol {PROTOCOL}, \
+                     not {}",
+                    hello.protocol
+                );
+                connection.refuse("other_protocol", &message).await?;
+            }
+            _ => {
+                let request = Request { name, frame };
+                shared.service.handle(request, connection).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn status(connection: &mut Connection, shared: &Shared) -> Result<(), FrameError> {
+    let record = &shared.record;
+    let status = json!({
+        "pid": record.pid,
+        "version": record.version,
+        "protocol": record.protocol,
+        "instance": record.instance,
+        "started": record.started,
+        "uptime_seconds": shared.begun.elapsed().as_secs(),
+        "memory_bytes": background::memory(),
+        // Whoever asks is not counted.
+        "clients": shared.clients.load(Ordering::Relaxed).saturating_sub(1),
+        "counts": shared.service.counts(),
+    });
+    connection
+        .send(&json!({"end": true, "status": status}))
+        .await
+}
+
+/// Answers once everything has ended.
+async fn stop(connection: &mut Connection, shared: &Shared) -> Result<(), FrameError> {
+    let (asker, answer) = oneshot::channel();
+    // A server that does not listen any more is ending already.
+    shared.stops.send(asker).ok();
+    let ended = answer.await.unwrap_or_default();
+    connection.send(&json!({"end": true, "ended": ended})).await
+}
+
+/// Counts as long as it lives.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(counter: &'a AtomicUsize) -> Self {
+        counter.fetch_add(1, Ordering::AcqRel);
+        Self(counter)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}

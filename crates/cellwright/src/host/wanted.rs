@@ -1,0 +1,137 @@
+//! What commands want of the host that keeps their kernels, as it goes over the socket.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cellwright_kernel::Question;
+use serde::{Deserialize, Serialize};
+
+use crate::evaluation::Wish;
+use crate::kernels::KernelChoice;
+
+/// A request.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub(crate) enum Wanted {
+    /// Run code.
+    Eval(Box<EvalWanted>),
+    /// Which runs are there?
+    Runs,
+    /// What came of a run? Its end is waited for.
+    RunWait {
+        run: String,
+        /// How long.
+        wait: Option<Duration>,
+        /// Whether the answer is wanted as a document.
+        document: bool,
+    },
+    /// What has a run said so far?
+    RunTail {
+        run: String,
+        /// Whether what it says from now on is wanted, too.
+        follow: bool,
+    },
+    /// End a run.
+    RunCancel { run: String },
+    /// Which sessions are there?
+    Kernels,
+    /// Stop what a session runs.
+    Interrupt { session: Who },
+    /// A fresh kernel for a session.
+    Reset { session: Who },
+    /// End a session; for one owner, or for everybody.
+    Stop { session: Who, owner: Option<String> },
+    /// Ask a session's kernel something.
+    Ask {
+        session: Who,
+        question: Asked,
+        patience: Duration,
+    },
+    /// Where is written what ran on a session?
+    Journal { session: Who },
+}
+
+/// Code to run on a session.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct EvalWanted {
+    pub(crate) wish: Wish,
+    /// `None`: a kernel of its own.
+    pub(crate) session: Option<String>,
+    pub(crate) owner: String,
+    pub(crate) cwd: PathBuf,
+    pub(crate) kernel: KernelChoice,
+    /// Whether it begins with a fresh kernel.
+    pub(crate) reset: bool,
+    pub(crate) attach: Attach,
+}
+
+/// What the command does while its code runs.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Attach {
+    /// It goes at once.
+    Not,
+    /// It waits for the end, or as long as this, and shows what is said meanwhile.
+    Watching { wait: Option<Duration> },
+    /// It waits for the end, or as long as this, for the answer as a document.
+    Document { wait: Option<Duration> },
+}
+
+/// Which session, as people say it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Who {
+    pub(crate) name: String,
+    /// Where its kernel started, if that was said.
+    pub(crate) cwd: Option<PathBuf>,
+    /// Where the command runs: sessions of this folder come first.
+    pub(crate) here: Option<PathBuf>,
+    /// On whose behalf.
+    pub(crate) owner: String,
+}
+
+/// What can be asked of a kernel.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Asked {
+    Variables {
+        limit: usize,
+    },
+    Inspect {
+        code: String,
+        cursor: usize,
+        source: bool,
+    },
+    Complete {
+        code: String,
+        cursor: usize,
+    },
+}
+
+impl From<Asked> for Question {
+    fn from(asked: Asked) -> Self {
+        match asked {
+            Asked::Variables { limit } => Self::Variables { limit },
+            Asked::Inspect {
+                code,
+                cursor,
+                source,
+            } => Self::Inspect {
+                code,
+                cursor,
+                source,
+            },
+            Asked::Complete { code, cursor } => Self::Complete { code, cursor },
+        }
+    }
+}
+
+/// What a command may say while its code runs.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub(crate) enum Meanwhile {
+    /// Stop it.
+    Cancel {
+        /// Without waiting for the code to react.
+        at_once: bool,
+    },
+}

@@ -1,0 +1,215 @@
+//! `host`: the background process that keeps what outlives a command.
+
+use std::time::Duration;
+
+use cellwright_output::Bytes;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::failure::Failure;
+use crate::host::error::HostError;
+use crate::host::folder::{self, Folder};
+use crate::host::hello::PROTOCOL;
+use crate::host::stop::Stopped;
+use crate::host::{find, idle_exit, log, stop};
+use crate::screen::Screen;
+
+/// How long a host that said hello may take to say how it is.
+const STATUS: Duration = Duration::from_secs(5);
+
+/// Arguments of `host`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Kernels that outlive a command belong to one background process per user. Commands start it when they
+need it; it ends by itself when it has had nothing to do for ten minutes.
+
+Examples:
+  cellwright host status
+  cellwright host stop
+  cellwright host log --lines 20")]
+pub(crate) struct HostArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Say whether a host runs, and what it keeps
+    #[command(after_help = "\
+Exit codes: 0 also when none runs; 2 there is one that does not answer.
+
+Examples:
+  cellwright host status
+  cellwright host status --json")]
+    Status,
+    /// End the host and everything it keeps, and wait until it is gone
+    #[command(after_help = "\
+A host that does not answer is ended by signals, if it is certainly the host.
+
+Exit codes: 0 there is none now; 2 it could not be ended.
+
+Example:
+  cellwright host stop")]
+    Stop,
+    /// Start a host if none runs
+    #[command(after_help = "\
+Commands do that themselves when they need one.
+
+Example:
+  cellwright host start")]
+    Start,
+    /// Print the end of the host's log
+    #[command(after_help = "\
+Examples:
+  cellwright host log
+  cellwright host log --lines 500")]
+    Log(LogArgs),
+}
+
+/// Arguments of `host log`.
+#[derive(Debug, Args)]
+struct LogArgs {
+    /// How many lines
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
+    lines: usize,
+}
+
+/// Does it and shows the answer.
+pub(crate) fn host(args: &HostArgs, screen: &Screen) -> Result<(), Failure> {
+    match &args.action {
+        Action::Status => status(screen),
+        Action::Stop => stop(screen),
+        Action::Start => start(screen),
+        Action::Log(args) => show_log(args, screen),
+    }
+}
+
+fn status(screen: &Screen) -> Result<(), Failure> {
+    let path = folder::choose();
+    let status = block_on(async {
+        let Some(folder) = Folder::existing(path.clone())? else {
+            return Ok(None);
+        };
+        let Some(mut client) = find::reach(&folder).await? else {
+            return Ok(None);
+        };
+        let mut end = client.ask(&json!({"do": "status"}), STATUS).await?;
+        Ok(Some(end["status"].take()))
+    })?;
+    let Some(status) = status else {
+        if screen.json {
+            let folder = path.display().to_string();
+            return screen.document(&json!({"running": false, "folder": folder}));
+        }
+        return screen.data("no host is running\n");
+    };
+    if screen.json {
+        let mut document = Map::new();
+        document.insert("running".to_owned(), true.into());
+        document.insert("folder".to_owned(), path.display().to_string().into());
+        if let Value::Object(members) = status {
+            document.extend(members);
+        }
+        return screen.document(&document);
+    }
+    screen.data(&in_words(&status, &path.display().to_string()))
+}
+
+/// A status as people read it. Hosts of other versions may leave things out.
+fn in_words(status: &Value, folder: &str) -> String {
+    let number = |name: &str| status[name].as_u64();
+    let version = status["version"].as_str().unwrap_or("unknown");
+    let mut text = format!(
+        "running: pid {}, version {version}\n",
+        number("pid").unwrap_or_default()
+    );
+    if let Some(started) = number("started") {
+        text.push_str(&format!("started: {}\n", log::utc(started)));
+    }
+    if let Some(bytes) = number("memory_bytes") {
+        text.push_str(&format!("memory: {}\n", Bytes(bytes)));
+    }
+    if let Some(clients) = number("clients") {
+        text.push_str(&format!("clients: {clients}\n"));
+    }
+    for (name, count) in status["counts"].as_object().into_iter().flatten() {
+        text.push_str(&format!("{name}: {count}\n"));
+    }
+    text.push_str(&format!("folder: {folder}\n"));
+    if let Some(protocol) = number("protocol")
+        && protocol != u64::from(PROTOCOL)
+    {
+        text.push_str(&format!(
+            "protocol: {protocol}, this command speaks {PROTOCOL}; only `cellwright host stop` works\n"
+        ));
+    }
+    text
+}
+
+fn stop(screen: &Screen) -> Result<(), Failure> {
+    let stopped = block_on(stop::stop(folder::choose()))?;
+    let (pid, forced, ended) = match stopped {
+        Stopped::Nobody => (None, false, Map::new()),
+        Stopped::Asked { pid, ended } => (Some(pid), false, ended),
+        Stopped::Forced { pid } => (Some(pid), true, Map::new()),
+    };
+    if screen.json {
+        return screen.document(&json!({"pid": pid, "forced": forced, "ended": ended}));
+    }
+    let Some(pid) = pid else {
+        return screen.data("no host was running\n");
+    };
+    let mut text = format!("ended: pid {pid}");
+    if forced {
+        text.push_str(", by force, for it did not answer");
+    }
+    text.push('\n');
+    for (name, count) in ended {
+        text.push_str(&format!("ended {name}: {count}\n"));
+    }
+    screen.data(&text)
+}
+
+fn start(screen: &Screen) -> Result<(), Failure> {
+    let met = block_on(find::find_or_start(folder::choose(), idle_exit()))?;
+    let (pid, started) = (met.client.host.pid, met.started);
+    if screen.json {
+        return screen.document(&json!({"pid": pid, "started": started}));
+    }
+    let word = if started {
+        "started"
+    } else {
+        "already running"
+    };
+    screen.data(&format!("{word}: pid {pid}\n"))
+}
+
+fn show_log(args: &LogArgs, screen: &Screen) -> Result<(), Failure> {
+    let path = folder::choose();
+    let text = match Folder::existing(path.clone())? {
+        Some(folder) => log::last_lines(&folder, args.lines).map_err(|source| HostError::File {
+            step: "read the log in",
+            path: path.clone(),
+            source,
+        })?,
+        None => String::new(),
+    };
+    if screen.json {
+        let lines: Vec<&str> = text.lines().collect();
+        let folder = path.display().to_string();
+        return screen.document(&json!({"folder": folder, "lines": lines}));
+    }
+    if text.is_empty() {
+        screen.remark("there is no log yet");
+    }
+    screen.data(&text)
+}
+
+/// Talks to a host.
+fn block_on<T>(future: impl Future<Output = Result<T, HostError>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    Ok(runtime.block_on(future)?)
+}

@@ -1,0 +1,351 @@
+//! The host as a process: one per user, found again, replaced when it is gone, never mistaken for
+//! somebody else.
+
+mod peers;
+mod trouble;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::context::{Context, Ran};
+
+/// A context whose host ends with the test, also when that fails.
+struct Place {
+    context: Context,
+    folder: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let context = Context::new();
+        let folder = context.home().join("host");
+        Self { context, folder }
+    }
+
+    fn host(&self, arguments: &[&str]) -> Ran {
+        let mut all = vec!["host"];
+        all.extend(arguments);
+        self.context.run(&all)
+    }
+
+    /// Starts a host and says its pid.
+    fn start(&self) -> u32 {
+        let answer = self.host(&["start", "--json"]).exits(0).json();
+        pid_in(&answer)
+    }
+
+    fn status(&self) -> Value {
+        self.host(&["status", "--json"]).exits(0).json()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// What is written about the living host.
+    fn record(&self) -> Value {
+        serde_json::from_str(&fs::read_to_string(self.file("host.json")).unwrap()).unwrap()
+    }
+
+    fn log(&self) -> String {
+        self.host(&["log", "--lines", "1000"]).exits(0).stdout
+    }
+
+    fn connect(&self) -> Line {
+        Line::new(UnixStream::connect(self.file("host.sock")).unwrap())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // By its own way, and if that is what is broken by the number that its lock names.
+        let lock = fs::read_to_string(self.file("host.lock")).unwrap_or_default();
+        self.host(&["stop"]);
+        let record: Value = serde_json::from_str(&lock).unwrap_or_default();
+        if let Some(pid) = record["pid"]
+            .as_u64()
+            .and_then(|pid| u32::try_from(pid).ok())
+            && is_host(pid, &self.folder.display().to_string())
+        {
+            signal(pid, "-KILL");
+        }
+    }
+}
+
+/// One end of a connection, by hand.
+struct Line {
+    reader: BufReader<UnixStream>,
+}
+
+impl Line {
+    fn new(stream: UnixStream) -> Self {
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        Self {
+            reader: BufReader::new(stream),
+        }
+    }
+
+    fn say(&mut self, bytes: &[u8]) {
+        self.reader.get_mut().write_all(bytes).unwrap();
+    }
+
+    fn say_json(&mut self, value: &Value) {
+        self.say(format!("{value}\n").as_bytes());
+    }
+
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.reader.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Everything up to the end.
+    fn rest(&mut self) -> String {
+        let mut text = String::new();
+        self.reader.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+fn pid_in(answer: &Value) -> u32 {
+    u32::try_from(answer["pid"].as_u64().unwrap()).unwrap()
+}
+
+fn signal(pid: u32, signal: &str) {
+    Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status()
+        .unwrap();
+}
+
+/// Whether a process is a host of this folder.
+fn is_host(pid: u32, folder: &str) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line).into_owned();
+    line.contains("__host") && line.contains(folder)
+}
+
+/// Hosts of this folder there are.
+fn hosts(folder: &str) -> Vec<u32> {
+    fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|&pid| is_host(pid, folder))
+        .collect()
+}
+
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn one_is_started_found_again_and_ended() {
+    let place = Place::new();
+    assert_eq!(place.status()["running"], false);
+    let ran = place.host(&["status"]).exits(0);
+    assert_eq!(ran.stdout, "no host is running\n");
+    assert!(!place.folder.exists(), "looking makes nothing");
+
+    let pid = place.start();
+    let again = place.host(&["start", "--json"]).exits(0).json();
+    assert_eq!(again, json!({"pid": pid, "started": false}));
+    let status = place.status();
+    assert_eq!(status["running"], true);
+    assert_eq!(status["pid"], pid);
+    assert_eq!(status["protocol"], 1);
+    assert_eq!(status["clients"], 0);
+    assert_eq!(status["instance"], place.record()["instance"]);
+    assert!(status["memory_bytes"].as_u64().unwrap() < 20_000_000);
+    let ran = place.host(&["status"]).exits(0);
+    assert!(
+        ran.stdout
+            .starts_with(&format!("running: pid {pid}, version "))
+    );
+
+    let ran = place.host(&["stop"]).exits(0);
+    assert_eq!(ran.stdout, format!("ended: pid {pid}\n"));
+    assert!(!is_host(pid, ""), "it is gone when the command is");
+    assert!(!place.file("host.json").exists() && !place.file("host.sock").exists());
+    let ran = place.host(&["stop"]).exits(0);
+    assert_eq!(ran.stdout, "no host was running\n");
+    let log = place.log();
+    assert!(
+        log.contains("started: pid") && log.ends_with("info  ended\n"),
+        "{log}"
+    );
+    assert_eq!(place.host(&["log", "-n", "1"]).stdout.lines().count(), 1);
+}
+
+#[test]
+fn it_is_nobody_elses() {
+    let place = Place::new();
+    let pid = place.start();
+    let mode = |name: &str| {
+        let meta = fs::metadata(place.folder.join(name)).unwrap();
+        meta.permissions().mode() & 0o777
+    };
+    assert_eq!(mode("."), 0o700);
+    for name in [
+        "host.sock",
+        "host.json",
+        "host.lock",
+        "start.lock",
+        "host.log",
+    ] {
+        assert_eq!(mode(name), 0o600, "{name}");
+    }
+    // In a session of its own, with nothing of its starter's.
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let stat = fs::read_to_string(process.join("stat")).unwrap();
+    let session = stat.rsplit(") ").next().unwrap().split(' ').nth(3).unwrap();
+    assert_eq!(session, pid.to_string());
+    let leads_to = |name: &str| fs::read_link(process.join(name)).unwrap();
+    assert_eq!(leads_to("cwd"), PathBuf::from("/"));
+    assert_eq!(leads_to("fd/0"), PathBuf::from("/dev/null"));
+    assert_eq!(leads_to("fd/1"), PathBuf::from("/dev/null"));
+    assert_eq!(
+        leads_to("fd/2"),
+        place.file("host.log").canonicalize().unwrap()
+    );
+}
+
+#[test]
+fn its_environment_holds_no_secrets() {
+    let place = Place::new();
+    let output = place
+        .context
+        .command(&["host", "start", "--json"])
+        .env("OPENAI_API_KEY", "s3cret")
+        .env("CELLWRIGHT_GATEWAY_TOKEN", "s3cret")
+        .env("SOMETHING", "s3cret")
+        .env("LC_ALL", "C.UTF-8")
+        .output()
+        .unwrap();
+    let pid = pid_in(&serde_json::from_slice(&output.stdout).unwrap());
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    assert!(environment.contains("LC_ALL=C.UTF-8"), "{environment}");
+    assert!(!environment.contains("s3cret"), "{environment}");
+}
+
+#[test]
+fn many_commands_at_once_start_exactly_one() {
+    let place = Place::new();
+    let children: Vec<_> = (0..20)
+        .map(|_| {
+            let mut command = place.context.command(&["host", "start", "--json"]);
+            command.spawn().unwrap()
+        })
+        .collect();
+    let answers: Vec<Value> = children
+        .into_iter()
+        .map(|child| {
+            let ran = Ran::of(&place.context, &child.wait_with_output().unwrap());
+            ran.exits(0).json()
+        })
+        .collect();
+    let started = answers.iter().filter(|answer| answer["started"] == true);
+    assert_eq!(started.count(), 1);
+    assert!(answers.iter().all(|one| one["pid"] == answers[0]["pid"]));
+    assert_eq!(
+        hosts(&place.folder.display().to_string()),
+        [pid_in(&answers[0])]
+    );
+}
+
+#[test]
+fn it_ends_when_there_is_nothing_to_do() {
+    let place = Place::new();
+    let output = place
+        .context
+        .command(&["host", "start", "--json"])
+        .env("CELLWRIGHT_HOST_IDLE_EXIT", "0.5")
+        .output()
+        .unwrap();
+    let pid = pid_in(&serde_json::from_slice(&output.stdout).unwrap());
+    // A client that is there keeps it.
+    let mut line = place.connect();
+    line.say_json(&json!({"hello": {"protocol": 1, "version": "test"}}));
+    assert_eq!(line.hear()["hello"]["pid"], pid);
+    std::thread::sleep(Duration::from_millis(1200));
+    line.say_json(&json!({"do": "status"}));
+    assert_eq!(line.hear()["status"]["pid"], pid);
+    drop(line);
+    eventually("it does not end", || !is_host(pid, ""));
+    assert!(place.log().contains("ending: had nothing to do"));
+    assert!(!place.file("host.json").exists() && !place.file("host.sock").exists());
+}
+
+#[test]
+fn signals_end_it_in_order() {
+    for name in ["-TERM", "-INT", "-HUP"] {
+        let place = Place::new();
+        let pid = place.start();
+        signal(pid, name);
+        eventually(name, || !is_host(pid, ""));
+        assert!(!place.file("host.json").exists() && !place.file("host.sock").exists());
+        assert!(place.log().ends_with("info  ended\n"));
+    }
+}
+
+/// Without a home, without a folder of the login's.
+#[test]
+fn it_needs_no_home() {
+    let place = Place::new();
+    let temporary = place.context.folder().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let run = |action: &str| {
+        let output = place
+            .context
+            .command(&["host", action, "--json"])
+            .env_remove("HOME")
+            .env_remove("CELLWRIGHT_HOST_DIR")
+            .env("TMPDIR", &temporary)
+            .env("XDG_RUNTIME_DIR", "/nowhere/at/all")
+            .output()
+            .unwrap();
+        Ran::of(&place.context, &output).exits(0).json()
+    };
+    let folder = PathBuf::from(run("status")["folder"].as_str().unwrap());
+    if !folder.starts_with(&temporary) {
+        // Whoever is logged in has a folder, and perhaps a host in it that is not ours to end.
+        assert!(folder.starts_with("/run/user"), "{}", folder.display());
+        return;
+    }
+    let pid = pid_in(&run("start"));
+    assert_eq!(run("status")["pid"], pid);
+    assert_eq!(run("stop")["pid"], pid);
+    assert!(!is_host(pid, ""));
+}
+
+#[test]
+fn a_long_path_is_no_obstacle() {
+    let place = Place::new();
+    let long = place.context.folder().join("x".repeat(120));
+    let run = |action: &str| {
+        let output = place
+            .context
+            .command(&["host", action, "--json"])
+            .env("CELLWRIGHT_HOST_DIR", &long)
+            .env("TMPDIR", place.context.home())
+            .output()
+            .unwrap();
+        Ran::of(&place.context, &output).exits(0).json()
+    };
+    let pid = pid_in(&run("start"));
+    assert_eq!(run("status")["pid"], pid);
+    assert_eq!(run("stop")["pid"], pid);
+}
