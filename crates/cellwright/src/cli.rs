@@ -4,6 +4,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::verbs::artifact::ArtifactArgs;
+use crate::verbs::config::ConfigArgs;
 use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::edit::EditArgs;
 use crate::verbs::eval::EvalArgs;
@@ -60,6 +61,8 @@ pub(crate) enum Verb {
     Artifact(ArtifactArgs),
     /// Check the interpreter, the runner and the folders that are needed
     Doctor(DoctorArgs),
+    /// List settings, and where each value comes from
+    Config(ConfigArgs),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:

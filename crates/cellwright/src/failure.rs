@@ -2,6 +2,7 @@
 //! that is decided.
 
 mod kernel;
+mod settings;
 
 use std::any::Any;
 use std::error::Error as _;
@@ -35,6 +36,10 @@ pub(crate) enum Kind {
     BadEdit,
     /// Somebody else changed the file; nothing was written.
     Conflict,
+    /// The settings do not make sense.
+    BadSettings,
+    /// The settings forbid it.
+    Refused,
     /// A kernel could not be started, or died.
     Kernel,
     /// The code failed.
@@ -57,6 +62,8 @@ impl Kind {
             Self::BadNotebook => "bad_notebook",
             Self::BadEdit => "bad_edit",
             Self::Conflict => "conflict",
+            Self::BadSettings => "bad_settings",
+            Self::Refused => "refused",
             Self::Kernel => "kernel",
             Self::Raised => "raised",
             Self::TimedOut => "timed_out",
@@ -131,6 +138,8 @@ impl Failure {
             | Kind::BadFile
             | Kind::BadNotebook
             | Kind::BadEdit
+            | Kind::BadSettings
+            | Kind::Refused
             | Kind::Kernel => 2,
             Kind::TimedOut => 124,
             Kind::Cancelled => 130,

@@ -6,21 +6,21 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_kernel::backend::runner::{INTERRUPT_GRACE, RunnerSpec};
-use cellwright_kernel::environment::{self, Choices};
+use cellwright_kernel::backend::runner::RunnerSpec;
+use cellwright_kernel::environment;
 use cellwright_kernel::process::{Supervisor, supervisor};
 use cellwright_kernel::python::{self, Interpreter, Search};
 
 use crate::engine::Engine;
 use crate::env;
 use crate::failure::{Failure, Kind};
+use crate::settings::{Origin, Settings};
 
 /// The first argument by which the binary becomes the supervisor of a kernel.
 const SUPERVISE: &str = "__supervise";
 
-/// How long a kernel may take to be ready. Slow disks and cold caches have been seen to need ten
-/// seconds.
-const START_TIMEOUT: Duration = Duration::from_mins(1);
+/// As good as no limit to the time a kernel takes to be ready.
+const A_YEAR: Duration = Duration::from_hours(365 * 24);
 
 /// If this process was started to supervise a kernel: does that, and says how it went.
 pub(crate) fn supervise() -> Option<bool> {
@@ -66,16 +66,44 @@ pub(crate) fn search(explicit: Option<&Path>, cwd: &Path) -> Search {
     }
 }
 
-/// How to start the built-in runner.
+/// The interpreter that somebody named, and where.
+pub(crate) struct Named<'a> {
+    pub(crate) python: Option<&'a Path>,
+    pub(crate) origin: Origin,
+}
+
+/// The interpreter that was named: by the flag, else by the settings.
+pub(crate) fn named<'a>(flag: Option<&'a Path>, settings: &'a Settings) -> Named<'a> {
+    match flag {
+        Some(python) => Named {
+            python: Some(python),
+            origin: Origin::Flag("--python"),
+        },
+        None => Named {
+            python: settings.python.interpreter.as_deref(),
+            origin: settings.origin("python.interpreter").clone(),
+        },
+    }
+}
+
+/// How to start the built-in runner; `python` is the flag.
 pub(crate) fn runner(
     engine: &Engine,
+    settings: &Settings,
     python: Option<&Path>,
     cwd: PathBuf,
 ) -> Result<RunnerSpec, Failure> {
-    let interpreter = python::resolve(&search(python, &cwd))
-        .map_err(|rejected| Failure::from(cellwright_kernel::KernelError::NoPython { rejected }))?;
+    let named = named(python, settings);
+    let interpreter = python::resolve(&search(named.python, &cwd)).map_err(|rejected| {
+        let failure = Failure::from(cellwright_kernel::KernelError::NoPython { rejected });
+        match named.origin {
+            Origin::Default | Origin::Flag(_) => failure,
+            origin => failure.hint(format!("`python.interpreter` comes from {origin}")),
+        }
+    })?;
+    let start_timeout = settings.kernel.start_timeout;
     Ok(RunnerSpec {
-        env: variables(engine, &interpreter),
+        env: variables(engine, settings, &interpreter),
         interpreter,
         cwd,
         supervisor: Supervisor {
@@ -84,14 +112,22 @@ pub(crate) fn runner(
             arguments: vec![SUPERVISE.into()],
         },
         staging: engine.staging.clone(),
-        start_timeout: START_TIMEOUT,
-        interrupt_grace: INTERRUPT_GRACE,
+        start_timeout: if start_timeout.is_zero() {
+            A_YEAR
+        } else {
+            start_timeout
+        },
+        interrupt_grace: settings.kernel.interrupt_grace,
     })
 }
 
 /// The environment of a kernel.
-pub(crate) fn variables(engine: &Engine, interpreter: &Interpreter) -> Vec<(OsString, OsString)> {
-    let mut variables = environment::filtered(env::all(), &Choices::default());
+pub(crate) fn variables(
+    engine: &Engine,
+    settings: &Settings,
+    interpreter: &Interpreter,
+) -> Vec<(OsString, OsString)> {
+    let mut variables = environment::filtered(env::all(), &settings.choices());
     environment::lead_with(&mut variables, interpreter);
     if let Some(artifacts) = &engine.artifacts {
         for name in [env::ARTIFACTS_DIR, "PI_ARTIFACTS_DIR"] {

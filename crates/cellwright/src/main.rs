@@ -10,6 +10,7 @@ mod kernels;
 mod live;
 mod notice;
 mod screen;
+mod settings;
 mod verbs;
 
 use std::process::ExitCode;

@@ -1,7 +1,11 @@
 //! Words for [`Notice`]s: what a person should know although nothing failed.
 
+use std::time::Duration;
+
 use cellwright_notebook::Notice;
 use serde::Serialize;
+
+use crate::settings::{Entry, Origin, Place};
 
 /// A notice in words, with a name that programs can go by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,6 +28,37 @@ pub(crate) fn tell_output(notices: &[cellwright_output::Notice]) -> Vec<Told> {
             text: notice.to_string(),
         })
         .collect()
+}
+
+/// A call asked for more time than the settings allow.
+pub(crate) fn tell_capped(most: Duration, origin: &Origin) -> Told {
+    Told {
+        kind: "timeout_capped",
+        text: format!(
+            "the time limit is {} s: `eval.max_timeout` ({origin}) allows no more",
+            most.as_secs_f64()
+        ),
+    }
+}
+
+/// Puts into words what a project wanted to set and may not.
+pub(crate) fn tell_ignored(entries: &[Entry]) -> Option<Told> {
+    let ignored = |entry: &Entry| Some((entry.declared.name, entry.ignored.clone()?));
+    let ignored: Vec<(&str, Place)> = entries.iter().filter_map(ignored).collect();
+    let (_, first) = ignored.first()?;
+    let names: Vec<String> = ignored
+        .iter()
+        .map(|(name, place)| format!("`{name}` (line {})", place.line))
+        .collect();
+    Some(Told {
+        kind: "settings_ignored",
+        text: format!(
+            "this project is not trusted, so {} in {} is ignored; look at the file, then `cellwright \
+             trust`",
+            names.join(", "),
+            first.file.display()
+        ),
+    })
 }
 
 fn words(notice: &Notice) -> Told {

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod artifact;
+pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod eval;
@@ -25,6 +26,7 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<u8, F
         Verb::Edit(args) => edit::edit(args, engine)?.show(screen),
         Verb::Notebook(args) => notebook::notebook(args, engine, screen),
         Verb::Artifact(args) => artifact::artifact(args, engine, screen),
+        Verb::Config(args) => config::config(args, engine, screen),
         Verb::Completions { shell } => {
             let script = cli::completions(*shell);
             if screen.json {

@@ -12,7 +12,9 @@ use clap::Args;
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
 use crate::live::Extent;
+use crate::notice::{self, Told};
 use crate::screen::Screen;
+use crate::settings::Settings;
 use crate::verbs::input;
 
 /// Arguments of `eval`.
@@ -44,9 +46,10 @@ pub(crate) struct EvalArgs {
     /// A cell to run after the others, on the same kernel; the first that fails ends the run
     #[arg(long = "cell", value_name = "CODE", allow_hyphen_values = true)]
     cells: Vec<String>,
-    /// Seconds that each cell may take, the start of the kernel included; 0 for no limit
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
-    timeout: Duration,
+    /// Seconds that each cell may take, the start of the kernel included; 0 for no limit [default: the
+    /// setting eval.timeout, which is 30 unless changed]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
     /// Where the code runs
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
@@ -74,6 +77,13 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         let failure = Failure::new(Kind::BadArguments, message);
         return Err(failure.hint("with --json, what is cut from a text is in its artifact"));
     }
+    let cwd = crate::kernels::working_directory(args.cwd.as_deref())?;
+    let settings = engine.settings(&cwd)?;
+    if !settings.eval.enabled {
+        return Err(Failure::disabled(settings.origin("eval.enabled")));
+    }
+    let mut notices = Vec::from_iter(notice::tell_ignored(settings.entries()));
+    let timeout = timeout(args.timeout, &settings, &mut notices);
     let cells = cells(args)?;
     let extent = match screen {
         _ if screen.json => Extent::Nothing,
@@ -82,15 +92,39 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
     };
     let job = run::Job {
         cells,
-        timeout: (!args.timeout.is_zero()).then_some(args.timeout),
+        timeout,
         answers: args.answers.clone(),
         file: script(args)?,
         extent,
+        limits: settings.limits(),
+        artifacts: engine.artifacts_kept(&settings),
     };
-    let cwd = crate::kernels::working_directory(args.cwd.as_deref())?;
-    let spec = crate::kernels::runner(engine, args.python.as_deref(), cwd)?;
-    let answer = run::run(job, &spec, engine, screen)?;
+    let spec = crate::kernels::runner(engine, &settings, args.python.as_deref(), cwd)?;
+    // A person should know before the code runs.
+    screen.notices(&notices);
+    let mut answer = run::run(job, &spec, screen)?;
+    if screen.json {
+        answer.also(notices);
+    }
     answer.show(screen, extent)
+}
+
+/// How long a cell may take: as the call says, else the settings, but never longer than they allow.
+fn timeout(
+    given: Option<Duration>,
+    settings: &Settings,
+    notices: &mut Vec<Told>,
+) -> Option<Duration> {
+    let asked = given.unwrap_or(settings.eval.timeout);
+    let most = settings.eval.max_timeout;
+    if most.is_zero() || (!asked.is_zero() && asked <= most) {
+        return (!asked.is_zero()).then_some(asked);
+    }
+    if given.is_some() {
+        let origin = settings.origin("eval.max_timeout");
+        notices.push(notice::tell_capped(most, origin));
+    }
+    Some(most)
 }
 
 /// The file that is run as a script, absolute: the kernel may be elsewhere.

@@ -298,6 +298,11 @@ impl EvalAnswer {
         self.notices.push(Told { kind, text });
     }
 
+    /// Takes what was to be said before the first cell.
+    pub(super) fn also(&mut self, notices: Vec<Told>) {
+        self.notices.splice(0..0, notices);
+    }
+
     /// Takes why what was to be seen did not arrive.
     pub(super) fn unseen(&mut self, trouble: Option<&Trouble>) {
         if let Some(trouble) = trouble {

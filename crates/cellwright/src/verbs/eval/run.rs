@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::{Kernel, KernelError, LateText, Request, Stdin, Stop, StopReason, Stopper};
-use cellwright_output::{Capture, Event, Limits, Sink};
+use cellwright_output::{Artifacts, Capture, Event, Limits, Sink};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::report::{CellReport, EvalAnswer, KernelReport, Status};
-use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::live::{Extent, Face, Trouble};
 use crate::screen::Screen;
@@ -31,15 +30,13 @@ pub(super) struct Job {
     /// The script that the first cell is.
     pub(super) file: Option<PathBuf>,
     pub(super) extent: Extent,
+    pub(super) limits: Limits,
+    /// Where full outputs are kept.
+    pub(super) artifacts: Option<Artifacts>,
 }
 
 /// Runs a job on a fresh runner, which is gone afterwards.
-pub(super) fn run(
-    job: Job,
-    spec: &RunnerSpec,
-    engine: &Engine,
-    screen: &Screen,
-) -> Result<EvalAnswer, Failure> {
+pub(super) fn run(job: Job, spec: &RunnerSpec, screen: &Screen) -> Result<EvalAnswer, Failure> {
     check_descriptors()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -48,7 +45,7 @@ pub(super) fn run(
         let (stopper, stop) = Stop::new();
         let mut signals = tokio::task::JoinSet::new();
         signals.spawn(watch_signals(stopper.clone())?);
-        run_cells(job, spec, engine, screen, &stopper, &stop).await
+        run_cells(job, spec, screen, &stopper, &stop).await
     })
 }
 
@@ -90,7 +87,6 @@ fn watch_signals(stopper: Stopper) -> Result<impl Future<Output = ()>, Failure> 
 async fn run_cells(
     job: Job,
     spec: &RunnerSpec,
-    engine: &Engine,
     screen: &Screen,
     stopper: &Stopper,
     stop: &Stop,
@@ -122,8 +118,8 @@ async fn run_cells(
             deadline = limited(stop);
         }
         let mut tee = Tee {
-            capture: Capture::new(Limits::default(), engine.artifacts.clone()),
-            face: Face::new(screen, job.extent),
+            capture: Capture::new(job.limits.clone(), job.artifacts.clone()),
+            face: Face::new(screen, job.extent, &job.limits),
             stopper: stopper.clone(),
         };
         for late in early.drain(..) {
