@@ -36,6 +36,17 @@ pub(crate) enum Guard {
     Secret,
 }
 
+impl Guard {
+    /// Whether a project may set it, in a word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Open => "yes",
+            Self::Trusted | Self::TrustedSecret => "trusted",
+            Self::Secret => "never",
+        }
+    }
+}
+
 use Guard::{Open, Secret, Trusted, TrustedSecret};
 
 impl Declared {
@@ -181,7 +192,7 @@ declare! {
     /// Kernels that are kept.
     #[allow(dead_code, reason = "sessions are yet to come")]
     sessions: Sessions {
-        /// How many sessions there may be; the one that was idle the longest makes room.
+        /// How many sessions there may be at once.
         max: usize = "16", COUNT, Trusted;
         /// Seconds after which a session that nobody uses is ended; 0 for never.
         idle: Duration = "0", Seconds, Trusted;

@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn without_a_repository_the_search_ends_at_home_or_at_once() {
-        let root = tree(&["home/work/deep", "elsewhere/deep"]);
+        let root = tree(&["home/job/deep", "elsewhere/deep"]);
         let home = root.path().join("home");
-        let file = put(root.path(), "home/work");
+        let file = put(root.path(), "home/job");
         put(root.path(), "elsewhere");
-        let inside = root.path().join("home/work/deep");
+        let inside = root.path().join("home/job/deep");
         assert_eq!(of_project(&inside, Some(&home)), Some(file));
         let outside = root.path().join("elsewhere/deep");
         assert_eq!(of_project(&outside, Some(&home)), None);

@@ -205,6 +205,7 @@ fn document(entry: &Entry) -> Json {
         "ignored": entry.ignored.as_ref().map(|place| {
             json!({"file": place.file.to_string_lossy(), "line": place.line})
         }),
+        "project": entry.declared.guard.word(),
         "variables": entry.declared.variables,
         "meaning": entry.declared.meaning(),
     })

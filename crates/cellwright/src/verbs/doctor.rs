@@ -258,7 +258,7 @@ fn check_settings(
         },
         next: None,
     });
-    for told in notice::tell_ignored(settings.entries()) {
+    if let Some(told) = notice::tell_ignored(settings.entries()) {
         findings.push(Finding {
             code: "settings-ignored",
             level: Level::Note,
