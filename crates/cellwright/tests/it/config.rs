@@ -53,7 +53,8 @@ fn the_default_the_user_the_project_and_a_variable_win_in_this_order() {
     assert_eq!(look(&[]), ("project".to_owned(), 10.5));
     let variables = [("CELLWRIGHT_TIMEOUT", "7")];
     assert_eq!(look(&variables), ("environment".to_owned(), 7.0));
-    assert_eq!(look(&[("CELLWRIGHT_TIMEOUT", "")]).1, 10.5);
+    let nothing = [("CELLWRIGHT_TIMEOUT", "")];
+    assert_eq!(look(&nothing), ("project".to_owned(), 10.5));
 }
 
 #[test]
@@ -377,6 +378,19 @@ fn the_time_that_code_may_take_is_a_setting() {
     );
     // The flag is stronger.
     context.eval(&["1", "--timeout", "60"]).exits(0);
+}
+
+#[test]
+fn how_long_a_kernel_may_take_to_start_and_to_stop_are_settings() {
+    let context = Context::new();
+    user(&context, "kernel.start_timeout = 0.001");
+    let ran = context.eval(&["1"]).exits(2);
+    assert!(ran.stderr.contains("not ready after 1ms"), "{}", ran.stderr);
+    user(&context, "kernel.interrupt_grace = 0.1\neval.timeout = 1");
+    // It would end a second after being interrupted, which is more than it gets.
+    let code = "import time\ntry:\n    while True: pass\nfinally:\n    time.sleep(1)";
+    let ran = context.eval(&[code]).exits(124);
+    assert!(ran.stderr.contains("was killed"), "{}", ran.stderr);
 }
 
 #[test]
