@@ -19,6 +19,9 @@ use crate::settings::{Origin, Settings};
 /// The first argument by which the binary becomes the supervisor of a kernel.
 const SUPERVISE: &str = "__supervise";
 
+/// As good as no grace; interrupts are repeated within it, so it cannot be nothing.
+const LEAST_GRACE: Duration = Duration::from_millis(10);
+
 /// As good as no limit to the time a kernel takes to be ready.
 const A_YEAR: Duration = Duration::from_hours(365 * 24);
 
@@ -117,7 +120,7 @@ pub(crate) fn runner(
         } else {
             start_timeout
         },
-        interrupt_grace: settings.kernel.interrupt_grace,
+        interrupt_grace: settings.kernel.interrupt_grace.max(LEAST_GRACE),
     })
 }
 

@@ -178,7 +178,7 @@ declare! {
     kernel: Kernel {
         /// Seconds that a kernel may take to be ready; 0 for no limit.
         start_timeout: Duration = "60", Seconds, Open;
-        /// Seconds that interrupted code has to end before its kernel is killed.
+        /// Seconds that interrupted code has to end before its kernel is killed; 0 for none.
         interrupt_grace: Duration = "5", Seconds, Open;
         /// Memory that a kernel may use before it is ended; 0 for no limit.
         memory_limit: u64 = "0", BYTES, Trusted;
