@@ -386,11 +386,11 @@ fn how_long_a_kernel_may_take_to_start_and_to_stop_are_settings() {
     user(&context, "kernel.start_timeout = 0.001");
     let ran = context.eval(&["1"]).exits(2);
     assert!(ran.stderr.contains("not ready after 1ms"), "{}", ran.stderr);
-    user(&context, "kernel.interrupt_grace = 0\neval.timeout = 1");
-    // It would end two seconds after being interrupted, which is more than it gets.
+    user(&context, "kernel.interrupt_grace = 0\neval.timeout = 3");
+    // It would end three seconds after being interrupted, which is more than it gets.
     let code = "
 import time
-end = time.monotonic() + 3
+end = time.monotonic() + 6
 while time.monotonic() < end:
     try:
         while time.monotonic() < end: pass
