@@ -4,12 +4,15 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::verbs::artifact::ArtifactArgs;
+use crate::verbs::config::ConfigArgs;
 use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::edit::EditArgs;
 use crate::verbs::eval::EvalArgs;
 use crate::verbs::host::HostArgs;
+use crate::verbs::kernels::KernelsArgs;
 use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
+use crate::verbs::runs::RunsArgs;
 use crate::verbs::write::WriteArgs;
 
 /// Work with Jupyter notebooks as text, losing nothing, and run code.
@@ -57,12 +60,18 @@ pub(crate) enum Verb {
     Notebook(NotebookArgs),
     /// Run code
     Eval(EvalArgs),
+    /// Look after runs that go on in the background
+    Runs(RunsArgs),
+    /// Look after sessions, and into them
+    Kernels(KernelsArgs),
     /// List or print full outputs that were kept
     Artifact(ArtifactArgs),
     /// Check the interpreter, the runner and the folders that are needed
     Doctor(DoctorArgs),
     /// Look after the background process that keeps kernels
     Host(HostArgs),
+    /// List settings, and where each value comes from
+    Config(ConfigArgs),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:

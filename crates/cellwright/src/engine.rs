@@ -1,12 +1,13 @@
 //! [`Engine`]: what every verb needs, made once from the environment.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cellwright_notebook::Baselines;
 use cellwright_output::{Artifacts, Retention};
 use etcetera::BaseStrategy;
 
 use crate::env;
+use crate::settings::{self, Settings, SettingsError, Sources, place};
 
 /// What every verb needs.
 pub(crate) struct Engine {
@@ -31,6 +32,52 @@ impl Engine {
             staging,
         }
     }
+
+    /// The settings for work in `cwd`. Read when asked for: most verbs need none, and a broken file must
+    /// not keep them from working.
+    pub(crate) fn settings(&self, cwd: &Path) -> Result<Settings, SettingsError> {
+        let files = self.settings_files(cwd);
+        Settings::load(&Sources {
+            user: files.user,
+            project: files.project,
+            variable: &env::value,
+            is_trusted: &settings::trust_nobody,
+        })
+    }
+
+    /// Which files those are.
+    pub(crate) fn settings_files(&self, cwd: &Path) -> SettingsFiles {
+        let home = env::value(env::HOME).map(PathBuf::from);
+        SettingsFiles {
+            user: config_folder().map(|folder| place::of_user(&folder)),
+            project: place::of_project(cwd, home.as_deref()),
+            project_would_be: place::for_project(cwd, home.as_deref()),
+        }
+    }
+
+    /// Where full outputs are kept, for as long as the settings say.
+    pub(crate) fn artifacts_kept(&self, settings: &Settings) -> Option<Artifacts> {
+        let artifacts = self.artifacts.as_ref()?;
+        Some(Artifacts::new(artifacts.dir(), settings.retention()))
+    }
+}
+
+/// The files that settings are read from.
+pub(crate) struct SettingsFiles {
+    /// The user's, there or not; `None` without a home.
+    pub(crate) user: Option<PathBuf>,
+    /// The project's, if there is one.
+    pub(crate) project: Option<PathBuf>,
+    /// Where the project's would be looked for first.
+    pub(crate) project_would_be: PathBuf,
+}
+
+fn config_folder() -> Option<PathBuf> {
+    if let Some(folder) = env::value(env::CONFIG_DIR) {
+        return Some(PathBuf::from(folder));
+    }
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(base.config_dir().join("cellwright"))
 }
 
 fn cache_folder() -> Option<PathBuf> {

@@ -32,8 +32,49 @@ pub(crate) const CONDA_PREFIX: &str = "CONDA_PREFIX";
 /// Where `python3` and `python` are looked for.
 pub(crate) const PATH: &str = "PATH";
 
-/// The user's home, for `~` in `--python`.
+/// The user's home, for `~` in `--python`, and where the search for a project's settings ends.
 pub(crate) const HOME: &str = "HOME";
+
+/// Folder of the user's `config.toml`, instead of `cellwright` in the user's configuration folder
+/// (`XDG_CONFIG_HOME`, else `~/.config`).
+pub(crate) const CONFIG_DIR: &str = "CELLWRIGHT_CONFIG_DIR";
+
+/// The interpreter: setting `python.interpreter`.
+pub(crate) const PYTHON: &str = "CELLWRIGHT_PYTHON";
+
+/// Whether the interpreter is taken as it is: setting `python.skip_check`.
+pub(crate) const PI_PYTHON_SKIP_CHECK: &str = "PI_PYTHON_SKIP_CHECK";
+
+/// Whether code may be run: setting `eval.enabled`. `0` and `bash` for no, `1`, `py`, `mix` and `both`
+/// for yes.
+pub(crate) const PI_PY: &str = "PI_PY";
+
+/// Seconds that a cell may take: setting `eval.timeout`.
+pub(crate) const TIMEOUT: &str = "CELLWRIGHT_TIMEOUT";
+
+/// The session that code runs in: setting `eval.session`.
+pub(crate) const EVAL_SESSION: &str = "CELLWRIGHT_EVAL_SESSION";
+
+/// Whose sessions they are: setting `eval.owner`.
+pub(crate) const OWNER: &str = "CELLWRIGHT_OWNER";
+
+/// Where a gateway is: setting `gateway.url`.
+pub(crate) const GATEWAY_URL: &str = "CELLWRIGHT_GATEWAY_URL";
+
+/// The same, as other tools name it.
+pub(crate) const PI_PYTHON_GATEWAY_URL: &str = "PI_PYTHON_GATEWAY_URL";
+
+/// The same, as Jupyter names it.
+pub(crate) const JUPYTER_GATEWAY_URL: &str = "JUPYTER_GATEWAY_URL";
+
+/// What lets us into a gateway: setting `gateway.token`.
+pub(crate) const GATEWAY_TOKEN: &str = "CELLWRIGHT_GATEWAY_TOKEN";
+
+/// The same, as other tools name it.
+pub(crate) const PI_PYTHON_GATEWAY_TOKEN: &str = "PI_PYTHON_GATEWAY_TOKEN";
+
+/// The same, as Jupyter names it.
+pub(crate) const JUPYTER_GATEWAY_AUTH_TOKEN: &str = "JUPYTER_GATEWAY_AUTH_TOKEN";
 
 /// The value of a variable, if it is set and not empty.
 #[expect(clippy::disallowed_methods, reason = "the one place that may")]

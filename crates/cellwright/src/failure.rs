@@ -3,6 +3,7 @@
 
 mod host;
 mod kernel;
+mod settings;
 
 use std::any::Any;
 use std::error::Error as _;
@@ -39,6 +40,10 @@ pub(crate) enum Kind {
     BadEdit,
     /// Somebody else changed the file; nothing was written.
     Conflict,
+    /// The settings do not make sense.
+    BadSettings,
+    /// The settings forbid it.
+    Refused,
     /// A kernel could not be started, or died.
     Kernel,
     /// The host could not be found, started or ended.
@@ -63,6 +68,8 @@ impl Kind {
             Self::BadNotebook => "bad_notebook",
             Self::BadEdit => "bad_edit",
             Self::Conflict => "conflict",
+            Self::BadSettings => "bad_settings",
+            Self::Refused => "refused",
             Self::Kernel => "kernel",
             Self::Host => "host",
             Self::Raised => "raised",
@@ -138,6 +145,8 @@ impl Failure {
             | Kind::BadFile
             | Kind::BadNotebook
             | Kind::BadEdit
+            | Kind::BadSettings
+            | Kind::Refused
             | Kind::Kernel
             | Kind::Host => 2,
             Kind::TimedOut => 124,

@@ -1,31 +1,33 @@
 //! How the binary starts kernels: what it passes down to the `kernel` crate, which reads no
 //! environment itself.
 
+mod choice;
+
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::backend::runner::{INTERRUPT_GRACE, RunnerSpec};
-use cellwright_kernel::environment::{self, Choices};
+use cellwright_kernel::backend::runner::RunnerSpec;
+use cellwright_kernel::environment;
 use cellwright_kernel::process::{Supervisor, supervisor};
 use cellwright_kernel::python::{self, Interpreter, Search};
-use cellwright_kernel::session::Launch;
-use cellwright_kernel::{BoxFuture, Kernel, KernelError, Stop};
-use serde::{Deserialize, Serialize};
+
+pub(crate) use choice::{KernelChoice, Unlaunchable};
 
 use crate::engine::Engine;
 use crate::env;
 use crate::failure::{Failure, Kind};
-use crate::launch::RunnerLaunch;
+use crate::settings::{Origin, Settings};
 
 /// The first argument by which the binary becomes the supervisor of a kernel.
 const SUPERVISE: &str = "__supervise";
 
-/// How long a kernel may take to be ready. Slow disks and cold caches have been seen to need ten
-/// seconds.
-const START_TIMEOUT: Duration = Duration::from_mins(1);
+/// As good as no grace; interrupts are repeated within it, so it cannot be nothing.
+const LEAST_GRACE: Duration = Duration::from_millis(10);
+
+/// As good as no limit to the time a kernel takes to be ready.
+const A_YEAR: Duration = Duration::from_hours(365 * 24);
 
 /// If this process was started to supervise a kernel: does that, and says how it went.
 pub(crate) fn supervise() -> Option<bool> {
@@ -71,101 +73,6 @@ pub(crate) fn search(explicit: Option<&Path>, cwd: &Path) -> Search {
     }
 }
 
-/// Which kernel a command chose, as it tells the host.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct KernelChoice {
-    /// The interpreter.
-    pub(crate) program: PathBuf,
-    /// Whether somebody named it.
-    pub(crate) explicit: bool,
-    /// The environment of the kernel.
-    env: Vec<(OsText, OsText)>,
-}
-
-/// Text of the system, which is UTF-8 nearly always.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-enum OsText {
-    Text(String),
-    Bytes(Vec<u8>),
-}
-
-impl From<OsString> for OsText {
-    fn from(text: OsString) -> Self {
-        use std::os::unix::ffi::OsStringExt;
-        match text.into_string() {
-            Ok(text) => Self::Text(text),
-            Err(bytes) => Self::Bytes(bytes.into_vec()),
-        }
-    }
-}
-
-impl From<OsText> for OsString {
-    fn from(text: OsText) -> Self {
-        use std::os::unix::ffi::OsStringExt;
-        match text {
-            OsText::Text(text) => text.into(),
-            OsText::Bytes(bytes) => Self::from_vec(bytes),
-        }
-    }
-}
-
-impl KernelChoice {
-    /// What this command would run its code on.
-    pub(crate) fn new(engine: &Engine, python: Option<&Path>, cwd: &Path) -> Result<Self, Failure> {
-        let interpreter = interpreter(python, cwd)?;
-        let variables = variables(engine, &interpreter).into_iter();
-        Ok(Self {
-            env: variables
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-            program: interpreter.program,
-            explicit: python.is_some(),
-        })
-    }
-
-    /// How the host starts it.
-    pub(crate) fn launch(&self, engine: &Engine, cwd: &Path) -> Arc<dyn Launch> {
-        let env = self.env.iter().cloned();
-        let spec = RunnerSpec {
-            interpreter: Interpreter {
-                program: self.program.clone(),
-                origin: python::Origin::Explicit,
-                environment: None,
-                rejected: Vec::new(),
-            },
-            env: env
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-            cwd: cwd.to_owned(),
-            supervisor: supervisor_of_own(),
-            staging: engine.staging.clone(),
-            start_timeout: START_TIMEOUT,
-            interrupt_grace: INTERRUPT_GRACE,
-        };
-        Arc::new(RunnerLaunch::new(spec))
-    }
-
-    /// What every cell finds in its environment.
-    pub(crate) fn surroundings(&self, session: &str) -> Vec<(String, Option<String>)> {
-        vec![("CELLWRIGHT_SESSION".to_owned(), Some(session.to_owned()))]
-    }
-}
-
-/// No kernel: the next call brings its own way to start one.
-pub(crate) struct Unlaunchable;
-
-impl Launch for Unlaunchable {
-    fn start(&self, _stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
-        Box::pin(std::future::ready(Err(KernelError::NoSession)))
-    }
-}
-
-fn interpreter(python: Option<&Path>, cwd: &Path) -> Result<Interpreter, Failure> {
-    python::resolve(&search(python, cwd))
-        .map_err(|rejected| Failure::from(KernelError::NoPython { rejected }))
-}
-
 fn supervisor_of_own() -> Supervisor {
     Supervisor {
         // This very binary, also when its file has been replaced meanwhile.
@@ -174,27 +81,64 @@ fn supervisor_of_own() -> Supervisor {
     }
 }
 
-/// How to start the built-in runner.
+/// The interpreter that somebody named, and where.
+pub(crate) struct Named<'a> {
+    pub(crate) python: Option<&'a Path>,
+    pub(crate) origin: Origin,
+}
+
+/// The interpreter that was named: by the flag, else by the settings.
+pub(crate) fn named<'a>(flag: Option<&'a Path>, settings: &'a Settings) -> Named<'a> {
+    match flag {
+        Some(python) => Named {
+            python: Some(python),
+            origin: Origin::Flag("--python"),
+        },
+        None => Named {
+            python: settings.python.interpreter.as_deref(),
+            origin: settings.origin("python.interpreter").clone(),
+        },
+    }
+}
+
+/// How to start the built-in runner; `python` is the flag.
 pub(crate) fn runner(
     engine: &Engine,
+    settings: &Settings,
     python: Option<&Path>,
     cwd: PathBuf,
 ) -> Result<RunnerSpec, Failure> {
-    let interpreter = interpreter(python, &cwd)?;
+    let named = named(python, settings);
+    let interpreter = python::resolve(&search(named.python, &cwd)).map_err(|rejected| {
+        let failure = Failure::from(cellwright_kernel::KernelError::NoPython { rejected });
+        match named.origin {
+            Origin::Default | Origin::Flag(_) => failure,
+            origin => failure.hint(format!("`python.interpreter` comes from {origin}")),
+        }
+    })?;
+    let start_timeout = settings.kernel.start_timeout;
     Ok(RunnerSpec {
-        env: variables(engine, &interpreter),
+        env: variables(engine, settings, &interpreter),
         interpreter,
         cwd,
         supervisor: supervisor_of_own(),
         staging: engine.staging.clone(),
-        start_timeout: START_TIMEOUT,
-        interrupt_grace: INTERRUPT_GRACE,
+        start_timeout: if start_timeout.is_zero() {
+            A_YEAR
+        } else {
+            start_timeout
+        },
+        interrupt_grace: settings.kernel.interrupt_grace.max(LEAST_GRACE),
     })
 }
 
 /// The environment of a kernel.
-pub(crate) fn variables(engine: &Engine, interpreter: &Interpreter) -> Vec<(OsString, OsString)> {
-    let mut variables = environment::filtered(env::all(), &Choices::default());
+pub(crate) fn variables(
+    engine: &Engine,
+    settings: &Settings,
+    interpreter: &Interpreter,
+) -> Vec<(OsString, OsString)> {
+    let mut variables = environment::filtered(env::all(), &settings.choices());
     environment::lead_with(&mut variables, interpreter);
     if let Some(artifacts) = &engine.artifacts {
         for name in [env::ARTIFACTS_DIR, "PI_ARTIFACTS_DIR"] {

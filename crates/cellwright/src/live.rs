@@ -1,13 +1,9 @@
 //! What is seen of a cell while it runs. A terminal gets everything as it comes; anything else gets
 //! the beginning as it comes and the end at the end, so that nobody is flooded; `--json` gets nothing.
 
-use cellwright_output::{Bytes, Live, Stream, Target, clean};
+use cellwright_output::{Bytes, Limits, Live, Stream, Target, clean};
 
 use crate::screen::{Outlet, Screen};
-
-/// How much goes through at once where output is bounded, and how much of the end follows.
-const HEAD_BYTES: usize = 20 * 1024;
-const TAIL_BYTES: usize = 30 * 1024;
 
 /// How much of the output is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +20,8 @@ pub(crate) enum Extent {
 pub(crate) struct Face<'a> {
     screen: &'a Screen,
     extent: Extent,
+    /// How much goes through at once where output is bounded, and how much of the end follows.
+    limits: Limits,
     lanes: [Lane; 2],
     /// Why what goes to stdout does not arrive.
     trouble: Option<Trouble>,
@@ -51,7 +49,7 @@ struct Lane {
 
 impl<'a> Face<'a> {
     /// A face for one cell.
-    pub(crate) fn new(screen: &'a Screen, extent: Extent) -> Self {
+    pub(crate) fn new(screen: &'a Screen, extent: Extent, limits: &Limits) -> Self {
         let lane = |outlet: Outlet| Lane {
             outlet,
             live: Live::new(screen.target(outlet)),
@@ -62,6 +60,7 @@ impl<'a> Face<'a> {
         Self {
             screen,
             extent,
+            limits: limits.clone(),
             lanes: [lane(Outlet::Stdout), lane(Outlet::Stderr)],
             trouble: None,
         }
@@ -116,6 +115,7 @@ impl<'a> Face<'a> {
             return;
         }
         let extent = self.extent;
+        let head = self.limits.head_bytes;
         let lane = &mut self.lanes[index];
         lane.at_line_start = text.ends_with('\n');
         if let (Some(rest), Extent::Bounded) = (&mut lane.rest, extent) {
@@ -123,12 +123,13 @@ impl<'a> Face<'a> {
             return;
         }
         let mut now = text;
-        if extent == Extent::Bounded && lane.shown + text.len() > HEAD_BYTES {
-            let room = HEAD_BYTES.saturating_sub(lane.shown);
+        if extent == Extent::Bounded && lane.shown + text.len() > head {
+            let room = head.saturating_sub(lane.shown);
             let cut = text.floor_char_boundary(room.min(text.len()));
             now = &text[..cut];
             let mut rest = Tail {
                 text: String::new(),
+                most: self.limits.inline_bytes.saturating_sub(head),
                 line_open: !now.is_empty() && !now.ends_with('\n'),
                 elided_bytes: 0,
                 elided_lines: 0,
@@ -169,6 +170,8 @@ fn index(stream: Stream) -> usize {
 /// The end of a text, and how much is missing before it.
 struct Tail {
     text: String,
+    /// Bytes of it that are shown.
+    most: usize,
     /// Whether what went through before it ends within a line.
     line_open: bool,
     elided_bytes: u64,
@@ -179,13 +182,13 @@ impl Tail {
     fn push(&mut self, text: &str) {
         self.text.push_str(text);
         // Thrown away in large pieces, so that a long output is not moved again and again.
-        if self.text.len() > 8 * TAIL_BYTES {
+        if self.text.len() > self.most.max(4096).saturating_mul(8) {
             self.shorten();
         }
     }
 
     fn shorten(&mut self) {
-        let excess = self.text.len().saturating_sub(TAIL_BYTES);
+        let excess = self.text.len().saturating_sub(self.most);
         let mut cut = self.text.ceil_char_boundary(excess);
         // At the beginning of a line, unless that is far off.
         let near = self
@@ -200,7 +203,7 @@ impl Tail {
     }
 
     fn into_text(mut self) -> String {
-        if self.text.len() > TAIL_BYTES {
+        if self.text.len() > self.most {
             self.shorten();
         }
         if self.elided_bytes == 0 {

@@ -15,6 +15,7 @@ mod live;
 mod notice;
 mod screen;
 mod table;
+mod settings;
 mod verbs;
 
 use std::process::ExitCode;

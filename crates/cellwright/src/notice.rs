@@ -3,11 +3,14 @@
 mod session;
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use cellwright_notebook::Notice;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use session::tell_session;
+
+use crate::settings::{Entry, Origin, Place};
 
 /// A notice in words, with a name that programs can go by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +39,31 @@ pub(crate) fn tell_output(notices: &[cellwright_output::Notice]) -> Vec<Told> {
         .iter()
         .map(|notice| Told::new(notice.kind(), notice.to_string()))
         .collect()
+}
+
+/// A call asked for more time than the settings allow.
+pub(crate) fn tell_capped(most: Duration, origin: &Origin) -> Told {
+    Told::new("timeout_capped", format!(
+            "the time limit is {} s: `eval.max_timeout` ({origin}) allows no more",
+            most.as_secs_f64()
+        ))
+}
+
+/// Puts into words what a project wanted to set and may not.
+pub(crate) fn tell_ignored(entries: &[Entry]) -> Option<Told> {
+    let ignored = |entry: &Entry| Some((entry.declared.name, entry.ignored.clone()?));
+    let ignored: Vec<(&str, Place)> = entries.iter().filter_map(ignored).collect();
+    let (_, first) = ignored.first()?;
+    let names: Vec<String> = ignored
+        .iter()
+        .map(|(name, place)| format!("`{name}` (line {})", place.line))
+        .collect();
+    Some(Told::new("settings_ignored", format!(
+            "this project is not trusted, so {} in {} is ignored; look at the file, then `cellwright \
+             trust`",
+            names.join(", "),
+            first.file.display()
+        )))
 }
 
 fn words(notice: &Notice) -> Told {

@@ -2,13 +2,16 @@
 
 pub(crate) mod answer;
 pub(crate) mod artifact;
+pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod eval;
 pub(crate) mod host;
 pub(crate) mod input;
+pub(crate) mod kernels;
 pub(crate) mod notebook;
 pub(crate) mod read;
+pub(crate) mod runs;
 pub(crate) mod write;
 
 use crate::cli::{self, Verb};
@@ -21,12 +24,15 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<u8, F
     match verb {
         Verb::Doctor(args) => return doctor::doctor(args, engine, screen),
         Verb::Eval(args) => return eval::eval(args, engine, screen),
+        Verb::Runs(args) => return runs::runs(args, screen),
+        Verb::Kernels(args) => kernels::kernels(args, engine, screen),
         Verb::Read(args) => read::read(args, engine)?.show(engine, screen),
         Verb::Write(args) => write::write(args, engine)?.show(screen),
         Verb::Edit(args) => edit::edit(args, engine)?.show(screen),
         Verb::Notebook(args) => notebook::notebook(args, engine, screen),
         Verb::Artifact(args) => artifact::artifact(args, engine, screen),
         Verb::Host(args) => host::host(args, screen),
+        Verb::Config(args) => config::config(args, engine, screen),
         Verb::Completions { shell } => {
             let script = cli::completions(*shell);
             if screen.json {

@@ -5,17 +5,18 @@ mod host;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use cellwright_kernel::backend::runner::Runner;
-use cellwright_kernel::python::{self, Interpreter, Origin};
+use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
+use cellwright_kernel::python::{self, Interpreter};
 use cellwright_kernel::{Kernel, KernelError, Request, Stop};
 use cellwright_output::{Artifacts, Bytes, Capture, Kind as ArtifactKind, Limits};
 use clap::Args;
 use serde::Serialize;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, SettingsFiles};
 use crate::failure::Failure;
-use crate::kernels;
 use crate::screen::{Mark, Screen};
+use crate::settings::{Origin, Settings, SettingsError};
+use crate::{kernels, notice};
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
@@ -58,7 +59,17 @@ enum Level {
 pub(crate) fn doctor(args: &DoctorArgs, engine: &Engine, screen: &Screen) -> Result<u8, Failure> {
     let mut findings = Vec::new();
     let cwd = kernels::working_directory(args.cwd.as_deref())?;
-    check_python(args.python.as_deref(), &cwd, engine, &mut findings)?;
+    let read = engine.settings(&cwd);
+    // Whatever is wrong with them is one finding; the rest is looked at as if there were none.
+    let settings = read.clone().unwrap_or_default();
+    check_python(
+        args.python.as_deref(),
+        &cwd,
+        engine,
+        &settings,
+        &mut findings,
+    )?;
+    check_settings(read, &engine.settings_files(&cwd), &mut findings);
     check_artifacts(engine.artifacts.as_ref(), &mut findings);
     check_staging(engine, &mut findings);
     host::check(&mut findings)?;
@@ -84,19 +95,35 @@ fn check_python(
     explicit: Option<&Path>,
     cwd: &Path,
     engine: &Engine,
+    settings: &Settings,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
-    let rejected = match python::resolve(&kernels::search(explicit, cwd)) {
+    let named = kernels::named(explicit, settings);
+    let rejected = match python::resolve(&kernels::search(named.python, cwd)) {
         Ok(interpreter) => {
-            let rejected = interpreter.rejected.clone();
-            check_runner(&interpreter, explicit, cwd, engine, findings)?;
-            rejected
+            let why = because(&interpreter.origin, &named.origin);
+            if settings.python.skip_check {
+                findings.push(Finding {
+                    code: "python-unchecked",
+                    level: Level::Note,
+                    text: format!("{} ({why})", interpreter.program.display()),
+                    next: Some("`python.skip_check` is set: it was not started".to_owned()),
+                });
+            } else {
+                let spec = kernels::runner(engine, settings, explicit, cwd.to_owned())?;
+                check_runner(&interpreter, &why, &spec, findings)?;
+            }
+            interpreter.rejected
         }
         Err(rejected) => {
+            let named = match named.origin {
+                Origin::Default | Origin::Flag(_) => String::new(),
+                origin => format!("; `python.interpreter` comes from {origin}"),
+            };
             findings.push(Finding {
                 code: "no-python",
                 level: Level::Error,
-                text: "no Python was found".to_owned(),
+                text: format!("no Python was found{named}"),
                 next: Some("install Python 3.8 or newer, or name one with --python".to_owned()),
             });
             rejected
@@ -116,18 +143,16 @@ fn check_python(
 /// Starts the runner and lets it count, which shows that all of it works.
 fn check_runner(
     interpreter: &Interpreter,
-    explicit: Option<&Path>,
-    cwd: &Path,
-    engine: &Engine,
+    why: &str,
+    spec: &RunnerSpec,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
-    let spec = kernels::runner(engine, explicit, cwd.to_owned())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let begin = Instant::now();
     let tried: Result<_, KernelError> = runtime.block_on(async {
-        let mut kernel = Runner::start(&spec, &Stop::never()).await?;
+        let mut kernel = Runner::start(spec, &Stop::never()).await?;
         let mut capture = Capture::new(Limits::default(), None);
         let request = Request::new("6 * 7");
         kernel
@@ -140,7 +165,6 @@ fn check_runner(
         Ok((version.unwrap_or_default(), time, capture.finish().text))
     });
     let program = interpreter.program.display();
-    let why = because(&interpreter.origin);
     match tried {
         Ok((version, time, text)) if text.trim() == "42" => {
             findings.push(Finding {
@@ -183,14 +207,78 @@ fn check_runner(
     Ok(())
 }
 
-fn because(origin: &Origin) -> String {
-    match origin {
-        Origin::Explicit => "named with --python".to_owned(),
-        Origin::VirtualEnv => "VIRTUAL_ENV is set".to_owned(),
-        Origin::Conda => "CONDA_PREFIX is set".to_owned(),
-        Origin::Beside { folder } => format!("in {}", folder.display()),
-        Origin::Managed => "Cellwright's own environment".to_owned(),
-        Origin::Path => "on PATH".to_owned(),
+fn because(found: &python::Origin, named: &Origin) -> String {
+    match found {
+        python::Origin::Explicit => match named {
+            Origin::Flag(flag) => format!("named with {flag}"),
+            Origin::Variable(variable) => format!("{variable} is set"),
+            place => format!("named in {place}"),
+        },
+        python::Origin::VirtualEnv => "VIRTUAL_ENV is set".to_owned(),
+        python::Origin::Conda => "CONDA_PREFIX is set".to_owned(),
+        python::Origin::Beside { folder } => format!("in {}", folder.display()),
+        python::Origin::Managed => "Cellwright's own environment".to_owned(),
+        python::Origin::Path => "on PATH".to_owned(),
+    }
+}
+
+fn check_settings(
+    read: Result<Settings, SettingsError>,
+    files: &SettingsFiles,
+    findings: &mut Vec<Finding>,
+) {
+    let settings = match read {
+        Ok(settings) => settings,
+        Err(error) => {
+            let failure = Failure::from(error);
+            let mut text = failure.message;
+            for cause in &failure.causes {
+                text.push_str(&format!("\n  {cause}"));
+            }
+            findings.push(Finding {
+                code: "settings-broken",
+                level: Level::Error,
+                text,
+                next: failure.hints.into_iter().next(),
+            });
+            return;
+        }
+    };
+    let there: Vec<String> = files
+        .user
+        .iter()
+        .chain(&files.project)
+        .filter(|file| file.exists())
+        .map(|file| file.display().to_string())
+        .collect();
+    findings.push(Finding {
+        code: "settings",
+        level: Level::Ok,
+        text: if there.is_empty() {
+            "no files of settings, which is fine".to_owned()
+        } else {
+            there.join(", ")
+        },
+        next: None,
+    });
+    if let Some(told) = notice::tell_ignored(settings.entries()) {
+        findings.push(Finding {
+            code: "settings-ignored",
+            level: Level::Note,
+            text: told.text,
+            next: None,
+        });
+    }
+    if !settings.eval.enabled {
+        findings.push(Finding {
+            code: "eval-disabled",
+            level: Level::Warning,
+            text: format!(
+                "running code is turned off ({})",
+                settings.origin("eval.enabled")
+            ),
+            next: Some("set `eval.enabled` to true there".to_owned()),
+        });
     }
 }
 

@@ -8,18 +8,23 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::engine::Engine;
-use crate::evaluation::{CellWish, Wish, alone};
+use crate::evaluation::{CellWish, Wish, alone, kept};
 use crate::failure::{Failure, Kind};
+use crate::host::wanted::{Attach, EvalWanted};
+use crate::kernels::KernelChoice;
 use crate::launch::RunnerLaunch;
 use crate::live::Extent;
+use crate::notice::{self, Told};
 use crate::screen::Screen;
+use crate::settings::Settings;
 use crate::verbs::input;
 
 /// Arguments of `eval`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The code runs on a fresh Python (`cellwright doctor` says which) that ends with the command, together
-with everything it started. The value of the last expression is shown; magics such as %time, %pip and
+with everything it started. With --session NAME it runs on one that stays: variables are there for the
+next command, also from another terminal (see `cellwright kernels`). The value of the last expression is shown; magics such as %time, %pip and
 !command work without IPython.
 
 On a terminal everything is shown as it comes. Anywhere else the first 20 KiB and the last 30 KiB of
@@ -32,6 +37,8 @@ Examples:
   cellwright eval '1 + 1'
   cellwright eval --cell 'import math' --cell 'math.pi'
   cellwright eval -f script.py --cwd project --timeout 600
+  cellwright eval --session work 'x = 1'; cellwright eval --session work 'x + 1'
+  cellwright eval --session work --background --timeout 0 'train()'
   echo 'print(input(\"Name? \"))' | cellwright eval - --answer World
   cellwright eval 'open(\"big.csv\").read()' --json")]
 pub(crate) struct EvalArgs {
@@ -44,9 +51,10 @@ pub(crate) struct EvalArgs {
     /// A cell to run after the others, on the same kernel; the first that fails ends the run
     #[arg(long = "cell", value_name = "CODE", allow_hyphen_values = true)]
     cells: Vec<String>,
-    /// Seconds that each cell may take, the start of the kernel included; 0 for no limit
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
-    timeout: Duration,
+    /// Seconds that each cell may take, the start of the kernel included; 0 for no limit [default: the
+    /// setting eval.timeout, which is 30 unless changed]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
     /// Where the code runs
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
@@ -56,12 +64,25 @@ pub(crate) struct EvalArgs {
     /// What the next `input()` gets; can be repeated. Without an answer it raises at once
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
     answers: Vec<String>,
-    /// Use a kernel that ends with the call (the default as long as no session is named)
+    /// Run it on a kernel that stays, and that other commands in this folder can use by this name
+    #[arg(long, short, value_name = "NAME", conflicts_with = "per_call")]
+    session: Option<String>,
+    /// Use a kernel that ends with the call, also if the settings name a session
     #[arg(long)]
     per_call: bool,
-    /// Begin with a fresh kernel (it always is one as long as no session is named)
+    /// Begin with a fresh kernel; others who share the session keep theirs
     #[arg(long)]
     reset: bool,
+    /// On whose behalf: owners share a session until one of them resets it [default: the setting
+    /// eval.owner]
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+    /// Do not wait: print the name of the run (see `cellwright runs`)
+    #[arg(long, conflicts_with_all = ["wait", "full"])]
+    background: bool,
+    /// Wait so long at the most; the run goes on after that (see `cellwright runs`)
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    wait: Option<Duration>,
     /// Show everything, also where output would be cut
     #[arg(long)]
     full: bool,
@@ -74,16 +95,23 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         let failure = Failure::new(Kind::BadArguments, message);
         return Err(failure.hint("with --json, what is cut from a text is in its artifact"));
     }
+    let cwd = crate::kernels::working_directory(args.cwd.as_deref())?;
+    let settings = engine.settings(&cwd)?;
+    if !settings.eval.enabled {
+        return Err(Failure::disabled(settings.origin("eval.enabled")));
+    }
+    let mut notices = Vec::from_iter(notice::tell_ignored(settings.entries()));
+    let timeout = timeout(args.timeout, &settings, &mut notices);
     let cells = cells(args)?;
     let extent = match screen {
         _ if screen.json => Extent::Nothing,
         _ if args.full || screen.on_terminal() => Extent::Full,
         _ => Extent::Bounded,
     };
-    let timeout = (!args.timeout.is_zero()).then_some(args.timeout);
     let mut wish = Wish {
         answers: args.answers.clone(),
         cells: Vec::new(),
+        shown: (&settings.limits()).into(),
     };
     for code in cells {
         wish.cells.push(CellWish {
@@ -95,18 +123,93 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
     if let (Some(first), Some(file)) = (wish.cells.first_mut(), script(args)?) {
         first.file = Some(file);
     }
-    let cwd = crate::kernels::working_directory(args.cwd.as_deref())?;
-    let spec = crate::kernels::runner(engine, args.python.as_deref(), cwd)?;
+    let explicit = crate::kernels::named(args.python.as_deref(), &settings).python.is_some();
+    let spec = crate::kernels::runner(engine, &settings, args.python.as_deref(), cwd.clone())?;
+    let session = session(args, &settings)?;
+    // A person should know before the code runs.
+    screen.notices(&notices);
+    if session.is_some() || args.background || args.wait.is_some() {
+        let wanted = EvalWanted {
+            wish,
+            session,
+            owner: args.owner.clone().unwrap_or_else(|| settings.eval.owner.clone()),
+            cwd: canonical(cwd),
+            kernel: KernelChoice::new(spec, explicit),
+            reset: args.reset,
+            attach: match args.wait {
+                _ if args.background => Attach::Not,
+                wait if screen.json => Attach::Document { wait },
+                wait => Attach::Watching { wait },
+            },
+        };
+        return kept::eval(wanted, &settings.limits(), screen, extent, notices);
+    }
     let launch = Arc::new(RunnerLaunch::new(spec));
-    let (answer, unseen) = alone::run(&wish, launch, engine, screen, extent)?;
+    let artifacts = engine.artifacts_kept(&settings);
+    let (mut answer, unseen) = alone::run(&wish, launch, artifacts, screen, extent)?;
     let verdict = answer.verdict();
     if screen.json {
+        answer.notices.splice(0..0, notices);
         return match screen.document(&answer) {
             Err(failure) if !failure.is_silent() => Err(failure),
             _ => Ok(verdict.status.exit_code()),
         };
     }
     verdict.show(screen, extent, unseen.as_ref())
+}
+
+/// The session that the code runs on, if it is one that stays.
+fn session(args: &EvalArgs, settings: &Settings) -> Result<Option<String>, Failure> {
+    let named = args.session.clone();
+    let session = if args.per_call {
+        None
+    } else {
+        named.or_else(|| settings.eval.session.clone())
+    };
+    match &session {
+        Some(name) => check_name(name).map(|()| session),
+        None => Ok(None),
+    }
+}
+
+/// Names are typed again and stand in tables.
+fn check_name(name: &str) -> Result<(), Failure> {
+    const LONGEST: usize = 100;
+    let wrong = if name.is_empty() {
+        "is empty"
+    } else if name.chars().count() > LONGEST {
+        "is longer than 100 characters"
+    } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        "has blanks or control characters in it"
+    } else {
+        return Ok(());
+    };
+    let failure = Failure::new(Kind::BadArguments, format!("The name of the session {wrong}"));
+    Err(failure.hint("use letters, digits and dashes"))
+}
+
+/// The same folder by whatever way one came to it.
+pub(crate) fn canonical(cwd: PathBuf) -> PathBuf {
+    // One that is not there is told by whoever starts the kernel.
+    cwd.canonicalize().unwrap_or(cwd)
+}
+
+/// How long a cell may take: as the call says, else the settings, but never longer than they allow.
+fn timeout(
+    given: Option<Duration>,
+    settings: &Settings,
+    notices: &mut Vec<Told>,
+) -> Option<Duration> {
+    let asked = given.unwrap_or(settings.eval.timeout);
+    let most = settings.eval.max_timeout;
+    if most.is_zero() || (!asked.is_zero() && asked <= most) {
+        return (!asked.is_zero()).then_some(asked);
+    }
+    if given.is_some() {
+        let origin = settings.origin("eval.max_timeout");
+        notices.push(notice::tell_capped(most, origin));
+    }
+    Some(most)
 }
 
 /// The file that is run as a script, absolute: the kernel may be elsewhere.
@@ -136,7 +239,7 @@ fn cells(args: &EvalArgs) -> Result<Vec<String>, Failure> {
     Ok(cells)
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds")?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

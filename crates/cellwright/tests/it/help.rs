@@ -8,7 +8,7 @@ use crate::context::Context;
 fn every_verb_has_help_with_examples() {
     let context = Context::new();
     assert_snapshot!("help", context.run(&["--help"]).exits(0).stdout);
-    let verbs: [&[&str]; 21] = [
+    let verbs: [&[&str]; 25] = [
         &["read"],
         &["write"],
         &["edit"],
@@ -21,6 +21,10 @@ fn every_verb_has_help_with_examples() {
         &["host", "stop"],
         &["host", "start"],
         &["host", "log"],
+        &["config"],
+        &["config", "list"],
+        &["config", "get"],
+        &["config", "path"],
         &["notebook"],
         &["notebook", "edit"],
         &["notebook", "insert"],

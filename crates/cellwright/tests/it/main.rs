@@ -11,6 +11,7 @@ mod artifact;
 mod bad_input;
 mod closed_pipe;
 mod concurrency;
+mod config;
 mod context;
 mod crash;
 mod doctor;

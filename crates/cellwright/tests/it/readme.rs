@@ -61,6 +61,7 @@ fn shell(context: &Context, command: &str) -> String {
         .env("PATH", format!("{}:{path}", binary.display()))
         .env("HOME", context.home())
         .env_remove("XDG_CACHE_HOME")
+        .env_remove("XDG_CONFIG_HOME")
         .env("NO_COLOR", "1")
         .output()
         .unwrap();
@@ -97,6 +98,11 @@ fn the_tour_in_the_readme_is_true() {
 #[test]
 fn the_guide_to_running_code_is_true() {
     follow("docs/guide/running.md");
+}
+
+#[test]
+fn the_guide_to_settings_is_true() {
+    follow("docs/guide/settings.md");
 }
 
 #[test]

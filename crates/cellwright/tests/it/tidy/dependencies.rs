@@ -24,9 +24,11 @@ const ARROWS: [(&str, &[&str]); 4] = [
 ];
 
 /// Libraries that only some of our crates may know.
-const FENCES: [(&str, &[&str]); 8] = [
+const FENCES: [(&str, &[&str]); 10] = [
     ("clap", &["cellwright"]),
     ("etcetera", &["cellwright"]),
+    ("strsim", &["cellwright"]),
+    ("toml", &["cellwright"]),
     (
         "serde_json",
         &["cellwright", "cellwright-output", "cellwright-kernel"],

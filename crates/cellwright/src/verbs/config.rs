@@ -1,0 +1,212 @@
+//! `config`: which settings there are, what they are set to, and by whom.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
+
+use crate::engine::Engine;
+use crate::failure::{Failure, Kind};
+use crate::kernels;
+use crate::notice;
+use crate::screen::Screen;
+use crate::settings::{DECLARED, Declared, Entry, Value, nearest};
+
+/// Arguments of `config`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A value comes from, the later ones winning: the default, the user's config.toml, the project's
+.cellwright/config.toml, an environment variable, a flag. `cellwright config path` says where the files
+are. What could make code run is taken from a project only once it is trusted.
+
+Examples:
+  cellwright config list --long
+  cellwright config get eval.timeout
+  cellwright config path")]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List all settings with their values and where these come from
+    #[command(after_help = "\
+Examples:
+  cellwright config list
+  cellwright config list --json")]
+    List {
+        /// Say what each setting means
+        #[arg(long)]
+        long: bool,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Print the value of a setting
+    #[command(after_help = "\
+Examples:
+  cellwright config get eval.timeout
+  cellwright config get python.interpreter --cwd project")]
+    Get {
+        /// Its name, such as eval.timeout
+        name: String,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Print which files are read
+    #[command(after_help = "\
+Examples:
+  cellwright config path
+  cellwright config path --cwd project --json")]
+    Path {
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+struct PlaceArgs {
+    /// Where the work is, instead of the current directory
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+}
+
+/// Shows settings.
+pub(crate) fn config(args: &ConfigArgs, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+    match &args.action {
+        Action::List { long, place } => list(*long, &place.folder()?, engine, screen),
+        Action::Get { name, place } => get(name, &place.folder()?, engine, screen),
+        Action::Path { place } => path(&place.folder()?, engine, screen),
+    }
+}
+
+impl PlaceArgs {
+    fn folder(&self) -> Result<PathBuf, Failure> {
+        kernels::working_directory(self.cwd.as_deref())
+    }
+}
+
+fn list(long: bool, cwd: &Path, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+    let settings = engine.settings(cwd)?;
+    let entries = settings.entries();
+    if screen.json {
+        let rows: Vec<Json> = entries.iter().map(document).collect();
+        return screen.document(&rows);
+    }
+    let rows: Vec<[String; 3]> = entries
+        .iter()
+        .map(|entry| {
+            let name = entry.declared.name.to_owned();
+            let value = match shown(entry).to_string() {
+                // Something has to stand there.
+                empty if empty.is_empty() => "-".to_owned(),
+                // A value must not look like another line.
+                value => value.replace('\n', " "),
+            };
+            [name, value, entry.origin.to_string()]
+        })
+        .collect();
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        // One long value must not push everything else away.
+        widths.filter(|width| *width <= 40).max().unwrap_or(0)
+    };
+    let (names, values) = (width(0), width(1));
+    let mut text = String::new();
+    for ([name, value, origin], entry) in rows.iter().zip(entries) {
+        text.push_str(&format!("{name:names$}  {value:values$}  {origin}\n"));
+        if long {
+            text.push_str(&format!("    {}\n", entry.declared.meaning()));
+        }
+    }
+    screen.data(&text)?;
+    screen.notices(notice::tell_ignored(entries).as_slice());
+    Ok(())
+}
+
+fn get(name: &str, cwd: &Path, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+    let settings = engine.settings(cwd)?;
+    let entry = settings
+        .entries()
+        .iter()
+        .find(|entry| entry.declared.name == name)
+        .ok_or_else(|| unknown(name))?;
+    if screen.json {
+        return screen.document(&document(entry));
+    }
+    let lines: Vec<String> = match shown(entry) {
+        Value::Nothing => Vec::new(),
+        Value::List(items) => items,
+        Value::Table(entries) => {
+            let line = |(name, value)| format!("{name}={value}");
+            entries.into_iter().map(line).collect()
+        }
+        value => vec![value.to_string()],
+    };
+    let mut text = lines.join("\n");
+    if !lines.is_empty() {
+        text.push('\n');
+    }
+    screen.data(&text)?;
+    let alone = std::slice::from_ref(entry);
+    screen.notices(notice::tell_ignored(alone).as_slice());
+    Ok(())
+}
+
+fn unknown(name: &str) -> Failure {
+    let failure = Failure::new(Kind::BadArguments, format!("Unknown setting `{name}`"));
+    let names = || DECLARED.iter().map(|declared| declared.name);
+    let near = nearest(name, names()).or_else(|| {
+        let key = name.rsplit('.').next().unwrap_or(name);
+        let key = nearest(key, DECLARED.iter().map(Declared::key))?;
+        names().find(|name| name.ends_with(&format!(".{key}")))
+    });
+    match near {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`cellwright config list` shows what there is"),
+    }
+}
+
+fn path(cwd: &Path, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+    let files = engine.settings_files(cwd);
+    let project = files.project.unwrap_or(files.project_would_be);
+    if screen.json {
+        let document =
+            |file: &Path| json!({"file": file.to_string_lossy(), "exists": file.exists()});
+        return screen.document(&json!({
+            "user": files.user.as_deref().map(document),
+            "project": document(&project),
+        }));
+    }
+    let mut text = String::new();
+    let user = files.user.as_deref().map(|file| ("user", file));
+    for (whose, file) in user.into_iter().chain([("project", project.as_path())]) {
+        let there = if file.exists() { "" } else { "  (not there)" };
+        text.push_str(&format!("{whose:7}  {}{there}\n", file.display()));
+    }
+    screen.data(&text)
+}
+
+/// The value, unless it is a secret.
+fn shown(entry: &Entry) -> Value {
+    if entry.declared.is_secret() {
+        entry.value.veiled()
+    } else {
+        entry.value.clone()
+    }
+}
+
+fn document(entry: &Entry) -> Json {
+    json!({
+        "name": entry.declared.name,
+        "value": shown(entry).json(),
+        "default": entry.declared.default().json(),
+        "origin": entry.origin.json(),
+        "ignored": entry.ignored.as_ref().map(|place| {
+            json!({"file": place.file.to_string_lossy(), "line": place.line})
+        }),
+        "project": entry.declared.guard.word(),
+        "variables": entry.declared.variables,
+        "meaning": entry.declared.meaning(),
+    })
+}

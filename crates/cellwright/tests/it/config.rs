@@ -1,0 +1,540 @@
+//! Settings: where they come from, who wins, what is said about mistakes, and that they matter.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::context::{Context, Ran};
+
+/// Writes the user's file.
+fn user(context: &Context, text: &str) {
+    let folder = context.home().join(".config/cellwright");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+/// Writes the project's file.
+fn project(context: &Context, text: &str) {
+    fs::create_dir_all(context.path(".cellwright")).unwrap();
+    context.file(".cellwright/config.toml", text);
+}
+
+fn with(context: &Context, command: &mut Command, variables: &[(&str, &str)]) -> Ran {
+    Ran::of(
+        context,
+        &command.envs(variables.iter().copied()).output().unwrap(),
+    )
+}
+
+/// One setting as `config get --json` tells it.
+fn setting(context: &Context, name: &str, variables: &[(&str, &str)]) -> Value {
+    let mut command = context.command(&["config", "get", name, "--json"]);
+    with(context, &mut command, variables).exits(0).json()
+}
+
+fn kind_of(setting: &Value) -> &str {
+    setting["origin"]["kind"].as_str().unwrap()
+}
+
+#[test]
+fn the_default_the_user_the_project_and_a_variable_win_in_this_order() {
+    let context = Context::new();
+    let look = |variables: &[(&str, &str)]| {
+        let found = setting(&context, "eval.timeout", variables);
+        (kind_of(&found).to_owned(), found["value"].as_f64().unwrap())
+    };
+    assert_eq!(look(&[]), ("default".to_owned(), 30.0));
+    user(&context, "[eval]\ntimeout = 20");
+    assert_eq!(look(&[]), ("user".to_owned(), 20.0));
+    project(&context, "# ours\n[eval]\ntimeout = 10.5");
+    assert_eq!(look(&[]), ("project".to_owned(), 10.5));
+    let variables = [("CELLWRIGHT_TIMEOUT", "7")];
+    assert_eq!(look(&variables), ("environment".to_owned(), 7.0));
+    let nothing = [("CELLWRIGHT_TIMEOUT", "")];
+    assert_eq!(look(&nothing), ("project".to_owned(), 10.5));
+}
+
+#[test]
+fn the_list_says_where_each_value_comes_from() {
+    let context = Context::new();
+    user(&context, "\n\nsessions.max = 3\n");
+    project(&context, "[eval]\n\nsession = \"work\"");
+    let list = |arguments: &[&str]| {
+        let mut command = context.command(arguments);
+        with(&context, &mut command, &[("CELLWRIGHT_OWNER", "me")]).exits(0)
+    };
+    let seen = list(&["config", "list"]).stdout;
+    let line = |name: &str| {
+        let line = seen.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace()
+            .skip(1)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let own = context.home().join(".config/cellwright/config.toml");
+    assert_eq!(line("sessions.max"), format!("3 {}:3", own.display()));
+    let shared = context.folder().canonicalize().unwrap();
+    let shared = shared.join(".cellwright/config.toml");
+    assert_eq!(line("eval.session"), format!("work {}:3", shared.display()));
+    assert_eq!(line("eval.owner"), "me CELLWRIGHT_OWNER");
+    assert_eq!(line("python.interpreter"), "- default");
+    let rows = list(&["config", "list", "--json"]).json();
+    let rows = rows.as_array().unwrap();
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
+    assert_eq!(
+        row("sessions.max")["origin"],
+        json!({"kind": "user", "file": own, "line": 3})
+    );
+    assert_eq!(
+        row("eval.owner")["origin"],
+        json!({"kind": "environment", "variable": "CELLWRIGHT_OWNER"})
+    );
+    assert_eq!(row("eval.owner")["default"], "user");
+}
+
+#[test]
+fn the_list_is_complete_and_explained() {
+    let context = Context::new();
+    let rows = context.run(&["config", "list", "--json"]).exits(0).json();
+    let rows = rows.as_array().unwrap();
+    let names: BTreeSet<&str> = rows
+        .iter()
+        .map(|row| row["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names.len(), rows.len());
+    for name in [
+        "python.interpreter",
+        "kernel.memory_limit",
+        "gateway.token",
+        "env.set",
+    ] {
+        assert!(names.contains(name), "{name}");
+    }
+    let long = context.run(&["config", "list", "--long"]).exits(0).stdout;
+    for row in rows {
+        assert_eq!(row["value"], row["default"], "{row}");
+        assert_eq!(row["origin"], json!({"kind": "default"}), "{row}");
+        let meaning = row["meaning"].as_str().unwrap();
+        assert!(long.contains(&format!("    {meaning}\n")), "{meaning}");
+    }
+}
+
+#[test]
+fn other_folders_of_settings_can_be_named() {
+    let context = Context::new();
+    let write = |folder: &str, timeout: u32| {
+        let folder = context.path(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(
+            folder.join("config.toml"),
+            format!("eval.timeout = {timeout}"),
+        )
+        .unwrap();
+        folder.display().to_string()
+    };
+    let xdg = context.path("xdg").display().to_string();
+    write("xdg/cellwright", 1);
+    let own = write("own", 2);
+    let value =
+        |variables: &[(&str, &str)]| setting(&context, "eval.timeout", variables)["value"].clone();
+    assert_eq!(value(&[("XDG_CONFIG_HOME", &xdg)]), 1);
+    let both = [
+        ("XDG_CONFIG_HOME", xdg.as_str()),
+        ("CELLWRIGHT_CONFIG_DIR", &own),
+    ];
+    assert_eq!(value(&both), 2);
+}
+
+#[test]
+fn the_project_is_found_from_below_and_for_another_directory() {
+    let context = Context::new();
+    project(&context, "eval.timeout = 4");
+    fs::create_dir_all(context.path(".git")).unwrap();
+    fs::create_dir_all(context.path("a/b")).unwrap();
+    for arguments in [
+        &["config", "get", "eval.timeout", "--cwd", "a/b"],
+        &["config", "get", "eval.timeout", "--cwd", "a/b/../../a"],
+    ] {
+        assert_eq!(context.run(arguments).exits(0).stdout, "4\n");
+    }
+    let paths = context.run(&["config", "path", "--cwd", "a/b", "--json"]);
+    let paths = paths.exits(0).json();
+    assert_eq!(paths["project"]["exists"], true);
+    assert_eq!(paths["user"]["exists"], false);
+    fs::remove_dir_all(context.path(".git")).unwrap();
+    let alone = context.run(&["config", "get", "eval.timeout", "--cwd", "a/b"]);
+    assert_eq!(alone.exits(0).stdout, "30\n");
+}
+
+#[test]
+fn an_unknown_key_is_an_error_with_a_suggestion_and_its_line() {
+    let context = Context::new();
+    let cases = [
+        ("[eval]\ntimeuot = 3", 2, "`eval.timeout`"),
+        ("[eval]\nmax-timeout = 3", 2, "`eval.max_timeout`"),
+        ("[sesions]\nmax = 3", 1, "`sessions`"),
+        ("interpreter = \"python3\"", 1, "`python.interpreter`"),
+        ("[host]\ncolour = 3", 2, "host.idle_exit"),
+        ("[colours]\nerror = 3", 1, "artifacts"),
+    ];
+    for (text, line, suggestion) in cases {
+        user(&context, text);
+        let ran = context.run(&["config", "list", "--json"]).exits(2);
+        let error = &ran.json()["error"];
+        assert_eq!(error["kind"], "bad_settings");
+        assert_eq!(error["line"], line, "{text}");
+        let hint = error["hints"][0].as_str().unwrap();
+        assert!(hint.contains(suggestion), "{text}: {hint}");
+        assert!(ran.stderr.contains("config.toml"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_value_of_another_sort_is_an_error_that_says_what_was_expected() {
+    let context = Context::new();
+    let cases = [
+        ("[eval]\ntimeout = \"long\"", (2, 11), "seconds"),
+        ("[eval]\n\n  timeout = -1", (3, 13), "seconds"),
+        ("sessions.max = 0", (1, 16), "from 1 to"),
+        ("[kernel]\nmemory_limit = \"5 apples\"", (2, 16), "bytes"),
+        ("eval.enabled = 1", (1, 16), "true or false"),
+        ("env.pass = [\"A\", 3]", (1, 12), "list of names"),
+        ("env.set = { A = 1 }", (1, 11), "table of variables"),
+        ("eval = 3", (1, 8), "a table"),
+        ("output.tail = \"1 TB\"", (1, 15), "16 MiB"),
+    ];
+    for (text, (line, column), expected) in cases {
+        user(&context, text);
+        let error = context.run(&["eval", "1", "--json"]).exits(2).json();
+        let error = &error["error"];
+        assert_eq!(
+            (&error["line"], &error["column"]),
+            (&json!(line), &json!(column)),
+            "{text}"
+        );
+        let cause = error["causes"][0].as_str().unwrap();
+        assert!(cause.contains(expected), "{text}: {cause}");
+    }
+}
+
+#[test]
+fn of_several_mistakes_the_first_in_the_file_is_told() {
+    let context = Context::new();
+    user(&context, "[sessions]\nmax = \"x\"\n[eval]\ntimeout = \"y\"");
+    let error = context.run(&["config", "list", "--json"]).exits(2).json();
+    assert_eq!(error["error"]["line"], 2);
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let context = Context::new();
+    let file = context.home().join(".config/cellwright/config.toml");
+    user(&context, "");
+    fs::write(&file, b"[eval]\n# caf\xe9\n").unwrap();
+    let ran = context.run(&["config", "list"]).exits(2);
+    assert!(ran.stderr.contains("not UTF-8 on line 2"), "{}", ran.stderr);
+    fs::write(&file, "[eval").unwrap();
+    let ran = context.run(&["config", "list"]).exits(2);
+    assert!(ran.stderr.contains("is not TOML"), "{}", ran.stderr);
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    let ran = context.run(&["config", "list"]).exits(2);
+    assert!(ran.stderr.contains("it is a folder"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_broken_file_does_not_keep_notebooks_from_being_read() {
+    let context = Context::with_notebook();
+    user(&context, "[eval");
+    context.run(&["read", "a.ipynb"]).exits(0);
+    context.run(&["config", "path"]).exits(0);
+    let found = context.run(&["doctor", "--json"]).exits(2).json();
+    let findings = found["findings"].as_array().unwrap();
+    let broken = findings
+        .iter()
+        .find(|one| one["code"] == "settings-broken")
+        .unwrap();
+    assert!(
+        broken["text"].as_str().unwrap().contains("line 1"),
+        "{broken}"
+    );
+    assert_eq!(findings[0]["code"], "python");
+}
+
+#[test]
+fn what_could_run_code_is_ignored_in_a_project_and_that_is_said() {
+    let context = Context::new();
+    project(
+        &context,
+        "[python]\ninterpreter = \"/nowhere/python\"\n[env]\nset = { EVIL = \"1\" }\n",
+    );
+    let code = "import os; print(os.environ.get('EVIL'))";
+    let ran = context.eval(&[code]).exits(0);
+    assert_eq!(ran.stdout, "None\n");
+    for word in [
+        "notice:",
+        "`python.interpreter` (line 2)",
+        "`env.set` (line 4)",
+        "`cellwright trust`",
+    ] {
+        assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr);
+    }
+    let answer = context.eval(&[code, "--json"]).exits(0).json();
+    assert_eq!(answer["notices"][0]["kind"], "settings_ignored");
+    let found = setting(&context, "env.set", &[]);
+    assert_eq!(
+        (&found["value"], &found["ignored"]["line"]),
+        (&json!({}), &json!(4))
+    );
+}
+
+#[test]
+fn variables_of_other_tools_are_understood() {
+    let context = Context::new();
+    for (word, enabled) in [
+        ("0", false),
+        ("false", false),
+        ("bash", false),
+        ("1", true),
+        ("true", true),
+        ("py", true),
+        ("mix", true),
+        ("BOTH", true),
+    ] {
+        let found = setting(&context, "eval.enabled", &[("PI_PY", word)]);
+        assert_eq!(found["value"], enabled, "{word}");
+    }
+    let url =
+        |variables: &[(&str, &str)]| setting(&context, "gateway.url", variables)["value"].clone();
+    let jupyter = ("JUPYTER_GATEWAY_URL", "http://c");
+    let pi = ("PI_PYTHON_GATEWAY_URL", "http://b");
+    assert_eq!(url(&[jupyter]), "http://c");
+    assert_eq!(url(&[jupyter, pi]), "http://b");
+    assert_eq!(
+        url(&[jupyter, pi, ("CELLWRIGHT_GATEWAY_URL", "http://a")]),
+        "http://a"
+    );
+    let mut command = context.command(&["config", "list"]);
+    let ran = with(&context, &mut command, &[("PI_PY", "perhaps")]).exits(2);
+    assert!(ran.stderr.contains("PI_PY"), "{}", ran.stderr);
+    // What we do not know is not ours to judge.
+    let mut command = context.command(&["config", "list"]);
+    with(&context, &mut command, &[("CELLWRIGHT_WHATEVER", "x")]).exits(0);
+}
+
+#[test]
+fn an_interpreter_need_not_be_started_to_be_found() {
+    let context = Context::new();
+    let mut command = context.command(&["doctor", "--json"]);
+    let found = with(&context, &mut command, &[("PI_PYTHON_SKIP_CHECK", "1")]);
+    let found = found.exits(0).json();
+    assert_eq!(found["findings"][0]["code"], "python-unchecked");
+}
+
+#[test]
+fn secrets_are_never_printed() {
+    let context = Context::new();
+    user(
+        &context,
+        "[gateway]\ntoken = \"sesame\"\n[env]\nset = { MY_KEY = \"sesame\" }",
+    );
+    for arguments in [
+        &["config", "list"][..],
+        &["config", "list", "--json"],
+        &["config", "get", "gateway.token"],
+        &["config", "get", "env.set", "--json"],
+        &["doctor"],
+    ] {
+        let ran = context.run(arguments).exits(0);
+        assert!(!ran.seen().contains("sesame"), "{arguments:?}");
+    }
+    assert_eq!(setting(&context, "gateway.token", &[])["value"], "set");
+    assert_eq!(
+        setting(&context, "env.set", &[])["value"],
+        json!({"MY_KEY": "(set)"})
+    );
+    project(&context, "[gateway]\ntoken = \"sesame\"");
+    let ran = context.run(&["config", "list"]).exits(2);
+    assert!(
+        ran.stderr.contains("`gateway.token` may not stand"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("sesame"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_time_that_code_may_take_is_a_setting() {
+    let context = Context::new();
+    user(&context, "[eval]\ntimeout = 0.5");
+    let ran = context.eval(&["while True: pass"]).exits(124);
+    assert!(
+        ran.stderr.contains("Timed out after 0.5 s"),
+        "{}",
+        ran.stderr
+    );
+    // The flag is stronger.
+    context.eval(&["1", "--timeout", "60"]).exits(0);
+}
+
+#[test]
+fn how_long_a_kernel_may_take_to_start_and_to_stop_are_settings() {
+    let context = Context::new();
+    user(&context, "kernel.start_timeout = 0.001");
+    let ran = context.eval(&["1"]).exits(2);
+    assert!(ran.stderr.contains("not ready after 1ms"), "{}", ran.stderr);
+    user(&context, "kernel.interrupt_grace = 0\neval.timeout = 3");
+    // It would end three seconds after being interrupted, which is more than it gets.
+    let code = "
+import time
+end = time.monotonic() + 6
+while time.monotonic() < end:
+    try:
+        while time.monotonic() < end: pass
+    except KeyboardInterrupt: pass";
+    let ran = context.eval(&[code]).exits(124);
+    assert!(ran.stderr.contains("was killed"), "{}", ran.stderr);
+}
+
+#[test]
+fn no_call_gets_more_time_than_the_settings_allow() {
+    let context = Context::new();
+    user(&context, "[eval]\nmax_timeout = 0.5");
+    for asked in ["0", "3600"] {
+        let arguments = ["while True: pass", "--timeout", asked, "--json"];
+        let answer = context.eval(&arguments).exits(124).json();
+        assert_eq!(answer["notices"][0]["kind"], "timeout_capped", "{answer}");
+    }
+    // Nobody asked for more than there is by default.
+    let ran = context.eval(&["while True: pass"]).exits(124);
+    assert!(!ran.stderr.contains("notice"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_variables_of_a_kernel_can_be_chosen() {
+    let context = Context::new();
+    user(
+        &context,
+        "[env]\npass = [\"MINE\"]\ndeny = [\"LC_*\"]\nset = { MADE = \"here\" }",
+    );
+    let code = "import os; print(*(os.environ.get(n) for n in ('MINE', 'LC_TIME', 'MADE')))";
+    let variables = [("MINE", "mine"), ("LC_TIME", "C")];
+    let ran = with(&context, &mut context.eval_command(&[code]), &variables).exits(0);
+    assert_eq!(ran.stdout, "mine None here\n");
+}
+
+#[test]
+fn the_interpreter_can_be_chosen_and_its_origin_is_told() {
+    let context = Context::new();
+    user(&context, "python.interpreter = \"/nowhere/python\"");
+    let ran = context.run(&["eval", "1"]).exits(2);
+    assert!(ran.stderr.contains("config.toml:1"), "{}", ran.stderr);
+    let mut command = context.command(&["doctor", "--json"]);
+    let found = with(&context, &mut command, &[("CELLWRIGHT_PYTHON", "python3")]);
+    let found = found.exits(0).json();
+    let text = found["findings"][0]["text"].as_str().unwrap();
+    assert!(text.contains("CELLWRIGHT_PYTHON is set"), "{text}");
+}
+
+#[test]
+fn running_code_can_be_turned_off() {
+    let context = Context::with_notebook();
+    user(&context, "eval.enabled = false");
+    let ran = context.run(&["eval", "1", "--json"]).exits(2);
+    let error = &ran.json()["error"];
+    assert_eq!(error["kind"], "refused");
+    let cause = error["causes"][0].as_str().unwrap();
+    assert!(cause.contains("config.toml:1"), "{cause}");
+    context.run(&["read", "a.ipynb"]).exits(0);
+}
+
+#[test]
+fn how_much_is_shown_is_a_setting() {
+    let context = Context::new();
+    user(&context, "[output]\nhead = 20\ntail = 20");
+    let code = "for i in range(100): print('line', i)";
+    let shown = context.eval(&[code]).exits(0).stdout;
+    assert!(
+        shown.starts_with("line 0\n") && shown.ends_with("line 99\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("elided") && shown.len() < 100, "{shown}");
+}
+
+#[test]
+fn full_outputs_are_kept_as_long_as_the_settings_say() {
+    let context = Context::new();
+    user(&context, "[artifacts]\nmax_bytes = \"300 KB\"");
+    let code = "print('x' * 200_000)";
+    for _ in 0..3 {
+        context.eval(&[code]).exits(0);
+    }
+    let list = context.run(&["artifact", "list", "--json"]).exits(0).json();
+    let kept = list["artifacts"]
+        .as_array()
+        .or_else(|| list.as_array())
+        .unwrap()
+        .len();
+    assert!(kept < 3, "{list}");
+}
+
+#[test]
+fn an_unknown_name_is_an_error_with_a_suggestion() {
+    let context = Context::new();
+    let ran = context.run(&["config", "get", "eval.timout"]).exits(2);
+    assert!(
+        ran.stderr.contains("did you mean `eval.timeout`?"),
+        "{}",
+        ran.stderr
+    );
+    let ran = context.run(&["config", "get", "interpreter"]).exits(2);
+    assert!(
+        ran.stderr.contains("`python.interpreter`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// The rows of the table in the guide, as they would be if it were true.
+fn rows(context: &Context) -> Vec<String> {
+    let list = context.run(&["config", "list"]).exits(0).stdout;
+    let rows = context.run(&["config", "list", "--json"]).exits(0).json();
+    let default = |name: &str| {
+        let line = list
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(name));
+        let words: Vec<&str> = line.unwrap().split_whitespace().collect();
+        words[1..words.len() - 1].join(" ")
+    };
+    let row = |row: &Value| {
+        let name = row["name"].as_str().unwrap();
+        let variables: Vec<String> = row["variables"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|variable| format!("`{}`", variable.as_str().unwrap()))
+            .collect();
+        format!(
+            "| `{name}` | {} | {} | {} | {} |",
+            default(name),
+            row["meaning"].as_str().unwrap(),
+            variables.join(", "),
+            row["project"].as_str().unwrap(),
+        )
+    };
+    rows.as_array().unwrap().iter().map(row).collect()
+}
+
+#[test]
+fn the_guide_lists_every_setting_as_it_is() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/settings.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let shown: Vec<&str> = guide
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    assert_eq!(shown, rows(&Context::new()), "in docs/guide/settings.md");
+}
