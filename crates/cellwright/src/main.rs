@@ -14,8 +14,8 @@ mod launch;
 mod live;
 mod notice;
 mod screen;
-mod table;
 mod settings;
+mod table;
 mod verbs;
 
 use std::process::ExitCode;

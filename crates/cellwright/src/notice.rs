@@ -43,10 +43,13 @@ pub(crate) fn tell_output(notices: &[cellwright_output::Notice]) -> Vec<Told> {
 
 /// A call asked for more time than the settings allow.
 pub(crate) fn tell_capped(most: Duration, origin: &Origin) -> Told {
-    Told::new("timeout_capped", format!(
+    Told::new(
+        "timeout_capped",
+        format!(
             "the time limit is {} s: `eval.max_timeout` ({origin}) allows no more",
             most.as_secs_f64()
-        ))
+        ),
+    )
 }
 
 /// Puts into words what a project wanted to set and may not.
@@ -58,12 +61,15 @@ pub(crate) fn tell_ignored(entries: &[Entry]) -> Option<Told> {
         .iter()
         .map(|(name, place)| format!("`{name}` (line {})", place.line))
         .collect();
-    Some(Told::new("settings_ignored", format!(
+    Some(Told::new(
+        "settings_ignored",
+        format!(
             "this project is not trusted, so {} in {} is ignored; look at the file, then `cellwright \
              trust`",
             names.join(", "),
             first.file.display()
-        )))
+        ),
+    ))
 }
 
 fn words(notice: &Notice) -> Told {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use cellwright_kernel::session::{Launch, Policy, run_once};
 use cellwright_kernel::{KernelError, Stop, StopReason, Stopper};
+use cellwright_output::Artifacts;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{EvalAnswer, Evaluation, Wish, viewer};
-use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::feed::Beyond;
 use crate::live::{Extent, Trouble};
@@ -23,17 +23,18 @@ const DESCRIPTORS: usize = 12;
 pub(crate) fn run(
     wish: &Wish,
     launch: Arc<dyn Launch>,
-    engine: &Engine,
+    artifacts: Option<Artifacts>,
     screen: &Screen,
     extent: Extent,
 ) -> Result<(EvalAnswer, Option<Trouble>), Failure> {
     let runtime = runtime()?;
     let (stopper, stop) = Stop::new();
-    let (evaluation, stage) = Evaluation::new(wish, None, engine.artifacts.clone(), None);
+    let (evaluation, stage) = Evaluation::new(wish, None, artifacts, None);
     let unseen = std::thread::scope(|scope| {
         let viewer = (extent != Extent::Nothing).then(|| {
             let feed = evaluation.follow(Beyond::Disk);
-            viewer::spawn(scope, feed, screen, extent, stopper.clone())
+            let limits = wish.shown.limits();
+            viewer::spawn(scope, feed, screen, extent, limits, stopper.clone())
         });
         let ran = runtime.block_on(async {
             let mut signals = tokio::task::JoinSet::new();

@@ -1,9 +1,9 @@
 //! An evaluation on a session that the host keeps, and runs that go on there.
 
 use cellwright_kernel::{Stop, Stopper};
-use cellwright_output::Stream;
+use cellwright_output::{Limits, Stream};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::alone::{runtime, watch_signals};
 use super::{Verdict, viewer};
@@ -13,8 +13,9 @@ use crate::host::ask;
 use crate::host::connection::Connection;
 use crate::host::error::HostError;
 use crate::host::frame::Frame;
-use crate::host::wanted::{Meanwhile, Wanted};
+use crate::host::wanted::{Attach, EvalWanted, Meanwhile, Wanted};
 use crate::live::{Extent, Trouble};
+use crate::notice::Told;
 use crate::screen::Screen;
 
 /// What the host answered.
@@ -45,14 +46,17 @@ pub(crate) fn watch(
     wanted: &Wanted,
     screen: &Screen,
     extent: Extent,
+    limits: &Limits,
     stake: Stake,
 ) -> Result<Answer, Failure> {
     let runtime = runtime()?;
     let (stopper, stop) = Stop::new();
     let feed = Feed::new(Beyond::Disk);
     let (end, unseen) = std::thread::scope(|scope| {
-        let viewer = (extent != Extent::Nothing)
-            .then(|| viewer::spawn(scope, feed.clone(), screen, extent, stopper.clone()));
+        let viewer = (extent != Extent::Nothing).then(|| {
+            let (feed, stopper) = (feed.clone(), stopper.clone());
+            viewer::spawn(scope, feed, screen, extent, limits.clone(), stopper)
+        });
         let end = runtime.block_on(talk(wanted, &feed, &stopper, &stop, stake));
         feed.close();
         // A viewer that came to grief has shown what it could.
@@ -172,4 +176,71 @@ fn chunk(frame: Frame) -> Result<Option<Chunk>, Failure> {
         // A newer host may say more.
         _ => None,
     })
+}
+
+/// Has the host run code, and shows what comes of it; says the exit code. `notices` were said
+/// already, except in a document.
+pub(crate) fn eval(
+    wanted: EvalWanted,
+    limits: &Limits,
+    screen: &Screen,
+    extent: Extent,
+    notices: Vec<Told>,
+) -> Result<u8, Failure> {
+    let background = matches!(wanted.attach, Attach::Not);
+    let wanted = Wanted::Eval(Box::new(wanted));
+    let known = match watch(&wanted, screen, extent, limits, Stake::Owner)? {
+        Answer::Known(known) => known,
+        ended => return show_end(ended, screen, extent, notices),
+    };
+    let run = known["run"].as_str().unwrap_or_default();
+    if screen.json {
+        let mut document = without_end(known);
+        document["notices"] = json!(notices);
+        screen.document(&document)?;
+    } else if background {
+        screen.data(&format!("{run}\n"))?;
+    } else {
+        screen.notices(&[Told::new(
+            "run_goes_on",
+            format!("run {run} goes on; `cellwright runs wait {run}` gives its end"),
+        )]);
+    }
+    Ok(0)
+}
+
+/// Shows how a run ended; says the exit code.
+pub(crate) fn show_end(
+    answer: Answer,
+    screen: &Screen,
+    extent: Extent,
+    notices: Vec<Told>,
+) -> Result<u8, Failure> {
+    let Answer::Ended {
+        verdict,
+        document,
+        unseen,
+    } = answer
+    else {
+        return Ok(0);
+    };
+    if !screen.json {
+        return verdict.show(screen, extent, unseen.as_ref());
+    }
+    let mut document: Value = serde_json::from_slice(&document).map_err(std::io::Error::from)?;
+    if let Some(Value::Array(told)) = document.get_mut("notices") {
+        told.splice(0..0, notices.into_iter().map(|notice| json!(notice)));
+    }
+    match screen.document(&document) {
+        Err(failure) if !failure.is_silent() => Err(failure),
+        _ => Ok(verdict.status.exit_code()),
+    }
+}
+
+/// The mark of the protocol is nobody's business.
+pub(crate) fn without_end(mut answer: Value) -> Value {
+    if let Some(object) = answer.as_object_mut() {
+        object.remove("end");
+    }
+    answer
 }

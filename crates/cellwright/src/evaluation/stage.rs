@@ -74,7 +74,7 @@ impl Evaluation {
             captures: wish.cells.iter().map(|_| None).collect(),
             running: None,
             followers: Vec::new(),
-            limits: Limits::default(),
+            limits: wish.shown.limits(),
             artifacts,
             session: None,
         };

@@ -4,7 +4,7 @@
 use std::thread::{Scope, ScopedJoinHandle};
 
 use cellwright_kernel::{StopReason, Stopper};
-use cellwright_output::Bytes;
+use cellwright_output::{Bytes, Limits};
 
 use crate::feed::{Chunk, Feed};
 use crate::live::{Extent, Face, Trouble};
@@ -17,17 +17,18 @@ pub(crate) fn spawn<'scope, 'env>(
     feed: Feed,
     screen: &'env Screen,
     extent: Extent,
+    limits: Limits,
     stopper: Stopper,
 ) -> ScopedJoinHandle<'scope, Option<Trouble>> {
     scope.spawn(move || {
-        let mut face = Face::new(screen, extent);
+        let mut face = Face::new(screen, extent, &limits);
         let mut trouble = None;
         while let Some(chunk) = feed.wait() {
             match chunk {
                 Chunk::Cell => {
                     face.finish();
                     trouble = trouble.or(face.trouble().cloned());
-                    face = Face::new(screen, extent);
+                    face = Face::new(screen, extent, &limits);
                 }
                 Chunk::Text(stream, bytes) => face.text(stream, &bytes),
                 Chunk::Piece(stream, text) => face.piece(stream, &text),

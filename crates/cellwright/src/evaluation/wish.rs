@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cellwright_kernel::session::{Audience, Cell, Job, Then};
 use cellwright_kernel::{Request, Stdin, Stop, Stopper};
+use cellwright_output::Limits;
 use serde::{Deserialize, Serialize};
 
 /// The most characters of a cell that stand for it where there is little room.
@@ -17,6 +18,44 @@ pub(crate) struct Wish {
     /// What `input()` gets, one after the other over all cells.
     #[serde(default)]
     pub(crate) answers: Vec<String>,
+    /// How much of what they say is shown.
+    #[serde(default)]
+    pub(crate) shown: Shown,
+}
+
+/// How much of an output is shown, in bytes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    inline: usize,
+    head: usize,
+    line: usize,
+}
+
+impl From<&Limits> for Shown {
+    fn from(limits: &Limits) -> Self {
+        Self {
+            inline: limits.inline_bytes,
+            head: limits.head_bytes,
+            line: limits.column_bytes,
+        }
+    }
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self::from(&Limits::default())
+    }
+}
+
+impl Shown {
+    pub(crate) fn limits(self) -> Limits {
+        Limits {
+            inline_bytes: self.inline,
+            head_bytes: self.head,
+            column_bytes: self.line,
+            ..Limits::default()
+        }
+    }
 }
 
 /// One cell.

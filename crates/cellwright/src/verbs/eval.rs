@@ -123,7 +123,9 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
     if let (Some(first), Some(file)) = (wish.cells.first_mut(), script(args)?) {
         first.file = Some(file);
     }
-    let explicit = crate::kernels::named(args.python.as_deref(), &settings).python.is_some();
+    let explicit = crate::kernels::named(args.python.as_deref(), &settings)
+        .python
+        .is_some();
     let spec = crate::kernels::runner(engine, &settings, args.python.as_deref(), cwd.clone())?;
     let session = session(args, &settings)?;
     // A person should know before the code runs.
@@ -132,7 +134,10 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         let wanted = EvalWanted {
             wish,
             session,
-            owner: args.owner.clone().unwrap_or_else(|| settings.eval.owner.clone()),
+            owner: args
+                .owner
+                .clone()
+                .unwrap_or_else(|| settings.eval.owner.clone()),
             cwd: canonical(cwd),
             kernel: KernelChoice::new(spec, explicit),
             reset: args.reset,
@@ -184,7 +189,10 @@ fn check_name(name: &str) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    let failure = Failure::new(Kind::BadArguments, format!("The name of the session {wrong}"));
+    let failure = Failure::new(
+        Kind::BadArguments,
+        format!("The name of the session {wrong}"),
+    );
     Err(failure.hint("use letters, digits and dashes"))
 }
 

@@ -1,0 +1,168 @@
+//! Tables: sessions, variables, completions.
+
+use std::time::Duration;
+
+use cellwright_output::Bytes;
+use serde_json::{Value, json};
+
+use super::SLOW;
+use crate::failure::Failure;
+use crate::host::ask;
+use crate::host::wanted::{Wanted, Who};
+use crate::screen::Screen;
+use crate::table::{aligned, short_time};
+
+/// The sessions there are.
+fn sessions() -> Result<Value, Failure> {
+    let answer = ask::ask(&Wanted::Kernels, Duration::ZERO)?;
+    let kernels = answer.and_then(|mut answer| answer.get_mut("kernels").map(Value::take));
+    Ok(kernels.unwrap_or_else(|| json!([])))
+}
+
+pub(super) fn list(screen: &Screen) -> Result<(), Failure> {
+    let sessions = sessions()?;
+    if screen.json {
+        return screen.document(&sessions);
+    }
+    let head = [
+        "SESSION", "STATE", "KERNEL", "PID", "GEN", "CELLS", "WAITING", "MEMORY", "AGE", "OWNERS",
+        "CWD",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for session in sessions.as_array().into_iter().flatten() {
+        rows.push(row(session));
+    }
+    if rows.len() == 1 {
+        screen.remark("no sessions; `cellwright eval --session NAME CODE` makes one");
+        return Ok(());
+    }
+    screen.data(&aligned(&rows))
+}
+
+fn row(session: &Value) -> Vec<String> {
+    let text = |name: &str| session[name].as_str().unwrap_or("-").to_owned();
+    let number = |name: &str| session[name].as_u64();
+    let mut state = text("state");
+    if let Some(seconds) = session["busy"]["for_s"].as_u64() {
+        state.push_str(&format!(" {}", short_time(seconds)));
+    }
+    let kernel = match (session["version"].as_str(), session["backend"].as_str()) {
+        (Some(version), Some(backend)) => format!("{version} {backend}"),
+        _ => "-".to_owned(),
+    };
+    let owners = session["owners"].as_array().into_iter().flatten();
+    let owners: Vec<&str> = owners.filter_map(Value::as_str).collect();
+    let mut name = text("session");
+    if session["private_to"].is_string() {
+        name.push_str(" (private)");
+    }
+    vec![
+        name,
+        state,
+        kernel,
+        number("pid").map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
+        number("generation").unwrap_or(0).to_string(),
+        number("executions").unwrap_or(0).to_string(),
+        number("waiting").unwrap_or(0).to_string(),
+        size(&session["memory_bytes"]),
+        short_time(number("age_s").unwrap_or(0)),
+        owners.join(","),
+        text("cwd"),
+    ]
+}
+
+fn size(bytes: &Value) -> String {
+    let bytes = bytes.as_u64().map(|bytes| Bytes(bytes).to_string());
+    bytes.unwrap_or_else(|| "-".to_owned())
+}
+
+pub(super) fn stop_all(screen: &Screen) -> Result<(), Failure> {
+    let sessions = sessions()?;
+    let mut ended = Vec::new();
+    for session in sessions.as_array().into_iter().flatten() {
+        let text = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
+        let who = Who {
+            name: text("session"),
+            cwd: Some(text("cwd").into()),
+            here: None,
+            owner: text("private_to"),
+        };
+        let wanted = Wanted::Stop {
+            session: who,
+            owner: None,
+        };
+        // It may have ended by itself meanwhile.
+        if let Ok(Some(_)) = ask::ask(&wanted, SLOW) {
+            ended.push(text("session"));
+        }
+    }
+    if screen.json {
+        return screen.document(&json!({"ended": ended}));
+    }
+    screen.remark(&match ended.len() {
+        0 => "there were no sessions".to_owned(),
+        1 => "1 session was ended".to_owned(),
+        count => format!("{count} sessions were ended"),
+    });
+    Ok(())
+}
+
+pub(super) fn variables(mut answer: Value, screen: &Screen) -> Result<(), Failure> {
+    if screen.json {
+        return screen.document(&answer);
+    }
+    let list = answer.get_mut("variables").map(Value::take);
+    let list = list.unwrap_or(answer);
+    let head = ["NAME", "TYPE", "SHAPE", "SIZE", "VALUE"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for variable in list.as_array().into_iter().flatten() {
+        let shown = |name: &str| match &variable[name] {
+            Value::Null => "-".to_owned(),
+            Value::String(text) => text.replace(['\n', '\t'], " "),
+            other => other.to_string(),
+        };
+        let shape = match (&variable["shape"], &variable["length"]) {
+            (Value::Null, length) if !length.is_null() => length.to_string(),
+            _ => shown("shape"),
+        };
+        rows.push(vec![
+            shown("name"),
+            shown("type"),
+            shape,
+            size(&variable["size"]),
+            shown("preview"),
+        ]);
+    }
+    if rows.len() == 1 {
+        screen.remark("no variables");
+        return Ok(());
+    }
+    screen.data(&aligned(&rows))
+}
+
+pub(super) fn inspection(answer: &Value, code: &str, screen: &Screen) -> Result<(), Failure> {
+    if screen.json {
+        return screen.document(answer);
+    }
+    let text = answer["data"]["text/plain"].as_str();
+    match text.or(answer["text"].as_str()) {
+        Some(text) => screen.data(&format!("{}\n", text.trim_end())),
+        None => {
+            let words = format!("Nothing is known of `{code}`");
+            Err(Failure::new(crate::failure::Kind::BadArguments, words))
+        }
+    }
+}
+
+pub(super) fn completions(answer: &Value, screen: &Screen) -> Result<(), Failure> {
+    if screen.json {
+        return screen.document(answer);
+    }
+    let mut out = String::new();
+    for found in answer["matches"].as_array().into_iter().flatten() {
+        let text = found.as_str().or_else(|| found["text"].as_str());
+        out.push_str(text.unwrap_or_default());
+        out.push('\n');
+    }
+    screen.data(&out)
+}

@@ -1,0 +1,202 @@
+//! `runs`: what goes on in the background.
+
+use std::time::Duration;
+
+use cellwright_output::Limits;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::evaluation::kept::{self, Answer, Stake, show_end, without_end};
+use crate::failure::Failure;
+use crate::host::ask;
+use crate::host::wanted::Wanted;
+use crate::live::Extent;
+use crate::notice::Told;
+use crate::screen::Screen;
+use crate::table::{aligned, short_time};
+use crate::verbs::eval::seconds;
+
+/// What `runs wait` says when the time is up: the run goes on.
+const TIME_IS_UP: u8 = 124;
+
+/// Arguments of `runs`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A run begins with `cellwright eval --background` or goes on after `--wait SECONDS`. What it said and
+how it ended is kept until somebody was told, for a day at the most.
+
+Examples:
+  run=$(cellwright eval --session work --background --timeout 0 'train()')
+  cellwright runs tail $run
+  cellwright runs wait $run --wait 60
+  cellwright runs cancel $run")]
+pub(crate) struct RunsArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the runs
+    #[command(after_help = "\
+Example:
+  cellwright runs list --json")]
+    List,
+    /// Wait for the end of a run and tell it, as `eval` would have
+    #[command(after_help = "\
+Waiting changes nothing: a run that is waited for in vain, or whose waiter is stopped, goes on.
+
+Exit codes: as those of `eval`; 124 also when the time is up and the run goes on.
+
+Example:
+  cellwright runs wait r1 --wait 60")]
+    Wait {
+        /// The run, such as r1
+        run: String,
+        /// Wait so long at the most
+        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        wait: Option<Duration>,
+    },
+    /// Print what the running cell has said so far
+    #[command(after_help = "\
+Examples:
+  cellwright runs tail r1
+  cellwright runs tail r1 --follow")]
+    Tail {
+        /// The run, such as r1
+        run: String,
+        /// Go on until the run ends
+        #[arg(long, short)]
+        follow: bool,
+    },
+    /// Interrupt a run
+    #[command(after_help = "\
+A cell that does not react within five seconds is ended with its kernel; `runs wait` tells which.
+
+Example:
+  cellwright runs cancel r1")]
+    Cancel {
+        /// The run, such as r1
+        run: String,
+    },
+}
+
+/// Does it and shows the answer; says the exit code.
+pub(crate) fn runs(args: &RunsArgs, screen: &Screen) -> Result<u8, Failure> {
+    match &args.action {
+        Action::List => list(screen),
+        Action::Wait { run, wait } => wait_for(run, *wait, screen),
+        Action::Tail { run, follow } => tail(run, *follow, screen),
+        Action::Cancel { run } => cancel(run, screen),
+    }
+}
+
+fn list(screen: &Screen) -> Result<u8, Failure> {
+    let answer = ask::ask(&Wanted::Runs, Duration::ZERO)?;
+    let runs = answer.and_then(|mut answer| answer.get_mut("runs").map(Value::take));
+    let runs = runs.unwrap_or_else(|| Value::Array(Vec::new()));
+    if screen.json {
+        screen.document(&runs)?;
+        return Ok(0);
+    }
+    let head = [
+        "RUN", "STATUS", "SESSION", "OWNER", "CELL", "RUNNING", "WHAT",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for run in runs.as_array().into_iter().flatten() {
+        let text = |name: &str| run[name].as_str().unwrap_or_default().to_owned();
+        let number = |name: &str| run[name].as_u64().unwrap_or_default();
+        rows.push(vec![
+            text("run"),
+            text("status"),
+            match text("session") {
+                session if session.is_empty() => "-".to_owned(),
+                session => session,
+            },
+            text("owner"),
+            format!("{}/{}", number("cell") + 1, number("cells")),
+            match run["elapsed_s"].as_f64() {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "whole seconds"
+                )]
+                Some(seconds) => short_time(seconds as u64),
+                None => "-".to_owned(),
+            },
+            text("label"),
+        ]);
+    }
+    if rows.len() == 1 {
+        screen.remark("no runs");
+        return Ok(0);
+    }
+    screen.data(&aligned(&rows))?;
+    Ok(0)
+}
+
+fn wait_for(run: &str, wait: Option<Duration>, screen: &Screen) -> Result<u8, Failure> {
+    let wanted = Wanted::RunWait {
+        run: run.to_owned(),
+        wait,
+        document: screen.json,
+    };
+    // What is told is bounded already.
+    let extent = if screen.json {
+        Extent::Nothing
+    } else {
+        Extent::Full
+    };
+    match kept::watch(&wanted, screen, extent, &Limits::default(), Stake::Onlooker)? {
+        Answer::Known(known) => {
+            if screen.json {
+                screen.document(&without_end(known))?;
+            } else {
+                screen.notices(&[Told::new("run_goes_on", format!("run {run} goes on"))]);
+            }
+            Ok(TIME_IS_UP)
+        }
+        ended => show_end(ended, screen, Extent::Bounded, Vec::new()),
+    }
+}
+
+fn tail(run: &str, follow: bool, screen: &Screen) -> Result<u8, Failure> {
+    let wanted = Wanted::RunTail {
+        run: run.to_owned(),
+        follow: follow && !screen.json,
+    };
+    let limits = Limits::default();
+    let extent = if screen.json {
+        Extent::Nothing
+    } else {
+        Extent::Full
+    };
+    if let Answer::Known(known) = kept::watch(&wanted, screen, extent, &limits, Stake::Onlooker)? {
+        if screen.json {
+            screen.document(&without_end(known))?;
+        } else {
+            let status = known["status"].as_str().unwrap_or_default();
+            screen.remark(&format!("run {run}: {status}"));
+        }
+    }
+    Ok(0)
+}
+
+fn cancel(run: &str, screen: &Screen) -> Result<u8, Failure> {
+    let wanted = Wanted::RunCancel {
+        run: run.to_owned(),
+    };
+    let Some(answer) = ask::ask(&wanted, Duration::ZERO)? else {
+        return Err(Failure::no_host());
+    };
+    if screen.json {
+        screen.document(&without_end(answer))?;
+    } else if answer["cancelled"] == true {
+        screen.remark(&format!(
+            "run {run} was asked to stop; `cellwright runs wait {run}` tells its end"
+        ));
+    } else {
+        screen.remark(&format!("run {run} had ended before"));
+    }
+    Ok(0)
+}
