@@ -24,7 +24,7 @@ const ARROWS: [(&str, &[&str]); 4] = [
 ];
 
 /// Libraries that only some of our crates may know.
-const FENCES: [(&str, &[&str]); 8] = [
+const FENCES: [(&str, &[&str]); 9] = [
     ("clap", &["cellwright"]),
     ("etcetera", &["cellwright"]),
     (
@@ -42,6 +42,7 @@ const FENCES: [(&str, &[&str]); 8] = [
     ("tokio", &["cellwright", "cellwright-kernel"]),
     ("image", &["cellwright-output"]),
     ("htmd", &["cellwright-output"]),
+    ("nix", &["cellwright-kernel"]),
     ("similar", &["cellwright-notebook"]),
 ];
 
