@@ -191,7 +191,7 @@ pub(crate) fn eval(
     let wanted = Wanted::Eval(Box::new(wanted));
     let known = match watch(&wanted, screen, extent, limits, Stake::Owner)? {
         Answer::Known(known) => known,
-        ended => return show_end(ended, screen, extent, notices),
+        ended @ Answer::Ended { .. } => return show_end(ended, screen, extent, notices),
     };
     let run = known["run"].as_str().unwrap_or_default();
     if screen.json {

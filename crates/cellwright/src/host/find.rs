@@ -26,6 +26,9 @@ const START: Duration = Duration::from_secs(15);
 /// How long to wait between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// How long to wait for a host that is there but cannot be reached: it looks after its files.
+const TAKEN_PAUSE: Duration = Duration::from_millis(200);
+
 /// How often a host that changes under our hands is looked for again.
 const TRIES: usize = 5;
 
@@ -87,7 +90,7 @@ pub(crate) async fn find_or_start(
         }
         started = launch(&folder, idle_exit, left).await?;
         if !started {
-            sleep(PAUSE).await;
+            sleep(TAKEN_PAUSE).await;
         }
     }
 }

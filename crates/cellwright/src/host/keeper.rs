@@ -187,12 +187,11 @@ impl Keeper {
 
     async fn stop(&self, who: &Who, owner: Option<&str>) -> Result<Value, Failure> {
         let found = self.find(who)?;
-        let ended = match owner {
-            Some(owner) => self.sessions.leave(found.id, owner).await?,
-            None => {
-                self.sessions.end(found.id).await?;
-                true
-            }
+        let ended = if let Some(owner) = owner {
+            self.sessions.leave(found.id, owner).await?
+        } else {
+            self.sessions.end(found.id).await?;
+            true
         };
         self.note_sessions();
         if ended {

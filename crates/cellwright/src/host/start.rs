@@ -41,6 +41,7 @@ pub(crate) fn host() -> Option<bool> {
     if arguments.next()? != HOST {
         return None;
     }
+    background::close_inherited();
     let well = match run(arguments) {
         Ok(()) => true,
         Err(error) => {

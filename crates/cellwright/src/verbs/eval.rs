@@ -41,6 +41,7 @@ Examples:
   cellwright eval --session work --background --timeout 0 'train()'
   echo 'print(input(\"Name? \"))' | cellwright eval - --answer World
   cellwright eval 'open(\"big.csv\").read()' --json")]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
 pub(crate) struct EvalArgs {
     /// The code, or `-` to read it from stdin
     #[arg(value_name = "CODE", allow_hyphen_values = true)]

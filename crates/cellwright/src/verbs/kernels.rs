@@ -208,9 +208,10 @@ pub(crate) fn kernels(args: &KernelsArgs, engine: &Engine, screen: &Screen) -> R
             let answer = demand(&Wanted::Interrupt {
                 session: session.who(engine)?,
             })?;
-            let words = match answer["interrupted"] == true {
-                true => format!("session {} was interrupted", session.name),
-                false => format!("session {} runs nothing", session.name),
+            let words = if answer["interrupted"] == true {
+                format!("session {} was interrupted", session.name)
+            } else {
+                format!("session {} runs nothing", session.name)
             };
             told(answer, &words, screen)
         }

@@ -156,7 +156,7 @@ fn wait_for(run: &str, wait: Option<Duration>, screen: &Screen) -> Result<u8, Fa
             }
             Ok(TIME_IS_UP)
         }
-        ended => show_end(ended, screen, Extent::Bounded, Vec::new()),
+        ended @ Answer::Ended { .. } => show_end(ended, screen, Extent::Bounded, Vec::new()),
     }
 }
 

@@ -222,6 +222,30 @@ fn it_is_nobody_elses() {
     );
 }
 
+/// A script that holds a lock on a descriptor, or reads a pipe to its end, must not wait for it.
+#[test]
+fn it_keeps_no_descriptor_of_its_starter() {
+    let place = Place::new();
+    let script = "exec 7>\"$1\"; exec \"$0\" host start --json";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_cellwright")])
+        .arg(place.context.path("kept"))
+        .env("CELLWRIGHT_HOST_DIR", &place.folder)
+        .output()
+        .unwrap();
+    let pid = pid_in(&serde_json::from_slice(&output.stdout).unwrap());
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
+        let entry = entry.unwrap();
+        let leads_to = fs::read_link(entry.path()).unwrap_or_default();
+        let leads_to = leads_to.display().to_string();
+        let own = leads_to == "/dev/null"
+            || leads_to.starts_with("socket:")
+            || leads_to.starts_with("anon_inode:")
+            || leads_to.contains("/host/host.");
+        assert!(own, "{}: {leads_to}", entry.path().display());
+    }
+}
+
 #[test]
 fn its_environment_holds_no_secrets() {
     let place = Place::new();

@@ -19,6 +19,25 @@ pub fn detach() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
+/// Closes every descriptor but the first three. Those that a process was started with are somebody
+/// else's pipes and locks, and whoever waits for them would wait as long as this process lives. To be
+/// called before anything of its own is open.
+pub fn close_inherited() {
+    let listed = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd"));
+    let Ok(listed) = listed else {
+        return;
+    };
+    let numbers: Vec<i32> = listed
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|&number| number > 2)
+        .collect();
+    for number in numbers {
+        // The listing's own is closed by now, which is an error that does not matter.
+        let _closed = nix::unistd::close(number);
+    }
+}
+
 /// Makes a file what descriptor 1 leads to.
 pub fn redirect_output(file: &File) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdout(file)?)

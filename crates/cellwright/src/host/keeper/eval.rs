@@ -50,12 +50,11 @@ impl Keeper {
             .wish
             .job(&wanted.owner, (stopper.clone(), stop), stage, &surroundings);
         let launch = wanted.kernel.launch(&self.engine, &wanted.cwd);
-        let notice = match &wanted.session {
-            Some(session) => self.submit(session, &wanted, launch, job),
-            None => {
-                self.run_alone(launch, job);
-                None
-            }
+        let notice = if let Some(session) = &wanted.session {
+            self.submit(session, &wanted, launch, job)
+        } else {
+            self.run_alone(launch, job);
+            None
         };
         let evaluated = evaluation.clone();
         let label = wanted.wish.label();

@@ -145,13 +145,11 @@ pub(super) fn inspection(answer: &Value, code: &str, screen: &Screen) -> Result<
         return screen.document(answer);
     }
     let text = answer["data"]["text/plain"].as_str();
-    match text.or(answer["text"].as_str()) {
-        Some(text) => screen.data(&format!("{}\n", text.trim_end())),
-        None => {
-            let words = format!("Nothing is known of `{code}`");
-            Err(Failure::new(crate::failure::Kind::BadArguments, words))
-        }
-    }
+    let Some(text) = text.or(answer["text"].as_str()) else {
+        let words = format!("Nothing is known of `{code}`");
+        return Err(Failure::new(crate::failure::Kind::BadArguments, words));
+    };
+    screen.data(&format!("{}\n", text.trim_end()))
 }
 
 pub(super) fn completions(answer: &Value, screen: &Screen) -> Result<(), Failure> {

@@ -186,3 +186,39 @@ fn without_descriptors_it_waits_and_goes_on() {
         place.host(&["status", "--json"]).code == Some(0)
     });
 }
+
+#[test]
+fn a_host_that_cannot_start_says_why() {
+    let place = Place::new();
+    place.start();
+    place.host(&["stop"]).exits(0);
+    fs::create_dir(place.file("host.sock")).unwrap();
+    let ran = place.host(&["start"]).exits(2);
+    assert!(
+        ran.stderr
+            .contains("error: The host could not be started\n  caused by: could not remove "),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("directory"), "{}", ran.stderr);
+    fs::remove_dir(place.file("host.sock")).unwrap();
+    place.start();
+}
+
+#[test]
+fn a_long_log_becomes_the_old_one() {
+    let place = Place::new();
+    place.start();
+    place.host(&["stop"]).exits(0);
+    let mut long = fs::read(place.file("host.log")).unwrap();
+    long.resize(1024 * 1024 + 1, b'\n');
+    fs::write(place.file("host.log"), &long).unwrap();
+    let pid = place.start();
+    assert_eq!(fs::read(place.file("host.log.1")).unwrap(), long);
+    let log = fs::read_to_string(place.file("host.log")).unwrap();
+    assert!(log.contains(&format!("started: pid {pid}")) && log.len() < 1000);
+    assert_eq!(
+        fs::read_link(format!("/proc/{pid}/fd/2")).unwrap(),
+        place.file("host.log").canonicalize().unwrap()
+    );
+}

@@ -24,7 +24,7 @@ const ARROWS: [(&str, &[&str]); 4] = [
 ];
 
 /// Libraries that only some of our crates may know.
-const FENCES: [(&str, &[&str]); 10] = [
+const FENCES: [(&str, &[&str]); 11] = [
     ("clap", &["cellwright"]),
     ("etcetera", &["cellwright"]),
     ("strsim", &["cellwright"]),
@@ -44,6 +44,7 @@ const FENCES: [(&str, &[&str]); 10] = [
     ("tokio", &["cellwright", "cellwright-kernel"]),
     ("image", &["cellwright-output"]),
     ("htmd", &["cellwright-output"]),
+    ("nix", &["cellwright-kernel"]),
     ("similar", &["cellwright-notebook"]),
 ];
 
