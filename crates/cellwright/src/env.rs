@@ -14,9 +14,6 @@ pub(crate) const ARTIFACTS_DIR: &str = "CELLWRIGHT_ARTIFACTS_DIR";
 /// stands in for it. It must be the user's alone.
 pub(crate) const HOST_DIR: &str = "CELLWRIGHT_HOST_DIR";
 
-/// Seconds that a host with nothing to do stays; 0 for ever.
-pub(crate) const HOST_IDLE_EXIT: &str = "CELLWRIGHT_HOST_IDLE_EXIT";
-
 /// The user's folder for sockets and the like, which ends with the login.
 pub(crate) const XDG_RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
 
@@ -51,9 +48,6 @@ pub(crate) const PI_PY: &str = "PI_PY";
 
 /// Seconds that a cell may take: setting `eval.timeout`.
 pub(crate) const TIMEOUT: &str = "CELLWRIGHT_TIMEOUT";
-
-/// The session that code runs in: setting `eval.session`.
-pub(crate) const EVAL_SESSION: &str = "CELLWRIGHT_EVAL_SESSION";
 
 /// Whose sessions they are: setting `eval.owner`.
 pub(crate) const OWNER: &str = "CELLWRIGHT_OWNER";

@@ -29,16 +29,10 @@ pub(crate) mod wanted;
 
 use std::time::Duration;
 
-use crate::env;
-
-/// How long a host with nothing to do stays, unless told otherwise.
-const IDLE_EXIT: Duration = Duration::from_mins(10);
+use crate::settings::Settings;
 
 /// How long a host with nothing to do stays; `None` for ever.
-pub(crate) fn idle_exit() -> Option<Duration> {
-    let told = env::value(env::HOST_IDLE_EXIT)
-        .and_then(|text| text.to_str()?.parse::<f64>().ok())
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let time = told.unwrap_or(IDLE_EXIT);
+pub(crate) fn idle_exit(settings: &Settings) -> Option<Duration> {
+    let time = settings.host.idle_exit;
     (!time.is_zero()).then_some(time)
 }

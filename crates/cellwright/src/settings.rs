@@ -225,16 +225,16 @@ fn take_variables(
 ) -> Result<(), SettingsError> {
     for entry in entries {
         let declared = entry.declared;
-        let first = declared
-            .variables
-            .iter()
-            .find_map(|name| Some((*name, variable(name)?)));
+        let own = declared.own_variable();
+        let first = std::iter::once(own.as_str())
+            .chain(declared.variables.iter().copied())
+            .find_map(|name| Some((name.to_owned(), variable(name)?)));
         let Some((name, text)) = first else {
             continue;
         };
         let value = declared.kind.read_text(&text);
         entry.value = value.ok_or_else(|| SettingsError::BadVariable {
-            variable: name,
+            variable: name.clone(),
             key: declared.name,
             expected: declared.kind.expected(),
         })?;

@@ -31,7 +31,7 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<u8, F
         Verb::Edit(args) => edit::edit(args, engine)?.show(screen),
         Verb::Notebook(args) => notebook::notebook(args, engine, screen),
         Verb::Artifact(args) => artifact::artifact(args, engine, screen),
-        Verb::Host(args) => host::host(args, screen),
+        Verb::Host(args) => host::host(args, engine, screen),
         Verb::Config(args) => config::config(args, engine, screen),
         Verb::Completions { shell } => {
             let script = cli::completions(*shell);

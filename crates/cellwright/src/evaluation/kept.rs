@@ -1,5 +1,7 @@
 //! An evaluation on a session that the host keeps, and runs that go on there.
 
+use std::time::Duration;
+
 use cellwright_kernel::{Stop, Stopper};
 use cellwright_output::{Limits, Stream};
 use serde::Deserialize;
@@ -9,14 +11,15 @@ use super::alone::{runtime, watch_signals};
 use super::{Verdict, viewer};
 use crate::failure::Failure;
 use crate::feed::{Beyond, Chunk, Feed};
-use crate::host::ask;
 use crate::host::connection::Connection;
 use crate::host::error::HostError;
 use crate::host::frame::Frame;
 use crate::host::wanted::{Attach, EvalWanted, Meanwhile, Wanted};
+use crate::host::{self, ask};
 use crate::live::{Extent, Trouble};
 use crate::notice::Told;
 use crate::screen::Screen;
+use crate::settings::Settings;
 
 /// What the host answered.
 pub(crate) enum Answer {
@@ -35,8 +38,9 @@ pub(crate) enum Answer {
 /// Whose end a command's end is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stake {
-    /// Ctrl-C stops the code.
-    Owner,
+    /// Ctrl-C stops the code. A host is started if there is none, and ends when it has had nothing to
+    /// do for so long.
+    Owner { idle_exit: Option<Duration> },
     /// Ctrl-C only ends the looking on.
     Onlooker,
 }
@@ -82,11 +86,11 @@ async fn talk(
     stake: Stake,
 ) -> Result<(Value, Vec<u8>), Failure> {
     let mut signals = tokio::task::JoinSet::new();
-    if stake == Stake::Owner {
+    if stake != Stake::Onlooker {
         signals.spawn(watch_signals(stopper.clone())?);
     }
     let client = match stake {
-        Stake::Owner => Some(ask::host().await?),
+        Stake::Owner { idle_exit } => Some(ask::host(idle_exit).await?),
         Stake::Onlooker => ask::living_host().await?,
     };
     let Some(mut client) = client else {
@@ -182,14 +186,18 @@ fn chunk(frame: Frame) -> Result<Option<Chunk>, Failure> {
 /// already, except in a document.
 pub(crate) fn eval(
     wanted: EvalWanted,
-    limits: &Limits,
+    settings: &Settings,
     screen: &Screen,
     extent: Extent,
     notices: Vec<Told>,
 ) -> Result<u8, Failure> {
+    let stake = Stake::Owner {
+        idle_exit: host::idle_exit(settings),
+    };
+    let limits = &settings.limits();
     let background = matches!(wanted.attach, Attach::Not);
     let wanted = Wanted::Eval(Box::new(wanted));
-    let known = match watch(&wanted, screen, extent, limits, Stake::Owner)? {
+    let known = match watch(&wanted, screen, extent, limits, stake)? {
         Answer::Known(known) => known,
         ended @ Answer::Ended { .. } => return show_end(ended, screen, extent, notices),
     };

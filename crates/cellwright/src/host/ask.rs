@@ -9,7 +9,6 @@ use super::connection::Client;
 use super::find::{find_or_start, reach};
 use super::folder::{self, Folder};
 use super::frame::Frame;
-use super::idle_exit;
 use super::wanted::Wanted;
 use crate::evaluation::alone::runtime;
 use crate::failure::Failure;
@@ -19,8 +18,8 @@ use crate::host::error::HostError;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The host, started if there is none.
-pub(crate) async fn host() -> Result<Client, Failure> {
-    let met = find_or_start(folder::choose(), idle_exit()).await?;
+pub(crate) async fn host(idle_exit: Option<Duration>) -> Result<Client, Failure> {
+    let met = find_or_start(folder::choose(), idle_exit).await?;
     Ok(met.client)
 }
 

@@ -27,6 +27,7 @@ use super::wanted::{Wanted, Who};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
 use crate::kernels::Unlaunchable;
+use crate::settings::Settings;
 use journal::Journals;
 use ledger::Ledger;
 use runs::Runs;
@@ -50,8 +51,22 @@ impl Keeper {
     /// For a host that lives in `folder`. Must be called within a runtime.
     pub(super) fn new(folder: &Folder, log: &Arc<Log>) -> Self {
         let engine = Engine::from_env();
-        let policy = Policy::default();
-        let sessions = Sessions::new(policy.clone(), Spares::new());
+        // What belongs to a project is told by its commands.
+        let settings = engine.settings(Path::new("/")).unwrap_or_else(|error| {
+            let words = format!(
+                "the settings are not used: {}",
+                Failure::from(error).message
+            );
+            log.write(Level::Error, &words);
+            Settings::default()
+        });
+        let policy = policy(&settings);
+        let spares = if settings.kernel.spare {
+            Spares::new()
+        } else {
+            Spares::none()
+        };
+        let sessions = Sessions::new(policy.clone(), spares);
         let ledger = Ledger::new(folder.file("sessions.json"));
         let lost = ledger.take_lost(&sessions);
         if lost > 0 {
@@ -63,7 +78,7 @@ impl Keeper {
         sweeping.spawn(async move { swept.sweep().await });
         Self {
             engine,
-            runs: Runs::new(folder.file("runs.next")),
+            runs: Runs::new(folder.file("runs.next"), &settings),
             journals: Arc::new(Journals::new(folder.file("journal"))),
             ledger,
             policy,
@@ -234,6 +249,20 @@ impl Keeper {
     }
 }
 
+/// What the settings say about sessions.
+fn policy(settings: &Settings) -> Policy {
+    let (sessions, kernel) = (&settings.sessions, &settings.kernel);
+    Policy {
+        most_sessions: sessions.max,
+        idle: (!sessions.idle.is_zero()).then_some(sessions.idle),
+        restarts: sessions.restarts,
+        queue: sessions.queue,
+        memory_limit: (kernel.memory_limit > 0).then_some(kernel.memory_limit),
+        memory_warning: kernel.memory_warning,
+        ..Policy::default()
+    }
+}
+
 /// The end of an answer.
 async fn end(
     connection: &mut Connection,
@@ -303,8 +332,13 @@ impl Service for Keeper {
 
     fn end(&self) -> BoxFuture<'_, Map<String, Value>> {
         Box::pin(async move {
-            let counts = self.counts();
-            self.runs.stop_all(StopReason::ShuttingDown);
+            let mut ended = Map::new();
+            let stopped = self.runs.stop_all(StopReason::ShuttingDown);
+            for (name, count) in [("sessions", self.sessions.count()), ("runs", stopped)] {
+                if count > 0 {
+                    ended.insert(name.to_owned(), count.into());
+                }
+            }
             self.sessions.close().await;
             let alone = {
                 let mut guard = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
@@ -313,7 +347,7 @@ impl Service for Keeper {
             alone.join_all().await;
             self.ledger.remove();
             self.journals.remove();
-            counts
+            ended
         })
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Declared {
     /// The default, as it could stand in a variable.
     default: &'static str,
     pub(crate) guard: Guard,
-    /// The variables that set it; the first that is set counts.
+    /// More variables that set it, besides the one named after it; the first that is set counts.
     pub(crate) variables: &'static [&'static str],
     meaning: &'static str,
 }
@@ -53,6 +53,12 @@ impl Declared {
     /// The table it is in.
     pub(crate) fn group(&self) -> &'static str {
         self.name.split_once('.').map_or("", |(group, _)| group)
+    }
+
+    /// The variable that is named after it.
+    pub(crate) fn own_variable(&self) -> String {
+        let name = self.name.replace('.', "_").to_uppercase();
+        format!("CELLWRIGHT_{name}")
     }
 
     /// Its name in that table.
@@ -160,7 +166,6 @@ declare! {
         skip_check: bool = "false", YES_OR_NO, Trusted, env::PI_PYTHON_SKIP_CHECK;
     }
     /// Running code.
-    #[allow(dead_code, reason = "sessions are yet to come")]
     eval: Eval {
         /// Whether code may be run at all.
         enabled: bool = "true", TOOLS, Trusted, env::PI_PY;
@@ -169,8 +174,8 @@ declare! {
         /// Seconds that no call may exceed, not even with `--timeout 0`; 0 for no such limit.
         max_timeout: Duration = "0", Seconds, Trusted;
         /// The session that code runs in; none gives each call a kernel of its own.
-        session: Option<String> = "", Text, Open, env::EVAL_SESSION;
-        /// Whose sessions they are: those of different owners never meet.
+        session: Option<String> = "", Text, Open;
+        /// On whose behalf: owners share a session until one of them resets it.
         owner: String = "user", Text, Trusted, env::OWNER;
     }
     /// How a kernel lives.
@@ -190,7 +195,6 @@ declare! {
         prelude: bool = "true", YES_OR_NO, Open;
     }
     /// Kernels that are kept.
-    #[allow(dead_code, reason = "sessions are yet to come")]
     sessions: Sessions {
         /// How many sessions there may be at once.
         max: usize = "16", COUNT, Trusted;
@@ -202,7 +206,6 @@ declare! {
         queue: usize = "64", COUNT, Trusted;
     }
     /// Runs in the background.
-    #[allow(dead_code, reason = "runs are yet to come")]
     runs: Runs {
         /// Seconds for which the result of a run is kept.
         keep: Duration = "86400", Seconds, Trusted;
@@ -210,7 +213,6 @@ declare! {
         max: usize = "256", COUNT, Trusted;
     }
     /// The background process that owns sessions.
-    #[allow(dead_code, reason = "the host is yet to come")]
     host: Host {
         /// Seconds without session, run and caller after which the host ends; 0 for never.
         idle_exit: Duration = "600", Seconds, Trusted;

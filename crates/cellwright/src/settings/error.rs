@@ -43,7 +43,7 @@ pub(crate) enum SettingsError {
     },
     /// A variable with a value of another sort.
     BadVariable {
-        variable: &'static str,
+        variable: String,
         key: &'static str,
         expected: String,
     },

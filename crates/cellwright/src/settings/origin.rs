@@ -15,7 +15,7 @@ pub(crate) enum Origin {
     /// The project's file.
     Project(Place),
     /// An environment variable.
-    Variable(&'static str),
+    Variable(String),
     /// An argument of the command.
     Flag(&'static str),
 }
@@ -49,7 +49,8 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::User(place) | Self::Project(place) => place.fmt(f),
-            Self::Variable(name) | Self::Flag(name) => f.write_str(name),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(name) => f.write_str(name),
         }
     }
 }

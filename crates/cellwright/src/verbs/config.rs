@@ -206,6 +206,7 @@ fn document(entry: &Entry) -> Json {
             json!({"file": place.file.to_string_lossy(), "line": place.line})
         }),
         "project": entry.declared.guard.word(),
+        "variable": entry.declared.own_variable(),
         "variables": entry.declared.variables,
         "meaning": entry.declared.meaning(),
     })

@@ -148,7 +148,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
                 wait => Attach::Watching { wait },
             },
         };
-        return kept::eval(wanted, &settings.limits(), screen, extent, notices);
+        return kept::eval(wanted, &settings, screen, extent, notices);
     }
     let launch = Arc::new(RunnerLaunch::new(spec));
     let artifacts = engine.artifacts_kept(&settings);

@@ -6,6 +6,7 @@ use cellwright_output::Bytes;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::host::error::HostError;
 use crate::host::folder::{self, Folder};
@@ -76,11 +77,11 @@ struct LogArgs {
 }
 
 /// Does it and shows the answer.
-pub(crate) fn host(args: &HostArgs, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn host(args: &HostArgs, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
     match &args.action {
         Action::Status => status(screen),
         Action::Stop => stop(screen),
-        Action::Start => start(screen),
+        Action::Start => start(engine, screen),
         Action::Log(args) => show_log(args, screen),
     }
 }
@@ -171,8 +172,10 @@ fn stop(screen: &Screen) -> Result<(), Failure> {
     screen.data(&text)
 }
 
-fn start(screen: &Screen) -> Result<(), Failure> {
-    let met = block_on(find::find_or_start(folder::choose(), idle_exit()))?;
+fn start(engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+    let settings = engine.settings(&crate::kernels::working_directory(None)?)?;
+    let idle_exit = idle_exit(&settings);
+    let met = block_on(find::find_or_start(folder::choose(), idle_exit))?;
     let (pid, started) = (met.client.host.pid, met.started);
     if screen.json {
         return screen.document(&json!({"pid": pid, "started": started}));

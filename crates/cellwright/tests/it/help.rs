@@ -8,7 +8,7 @@ use crate::context::Context;
 fn every_verb_has_help_with_examples() {
     let context = Context::new();
     assert_snapshot!("help", context.run(&["--help"]).exits(0).stdout);
-    let verbs: [&[&str]; 25] = [
+    let verbs: [&[&str]; 40] = [
         &["read"],
         &["write"],
         &["edit"],
@@ -16,6 +16,21 @@ fn every_verb_has_help_with_examples() {
         &["eval"],
         &["artifact"],
         &["doctor"],
+        &["runs"],
+        &["runs", "list"],
+        &["runs", "wait"],
+        &["runs", "tail"],
+        &["runs", "cancel"],
+        &["kernels"],
+        &["kernels", "list"],
+        &["kernels", "specs"],
+        &["kernels", "interrupt"],
+        &["kernels", "reset"],
+        &["kernels", "stop"],
+        &["kernels", "variables"],
+        &["kernels", "inspect"],
+        &["kernels", "complete"],
+        &["kernels", "export"],
         &["host"],
         &["host", "status"],
         &["host", "stop"],

@@ -11,12 +11,11 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Lets go of the terminal and of the group that this process was started in, and of the file mode
-/// mask: what it makes from now on is for its user alone.
+/// Lets go of the terminal and of the group that this process was started in. The file mode mask
+/// stays: kernels inherit it, and what their code writes is not for its user alone.
 pub fn detach() {
     // Fails only if this process leads a group already, which then is its own.
     let _session = rustix::process::setsid();
-    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
 /// Closes every descriptor but the first three. Those that a process was started with are somebody

@@ -9,6 +9,7 @@ use cellwright_kernel::{StopReason, Stopper};
 use serde_json::{Value, json};
 
 use crate::evaluation::{Evaluation, Status};
+use crate::settings::Settings;
 
 /// How long an end that was told can be asked for again.
 const TOLD: Duration = Duration::from_mins(10);
@@ -48,7 +49,7 @@ pub(super) struct Run {
 }
 
 impl Runs {
-    pub(super) fn new(numbers: PathBuf) -> Self {
+    pub(super) fn new(numbers: PathBuf, settings: &Settings) -> Self {
         let text = std::fs::read_to_string(&numbers).unwrap_or_default();
         let last = text.trim().parse().unwrap_or(0);
         Self {
@@ -58,8 +59,8 @@ impl Runs {
                 set_aside: last,
             }),
             numbers,
-            keep: Duration::from_hours(24),
-            most: 256,
+            keep: settings.runs.keep,
+            most: settings.runs.max,
         }
     }
 
@@ -116,11 +117,11 @@ impl Runs {
         }
     }
 
-    /// Stops everything that goes on.
-    pub(super) fn stop_all(&self, reason: StopReason) {
-        for run in self.lock().runs.values() {
-            run.stopper.stop(reason);
-        }
+    /// Stops everything that goes on; says how many.
+    pub(super) fn stop_all(&self, reason: StopReason) -> usize {
+        let inner = self.lock();
+        let going_on = inner.runs.values().filter(|run| !run.status().is_final());
+        going_on.map(|run| run.stopper.stop(reason)).count()
     }
 
     pub(super) fn count(&self) -> usize {
