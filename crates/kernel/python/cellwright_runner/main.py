@@ -4,7 +4,7 @@ import builtins
 import os
 import sys
 
-from . import PROTOCOL, cell, hooks, interrupt, lazy
+from . import PROTOCOL, cell, hooks, interrupt, lazy, prelude
 from .channel import Channel, dumps, utf8
 from .state import S
 from .streams import O
@@ -40,6 +40,7 @@ def start(folder, fd):
             del ns[name]
     cell.H.install(ns)
     _install_names()
+    prelude.install(ns)
     backend = os.environ.get("MPLBACKEND", "")
     if not backend or backend.startswith("module://matplotlib_inline"):
         os.environ["MPLBACKEND"] = "Agg"
