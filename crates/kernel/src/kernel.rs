@@ -86,6 +86,9 @@ pub struct Request {
     /// The file that the code is from, if it is a script: its `__file__`, its `sys.argv`, and its folder
     /// on the search path.
     pub file: Option<PathBuf>,
+    /// The file that the code is from, if it is a module of the user's: what tracebacks call it. It has no
+    /// magics, and its names count as those that the kernel came with.
+    pub module: Option<PathBuf>,
 }
 
 impl Request {
@@ -201,6 +204,8 @@ pub enum Question {
         /// The code.
         code: String,
     },
+    /// Which functions does the kernel come with, those of the user's modules included?
+    Helpers,
     /// Which variables are there?
     Variables {
         /// At most this many.
