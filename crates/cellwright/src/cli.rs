@@ -7,8 +7,10 @@ use crate::verbs::artifact::ArtifactArgs;
 use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::edit::EditArgs;
 use crate::verbs::eval::EvalArgs;
+use crate::verbs::helpers::HelpersArgs;
 use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
+use crate::verbs::trust::TrustArgs;
 use crate::verbs::write::WriteArgs;
 
 /// Work with Jupyter notebooks as text, losing nothing, and run code.
@@ -58,6 +60,10 @@ pub(crate) enum Verb {
     Eval(EvalArgs),
     /// List or print full outputs that were kept
     Artifact(ArtifactArgs),
+    /// List the functions that code finds, your own included
+    Helpers(HelpersArgs),
+    /// Let a project's own modules and settings be used
+    Trust(TrustArgs),
     /// Check the interpreter, the runner and the folders that are needed
     Doctor(DoctorArgs),
     /// Print a completion script for a shell

@@ -16,6 +16,10 @@ pub(crate) struct Engine {
     pub(crate) artifacts: Option<Artifacts>,
     /// Folders for the files of the built-in runner, in order of preference.
     pub(crate) staging: Vec<PathBuf>,
+    /// Where the user's settings and modules are; `None` without a home.
+    pub(crate) config: Option<PathBuf>,
+    /// Where what must be remembered is; `None` without a home.
+    pub(crate) state: Option<PathBuf>,
 }
 
 impl Engine {
@@ -29,6 +33,8 @@ impl Engine {
             baselines: cache.map(|folder| Baselines::new(folder.join("revisions"))),
             artifacts: artifacts_folder().map(|dir| Artifacts::new(dir, Retention::default())),
             staging,
+            config: config_folder(),
+            state: state_folder(),
         }
     }
 }
@@ -45,8 +51,23 @@ fn artifacts_folder() -> Option<PathBuf> {
     if let Some(folder) = env::value(env::ARTIFACTS_DIR) {
         return Some(PathBuf::from(folder));
     }
+    Some(state_folder()?.join("artifacts"))
+}
+
+fn config_folder() -> Option<PathBuf> {
+    if let Some(folder) = env::value(env::CONFIG_DIR) {
+        return Some(PathBuf::from(folder));
+    }
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(base.config_dir().join("cellwright"))
+}
+
+fn state_folder() -> Option<PathBuf> {
+    if let Some(folder) = env::value(env::STATE_DIR) {
+        return Some(PathBuf::from(folder));
+    }
     let base = etcetera::choose_base_strategy().ok()?;
     // macOS has no folder of that sort.
     let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-    Some(state.join("cellwright").join("artifacts"))
+    Some(state.join("cellwright"))
 }

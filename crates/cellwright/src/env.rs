@@ -10,6 +10,23 @@ pub(crate) const CACHE_DIR: &str = "CELLWRIGHT_CACHE_DIR";
 /// (`XDG_STATE_HOME`, else `~/.local/state`). Kernels get it, too.
 pub(crate) const ARTIFACTS_DIR: &str = "CELLWRIGHT_ARTIFACTS_DIR";
 
+/// Folder for settings and modules, instead of `cellwright` in the user's configuration folder
+/// (`XDG_CONFIG_HOME`, else `~/.config`).
+pub(crate) const CONFIG_DIR: &str = "CELLWRIGHT_CONFIG_DIR";
+
+/// Folder for what Cellwright must remember, instead of `cellwright` in the user's state folder
+/// (`XDG_STATE_HOME`, else `~/.local/state`).
+pub(crate) const STATE_DIR: &str = "CELLWRIGHT_STATE_DIR";
+
+/// Set for kernels: the name of the session that a cell runs in.
+pub(crate) const SESSION: &str = "CELLWRIGHT_SESSION";
+
+/// Set for kernels: where verbs can be called from a cell.
+pub(crate) const BRIDGE_URL: &str = "CELLWRIGHT_BRIDGE_URL";
+
+/// Set for kernels: what a call must carry.
+pub(crate) const BRIDGE_TOKEN: &str = "CELLWRIGHT_BRIDGE_TOKEN";
+
 /// Set to anything but the empty string: no colour (see no-color.org).
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
 

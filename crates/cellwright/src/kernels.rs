@@ -101,7 +101,7 @@ pub(crate) fn variables(engine: &Engine, interpreter: &Interpreter) -> Vec<(OsSt
     variables
 }
 
-fn own_program() -> PathBuf {
+pub(crate) fn own_program() -> PathBuf {
     let link = Path::new("/proc/self/exe");
     if link.exists() {
         return link.to_owned();

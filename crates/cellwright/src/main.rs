@@ -2,14 +2,17 @@
 //!
 //! This file parses, runs and reports; everything a verb does is in [`verbs`].
 
+mod bridge;
 mod cli;
 mod engine;
 mod env;
 mod failure;
+mod inside;
 mod kernels;
 mod live;
 mod notice;
 mod screen;
+mod trust;
 mod verbs;
 
 use std::process::ExitCode;

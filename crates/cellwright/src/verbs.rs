@@ -5,9 +5,11 @@ pub(crate) mod artifact;
 pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod eval;
+pub(crate) mod helpers;
 pub(crate) mod input;
 pub(crate) mod notebook;
 pub(crate) mod read;
+pub(crate) mod trust;
 pub(crate) mod write;
 
 use crate::cli::{self, Verb};
@@ -25,6 +27,8 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<u8, F
         Verb::Edit(args) => edit::edit(args, engine)?.show(screen),
         Verb::Notebook(args) => notebook::notebook(args, engine, screen),
         Verb::Artifact(args) => artifact::artifact(args, engine, screen),
+        Verb::Helpers(args) => helpers::helpers(args, engine)?.show(screen),
+        Verb::Trust(args) => trust::trust(args, engine)?.show(screen),
         Verb::Completions { shell } => {
             let script = cli::completions(*shell);
             if screen.json {

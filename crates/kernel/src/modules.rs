@@ -147,15 +147,17 @@ pub fn content(path: &Path) -> Result<String, String> {
     })
 }
 
-/// Runs modules, one after the other. One that fails does not stop the others.
+/// Runs modules, one after the other, with these variables. One that fails does not stop the others.
 pub async fn load(
     kernel: &mut dyn Kernel,
     modules: &[Module],
+    env: &[(String, Option<String>)],
     stop: &Stop,
 ) -> Result<Loaded, KernelError> {
     let mut loaded = Loaded::default();
     for module in modules {
         let request = Request {
+            env: env.to_vec(),
             history: History::Silent,
             module: Some(module.path.clone()),
             ..Request::new(module.code.clone())

@@ -8,7 +8,7 @@ use crate::context::Context;
 fn every_verb_has_help_with_examples() {
     let context = Context::new();
     assert_snapshot!("help", context.run(&["--help"]).exits(0).stdout);
-    let verbs: [&[&str]; 16] = [
+    let verbs: [&[&str]; 18] = [
         &["read"],
         &["write"],
         &["edit"],
@@ -16,6 +16,8 @@ fn every_verb_has_help_with_examples() {
         &["eval"],
         &["artifact"],
         &["doctor"],
+        &["helpers"],
+        &["trust"],
         &["notebook"],
         &["notebook", "edit"],
         &["notebook", "insert"],

@@ -37,7 +37,9 @@ async fn modules_run_in_order_and_a_failing_one_stops_nothing() {
         ),
         module(folder.path(), "e.py", "late = twice(4)\n"),
     ];
-    let loaded = load(&mut kernel, &modules, &Stop::never()).await.unwrap();
+    let loaded = load(&mut kernel, &modules, &[], &Stop::never())
+        .await
+        .unwrap();
     let told: Vec<(String, Option<u32>, String)> = loaded
         .failures
         .iter()
@@ -91,6 +93,6 @@ async fn a_module_that_does_not_end_is_stopped_with_the_wait_for_it() {
     let (mut kernel, folder) = runner(&python()).await;
     let modules = [module(folder.path(), "a.py", "while True: pass\n")];
     let stop = Stop::never().with_timeout(Duration::from_millis(300));
-    let error = load(&mut kernel, &modules, &stop).await.unwrap_err();
+    let error = load(&mut kernel, &modules, &[], &stop).await.unwrap_err();
     assert!(matches!(error, KernelError::StoppedEarly { .. }), "{error}");
 }

@@ -202,6 +202,11 @@ impl EvalAnswer {
         answer
     }
 
+    /// Takes what could surprise.
+    pub(super) fn tell(&mut self, notices: Vec<Told>) {
+        self.notices.extend(notices);
+    }
+
     /// A cell that was not run, because one before it failed.
     pub(super) fn skipped(&mut self, index: usize) {
         self.cells.push(CellReport::new(index, Duration::ZERO));

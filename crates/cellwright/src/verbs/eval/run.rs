@@ -9,8 +9,10 @@ use cellwright_output::{Capture, Event, Limits, Sink};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::report::{CellReport, EvalAnswer, KernelReport, Status};
+use crate::bridge::{Bridge, Door};
 use crate::engine::Engine;
 use crate::failure::Failure;
+use crate::inside::Inside;
 use crate::live::{Extent, Face, Trouble};
 use crate::screen::Screen;
 
@@ -18,10 +20,13 @@ use crate::screen::Screen;
 const SIGXFSZ: i32 = 25;
 
 /// How many descriptors a run needs at the least.
-const DESCRIPTORS: usize = 12;
+const DESCRIPTORS: usize = 14;
 
 /// How long a kernel whose cells did not end well may take to end itself.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What a kernel that ends with the call is told about its session.
+const SESSION: &str = "per-call";
 
 /// What is to be run.
 pub(super) struct Job {
@@ -101,7 +106,9 @@ async fn run_cells(
     };
     // One deadline for the start and the first cell.
     let mut deadline = limited(stop);
-    let mut kernel: Box<dyn Kernel> = match Runner::start(spec, &deadline).await {
+    // The way back opens while Python starts.
+    let (started, bridge) = tokio::join!(Runner::start(spec, &deadline), Bridge::start());
+    let mut kernel: Box<dyn Kernel> = match started {
         Ok(runner) => Box::new(runner),
         Err(KernelError::StoppedEarly { reason }) => {
             return Ok(EvalAnswer::never_started(job.cells.len(), reason));
@@ -109,6 +116,16 @@ async fn run_cells(
         Err(error) => return Err(error.into()),
     };
     let mut answer = EvalAnswer::new(KernelReport::of(kernel.description()));
+    let inside = Inside::new(bridge.as_ref().ok(), Door::of(spec, SESSION));
+    let ready = inside.prepare(kernel.as_mut(), engine, &spec.cwd, &deadline);
+    let ready = match ready.await {
+        Ok(ready) => ready,
+        Err(KernelError::StoppedEarly { reason }) => {
+            return Ok(EvalAnswer::never_started(job.cells.len(), reason));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    answer.tell(ready.notices);
     let stdin = Stdin::Answers(job.answers.iter().cloned().collect());
     let mut running: Vec<(CellReport, Tee<'_>)> = Vec::new();
     // What was said while it started: before everything else.
@@ -131,16 +148,19 @@ async fn run_cells(
         }
         let request = Request {
             stdin: stdin.clone(),
+            env: inside.env(),
             file: job.file.clone().filter(|_| index == 0),
             ..Request::new(code.clone())
         };
         let begin = Instant::now();
+        let open = inside.cell(&deadline);
         let result = kernel.execute(&request, &mut tee, &deadline).await;
+        drop(open);
         let mut cell = CellReport::new(index, begin.elapsed());
         answer.take(&mut cell, result);
         tee.face.finish();
         running.push((cell, tee));
-        attribute(&kernel.take_late(), &mut running);
+        attribute(&kernel.take_late(), ready.requests, &mut running);
     }
     // As Python does at its end: threads are waited for as long as there is time.
     let patience = if deadline.reason().is_none() && answer.status == Status::Ok {
@@ -150,7 +170,7 @@ async fn run_cells(
     };
     let farewell = kernel.shutdown(patience).await;
     answer.farewell(&farewell);
-    attribute(&farewell.late, &mut running);
+    attribute(&farewell.late, ready.requests, &mut running);
     for (cell, mut tee) in running {
         tee.face.finish();
         answer.unseen(tee.face.trouble());
@@ -160,10 +180,12 @@ async fn run_cells(
     Ok(answer)
 }
 
-/// Gives what threads and children said after their cell to that cell.
-fn attribute(late: &[LateText], running: &mut [(CellReport, Tee<'_>)]) {
+/// Gives what threads and children said after their cell to that cell; those of modules, which were
+/// the kernel's first `requests`, to the first one.
+fn attribute(late: &[LateText], requests: u64, running: &mut [(CellReport, Tee<'_>)]) {
     for late in late {
-        let position = usize::try_from(late.request).unwrap_or(0).saturating_sub(1);
+        let number = late.request.saturating_sub(requests);
+        let position = usize::try_from(number).unwrap_or(0).saturating_sub(1);
         if let Some((_, tee)) = running.get_mut(position) {
             tee.push(text_of(late));
         }

@@ -1,0 +1,192 @@
+//! What a kernel of ours finds inside: the user's modules, the way back to our verbs, and the variables
+//! that lead there. Whoever owns a kernel makes one [`Inside`] for it.
+
+use std::path::Path;
+
+use cellwright_kernel::modules::{self, Found, ModuleFailure};
+use cellwright_kernel::{Kernel, KernelError, Stop};
+
+use crate::bridge::{Bridge, Door, Open, Pass};
+use crate::engine::Engine;
+use crate::env;
+use crate::failure::{Failure, Kind};
+use crate::notice::Told;
+use crate::trust::{self, Standing, Trust};
+
+/// What one session's kernel finds inside.
+pub(crate) struct Inside {
+    /// `None`: there is no way back.
+    pass: Option<Pass>,
+    url: String,
+    session: String,
+}
+
+/// A kernel that is ready for its first cell.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    /// What could surprise.
+    pub(crate) notices: Vec<Told>,
+    /// Modules that did not run, or not to their end.
+    pub(crate) failures: Vec<ModuleFailure>,
+    /// How many requests the kernel has answered already: its own numbers go on from there.
+    pub(crate) requests: u64,
+}
+
+impl Inside {
+    /// For a session; without a bridge its cells can call no verbs.
+    pub(crate) fn new(bridge: Option<&Bridge>, door: Door) -> Self {
+        let session = door.session.clone();
+        let pass = bridge.and_then(|bridge| bridge.admit(door).ok());
+        let url = bridge.map(Bridge::url).unwrap_or_default().to_owned();
+        Self { pass, url, session }
+    }
+
+    /// The variables of every request; renewed each time, because a kernel can outlive what they name.
+    pub(crate) fn env(&self) -> Vec<(String, Option<String>)> {
+        let pass = self.pass.as_ref();
+        let url = pass.map(|_| self.url.clone());
+        let token = pass.map(|pass| pass.token().to_owned());
+        let session = Some(self.session.clone());
+        [
+            (env::SESSION, session.clone()),
+            (env::BRIDGE_URL, url.clone()),
+            (env::BRIDGE_TOKEN, token.clone()),
+            ("PI_TOOL_BRIDGE_URL", url),
+            ("PI_TOOL_BRIDGE_TOKEN", token),
+            ("PI_TOOL_BRIDGE_SESSION", session),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    /// A cell begins: it can call verbs until the guard is dropped.
+    pub(crate) fn cell(&self, stop: &Stop) -> Option<Open> {
+        self.pass.as_ref().map(|pass| pass.open(stop))
+    }
+
+    /// Runs the user's modules, and those of the project that are trusted.
+    pub(crate) async fn prepare(
+        &self,
+        kernel: &mut dyn Kernel,
+        engine: &Engine,
+        cwd: &Path,
+        stop: &Stop,
+    ) -> Result<Prepared, KernelError> {
+        let (found, mut notices) = find_modules(engine, cwd);
+        let _open = self.cell(stop);
+        let loaded = modules::load(kernel, &found.modules, &self.env(), stop).await?;
+        let mut failures = found.trouble;
+        failures.extend(loaded.failures);
+        for failure in &failures {
+            let text = format!(
+                "the module {} was left out: {}",
+                place(failure),
+                failure.what
+            );
+            let kind = "module_failed";
+            notices.push(Told { kind, text });
+        }
+        for (path, text) in loaded.printed {
+            let text = format!("the module {} printed: {text}", path.display());
+            let kind = "module_printed";
+            notices.push(Told { kind, text });
+        }
+        Ok(Prepared {
+            notices,
+            failures,
+            requests: loaded.requests,
+        })
+    }
+}
+
+impl Prepared {
+    /// Turns the first module that failed into an error.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a setting will ask for it"))]
+    pub(crate) fn strict(self) -> Result<Self, Failure> {
+        let Some(failure) = self.failures.first() else {
+            return Ok(self);
+        };
+        let message = format!("Failed to load Python module {}", place(failure));
+        let mut error = Failure::new(Kind::Kernel, message);
+        error.causes.push(failure.what.clone());
+        Err(error.hint("mend it, or take it out of the folder; nothing was run"))
+    }
+}
+
+fn place(failure: &ModuleFailure) -> String {
+    match failure.line {
+        Some(line) => format!("{}:{line}", failure.path.display()),
+        None => failure.path.display().to_string(),
+    }
+}
+
+/// The modules for a working directory, and what to say about those that are not run.
+pub(crate) fn find_modules(engine: &Engine, cwd: &Path) -> (Found, Vec<Told>) {
+    let mut notices = Vec::new();
+    let user = engine.config.as_ref().map(|folder| folder.join("modules"));
+    let project = trust::project_folder(cwd).map(|folder| folder.join("modules"));
+    let project = project.filter(|folder| folder.is_dir());
+    let trust = match &project {
+        // Most projects have none; then nothing needs to be known.
+        None => Trust::default(),
+        Some(_) => Trust::read(engine.state.as_deref()).unwrap_or_else(|error| {
+            let text = format!("what was trusted cannot be read, so nothing is: {error}");
+            let kind = "trust_unreadable";
+            notices.push(Told { kind, text });
+            Trust::default()
+        }),
+    };
+    let trusted = |path: &Path, content: &[u8]| trust.is_trusted(path, content);
+    let found = modules::find(user.as_deref(), project.as_deref(), &trusted);
+    let standing = |path: &Path| {
+        let content = std::fs::read(path).unwrap_or_default();
+        trust.standing(path, &content)
+    };
+    let (changed, unknown): (Vec<_>, Vec<_>) = found
+        .untrusted
+        .iter()
+        .partition(|path| standing(path) == Standing::Changed);
+    let names = |paths: &[&std::path::PathBuf]| {
+        let name = |path: &&std::path::PathBuf| path.display().to_string();
+        paths.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    if !changed.is_empty() {
+        let text = format!(
+            "not run, because changed since it was trusted: {}; look at it, then `cellwright trust`",
+            names(&changed)
+        );
+        let kind = "module_changed";
+        notices.push(Told { kind, text });
+    }
+    if !unknown.is_empty() {
+        let text = format!(
+            "not run, because nobody has trusted it yet: {}; look at it, then `cellwright trust`",
+            names(&unknown)
+        );
+        let kind = "module_untrusted";
+        notices.push(Told { kind, text });
+    }
+    (found, notices)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strictness_makes_the_first_failure_an_error() {
+        assert!(Prepared::default().strict().is_ok());
+        let failure = ModuleFailure {
+            path: "m/a.py".into(),
+            line: Some(3),
+            what: "ValueError: no".to_owned(),
+        };
+        let prepared = Prepared {
+            failures: vec![failure],
+            ..Prepared::default()
+        };
+        let error = prepared.strict().unwrap_err();
+        assert_eq!(error.message, "Failed to load Python module m/a.py:3");
+        assert_eq!(error.causes, ["ValueError: no"]);
+    }
+}
