@@ -207,3 +207,6 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,13 +76,15 @@ impl Inside {
         let _open = self.cell(stop);
         let loaded = modules::load(kernel, &found.modules, &self.env(), stop).await?;
         let mut failures = found.trouble;
+        let left_out = failures.len();
         failures.extend(loaded.failures);
-        for failure in &failures {
-            let text = format!(
-                "the module {} was left out: {}",
-                place(failure),
-                failure.what
-            );
+        for (at, failure) in failures.iter().enumerate() {
+            let how = if at < left_out {
+                "was left out"
+            } else {
+                "failed"
+            };
+            let text = format!("the module {} {how}: {}", place(failure), failure.what);
             let kind = "module_failed";
             notices.push(Told { kind, text });
         }

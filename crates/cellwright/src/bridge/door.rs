@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method, StatusCode};
@@ -69,11 +69,16 @@ async fn admitted(guests: &Guests, request: Request) -> Result<(Arc<Guest>, Call
     let Some(guest) = guest else {
         return Err(Refusal(StatusCode::FORBIDDEN, "unknown token"));
     };
+    let too_large = Refusal(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "the request is larger than 64 MiB, or did not arrive",
+    );
+    // What is announced need not be waited for.
+    if body.size_hint().lower() > MAX_BODY as u64 {
+        return Err(too_large);
+    }
     let Ok(bytes) = to_bytes(body, MAX_BODY).await else {
-        return Err(Refusal(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the request is larger than 64 MiB, or did not arrive",
-        ));
+        return Err(too_large);
     };
     let call: Call = serde_json::from_slice(&bytes).map_err(|_| {
         Refusal(

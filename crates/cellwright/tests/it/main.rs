@@ -18,6 +18,7 @@ mod edit;
 mod eval;
 mod eval_trouble;
 mod help;
+mod inside;
 mod notebook;
 mod read;
 mod readme;

@@ -10,6 +10,7 @@ from .prelude import ToolError, status
 
 URL = "CELLWRIGHT_BRIDGE_URL"
 TOKEN = "CELLWRIGHT_BRIDGE_TOKEN"
+LARGEST = 64 << 20  # bytes that the other side reads
 
 # Each verb: the names of its own arguments in order, and what it does.
 VERBS = {
@@ -100,6 +101,11 @@ def request(name, args, flags):
         data = json.dumps(body, allow_nan=False).encode("utf-8")
     except (TypeError, ValueError) as error:
         raise TypeError("tool.%s: %s; arguments are text, numbers, bools, lists" % (name, error))
+    if len(data) > LARGEST:
+        raise ToolError(
+            "tool.%s: %d MiB are too much for one call; it takes %d MiB"
+            % (name, len(data) >> 20, LARGEST >> 20)
+        )
     answer = _post(data)
     if answer.get("ok"):
         status({"op": "tool", "name": name, "ok": True})

@@ -131,7 +131,11 @@ def get_ipython():
 
 
 def display(*objects, **options):
-    """Show objects; see `cellwright_runner.display.display`."""
+    """Show objects as richly as they can be shown: text, tables, images, HTML.
+
+    `display_id=True` or a name gives a handle whose `update` changes what is shown; `raw=True`
+    takes a dict of MIME types.
+    """
     return lazy.load("display").display(*objects, **options)
 
 

@@ -174,6 +174,12 @@ def test_bad_values_are_a_type_error(host, bridge):
     assert bridge.calls == []
 
 
+def test_what_is_too_large_is_not_sent(host, bridge):
+    found = error(host.run("tool.write('a', 'x' * (65 << 20))"))
+    assert found["evalue"] == "tool.write: 65 MiB are too much for one call; it takes 64 MiB"
+    assert bridge.calls == []
+
+
 def test_tool_can_be_explored(host):
     assert result(host.run("dir(tool)")) == (
         "['artifact', 'doctor', 'edit', 'notebook', 'read', 'write']"
