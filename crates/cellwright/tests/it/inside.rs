@@ -136,7 +136,7 @@ fn slow_python(context: &Context) {
 fn a_call_ends_with_its_cell_and_so_does_the_verb() {
     for code in [
         "tool.doctor(python='./slow')",
-        "import threading\ndef f():\n    try: tool.doctor(python='./slow')\n    except ToolError as e: print(e, e.exit_code)\nt = threading.Thread(target=f); t.start(); t.join()",
+        "import threading, time\ndef f():\n    try: tool.doctor(python='./slow')\n    except ToolError as e: print(e, e.exit_code)\nthreading.Thread(target=f).start(); time.sleep(60)",
     ] {
         let context = Context::new();
         slow_python(&context);
