@@ -8,15 +8,19 @@ use cellwright_kernel::session::Launch;
 use cellwright_kernel::{BoxFuture, Ending, History, Kernel, KernelError, Outcome, Request, Stop};
 use cellwright_output::{Event, Sink};
 
+use crate::inside::Furnishing;
+
 /// Starts runners.
 pub(crate) struct RunnerLaunch {
     spec: Arc<RunnerSpec>,
+    furnishing: Furnishing,
 }
 
 impl RunnerLaunch {
-    pub(crate) fn new(spec: RunnerSpec) -> Self {
+    pub(crate) fn new(spec: RunnerSpec, furnishing: Furnishing) -> Self {
         Self {
             spec: Arc::new(spec),
+            furnishing,
         }
     }
 }
@@ -30,10 +34,11 @@ impl Sink for Nobody {
 
 impl Launch for RunnerLaunch {
     fn start(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
-        let spec = Arc::clone(&self.spec);
+        let (spec, furnishing) = (Arc::clone(&self.spec), self.furnishing.clone());
         Box::pin(async move {
-            let runner = Runner::start(&spec, &stop).await?;
-            Ok(Box::new(runner) as Box<dyn Kernel>)
+            // The way back opens while Python starts.
+            let (runner, _) = tokio::join!(Runner::start(&spec, &stop), furnishing.open());
+            furnishing.furnish(Box::new(runner?), &spec, &stop).await
         })
     }
 
@@ -60,7 +65,7 @@ impl Launch for RunnerLaunch {
         mut kernel: Box<dyn Kernel>,
         stop: Stop,
     ) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
-        let spec = Arc::clone(&self.spec);
+        let (spec, furnishing) = (Arc::clone(&self.spec), self.furnishing.clone());
         Box::pin(async move {
             spec.check()?;
             let request = Request {
@@ -73,7 +78,7 @@ impl Launch for RunnerLaunch {
                 Ok(Outcome {
                     ending: Ending::Completed,
                     ..
-                }) => Ok(kernel),
+                }) => furnishing.furnish(kernel, &spec, &stop).await,
                 Ok(_) => Err(KernelError::Protocol {
                     what: "a spare kernel could not be moved".to_owned(),
                 }),

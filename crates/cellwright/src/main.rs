@@ -2,6 +2,7 @@
 //!
 //! This file parses, runs and reports; everything a verb does is in [`verbs`].
 
+mod bridge;
 mod cli;
 mod engine;
 mod env;
@@ -9,6 +10,7 @@ mod evaluation;
 mod failure;
 mod feed;
 mod host;
+mod inside;
 mod kernels;
 mod launch;
 mod live;
@@ -16,6 +18,7 @@ mod notice;
 mod screen;
 mod settings;
 mod table;
+mod trust;
 mod verbs;
 
 use std::process::ExitCode;

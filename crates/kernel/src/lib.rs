@@ -33,6 +33,8 @@
 //! # }
 //! ```
 //!
+//! [`modules`] are files of the user's own that run before the first cell.
+//!
 //! Every kernel is a process under a supervisor ([`process`]): when its owner goes, in whatever way,
 //! the kernel and everything it started go, too.
 //!
@@ -43,6 +45,7 @@ pub mod backend;
 pub mod environment;
 mod error;
 mod kernel;
+pub mod modules;
 pub mod process;
 pub mod python;
 pub mod session;
@@ -51,6 +54,6 @@ mod stop;
 pub use error::{Begun, KernelError, Retry, signal_name};
 pub use kernel::{
     Answers, BoxFuture, Description, Ending, Farewell, History, Kernel, LateText, Outcome,
-    Question, Request, State, Stdin,
+    Question, Remark, Request, State, Stdin,
 };
 pub use stop::{Stop, StopReason, Stopper};

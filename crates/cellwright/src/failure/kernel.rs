@@ -37,6 +37,10 @@ impl From<KernelError> for Failure {
             KernelError::Staging { .. } => failure.hint(
                 "the folder must be yours alone and have room; CELLWRIGHT_CACHE_DIR names another",
             ),
+            KernelError::Module { what, .. } => {
+                failure.causes.push(what.clone());
+                failure.hint("mend it, or take it out of the folder; nothing was run")
+            }
             KernelError::RestartedTooOften => failure.hint(
                 "--reset (or `cellwright kernels reset NAME`) tries again from the beginning",
             ),

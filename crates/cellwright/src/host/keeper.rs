@@ -26,6 +26,7 @@ use super::service::{Request, Service};
 use super::wanted::{Wanted, Who};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
+use crate::inside::SharedBridge;
 use crate::kernels::Unlaunchable;
 use crate::settings::Settings;
 use journal::Journals;
@@ -34,7 +35,9 @@ use runs::Runs;
 
 /// Keeps sessions and runs.
 pub(super) struct Keeper {
-    engine: Engine,
+    engine: Arc<Engine>,
+    /// The way back from cells.
+    bridge: SharedBridge,
     policy: Policy,
     sessions: Sessions,
     runs: Runs,
@@ -50,7 +53,7 @@ pub(super) struct Keeper {
 impl Keeper {
     /// For a host that lives in `folder`. Must be called within a runtime.
     pub(super) fn new(folder: &Folder, log: &Arc<Log>) -> Self {
-        let engine = Engine::from_env();
+        let engine = Arc::new(Engine::from_env());
         // What belongs to a project is told by its commands.
         let settings = engine.settings(Path::new("/")).unwrap_or_else(|error| {
             let words = format!(
@@ -78,6 +81,7 @@ impl Keeper {
         sweeping.spawn(async move { swept.sweep().await });
         Self {
             engine,
+            bridge: SharedBridge::default(),
             runs: Runs::new(folder.file("runs.next"), &settings),
             journals: Arc::new(Journals::new(folder.file("journal"))),
             ledger,

@@ -24,6 +24,10 @@ pub(crate) fn tell_session(notice: &Notice) -> Told {
                 ),
             )
         }
+        Notice::Remark(remark) => Told {
+            kind: remark.kind.clone().into(),
+            text: remark.text.clone(),
+        },
         Notice::Late { stream, bytes } => {
             let text = clean::plain(&String::from_utf8_lossy(bytes));
             let shown: String = text.trim_end().chars().take(LATE_CHARACTERS).collect();

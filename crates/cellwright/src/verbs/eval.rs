@@ -11,6 +11,7 @@ use crate::engine::Engine;
 use crate::evaluation::{CellWish, Wish, alone, kept};
 use crate::failure::{Failure, Kind};
 use crate::host::wanted::{Attach, EvalWanted};
+use crate::inside::{Furnishing, SharedBridge};
 use crate::kernels::KernelChoice;
 use crate::launch::RunnerLaunch;
 use crate::live::Extent;
@@ -18,6 +19,9 @@ use crate::notice::{self, Told};
 use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::verbs::input;
+
+/// What a kernel that ends with the call is told about its session.
+const PER_CALL: &str = "per-call";
 
 /// Arguments of `eval`.
 #[derive(Debug, Args)]
@@ -140,7 +144,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
                 .clone()
                 .unwrap_or_else(|| settings.eval.owner.clone()),
             cwd: canonical(cwd),
-            kernel: KernelChoice::new(spec, explicit),
+            kernel: KernelChoice::new(spec, explicit, (&settings).into()),
             reset: args.reset,
             attach: match args.wait {
                 _ if args.background => Attach::Not,
@@ -150,7 +154,13 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         };
         return kept::eval(wanted, &settings, screen, extent, notices);
     }
-    let launch = Arc::new(RunnerLaunch::new(spec));
+    let furnishing = Furnishing {
+        engine: Arc::new(engine.clone()),
+        bridge: SharedBridge::default(),
+        session: PER_CALL.to_owned(),
+        modules: (&settings).into(),
+    };
+    let launch = Arc::new(RunnerLaunch::new(spec, furnishing));
     let artifacts = engine.artifacts_kept(&settings);
     let (mut answer, unseen) = alone::run(&wish, launch, artifacts, screen, extent)?;
     let verdict = answer.verdict();

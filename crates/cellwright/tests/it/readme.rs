@@ -106,6 +106,11 @@ fn the_guide_to_settings_is_true() {
 }
 
 #[test]
+fn the_guide_to_what_is_inside_is_true() {
+    follow("docs/guide/inside.md");
+}
+
+#[test]
 fn the_guide_to_notebooks_is_true() {
     follow("docs/guide/notebooks.md");
 }

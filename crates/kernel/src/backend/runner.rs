@@ -368,7 +368,7 @@ impl Runner {
             let frame = tokio::select! {
                 frame = wire.next(&mut hear) => frame,
                 exit = process.exited() => {
-                    wire.rest(&mut hear);
+                    Self::hear_the_rest(wire, route);
                     return self.died(exit, Begun::No);
                 }
             };
@@ -381,6 +381,17 @@ impl Runner {
                 Err(what) => return self.broken(what).await,
             }
         }
+    }
+
+    /// Takes what is still on the way from a process that has ended. The frames come first: they say
+    /// whose the text is.
+    fn hear_the_rest(wire: &mut Wire, route: &mut Route) {
+        while let Some(mut frame) =
+            wire.already(&mut |stream, bytes: &[u8]| route.text(stream, bytes, None))
+        {
+            route.stray(&mut frame);
+        }
+        wire.rest(&mut |stream, bytes: &[u8]| route.text(stream, bytes, None));
     }
 
     async fn end(mut self, patience: Stop) -> Farewell {
@@ -397,9 +408,7 @@ impl Runner {
         }
         let exit = self.process.gone(CLEARING).await;
         // What its children said until they were ended.
-        let route = &mut self.route;
-        self.wire
-            .rest(&mut |stream, bytes: &[u8]| route.text(stream, bytes, None));
+        Self::hear_the_rest(&mut self.wire, &mut self.route);
         Farewell {
             exit: Some(exit),
             late: self.route.take_late(),

@@ -14,7 +14,8 @@ use super::report::{Activity, Face};
 use super::spare::Spares;
 use crate::error::{KernelError, Retry};
 use crate::kernel::{
-    BoxFuture, Description, Ending, Farewell, Kernel, LateText, Outcome, Question, Request, State,
+    BoxFuture, Description, Ending, Farewell, Kernel, LateText, Outcome, Question, Remark, Request,
+    State,
 };
 use crate::process::{Exit, Processes};
 use crate::stop::{Stop, StopReason, Stopper};
@@ -346,6 +347,14 @@ impl Bench {
             late.extend(kernel.take_late());
         }
         late
+    }
+
+    /// What whoever started the kernel has to say.
+    pub(super) fn take_remarks(&mut self) -> Vec<Remark> {
+        let kernel = self.kernel.as_mut();
+        kernel
+            .map(|kernel| kernel.take_remarks())
+            .unwrap_or_default()
     }
 
     /// Keeps late text that belongs to nobody who is here, for the next caller.

@@ -265,6 +265,9 @@ impl Worker {
         if let Some(loss) = self.bench.take_loss(run.asked_in) {
             job.audience.tell(Notice::Restarted { generation, loss });
         }
+        for remark in self.bench.take_remarks() {
+            job.audience.tell(Notice::Remark(remark));
+        }
         if let Some(description) = self.bench.description() {
             job.audience.kernel(description, generation);
         }

@@ -12,6 +12,7 @@
 
 mod contract;
 mod interrupts;
+mod modules;
 mod order;
 mod process;
 mod support;

@@ -185,6 +185,7 @@ pub(super) fn execute(id: u64, request: &Request) -> Result<Vec<u8>, String> {
         history: bool,
         stdin: &'static str,
         file: Option<&'a std::path::Path>,
+        module: Option<&'a std::path::Path>,
     }
     let env = request
         .env
@@ -210,6 +211,7 @@ pub(super) fn execute(id: u64, request: &Request) -> Result<Vec<u8>, String> {
             Stdin::Answers(_) => "ask",
         },
         file: request.file.as_deref(),
+        module: request.module.as_deref(),
     })
 }
 
@@ -238,6 +240,7 @@ pub(super) fn question(id: u64, question: &Question) -> Vec<u8> {
         Question::IsComplete { code } => {
             serde_json::json!({"op": "is_complete", "id": id, "code": code})
         }
+        Question::Helpers => serde_json::json!({"op": "helpers", "id": id}),
         Question::Variables { limit } => {
             serde_json::json!({"op": "variables", "id": id, "limit": limit})
         }
