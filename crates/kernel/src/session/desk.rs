@@ -87,6 +87,19 @@ impl Desk {
         }
     }
 
+    /// The same for what need not be finished when the session ends.
+    pub(super) async fn during_life<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+        let end = self.end.clone();
+        let future = async {
+            tokio::select! {
+                biased;
+                value = future => Some(value),
+                _ = end.pulled() => None,
+            }
+        };
+        self.during(None, future).await
+    }
+
     /// Waits for the next thing that is wanted, or for `other`.
     pub(super) async fn idle<T>(&mut self, other: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
@@ -97,6 +110,13 @@ impl Desk {
                 None
             }
             value = other => Some(value),
+        }
+    }
+
+    /// Hears what has been said already.
+    pub(super) fn catch_up(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            self.hear(Some(command), None);
         }
     }
 
@@ -144,14 +164,13 @@ impl Desk {
     /// The session ends: nobody is heard any more, and whoever waits is told.
     pub(super) fn close(&mut self) {
         self.commands.close();
-        while let Ok(command) = self.commands.try_recv() {
-            self.hear(Some(command), None);
-        }
+        self.catch_up();
         self.face.with(|look| look.activity = Activity::Empty);
         while let Some(task) = self.queue.pop() {
             self.refuse(task, KernelError::SessionEnded);
         }
         for reply in self.resets.drain(..) {
+            self.face.answered();
             reply.send(Err(KernelError::SessionEnded)).ok();
         }
     }

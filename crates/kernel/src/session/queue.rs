@@ -19,8 +19,8 @@ pub(super) enum Task {
         job: Box<Job>,
         /// Counts from when it was asked for.
         first: Stop,
-        /// The generation there was then.
-        generation: u32,
+        /// How often the session had been reset then.
+        resets: u32,
     },
     Ask {
         question: Question,

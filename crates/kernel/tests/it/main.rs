@@ -14,4 +14,5 @@ mod contract;
 mod interrupts;
 mod order;
 mod process;
+mod simulation;
 mod support;
