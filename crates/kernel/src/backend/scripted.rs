@@ -9,6 +9,7 @@ use std::time::Duration;
 use cellwright_output::{Event, Sink, Stream, Traceback};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::error::{Begun, KernelError};
 use crate::kernel::{
@@ -32,8 +33,8 @@ pub enum Step {
     Die(Exit),
     /// Asks the interpreter to exit, which ends the cell.
     Exit(i32),
-    /// Writes to a stream after the end of the cell.
-    SayLate(Stream, String),
+    /// Writes to a stream after the end of the cell, this long from now.
+    SayLate(Duration, Stream, String),
     /// Goes on until it is interrupted.
     RunUntilStopped,
     /// Goes on and does not react to being interrupted.
@@ -87,7 +88,8 @@ pub struct Scripted {
     count: u32,
     /// How it died, if it did.
     dead: watch::Sender<Option<Exit>>,
-    late: Vec<LateText>,
+    /// What it says after the end of cells, and when.
+    late: Vec<(Instant, LateText)>,
     /// How long it takes to answer a question; `None`: it has no answers.
     answers: Option<Duration>,
     /// How long its threads go on when it is asked to end.
@@ -157,11 +159,12 @@ impl Scripted {
     #[must_use]
     pub fn saying(mut self, stream: Stream, text: &str) -> Self {
         let bytes = text.as_bytes().to_vec();
-        self.late.push(LateText {
+        let text = LateText {
             request: 0,
             stream,
             bytes,
-        });
+        };
+        self.late.push((Instant::now(), text));
         self
     }
 
@@ -228,11 +231,14 @@ impl Scripted {
                     return Err(died(exit, Begun::Maybe));
                 }
                 Step::Exit(code) => return ended(Ending::Exited { code }),
-                Step::SayLate(stream, text) => self.late.push(LateText {
-                    request: u64::from(self.count),
-                    stream,
-                    bytes: text.into_bytes(),
-                }),
+                Step::SayLate(after, stream, text) => {
+                    let text = LateText {
+                        request: u64::from(self.count),
+                        stream,
+                        bytes: text.into_bytes(),
+                    };
+                    self.late.push((Instant::now() + after, text));
+                }
                 Step::RunUntilStopped => {
                     let reason = tokio::select! {
                         biased;
@@ -315,7 +321,9 @@ impl Kernel for Scripted {
     }
 
     fn take_late(&mut self) -> Vec<LateText> {
-        std::mem::take(&mut self.late)
+        let now = Instant::now();
+        let said = self.late.extract_if(.., |(at, _)| *at <= now);
+        said.map(|(_, text)| text).collect()
     }
 
     fn requests(&self) -> u64 {
@@ -337,7 +345,7 @@ impl Kernel for Scripted {
                 };
             Farewell {
                 exit: self.died(),
-                late: self.late,
+                late: self.late.into_iter().map(|(_, text)| text).collect(),
                 in_peace,
             }
         })

@@ -191,9 +191,18 @@ impl Worker {
 
     /// Runs one cell; says whether the next may follow.
     async fn cell(&mut self, job: &mut Job, index: usize, stop: &Stop, run: &mut Run) -> bool {
+        // Nothing is taken away for a cell that will not run, and what there is to tell is kept for one
+        // that will.
+        if let Some(reason) = stop.reason() {
+            let end = CellEnd {
+                result: Err(KernelError::StoppedEarly { reason }),
+                time: Duration::ZERO,
+            };
+            job.audience.end(index, end);
+            return false;
+        }
         let mut retried = false;
-        // Nothing is taken away for a cell that will not run.
-        if job.cells[index].reset && stop.reason().is_none() {
+        if job.cells[index].reset {
             self.desk
                 .during(Some(&job.stopper), self.bench.renew())
                 .await;

@@ -14,5 +14,6 @@ mod contract;
 mod interrupts;
 mod order;
 mod process;
+mod session;
 mod simulation;
 mod support;

@@ -21,7 +21,7 @@ use dice::Dice;
 use world::World;
 
 /// How many seeds each test plays.
-const SEEDS: u64 = 500;
+const SEEDS: u64 = 1000;
 
 /// How long the end of everything may take: last words, and farewells of kernels and spares.
 const CLOSING: Duration = Duration::from_secs(2 + 5);

@@ -97,7 +97,6 @@ impl Player {
                 place,
                 session: None,
                 stopper: stopper.clone(),
-                stop: stop.clone(),
                 cells,
                 submitted: state.clock,
                 since: now,
@@ -260,23 +259,26 @@ impl Player {
         let (call, launch) = self.call(key, owner, true);
         let (pool, world) = (self.pool.clone(), self.world.clone());
         self.wait(format!("reset of {key} by {owner}"), async move {
-            let (place, split, there, asked) = world.with(|state| {
+            let (place, split, there, round) = world.with(|state| {
                 let (place, split) = state.place_for(key, owner, true);
                 let there = state.live_in(place);
                 state.note(&format!("reset of {place:?} by {owner}, {there:?}"));
+                let mut round = 0;
                 if let Some(id) = there {
                     state.joined(id, place, owner, None);
                     state.reset_asked(id);
-                    state.sessions.get_mut(&id).unwrap().resets_under_way += 1;
+                    let session = state.sessions.get_mut(&id).unwrap();
+                    session.resets_under_way += 1;
+                    round = session.round;
                 }
-                (place, split, there, state.clock)
+                (place, split, there, round)
             });
             let renewed = pool.reset(&call).await;
             world.with(|state| {
                 state.note(&format!("reset of {place:?} by {owner}: {renewed:?}"));
                 if let Some(id) = there {
                     let generation = renewed.as_ref().ok().map(|renewed| renewed.generation);
-                    state.reset_answered(id, asked, generation);
+                    state.reset_answered(id, round, generation);
                 }
                 match renewed {
                     Ok(renewed) => {
@@ -357,15 +359,18 @@ impl State {
         if let Some(launch) = launch {
             let before = self.latest.insert(place, id);
             // What the pool took away is missed; what somebody ended is not.
-            let counted_on = before
+            let before = before
                 .map(|before| &self.sessions[&before])
-                .filter(|before| !before.ended)
+                .filter(|before| !before.ended);
+            let resets = before.map_or(0, |before| before.resets);
+            let counted_on = before
                 .and_then(|before| before.counted_on)
                 .map(|(kernel, _)| (kernel, true));
             self.owned.insert(launch, id);
             let session = SessionState {
                 place,
                 counted_on,
+                resets,
                 ..SessionState::default()
             };
             self.sessions.insert(id, session);
@@ -397,20 +402,22 @@ impl State {
     fn reset_asked(&mut self, id: u64) {
         let session = self.sessions.get_mut(&id).unwrap();
         session.resets += 1;
+        session.forgiven = true;
         session.fewest_restarts = 0;
     }
 
     /// Resets at the same time give one kernel.
-    fn reset_answered(&mut self, id: u64, asked: u64, generation: Option<u32>) {
-        let now = self.clock;
+    fn reset_answered(&mut self, id: u64, round: usize, generation: Option<u32>) {
         let session = self.sessions.get_mut(&id).unwrap();
         session.resets_under_way -= 1;
         let first = session.renewed;
-        if let Some(generation) = generation {
-            session.renewed.get_or_insert((now, generation));
-            let same = first.is_none_or(|(at, first)| asked > at || first == generation);
+        // 0: none could be started.
+        if let Some(generation) = generation.filter(|number| *number > 0)
+            && session.round == round
+        {
+            session.renewed.get_or_insert(generation);
             self.check(
-                same,
+                first.is_none_or(|first| first == generation),
                 &format!("session {id}: resets at once gave {first:?} and {generation}"),
             );
         }
@@ -461,7 +468,9 @@ fn random_cell(dice: &mut Dice, job: usize, cell: usize) -> CellState {
 fn random_play(dice: &mut Dice, job: usize, cell: usize) -> Vec<Step> {
     let mut steps = Vec::new();
     if dice.chance(10) {
-        steps.push(Step::SayLate(Stream::Stdout, format!("late {job}.{cell}")));
+        let after = dice.millis(&[0, 0, 60, 5_000]);
+        let text = format!("late {job}.{cell}");
+        steps.push(Step::SayLate(after, Stream::Stdout, text));
     }
     match dice.below(100) {
         0..35 => {}

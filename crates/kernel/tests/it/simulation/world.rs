@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cellwright_kernel::backend::scripted::{Killer, Step};
 use cellwright_kernel::session::{Loss, Sessions};
-use cellwright_kernel::{Stop, StopReason, Stopper};
+use cellwright_kernel::{StopReason, Stopper};
 use tokio::time::Instant;
 
 use super::dice::Dice;
@@ -111,7 +111,6 @@ pub(super) struct JobState {
     pub(super) place: Place,
     pub(super) session: Option<u64>,
     pub(super) stopper: Stopper,
-    pub(super) stop: Stop,
     pub(super) cells: Vec<CellState>,
     pub(super) submitted: u64,
     /// When the cell that comes next could begin at the earliest.
@@ -138,17 +137,21 @@ pub(super) struct SessionState {
     pub(super) ended: bool,
     /// The kernel that holds, or held, what callers count on; `true`: in the session before.
     pub(super) counted_on: Option<(u32, bool)>,
-    /// Resets that have not been answered, and when the first that was got which generation.
+    /// Resets that have not been answered, and which generation those got that were.
     pub(super) resets_under_way: usize,
-    pub(super) renewed: Option<(u64, u32)>,
+    pub(super) renewed: Option<u32>,
     /// Resets that were asked for.
     pub(super) resets: usize,
+    /// Counts what runs: resets with nothing between them are resets at the same time.
+    pub(super) round: usize,
     pub(super) generation: u32,
     pub(super) kernel: Option<u32>,
     /// Which job began last.
     pub(super) latest_job: Option<usize>,
     /// A kernel died, and none has come in its place.
     pub(super) dead: bool,
+    /// Somebody asked for a reset since the last kernel came.
+    pub(super) forgiven: bool,
     /// Kernels in place of dead ones, since a cell was finished or a reset asked for.
     pub(super) fewest_restarts: u32,
     /// The same, not knowing of resets.
@@ -235,9 +238,19 @@ impl State {
             return;
         };
         let limit = self.restarts;
+        // A reset that is under way forgives, now or in a moment.
+        let forgiven = self.jobs.iter().any(|job| {
+            job.session == Some(id) && job.done == 0 && job.cells.iter().any(|cell| cell.reset)
+        });
         let session = self.sessions.get_mut(&id).unwrap();
+        let forgiven =
+            forgiven || session.resets_under_way > 0 || std::mem::take(&mut session.forgiven);
         if std::mem::take(&mut session.dead) {
-            session.fewest_restarts += 1;
+            session.fewest_restarts = if forgiven {
+                0
+            } else {
+                session.fewest_restarts + 1
+            };
             session.most_restarts += 1;
             let restarts = session.fewest_restarts;
             self.check(
@@ -274,7 +287,13 @@ impl State {
         let clock = self.clock;
         let kernel = self.kernel(number);
         kernel.ended = clock;
-        kernel.fate = Some(Fate::Killed(reason));
+        let before = kernel.fate.replace(Fate::Killed(reason));
+        // That it died at the last moment makes no difference then.
+        if before.is_some()
+            && let Some(id) = self.session_of_kernel(number)
+        {
+            self.sessions.get_mut(&id).unwrap().dead = false;
+        }
     }
 
     pub(super) fn kernel_died(&mut self, number: u32, unnoticed: bool) {
@@ -337,7 +356,11 @@ impl State {
             &format!("cell {code} of session {asked:?} ran in {mine:?}"),
         );
         if let Some(id) = mine {
-            self.sessions.get_mut(&id).unwrap().counted_on = Some((number, false));
+            let session = self.sessions.get_mut(&id).unwrap();
+            session.counted_on = Some((number, false));
+            // From now on there is something again that a reset takes away.
+            session.renewed = None;
+            session.round += 1;
         }
         play
     }
