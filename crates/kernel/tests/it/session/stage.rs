@@ -83,6 +83,7 @@ impl Launch for Launcher {
         Box::pin(async move {
             let plan = {
                 let mut guard = lock(&backstage);
+                guard.starts += 1;
                 guard.plans.pop_front().unwrap_or_default()
             };
             tokio::time::sleep(plan.takes).await;
@@ -105,7 +106,6 @@ impl Launch for Launcher {
                 kernel = kernel.saying(Stream::Stderr, &text);
             }
             let mut guard = lock(&backstage);
-            guard.starts += 1;
             guard.kernels.push((kernel.killer(), log));
             Ok(Box::new(kernel) as Box<dyn Kernel>)
         })
@@ -310,7 +310,7 @@ impl Stage {
         lock(&self.backstage).kernels[number - 1].0.kill(DEAD);
     }
 
-    /// How many kernels were started.
+    /// How many starts were begun.
     pub(super) fn started(&self) -> usize {
         lock(&self.backstage).starts
     }

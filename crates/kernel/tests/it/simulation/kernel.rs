@@ -13,7 +13,7 @@ use cellwright_kernel::{
 use cellwright_output::Sink;
 use serde_json::Value;
 
-use super::world::World;
+use super::world::{self, World};
 
 /// How long a start may take before its launch gives up.
 pub(super) const START_LIMIT: Duration = Duration::from_mins(1);
@@ -155,18 +155,32 @@ pub(super) struct Launcher {
 }
 
 /// A start that is under way.
-struct Underway(World);
+struct Underway {
+    world: World,
+    launch: u32,
+    /// Whether it may be given up: it is for nobody, or over.
+    free: bool,
+}
 
 impl Underway {
-    fn new(world: &World) -> Self {
+    fn new(world: &World, launch: u32, spare: bool) -> Self {
         world.with(|state| state.starts += 1);
-        Self(world.clone())
+        Self {
+            world: world.clone(),
+            launch,
+            free: spare,
+        }
     }
 }
 
 impl Drop for Underway {
     fn drop(&mut self) {
-        self.0.with(|state| state.starts -= 1);
+        self.world.with(|state| {
+            state.starts -= 1;
+            if !self.free {
+                state.start_given_up(self.launch);
+            }
+        });
     }
 }
 
@@ -177,10 +191,10 @@ impl Launcher {
         spare: bool,
     ) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
         let (world, number) = (self.world.clone(), self.number);
-        let underway = Underway::new(&world);
+        let underway = Underway::new(&world, number, spare);
         let (delay, how) = world.with(|state| state.next_start(number, spare));
         Box::pin(async move {
-            let _underway = underway;
+            let mut underway = underway;
             let delay = if matches!(how, Start::Hangs) {
                 START_LIMIT
             } else {
@@ -191,6 +205,7 @@ impl Launcher {
                 reason = stop.pulled() => return Err(KernelError::StoppedEarly { reason }),
                 () = tokio::time::sleep(delay) => {}
             }
+            underway.free = true;
             let stderr = String::new();
             match how {
                 Start::Well => {}
@@ -257,7 +272,7 @@ impl Launch for Launcher {
 }
 
 pub(super) fn launcher(world: &World, sort: Option<String>) -> (Arc<dyn Launch>, u32) {
-    let number = world.with(|state| state.next_launch());
+    let number = world.with(world::State::next_launch);
     let launch = Launcher {
         number,
         sort,

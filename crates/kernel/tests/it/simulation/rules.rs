@@ -75,9 +75,8 @@ impl State {
                     || (unnoticed && resets > 0 && (reset_right || told == Some(Loss::Reset)))
                     || (unnoticed && inherited && evicted)
             }
-            Some(Fate::Killed(StopReason::Reset)) => reset_right,
+            Some(Fate::Killed(StopReason::Reset) | Fate::Ended { live: true }) => reset_right,
             Some(Fate::Killed(_)) => told == Some(Loss::Killed),
-            Some(Fate::Ended { live: true }) => reset_right,
             Some(Fate::Ended { live: false }) | None => inherited && evicted,
         };
         self.check(
@@ -170,7 +169,7 @@ impl State {
         );
         self.check(!untold, &format!("job {job} was told of no kernel"));
         self.check(
-            begun == 1 || !matches!(result, Ok(_)),
+            begun == 1 || result.is_err(),
             &format!("cell {job}.{cell} ended without having begun"),
         );
         let due = timeout.map(|timeout| since + timeout);

@@ -205,8 +205,8 @@ impl State {
     }
 
     pub(super) fn is_live(&self, session: u64) -> bool {
-        let pool = self.pool.as_ref().unwrap();
-        pool.list().iter().any(|report| report.id.0 == session)
+        let reports = self.pool.as_ref().map(Sessions::list);
+        reports.is_some_and(|reports| reports.iter().any(|report| report.id.0 == session))
     }
 
     pub(super) fn next_start(&mut self, launch: u32, spare: bool) -> (Duration, Start) {
@@ -228,6 +228,12 @@ impl State {
     pub(super) fn kernel_started(&mut self, number: u32, killer: Killer) {
         self.note(&format!("kernel {number}: started"));
         self.kernel(number).killer = Some(killer);
+    }
+
+    /// A start goes on as long as there is a session that it could be for.
+    pub(super) fn start_given_up(&mut self, launch: u32) {
+        let wanted = self.owned.get(&launch).is_some_and(|id| self.is_live(*id));
+        self.check(!wanted, &format!("launch {launch}: its start was given up"));
     }
 
     /// A kernel is that of a session from now on.
