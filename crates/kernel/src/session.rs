@@ -13,6 +13,7 @@ mod desk;
 mod entry;
 mod job;
 mod launch;
+mod memory;
 mod pool;
 mod queue;
 mod registry;

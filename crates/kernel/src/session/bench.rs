@@ -1,8 +1,6 @@
 //! The kernel that a session has, and how it comes to another one.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cellwright_output::Sink;
 use serde_json::Value;
@@ -10,6 +8,7 @@ use serde_json::Value;
 use super::Policy;
 use super::job::{Loss, Notice};
 use super::launch::Launch;
+use super::memory;
 use super::report::{Activity, Face};
 use super::spare::Spares;
 use crate::error::{KernelError, Retry};
@@ -18,9 +17,6 @@ use crate::kernel::{
 };
 use crate::process::{Exit, Processes};
 use crate::stop::{Stop, StopReason, Stopper};
-
-/// How often a kernel's memory is looked at while it runs a cell.
-const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How much of what earlier cells said late is kept for the next caller.
 const LATE_BYTES: usize = 16 * 1024;
@@ -128,7 +124,7 @@ impl Bench {
         self.starting = Some((
             stopper,
             Box::pin(async move {
-                let kernel = match adopted(&spares, launch.as_ref(), &stop).await {
+                let kernel = match spares.adopted(launch.as_ref(), &stop).await {
                     Some(kernel) => kernel,
                     None => launch.start(stop).await?,
                 };
@@ -201,7 +197,7 @@ impl Bench {
         let result = tokio::select! {
             biased;
             result = kernel.execute(request, sink, stop) => result,
-            never = watch_memory(pid, limit, stopper) => match never {},
+            never = memory::watch(pid, limit, stopper) => match never {},
         };
         // Asked now: the kernel may be gone in a moment.
         let number = (generation, kernel.requests());
@@ -418,26 +414,4 @@ pub(super) struct Executed {
     pub(super) notice: Option<Notice>,
     /// The generation of the kernel, and the cell's number there, as late text names it.
     pub(super) number: (u32, u64),
-}
-
-/// A spare as this session's own, if there is one that will do.
-async fn adopted(spares: &Spares, launch: &dyn Launch, stop: &Stop) -> Option<Box<dyn Kernel>> {
-    let kernel = spares.take(launch)?;
-    let mut kernel = launch.adopt(kernel, stop.clone()).await.ok()?;
-    // It may have died while nobody looked, for which this session is not to blame.
-    kernel.is_alive().then_some(kernel)
-}
-
-/// Stops what runs when the kernel uses too much memory. Never ends.
-async fn watch_memory(pid: Option<u32>, limit: Option<u64>, stopper: &Stopper) -> Infallible {
-    let (Some(pid), Some(limit)) = (pid, limit) else {
-        return std::future::pending().await;
-    };
-    loop {
-        tokio::time::sleep(MEMORY_INTERVAL).await;
-        match Processes::now().memory_of(pid) {
-            Some(used) if used > limit => stopper.stop(StopReason::MemoryLimit { used, limit }),
-            _ => {}
-        }
-    }
 }

@@ -80,6 +80,15 @@ async fn the_deadline_of_the_first_cell_covers_the_wait_for_the_session() {
     let second = stage.submit_limited("b", &[vec![]], Duration::from_secs(7));
     let heard = second.done().await;
     assert_eq!(heard, ["busy a job 0", "early 0 TimedOut(7s)"]);
+    first.stopper.stop(StopReason::Cancelled);
+    first.done().await;
+    // Whoever gets its turn has what is left.
+    let first = stage.submit("a", &[wait(5)]);
+    let before = tokio::time::Instant::now();
+    let cells = [vec![Step::RunUntilStopped]];
+    let second = stage.submit_limited("b", &cells, Duration::from_secs(7));
+    assert_eq!(second.done().await[2], "stopped 0 TimedOut(7s) Kept");
+    assert_eq!(before.elapsed().as_secs(), 7);
     first.done().await;
 }
 

@@ -10,7 +10,7 @@ use super::world::{Fate, State};
 
 /// How much later than its deadline a cell may be answered: the time it has to react to being
 /// interrupted, and the farewells of kernels and spares on the way.
-const LATER: Duration = Duration::from_secs(5 + 5);
+const LATER: Duration = Duration::from_secs(5 + 3);
 
 impl State {
     /// A job is told which kernel it has.
