@@ -48,8 +48,14 @@ impl Desk {
         }
     }
 
+    /// Whether the session must end.
     pub(super) fn is_ending(&self) -> bool {
-        self.end.reason().is_some() || (!self.open && self.queue.len() == 0)
+        self.end.reason().is_some()
+    }
+
+    /// Whether nothing is left to do, and nobody who could want something.
+    pub(super) fn is_deserted(&self) -> bool {
+        !self.open && self.queue.len() == 0
     }
 
     /// Waits for `future`, hearing what is wanted meanwhile. `current` ends what runs.

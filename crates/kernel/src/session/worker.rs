@@ -19,7 +19,7 @@ use super::report::{Activity, Face};
 use super::spare::Spares;
 use crate::error::{KernelError, Retry};
 use crate::kernel::{Ending, LateText, Outcome, Question};
-use crate::stop::Stop;
+use crate::stop::{Stop, StopReason};
 
 /// How long a kernel whose last cell did not end well may take to end itself.
 const SHORT_FAREWELL: Duration = Duration::from_secs(1);
@@ -73,7 +73,7 @@ impl Worker {
 
     /// Serves the session until it is ended.
     pub(super) async fn run(mut self) {
-        while !self.desk.is_ending() {
+        while !self.desk.is_ending() && !self.desk.is_deserted() {
             if !self.desk.resets.is_empty() {
                 self.reset().await;
                 continue;
@@ -191,6 +191,9 @@ impl Worker {
 
     /// Runs one cell; says whether the next may follow.
     async fn cell(&mut self, job: &mut Job, index: usize, stop: &Stop, run: &mut Run) -> bool {
+        if self.desk.is_ending() {
+            job.stopper.stop(StopReason::ShuttingDown);
+        }
         // Nothing is taken away for a cell that will not run, and what there is to tell is kept for one
         // that will.
         if let Some(reason) = stop.reason() {

@@ -6,8 +6,10 @@
 
 mod actions;
 mod audience;
+mod cells;
 mod dice;
 mod kernel;
+mod places;
 mod rules;
 mod world;
 

@@ -3,18 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellwright_kernel::backend::scripted::Step;
-use cellwright_kernel::process::Exit;
 use cellwright_kernel::session::{Call, Cell, Job, SessionId, SessionKey, Sessions, Then};
 use cellwright_kernel::{KernelError, Question, Stop, StopReason};
-use cellwright_output::{Stream, Traceback};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::audience::{Heard, Listener};
+use super::cells::random_cell;
 use super::dice::Dice;
 use super::kernel::launcher;
-use super::world::{CellState, JobState, Place, SessionState, State, World};
+use super::world::{CellState, JobState, State, World};
 
 pub(super) struct Player {
     world: World,
@@ -328,174 +326,5 @@ impl Player {
                 state.check(answered, &format!("{what} was never answered"));
             });
         }
-    }
-}
-
-impl State {
-    /// The session that lives in a place.
-    fn live_in(&self, place: Place) -> Option<u64> {
-        let id = *self.latest.get(&place)?;
-        self.is_live(id).then_some(id)
-    }
-
-    /// Where a call must go; also whether that splits it off from others.
-    fn place_for(&self, key: usize, owner: usize, fresh: bool) -> (Place, bool) {
-        if self.privates.contains(&(key, owner)) {
-            return ((key, Some(owner)), false);
-        }
-        let others = self.live_in((key, None)).is_some_and(|id| {
-            let owners = &self.sessions[&id].owners;
-            owners.iter().any(|other| *other != owner)
-        });
-        if fresh && others {
-            ((key, Some(owner)), true)
-        } else {
-            ((key, None), false)
-        }
-    }
-
-    /// Somebody uses a session; `launch` is that of a new one.
-    fn joined(&mut self, id: u64, place: Place, owner: usize, launch: Option<u32>) {
-        if let Some(launch) = launch {
-            let before = self.latest.insert(place, id);
-            // What the pool took away is missed; what somebody ended is not.
-            let before = before
-                .map(|before| &self.sessions[&before])
-                .filter(|before| !before.ended);
-            let resets = before.map_or(0, |before| before.resets);
-            let counted_on = before
-                .and_then(|before| before.counted_on)
-                .map(|(kernel, _)| (kernel, true));
-            self.owned.insert(launch, id);
-            let session = SessionState {
-                place,
-                counted_on,
-                resets,
-                ..SessionState::default()
-            };
-            self.sessions.insert(id, session);
-        }
-        let right = self.latest.get(&place) == Some(&id);
-        self.check(right, &format!("{place:?} is not in session {id}"));
-        self.sessions.get_mut(&id).unwrap().owners.insert(owner);
-    }
-
-    /// An owner was split off from a shared session.
-    fn moved_out(&mut self, key: usize, owner: usize) {
-        self.privates.insert((key, owner));
-        if let Some(id) = self.live_in((key, None)) {
-            self.sessions.get_mut(&id).unwrap().owners.remove(&owner);
-        } else {
-            self.wrong("a reset ended the kernel of others");
-        }
-    }
-
-    fn ended_by_somebody(&mut self, id: u64) {
-        self.note(&format!("session {id}: ended by somebody"));
-        let session = self.sessions.get_mut(&id).unwrap();
-        session.ended = true;
-        if let (key, Some(owner)) = session.place {
-            self.privates.remove(&(key, owner));
-        }
-    }
-
-    fn reset_asked(&mut self, id: u64) {
-        let session = self.sessions.get_mut(&id).unwrap();
-        session.resets += 1;
-        session.forgiven = true;
-        session.fewest_restarts = 0;
-    }
-
-    /// Resets at the same time give one kernel.
-    fn reset_answered(&mut self, id: u64, round: usize, generation: Option<u32>) {
-        let session = self.sessions.get_mut(&id).unwrap();
-        session.resets_under_way -= 1;
-        let first = session.renewed;
-        // 0: none could be started.
-        if let Some(generation) = generation.filter(|number| *number > 0)
-            && session.round == round
-        {
-            session.renewed.get_or_insert(generation);
-            self.check(
-                first.is_none_or(|first| first == generation),
-                &format!("session {id}: resets at once gave {first:?} and {generation}"),
-            );
-        }
-        let session = self.sessions.get_mut(&id).unwrap();
-        if session.resets_under_way == 0 {
-            session.renewed = None;
-        }
-    }
-
-    /// Who uses which session, as the pool says.
-    fn check_owners(&mut self) {
-        let reports = self.pool.as_ref().unwrap().list();
-        for report in reports {
-            let owners: Vec<String> = self.sessions[&report.id.0]
-                .owners
-                .iter()
-                .map(usize::to_string)
-                .collect();
-            self.check(
-                owners == report.owners,
-                &format!("session {}: {:?}, not {owners:?}", report.id, report.owners),
-            );
-        }
-    }
-}
-
-fn random_cell(dice: &mut Dice, job: usize, cell: usize) -> CellState {
-    let mut plays = vec![random_play(dice, job, cell)];
-    if dice.chance(8) {
-        let unbegun = vec![Step::DieUnbegun(exit())];
-        plays.insert(0, unbegun.clone());
-        if dice.chance(25) {
-            plays.insert(0, unbegun);
-        }
-    }
-    let timeout = [None, Some(100), Some(2_000), Some(10_000), Some(30_000)];
-    CellState {
-        plays,
-        timeout: dice.pick(&timeout).map(Duration::from_millis),
-        reset: dice.chance(7),
-        attempts: 0,
-        begun: 0,
-        begins: 0,
-        ends: 0,
-    }
-}
-
-fn random_play(dice: &mut Dice, job: usize, cell: usize) -> Vec<Step> {
-    let mut steps = Vec::new();
-    if dice.chance(10) {
-        let after = dice.millis(&[0, 0, 60, 5_000]);
-        let text = format!("late {job}.{cell}");
-        steps.push(Step::SayLate(after, Stream::Stdout, text));
-    }
-    match dice.below(100) {
-        0..35 => {}
-        35..50 => steps.push(Step::Wait(dice.millis(&[1, 100, 2_000, 20_000]))),
-        50..60 => steps.push(Step::Raise(Traceback {
-            name: "ValueError".to_owned(),
-            ..Traceback::default()
-        })),
-        60..65 => steps.push(Step::Exit(i32::from(dice.chance(50)))),
-        65..75 => steps.extend([Step::Wait(dice.millis(&[0, 50, 1_000])), Step::Die(exit())]),
-        75..83 => steps.push(Step::Hang),
-        83..92 => steps.push(Step::RunUntilStopped),
-        _ => steps.extend((0..20).flat_map(|_| {
-            [
-                Step::Say(Stream::Stdout, "many words\n".to_owned()),
-                Step::Wait(Duration::from_millis(10)),
-            ]
-        })),
-    }
-    steps
-}
-
-fn exit() -> Exit {
-    Exit {
-        code: None,
-        signal: Some(6),
     }
 }

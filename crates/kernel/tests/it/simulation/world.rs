@@ -309,7 +309,10 @@ impl State {
         kernel.ended = clock;
         kernel.fate = Some(Fate::Died { unnoticed });
         if let Some(id) = self.session_of_kernel(number) {
-            self.sessions.get_mut(&id).unwrap().dead = true;
+            let session = self.sessions.get_mut(&id).unwrap();
+            session.dead = true;
+            session.renewed = None;
+            session.round += 1;
         }
     }
 
