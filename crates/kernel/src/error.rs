@@ -123,6 +123,12 @@ pub enum KernelError {
         /// How many may wait.
         limit: usize,
     },
+    /// A cell wants a fresh kernel in the middle of a call, and others go on with this one.
+    #[error("cell {cell} wants a fresh kernel, but others use this session")]
+    SharedReset {
+        /// The cell, counted from 0.
+        cell: usize,
+    },
     /// The session was ended before it came to this.
     #[error("the session was ended")]
     SessionEnded,

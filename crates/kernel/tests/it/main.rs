@@ -15,4 +15,6 @@ mod interrupts;
 mod modules;
 mod order;
 mod process;
+mod session;
+mod simulation;
 mod support;
