@@ -24,6 +24,7 @@ mod notebook;
 mod read;
 mod readme;
 mod save;
+mod sessions;
 mod survivors;
 mod tidy;
 mod volume;
