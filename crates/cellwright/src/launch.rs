@@ -8,15 +8,32 @@ use cellwright_kernel::session::Launch;
 use cellwright_kernel::{BoxFuture, Ending, History, Kernel, KernelError, Outcome, Request, Stop};
 use cellwright_output::{Event, Sink};
 
+use crate::evaluation::alone::check_descriptors;
+
+/// How many descriptors must be left before a host starts one more kernel: what that needs, and what is
+/// needed to let clients in and to write down what the kernels say that there are.
+const DESCRIPTORS: usize = 24;
+
 /// Starts runners.
 pub(crate) struct RunnerLaunch {
     spec: Arc<RunnerSpec>,
+    /// How many descriptors must be left.
+    descriptors: usize,
 }
 
 impl RunnerLaunch {
     pub(crate) fn new(spec: RunnerSpec) -> Self {
         Self {
             spec: Arc::new(spec),
+            descriptors: 0,
+        }
+    }
+
+    /// For a host, which has others to serve.
+    pub(crate) fn in_host(spec: RunnerSpec) -> Self {
+        Self {
+            descriptors: DESCRIPTORS,
+            ..Self::new(spec)
         }
     }
 }
@@ -30,8 +47,9 @@ impl Sink for Nobody {
 
 impl Launch for RunnerLaunch {
     fn start(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
-        let spec = Arc::clone(&self.spec);
+        let (spec, descriptors) = (Arc::clone(&self.spec), self.descriptors);
         Box::pin(async move {
+            check_descriptors(descriptors)?;
             let runner = Runner::start(&spec, &stop).await?;
             Ok(Box::new(runner) as Box<dyn Kernel>)
         })
@@ -49,7 +67,9 @@ impl Launch for RunnerLaunch {
     fn start_spare(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
         let mut spec = RunnerSpec::clone(&self.spec);
         spec.cwd = "/".into();
+        let descriptors = self.descriptors;
         Box::pin(async move {
+            check_descriptors(descriptors)?;
             let runner = Runner::start(&spec, &stop).await?;
             Ok(Box::new(runner) as Box<dyn Kernel>)
         })

@@ -114,7 +114,7 @@ impl Keeper {
             }
             Wanted::Interrupt { session } => self.interrupt(&session).await,
             Wanted::Reset { session } => self.reset(&session).await,
-            Wanted::Stop { session, owner } => self.stop(&session, owner.as_deref()).await,
+            Wanted::EndSession { session, owner } => self.stop(&session, owner.as_deref()).await,
             Wanted::Ask {
                 session,
                 question,
@@ -210,6 +210,7 @@ impl Keeper {
         };
         self.note_sessions();
         if ended {
+            self.journals.forget(found.id);
             let words = format!("session `{}` was ended", found.key.name);
             self.log.write(Level::Info, &words);
         }
@@ -243,8 +244,7 @@ impl Keeper {
 
     /// Writes down which sessions there are, for whoever comes after us.
     fn note_sessions(&self) {
-        let sessions = self.sessions.list();
-        self.ledger.write(&sessions);
+        let sessions = self.ledger.write(&self.sessions);
         self.journals.keep(sessions.iter().map(|report| report.id));
     }
 }

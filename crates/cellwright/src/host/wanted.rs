@@ -39,8 +39,8 @@ pub(crate) enum Wanted {
     Interrupt { session: Who },
     /// A fresh kernel for a session.
     Reset { session: Who },
-    /// End a session; for one owner, or for everybody.
-    Stop { session: Who, owner: Option<String> },
+    /// End a session; for one owner, or for everybody. Not `stop`: that ends the host.
+    EndSession { session: Who, owner: Option<String> },
     /// Ask a session's kernel something.
     Ask {
         session: Who,

@@ -90,7 +90,7 @@ impl KernelChoice {
             start_timeout: self.start_timeout,
             interrupt_grace: self.interrupt_grace,
         };
-        Arc::new(RunnerLaunch::new(spec))
+        Arc::new(RunnerLaunch::in_host(spec))
     }
 
     /// What every cell finds in its environment.

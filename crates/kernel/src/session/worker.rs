@@ -198,6 +198,8 @@ impl Worker {
                 .during(Some(&job.stopper), self.bench.renew())
                 .await;
             run.requests.clear();
+            // Whoever wants that need not be told.
+            run.asked_in = u32::MAX;
         }
         loop {
             let ready = self

@@ -33,6 +33,9 @@ fn a_client_killed_while_its_cell_prints_takes_the_cell_and_nothing_else() {
     let flood = "open('begun', 'w').close()\nwhile True: print('x' * 1000)";
     let client = desk.terminal("s", &[flood, "--full", "--timeout", "0"]);
     desk.begun();
+    // One that does not read, so that the host is just telling it something.
+    client.signal("-STOP");
+    std::thread::sleep(std::time::Duration::from_millis(300));
     client.kill();
     eventually("the cell runs on", || desk.kernel("s")["state"] == "idle");
     assert_eq!(desk.prints("s", "x"), "'kept'\n");

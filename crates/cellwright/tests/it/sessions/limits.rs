@@ -113,7 +113,7 @@ fn a_cell_that_takes_ever_more_memory_is_stopped() {
     let answer = desk.answer("s", &[code, "--timeout", "60"], 130);
     assert_eq!(answer["status"], "cancelled");
     let words = answer["notices"][0]["text"].as_str().unwrap();
-    assert!(words.contains("200 MB"), "{words}");
+    assert!(words.contains("190.7 MiB"), "{words}");
     // Interrupted or not: what holds the memory is gone, and said to be.
     let next = desk.answer("s", &["'x' in globals()"], 0);
     assert_eq!(text(&next), "False");
