@@ -8,12 +8,19 @@ use cellwright_kernel::session::Launch;
 use cellwright_kernel::{BoxFuture, Ending, History, Kernel, KernelError, Outcome, Request, Stop};
 use cellwright_output::{Event, Sink};
 
+use crate::evaluation::alone::check_descriptors;
 use crate::inside::Furnishing;
+
+/// How many descriptors must be left before a host starts one more kernel: what that needs, and what is
+/// needed to let clients in and to write down what the kernels say that there are.
+const DESCRIPTORS: usize = 24;
 
 /// Starts runners.
 pub(crate) struct RunnerLaunch {
     spec: Arc<RunnerSpec>,
     furnishing: Furnishing,
+    /// How many descriptors must be left.
+    descriptors: usize,
 }
 
 impl RunnerLaunch {
@@ -21,6 +28,15 @@ impl RunnerLaunch {
         Self {
             spec: Arc::new(spec),
             furnishing,
+            descriptors: 0,
+        }
+    }
+
+    /// For a host, which has others to serve.
+    pub(crate) fn in_host(spec: RunnerSpec, furnishing: Furnishing) -> Self {
+        Self {
+            descriptors: DESCRIPTORS,
+            ..Self::new(spec, furnishing)
         }
     }
 }
@@ -35,7 +51,9 @@ impl Sink for Nobody {
 impl Launch for RunnerLaunch {
     fn start(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
         let (spec, furnishing) = (Arc::clone(&self.spec), self.furnishing.clone());
+        let descriptors = self.descriptors;
         Box::pin(async move {
+            check_descriptors(descriptors)?;
             // The way back opens while Python starts.
             let (runner, _) = tokio::join!(Runner::start(&spec, &stop), furnishing.open());
             furnishing.furnish(Box::new(runner?), &spec, &stop).await
@@ -54,7 +72,9 @@ impl Launch for RunnerLaunch {
     fn start_spare(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
         let mut spec = RunnerSpec::clone(&self.spec);
         spec.cwd = "/".into();
+        let descriptors = self.descriptors;
         Box::pin(async move {
+            check_descriptors(descriptors)?;
             let runner = Runner::start(&spec, &stop).await?;
             Ok(Box::new(runner) as Box<dyn Kernel>)
         })

@@ -57,19 +57,20 @@ pub(crate) fn run(
 
 /// A runtime of one thread.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    check_descriptors()?;
+    check_descriptors(DESCRIPTORS)?;
     Ok(tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?)
 }
 
-/// The runtime panics when it cannot have the descriptors it needs; so they are asked for before.
-fn check_descriptors() -> Result<(), Failure> {
+/// An error unless this process can still have so many descriptors. Some things panic without them, or
+/// stop working; so they are asked for before.
+pub(crate) fn check_descriptors(count: usize) -> Result<(), KernelError> {
     let mut open = Vec::new();
-    for _ in 0..DESCRIPTORS {
+    for _ in 0..count {
         match std::fs::File::open("/dev/null") {
             Ok(file) => open.push(file),
-            Err(source) => return Err(KernelError::exhausted_by(source).into()),
+            Err(source) => return Err(KernelError::exhausted_by(source)),
         }
     }
     Ok(())

@@ -101,17 +101,8 @@ async fn talk(
     let mut asked = Asked::Nothing;
     loop {
         tokio::select! {
+            // What is said comes last: code that never stops talking can be cancelled.
             biased;
-            frame = connection.next() => {
-                let frame = frame.map_err(HostError::from)?;
-                let frame = frame.ok_or(HostError::Gone)?;
-                if let Some(end) = ask::end_of(&frame)? {
-                    return Ok((end, frame.payload));
-                }
-                if let Some(chunk) = chunk(frame)? {
-                    feed.push(chunk);
-                }
-            }
             reason = stop.pulled(), if asked == Asked::Nothing => {
                 if stake == Stake::Onlooker {
                     // Nobody reads any more.
@@ -123,6 +114,16 @@ async fn talk(
             () = stop.at_once(), if asked == Asked::ToStop => {
                 asked = Asked::AtOnce;
                 cancel(connection, true).await?;
+            }
+            frame = connection.next() => {
+                let frame = frame.map_err(HostError::from)?;
+                let frame = frame.ok_or(HostError::Gone)?;
+                if let Some(end) = ask::end_of(&frame)? {
+                    return Ok((end, frame.payload));
+                }
+                if let Some(chunk) = chunk(frame)? {
+                    feed.push(chunk);
+                }
             }
         }
     }

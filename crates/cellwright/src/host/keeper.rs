@@ -98,7 +98,12 @@ impl Keeper {
             Ok(wanted) => wanted,
             Err(error) => {
                 let words = format!("`{}` was not understood: {error}", request.name);
-                return connection.refuse("not_understood", &words).await;
+                let code = if Wanted::NAMES.contains(&request.name.as_str()) {
+                    "not_understood"
+                } else {
+                    "unknown_request"
+                };
+                return connection.refuse(code, &words).await;
             }
         };
         let answer = match wanted {
@@ -118,7 +123,7 @@ impl Keeper {
             }
             Wanted::Interrupt { session } => self.interrupt(&session).await,
             Wanted::Reset { session } => self.reset(&session).await,
-            Wanted::Stop { session, owner } => self.stop(&session, owner.as_deref()).await,
+            Wanted::EndSession { session, owner } => self.stop(&session, owner.as_deref()).await,
             Wanted::Ask {
                 session,
                 question,
@@ -214,6 +219,7 @@ impl Keeper {
         };
         self.note_sessions();
         if ended {
+            self.journals.forget(found.id);
             let words = format!("session `{}` was ended", found.key.name);
             self.log.write(Level::Info, &words);
         }
@@ -247,8 +253,7 @@ impl Keeper {
 
     /// Writes down which sessions there are, for whoever comes after us.
     fn note_sessions(&self) {
-        let sessions = self.sessions.list();
-        self.ledger.write(&sessions);
+        let sessions = self.ledger.write(&self.sessions);
         self.journals.keep(sessions.iter().map(|report| report.id));
     }
 }

@@ -39,8 +39,8 @@ pub(crate) enum Wanted {
     Interrupt { session: Who },
     /// A fresh kernel for a session.
     Reset { session: Who },
-    /// End a session; for one owner, or for everybody.
-    Stop { session: Who, owner: Option<String> },
+    /// End a session; for one owner, or for everybody. Not `stop`: that ends the host.
+    EndSession { session: Who, owner: Option<String> },
     /// Ask a session's kernel something.
     Ask {
         session: Who,
@@ -49,6 +49,23 @@ pub(crate) enum Wanted {
     },
     /// Where is written what ran on a session?
     Journal { session: Who },
+}
+
+impl Wanted {
+    /// What can be wanted.
+    pub(crate) const NAMES: [&str; 11] = [
+        "eval",
+        "runs",
+        "run_wait",
+        "run_tail",
+        "run_cancel",
+        "kernels",
+        "interrupt",
+        "reset",
+        "stop",
+        "ask",
+        "journal",
+    ];
 }
 
 /// Code to run on a session.

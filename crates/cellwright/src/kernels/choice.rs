@@ -105,7 +105,7 @@ impl KernelChoice {
             session: session.to_owned(),
             modules: self.modules,
         };
-        Arc::new(RunnerLaunch::new(spec, furnishing))
+        Arc::new(RunnerLaunch::in_host(spec, furnishing))
     }
 }
 

@@ -284,7 +284,7 @@ fn stop(args: &StopArgs, engine: &Engine, screen: &Screen) -> Result<(), Failure
         return list::stop_all(screen);
     }
     let name = args.name.as_deref().unwrap_or_default();
-    let answer = demand(&Wanted::Stop {
+    let answer = demand(&Wanted::EndSession {
         session: who(name, args.cwd.as_ref(), args.owner.as_ref(), engine)?,
         owner: args.owner.clone(),
     })?;

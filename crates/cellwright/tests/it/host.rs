@@ -17,35 +17,35 @@ use serde_json::{Value, json};
 use crate::context::{Context, Ran};
 
 /// A context whose host ends with the test, also when that fails.
-struct Place {
-    context: Context,
+pub(crate) struct Place {
+    pub(crate) context: Context,
     folder: PathBuf,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let context = Context::new();
         let folder = context.home().join("host");
         Self { context, folder }
     }
 
-    fn host(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn host(&self, arguments: &[&str]) -> Ran {
         let mut all = vec!["host"];
         all.extend(arguments);
         self.context.run(&all)
     }
 
     /// Starts a host and says its pid.
-    fn start(&self) -> u32 {
+    pub(crate) fn start(&self) -> u32 {
         let answer = self.host(&["start", "--json"]).exits(0).json();
         pid_in(&answer)
     }
 
-    fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         self.host(&["status", "--json"]).exits(0).json()
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
@@ -54,7 +54,7 @@ impl Place {
         serde_json::from_str(&fs::read_to_string(self.file("host.json")).unwrap()).unwrap()
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         self.host(&["log", "--lines", "1000"]).exits(0).stdout
     }
 
@@ -120,7 +120,7 @@ fn pid_in(answer: &Value) -> u32 {
     u32::try_from(answer["pid"].as_u64().unwrap()).unwrap()
 }
 
-fn signal(pid: u32, signal: &str) {
+pub(crate) fn signal(pid: u32, signal: &str) {
     Command::new("kill")
         .args([signal, &pid.to_string()])
         .status()
@@ -143,7 +143,7 @@ fn hosts(folder: &str) -> Vec<u32> {
         .collect()
 }
 
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_so() {
         assert!(Instant::now() < until, "{what}");

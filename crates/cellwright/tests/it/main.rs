@@ -25,6 +25,7 @@ mod notebook;
 mod read;
 mod readme;
 mod save;
+mod sessions;
 mod survivors;
 mod tidy;
 mod volume;

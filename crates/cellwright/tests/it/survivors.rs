@@ -100,7 +100,7 @@ fn signal(child: &Child, signal: &str) {
 }
 
 /// Whether a process runs (a zombie does not).
-fn runs(pid: u32) -> bool {
+pub(crate) fn runs(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
     };

@@ -487,3 +487,6 @@ def _surroundings(request):
             sys.path.insert(0, folder)
     if request.get("cwd"):
         os.chdir(request["cwd"])
+        # Shells that start an interpreter leave it behind, and programs believe it.
+        if "PWD" in os.environ:
+            os.environ["PWD"] = request["cwd"]

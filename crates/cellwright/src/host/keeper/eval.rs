@@ -82,21 +82,23 @@ impl Keeper {
         let Some(found) = self.runs.get(&run) else {
             return end(connection, Err(no_run(&run, &[]))).await;
         };
-        match self.watch(&found, feed, wait, connection).await? {
-            Waited::Done => {
+        let waited = self.watch(&found, feed, wait, connection).await;
+        match waited {
+            Ok(Waited::Done) => {
                 let told = tell(&found, document, connection).await;
                 self.runs.forget(&run);
                 told
             }
-            Waited::StillRunning => {
+            Ok(Waited::StillRunning) => {
                 let answer = json!({"run": run, "session": wanted.session, "status": "running"});
                 end(connection, Ok(answer)).await
             }
-            Waited::Alone => {
+            // A client that goes while it is sent something is an error of the connection.
+            Ok(Waited::Alone) | Err(_) => {
                 // Nobody is there for whom it could go on.
                 stopper.stop(StopReason::Cancelled);
                 self.runs.told(&run);
-                Ok(())
+                waited.map(|_| ())
             }
         }
     }
@@ -229,11 +231,8 @@ impl Keeper {
         let until = wait.and_then(|wait| Instant::now().checked_add(wait));
         loop {
             tokio::select! {
+                // What is said comes last: code that never stops talking can be cancelled and left.
                 biased;
-                chunk = next_of(feed.as_ref(), &run.evaluation) => match chunk {
-                    Some(chunk) => send(&chunk, connection).await?,
-                    None => return Ok(Waited::Done),
-                },
                 frame = connection.next() => match frame? {
                     None => return Ok(Waited::Alone),
                     Some(frame) => match frame.parse()? {
@@ -248,6 +247,10 @@ impl Keeper {
                 () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {
                     return Ok(Waited::StillRunning);
                 }
+                chunk = next_of(feed.as_ref(), &run.evaluation) => match chunk {
+                    Some(chunk) => send(&chunk, connection).await?,
+                    None => return Ok(Waited::Done),
+                },
             }
         }
     }

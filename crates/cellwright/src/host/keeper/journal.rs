@@ -78,16 +78,29 @@ impl Journals {
         write().ok();
     }
 
-    /// Forgets all sessions but these.
+    /// Forgets a session.
+    pub(super) fn forget(&self, session: SessionId) {
+        // Nothing may have run on it.
+        std::fs::remove_file(self.path(session)).ok();
+    }
+
+    /// Forgets all sessions but these, and those that are younger: they were made since the list was.
     pub(super) fn keep(&self, sessions: impl Iterator<Item = SessionId>) {
-        let wanted: BTreeSet<PathBuf> = sessions.map(|id| self.path(id)).collect();
+        let wanted: BTreeSet<u64> = sessions.map(|id| id.0).collect();
+        let Some(youngest) = wanted.last() else {
+            return;
+        };
         for entry in std::fs::read_dir(&self.folder)
             .into_iter()
             .flatten()
             .flatten()
         {
-            if !wanted.contains(&entry.path()) {
-                std::fs::remove_file(entry.path()).ok();
+            let path = entry.path();
+            let id = path
+                .file_stem()
+                .and_then(|name| name.to_str()?.parse().ok());
+            if id.is_some_and(|id: u64| id < *youngest && !wanted.contains(&id)) {
+                std::fs::remove_file(path).ok();
             }
         }
     }

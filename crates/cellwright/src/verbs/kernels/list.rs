@@ -87,7 +87,7 @@ pub(super) fn stop_all(screen: &Screen) -> Result<(), Failure> {
             here: None,
             owner: text("private_to"),
         };
-        let wanted = Wanted::Stop {
+        let wanted = Wanted::EndSession {
             session: who,
             owner: None,
         };

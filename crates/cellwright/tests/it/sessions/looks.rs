@@ -1,0 +1,229 @@
+//! What can be asked about sessions, and what is written of them.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Desk;
+
+#[test]
+fn variables_are_listed_with_what_they_are() {
+    let desk = Desk::new();
+    desk.eval("s", &["import json\nnames = ['a', 'b']\ndef add(a, b=1):\n    'Adds two numbers.'\n    return a + b\n_hidden = 1"]).exits(0);
+    let listed = desk
+        .run(&["kernels", "variables", "s", "--json"])
+        .exits(0)
+        .json();
+    let listed = listed["variables"]
+        .as_array()
+        .unwrap_or_else(|| listed.as_array().unwrap());
+    let names: Vec<_> = listed
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"names") && names.contains(&"add"),
+        "{names:?}"
+    );
+    assert!(!names.contains(&"_hidden"), "{names:?}");
+    let table = desk.run(&["kernels", "variables", "s"]).exits(0).stdout;
+    let row = table
+        .lines()
+        .find(|line| line.starts_with("names"))
+        .unwrap();
+    assert!(row.contains("list") && row.contains("['a', 'b']"), "{row}");
+    let inspected = desk
+        .run(&["kernels", "inspect", "s", "add"])
+        .exits(0)
+        .stdout;
+    assert!(inspected.contains("Adds two numbers."), "{inspected}");
+    let source = desk
+        .run(&["kernels", "inspect", "s", "add", "--source"])
+        .exits(0)
+        .stdout;
+    assert!(source.contains("return a + b"), "{source}");
+    let unknown = desk.run(&["kernels", "inspect", "s", "nothing_of_the_kind"]);
+    assert!(unknown.exits(2).stderr.contains("nothing_of_the_kind"));
+    let found = desk
+        .run(&["kernels", "complete", "s", "names.app"])
+        .exits(0)
+        .stdout;
+    assert!(found.lines().any(|line| line.contains("append")), "{found}");
+    let found = desk
+        .run(&["kernels", "complete", "s", "json.dum", "--json"])
+        .exits(0)
+        .json();
+    assert!(found.to_string().contains("dumps"), "{found}");
+    // None of that counts as a cell.
+    assert_eq!(desk.kernel("s")["executions"], 1);
+    let other = desk.run(&["kernels", "variables", "t"]).exits(2);
+    assert!(other.stderr.contains("there are: s"), "{}", other.stderr);
+}
+
+#[test]
+fn the_list_says_what_there_is() {
+    let desk = Desk::new();
+    let none = desk.run(&["kernels", "list"]).exits(0);
+    assert!(none.stderr.contains("no sessions"), "{}", none.stderr);
+    assert!(
+        !desk.place.file("host.json").exists(),
+        "looking starts no host"
+    );
+    desk.eval("s", &["1"]).exits(0);
+    let kernel = desk.kernel("s");
+    assert_eq!(kernel["state"], "idle");
+    assert_eq!(kernel["executions"], 1);
+    assert_eq!(kernel["generation"], 1);
+    assert_eq!(kernel["owners"], serde_json::json!(["user"]));
+    assert!(kernel["memory_bytes"].as_u64().unwrap() > 1_000_000);
+    let pid = desk.prints("s", "import os; os.getpid()");
+    assert_eq!(kernel["pid"].to_string(), pid.trim());
+    let table = desk.run(&["kernels", "list"]).exits(0).stdout;
+    assert!(
+        table.starts_with("SESSION") && table.contains("idle"),
+        "{table}"
+    );
+    let all = desk.run(&["kernels", "stop", "--all"]).exits(0);
+    assert!(all.stderr.contains("1 session was ended"), "{}", all.stderr);
+    assert!(desk.kernels().is_empty());
+}
+
+/// What Python's own nbformat says of a notebook; `None` where the tests' Python has none.
+fn valid(path: &std::path::Path) -> Option<Value> {
+    let python = std::env::var_os("CELLWRIGHT_TEST_PYTHON")?;
+    let check = "import json, sys, nbformat\nbook = nbformat.read(sys.argv[1], as_version=nbformat.NO_CONVERT)\nnbformat.validate(book)\nassert nbformat.validator.isvalid(book)\nprint(json.dumps(book))";
+    let output = Command::new(python)
+        .args(["-W", "error", "-c", check])
+        .arg(path)
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words}");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn an_exported_session_is_a_notebook_with_the_outputs_of_its_cells() {
+    let desk = Desk::new();
+    let cells = [
+        "import sys\nprint('out')\nprint('err', file=sys.stderr)\n'value'",
+        "display({'text/html': '<b>bold</b>', 'text/plain': 'bold'}, raw=True)",
+        "1 / 0",
+        "x = 1",
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+    ];
+    for cell in cells {
+        desk.eval("s", &[cell]);
+    }
+    desk.run(&["kernels", "reset", "s"]).exits(0);
+    desk.eval("s", &["'after'"]).exits(0);
+    desk.run(&["kernels", "export", "s", "out.ipynb"]).exits(0);
+    let own: Value = serde_json::from_str(&desk.place.context.content("out.ipynb")).unwrap();
+    let book = valid(&desk.path("out.ipynb")).unwrap_or(own);
+    let written = book["cells"].as_array().unwrap();
+    assert_eq!(written.len(), cells.len() + 2);
+    assert_eq!(written[5]["cell_type"], "markdown");
+    let sources: Vec<String> = written
+        .iter()
+        .filter(|cell| cell["cell_type"] == "code")
+        .map(|cell| match &cell["source"] {
+            Value::String(text) => text.clone(),
+            lines => lines
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|line| line.as_str().unwrap())
+                .collect(),
+        })
+        .collect();
+    assert_eq!(sources[..5], cells);
+    let outputs = |cell: usize| written[cell]["outputs"].as_array().unwrap();
+    let kinds = |cell: usize| -> Vec<&str> {
+        outputs(cell)
+            .iter()
+            .map(|it| it["output_type"].as_str().unwrap())
+            .collect()
+    };
+    assert_eq!(kinds(0), ["stream", "stream", "execute_result"]);
+    assert_eq!(outputs(0)[0]["name"], "stdout");
+    assert_eq!(
+        outputs(0)[2]["execution_count"],
+        written[0]["execution_count"]
+    );
+    assert_eq!(kinds(1), ["display_data"]);
+    assert!(
+        outputs(1)[0]["data"]["text/html"]
+            .to_string()
+            .contains("<b>bold</b>")
+    );
+    assert_eq!(kinds(2), ["error"]);
+    assert_eq!(outputs(2)[0]["ename"], "ZeroDivisionError");
+    assert_eq!(kinds(3), [""; 0]);
+    let has_matplotlib = !kinds(4).contains(&"error");
+    if has_matplotlib {
+        assert!(
+            outputs(4)
+                .iter()
+                .any(|it| it["data"]["image/png"] != Value::Null)
+        );
+    }
+    assert_eq!(written[6]["execution_count"], 1);
+    // What we read of it is the same.
+    let view = desk.run(&["read", "out.ipynb"]).exits(0).stdout;
+    assert!(view.contains("1 / 0"), "{view}");
+
+    let before = desk.place.context.content("out.ipynb");
+    let refused = desk.run(&["kernels", "export", "s", "out.ipynb"]).exits(2);
+    assert!(refused.stderr.contains("exists"), "{}", refused.stderr);
+    assert_eq!(desk.place.context.content("out.ipynb"), before);
+    desk.eval("s", &["'more'"]).exits(0);
+    desk.run(&["kernels", "export", "s", "out.ipynb", "--force"])
+        .exits(0);
+    valid(&desk.path("out.ipynb"));
+    assert!(desk.place.context.content("out.ipynb").contains("'more'"));
+}
+
+#[test]
+fn history_tells_the_kernels_apart() {
+    let desk = Desk::new();
+    desk.eval("s", &["x = 1"]).exits(0);
+    desk.eval("s", &["--cell", "x +", "--cell", "never"])
+        .exits(1);
+    desk.eval("s", &["--reset", "y = 2\ny"]).exits(0);
+    desk.eval("s", &["--cell", "a = 1", "--cell", "a"]).exits(0);
+    let history = desk
+        .run(&["kernels", "history", "s", "--json"])
+        .exits(0)
+        .json();
+    let lines: Vec<String> = history
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            format!(
+                "{} {} {} {}",
+                it["generation"], it["execution_count"], it["status"], it["code"]
+            )
+        })
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            r#"1 1 "ok" "x = 1""#,
+            r#"1 2 "error" "x +""#,
+            r#"2 1 "ok" "y = 2\ny""#,
+            r#"2 2 "ok" "a = 1""#,
+            r#"2 3 "ok" "a""#,
+        ]
+    );
+    let table = desk.run(&["kernels", "history", "s"]).exits(0).stdout;
+    assert!(table.contains("y = 2 […]"), "{table}");
+    // A session of the same name that comes later begins anew.
+    desk.run(&["kernels", "stop", "s"]).exits(0);
+    desk.eval("s", &["1"]).exits(0);
+    let history = desk
+        .run(&["kernels", "history", "s", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(history.as_array().unwrap().len(), 1);
+}
