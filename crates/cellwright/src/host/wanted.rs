@@ -62,7 +62,7 @@ impl Wanted {
         "kernels",
         "interrupt",
         "reset",
-        "stop",
+        "end_session",
         "ask",
         "journal",
     ];
@@ -151,4 +151,22 @@ pub(crate) enum Meanwhile {
         /// Without waiting for the code to react.
         at_once: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_one_that_is_understood() {
+        let error = |name: &str| {
+            let text = format!(r#"{{"do": "{name}"}}"#);
+            let wanted = serde_json::from_str::<Wanted>(&text);
+            wanted.map_or_else(|error| error.to_string(), |_| String::new())
+        };
+        assert!(error("nonsense").contains("unknown variant"));
+        for name in Wanted::NAMES {
+            assert!(!error(name).contains("unknown variant"), "{name}");
+        }
+    }
 }
