@@ -67,6 +67,15 @@ impl Engine {
         }
     }
 
+    /// The file that frames are written to, if the settings want that.
+    pub(crate) fn trace(&self, settings: &Settings) -> Option<PathBuf> {
+        let wanted = settings.trace.frames;
+        let folder = self.state.as_deref().filter(|_| wanted)?;
+        // Without a folder there is no file, which is told.
+        std::fs::create_dir_all(folder).ok();
+        Some(folder.join("frames.log"))
+    }
+
     /// Where full outputs are kept, for as long as the settings say.
     pub(crate) fn artifacts_kept(&self, settings: &Settings) -> Option<Artifacts> {
         let artifacts = self.artifacts.as_ref()?;

@@ -57,6 +57,12 @@ pub(crate) const PYTHON: &str = "CELLWRIGHT_PYTHON";
 /// Whether the interpreter is taken as it is: setting `python.skip_check`.
 pub(crate) const PI_PYTHON_SKIP_CHECK: &str = "PI_PYTHON_SKIP_CHECK";
 
+/// Sets `trace.frames`.
+pub(crate) const PI_PYTHON_IPC_TRACE: &str = "PI_PYTHON_IPC_TRACE";
+
+/// Sets `trace.startup`.
+pub(crate) const PI_DEBUG_STARTUP: &str = "PI_DEBUG_STARTUP";
+
 /// Whether code may be run: setting `eval.enabled`. `0` and `bash` for no, `1`, `py`, `mix` and `both`
 /// for yes.
 pub(crate) const PI_PY: &str = "PI_PY";

@@ -129,6 +129,7 @@ pub(crate) fn runner(
             start_timeout
         },
         interrupt_grace: settings.kernel.interrupt_grace.max(LEAST_GRACE),
+        trace: engine.trace(settings),
     })
 }
 

@@ -17,6 +17,7 @@ mod live;
 mod notice;
 mod screen;
 mod settings;
+mod startup;
 mod table;
 mod trust;
 mod verbs;

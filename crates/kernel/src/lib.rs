@@ -22,6 +22,7 @@
 //!     staging: vec![PathBuf::from("/tmp/my-cache")],
 //!     start_timeout: Duration::from_mins(1),
 //!     interrupt_grace: INTERRUPT_GRACE,
+//!     trace: None,
 //! };
 //! let mut kernel = Runner::start(&spec, &Stop::never()).await?;
 //! let mut capture = Capture::new(Limits::default(), None);

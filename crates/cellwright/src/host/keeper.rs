@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cellwright_kernel::session::{
-    Call, Job, Launch, Policy, SessionReport, Sessions, Spares, run_once,
+    Call, Job, Launch, Loss, Policy, SessionReport, Sessions, Spares, run_once,
 };
 use cellwright_kernel::{BoxFuture, KernelError, Stop, StopReason};
 use serde::Serialize;
@@ -215,6 +215,12 @@ impl Keeper {
             self.sessions.leave(found.id, owner).await?
         } else {
             self.sessions.end(found.id).await?;
+            // Others who used it did not ask for that.
+            if found.executions > 0 && found.owners.iter().any(|owner| *owner != who.owner) {
+                let key = found.key.clone();
+                let private_to = found.private_to.clone();
+                self.sessions.remember_loss(key, private_to, Loss::Ended);
+            }
             true
         };
         self.note_sessions();

@@ -27,6 +27,8 @@ pub(crate) struct KernelChoice {
     env: Vec<(OsText, OsText)>,
     start_timeout: Duration,
     interrupt_grace: Duration,
+    #[serde(default)]
+    trace: Option<PathBuf>,
     modules: Modules,
 }
 
@@ -70,6 +72,7 @@ impl KernelChoice {
                 .collect(),
             start_timeout: spec.start_timeout,
             interrupt_grace: spec.interrupt_grace,
+            trace: spec.trace,
             modules,
         }
     }
@@ -98,6 +101,7 @@ impl KernelChoice {
             staging: engine.staging.clone(),
             start_timeout: self.start_timeout,
             interrupt_grace: self.interrupt_grace,
+            trace: self.trace.clone(),
         };
         let furnishing = Furnishing {
             engine: Arc::clone(engine),

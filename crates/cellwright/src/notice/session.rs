@@ -123,6 +123,10 @@ fn fate(loss: &Loss) -> (&'static str, String) {
                  had been idle longest"
             ),
         ),
+        Loss::Ended => (
+            "session_ended",
+            "somebody had ended the session for everybody".to_owned(),
+        ),
         Loss::Abandoned => (
             "host_lost",
             "the host that kept the session is gone".to_owned(),

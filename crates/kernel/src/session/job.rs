@@ -167,6 +167,8 @@ pub enum Loss {
         /// How many there may be.
         limit: usize,
     },
+    /// Somebody ended it for everybody.
+    Ended,
     /// Whoever kept it is gone.
     Abandoned,
 }
