@@ -115,6 +115,11 @@ impl Feed {
         }
     }
 
+    /// Whether somebody else holds the other end.
+    pub(crate) fn has_reader(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

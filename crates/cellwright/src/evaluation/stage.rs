@@ -287,7 +287,9 @@ impl Play {
         }
     }
 
-    fn tell(&self, chunk: &Chunk) {
+    fn tell(&mut self, chunk: &Chunk) {
+        // Whoever has gone must not be kept things for as long as the code runs.
+        self.followers.retain(Feed::has_reader);
         for follower in &self.followers {
             follower.push(chunk.clone());
         }

@@ -26,6 +26,7 @@ mod read;
 mod readme;
 mod save;
 mod sessions;
+mod soak;
 mod survivors;
 mod tidy;
 mod volume;

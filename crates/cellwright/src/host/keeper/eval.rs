@@ -95,9 +95,9 @@ impl Keeper {
             }
             // A client that goes while it is sent something is an error of the connection.
             Ok(Waited::Alone) | Err(_) => {
-                // Nobody is there for whom it could go on.
+                // Nobody is there for whom it could go on, and nobody knows its name.
                 stopper.stop(StopReason::Cancelled);
-                self.runs.told(&run);
+                self.runs.forget(&run);
                 waited.map(|_| ())
             }
         }

@@ -26,14 +26,16 @@ fn fifty_sessions_at_once() {
     assert_eq!(seen, expected);
     let kernels = desk.kernels();
     assert_eq!(kernels.len(), 50);
-    let mut pids: Vec<u32> = kernels
+    let pids: Vec<u32> = kernels
         .iter()
         .map(|kernel| number(&kernel["pid"]))
         .collect();
-    pids.push(desk.host_pid());
+    let host = desk.host_pid();
     desk.run(&["host", "stop"]).exits(0);
     let alive: Vec<&u32> = pids.iter().filter(|pid| runs(**pid)).collect();
     assert!(alive.is_empty(), "{alive:?}");
+    // It has let go of everything, and is about to be gone.
+    eventually("the host stays", || !runs(host));
 }
 
 #[test]

@@ -82,6 +82,17 @@ fn a_spare_has_the_environment_of_its_session() {
 }
 
 #[test]
+fn a_kernel_gets_nothing_of_the_environment_of_its_host() {
+    let desk = Desk::new();
+    desk.eval("first", &["1"]).exits(0);
+    eventually("there is no spare", || children(&desk).len() == 2);
+    for session in ["first", "second"] {
+        let code = "import os\nprint([name for name in os.environ if name.startswith('MALLOC_')])";
+        assert_eq!(desk.prints(session, code), "[]\n");
+    }
+}
+
+#[test]
 fn without_spares_there_is_no_process_too_many() {
     let desk = Desk::with(&[("kernel.spare", "false")]);
     desk.eval("first", &["1"]).exits(0);

@@ -1,0 +1,150 @@
+"""A program that uses the host over its socket, as the suite `host` measures it:
+
+    host_client.py trips FOLDER REQUEST COUNT CODE        the code again and again on one session
+    host_client.py new FOLDER REQUEST COUNT CODE          each time on a session of its own
+    host_client.py many FOLDER REQUEST SESSIONS COUNT CODE   on so many sessions at once, COUNT each
+
+and what jupyter_client does beside it:
+
+    host_client.py starts COUNT CODE                      each time on a kernel of its own
+    host_client.py idle CODE                              a kernel that has run the code, until stdin ends
+
+Prints the nanoseconds that each took; `many` those of all together; `idle` the kernel's process.
+REQUEST is a file with what the command line sends for an `eval` (see `recorded`).
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+# So that the next spare is ready: nobody opens sessions faster.
+PAUSE = 0.6
+
+
+class Connection:
+    def __init__(self, folder, request):
+        info = json.loads(Path(folder, "host.json").read_text())
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(str(Path(folder, info["socket"])))
+        self.reader = self.socket.makefile("rb")
+        self.request = json.loads(Path(request).read_text())
+        self.send({"hello": {"protocol": info["protocol"], "version": info["version"]}})
+        self.hear()
+
+    def send(self, head):
+        self.socket.sendall(json.dumps(head).encode() + b"\n")
+
+    def hear(self):
+        head = json.loads(self.reader.readline())
+        head["payload"] = self.reader.read(head["n"]) if head.get("n") else b""
+        return head
+
+    def eval(self, session, code):
+        """Runs code; gives how long that took, in nanoseconds."""
+        self.request["session"] = session
+        self.request["wish"]["cells"][0]["code"] = code
+        started = time.perf_counter_ns()
+        self.send(self.request)
+        while "end" not in (answer := self.hear()):
+            pass
+        took = time.perf_counter_ns() - started
+        if answer.get("verdict", {}).get("status") != "ok":
+            sys.exit(f"wrong: {answer}")
+        return took
+
+
+def recorded(command, real, folder, request):
+    """Writes what a command sends for its `eval` to the file `request`. It finds our socket where it
+    looks for the host's, with the host's own words about itself."""
+    folder.mkdir(mode=0o700)
+    info = json.loads((real / "host.json").read_text())
+    (folder / "host.json").write_text(json.dumps(info))
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(folder / info["socket"]))
+    listener.listen()
+    listener.settimeout(20)
+    environment = {**os.environ, "CELLWRIGHT_HOST_DIR": str(folder)}
+    child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    stream, _ = listener.accept()
+    reader = stream.makefile("rb")
+    reader.readline()
+    hello = {name: info[name] for name in ["protocol", "version", "pid", "instance"]}
+    stream.sendall(json.dumps({"hello": hello}).encode() + b"\n")
+    request.write_bytes(reader.readline())
+    child.kill()
+    child.wait()
+    stream.close()
+    listener.close()
+
+
+def tell(times):
+    print("\n".join(map(str, times)))
+
+
+def trips(folder, request, count, code):
+    connection = Connection(folder, request)
+    connection.eval("trips", code)
+    tell(connection.eval("trips", code) for _ in range(int(count)))
+
+
+def new(folder, request, count, code):
+    connection = Connection(folder, request)
+    times = []
+    for number in range(int(count)):
+        time.sleep(PAUSE)
+        times.append(connection.eval(f"new-{os.getpid()}-{number}", code))
+    tell(times)
+
+
+def many(folder, request, sessions, count, code):
+    connections = [Connection(folder, request) for _ in range(int(sessions))]
+    for number, connection in enumerate(connections):
+        connection.eval(f"many-{number}", code)
+
+    def use(number, connection):
+        for _ in range(int(count)):
+            connection.eval(f"many-{number}", code)
+
+    threads = [threading.Thread(target=use, args=each) for each in enumerate(connections)]
+    started = time.perf_counter_ns()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tell([time.perf_counter_ns() - started])
+
+
+def starts(count, code):
+    from jupyter_client.manager import run_kernel
+    from peers import until_idle
+
+    times = []
+    for _ in range(int(count)):
+        started = time.perf_counter_ns()
+        with run_kernel() as kernel:
+            for _message in until_idle(kernel, kernel.execute(code)):
+                pass
+            times.append(time.perf_counter_ns() - started)
+    tell(times)
+
+
+def idle(code):
+    from jupyter_client.manager import run_kernel
+    from peers import until_idle
+
+    with run_kernel() as kernel:
+        for message in until_idle(kernel, kernel.execute(f"import os; {code}; print(os.getpid())")):
+            if message["msg_type"] == "stream":
+                print(message["content"]["text"].strip(), flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    ways = {"trips": trips, "new": new, "many": many, "starts": starts, "idle": idle}
+    ways[sys.argv[1]](*sys.argv[2:])
