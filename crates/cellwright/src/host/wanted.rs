@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_kernel::Question;
+use cellwright_output::{Artifacts, Retention};
 use serde::{Deserialize, Serialize};
 
 use crate::evaluation::Wish;
@@ -79,7 +80,38 @@ pub(crate) struct EvalWanted {
     pub(crate) kernel: KernelChoice,
     /// Whether it begins with a fresh kernel.
     pub(crate) reset: bool,
+    /// Where full outputs are kept; nowhere if the command knows no place.
+    #[serde(default)]
+    pub(crate) artifacts: Option<ArtifactsPlace>,
     pub(crate) attach: Attach,
+}
+
+/// Where full outputs are kept, and how long: where the command will look for them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ArtifactsPlace {
+    folder: PathBuf,
+    most_bytes: u64,
+    age: Duration,
+}
+
+impl ArtifactsPlace {
+    pub(crate) fn new(artifacts: &Artifacts, retention: &Retention) -> Self {
+        let folder = artifacts.dir();
+        Self {
+            // The host is somewhere else.
+            folder: std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()),
+            most_bytes: retention.bytes,
+            age: retention.age,
+        }
+    }
+
+    pub(crate) fn artifacts(&self) -> Artifacts {
+        let retention = Retention {
+            bytes: self.most_bytes,
+            age: self.age,
+        };
+        Artifacts::new(&self.folder, retention)
+    }
 }
 
 /// What the command does while its code runs.

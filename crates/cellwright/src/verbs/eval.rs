@@ -10,7 +10,7 @@ use clap::Args;
 use crate::engine::Engine;
 use crate::evaluation::{CellWish, Wish, alone, kept};
 use crate::failure::{Failure, Kind};
-use crate::host::wanted::{Attach, EvalWanted};
+use crate::host::wanted::{ArtifactsPlace, Attach, EvalWanted};
 use crate::inside::{Furnishing, SharedBridge};
 use crate::kernels::KernelChoice;
 use crate::launch::RunnerLaunch;
@@ -150,6 +150,10 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
             cwd: canonical(cwd),
             kernel: KernelChoice::new(spec, explicit, (&settings).into()),
             reset: args.reset,
+            artifacts: engine
+                .artifacts
+                .as_ref()
+                .map(|artifacts| ArtifactsPlace::new(artifacts, &settings.retention())),
             attach: match args.wait {
                 _ if args.background => Attach::Not,
                 wait if screen.json => Attach::Document { wait },

@@ -38,7 +38,7 @@ def test_heavy_modules_are_not_loaded(host, python):
         "cellwright_runner." + name
         for name in (
             "state", "lazy", "interrupt", "channel", "streams", "hooks", "cell", "main",
-            "sources", "thread_origin",
+            "sources", "thread_origin", "prelude",
         )
     }  # fmt: skip
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::super::connection::Connection;
 use super::super::frame::FrameError;
 use super::super::log::Level;
-use super::super::wanted::{Attach, EvalWanted, Meanwhile};
+use super::super::wanted::{ArtifactsPlace, Attach, EvalWanted, Meanwhile};
 use super::runs::Run;
 use super::{Keeper, end};
 use crate::evaluation::{AtEnd, Evaluation};
@@ -37,7 +37,7 @@ impl Keeper {
     ) -> Result<(), FrameError> {
         let (stopper, stop) = Stop::new();
         let session = wanted.session.clone();
-        let artifacts = self.engine.artifacts.clone();
+        let artifacts = wanted.artifacts.as_ref().map(ArtifactsPlace::artifacts);
         let at_end = self.journal_entry(&wanted);
         let (evaluation, stage) = Evaluation::new(&wanted.wish, session, artifacts, Some(at_end));
         let feed = match wanted.attach {
