@@ -122,6 +122,10 @@ pub(super) fn variables(mut answer: Value, screen: &Screen) -> Result<(), Failur
             other => other.to_string(),
         };
         let shape = match (&variable["shape"], &variable["length"]) {
+            (Value::Array(sides), _) => {
+                let sides: Vec<String> = sides.iter().map(Value::to_string).collect();
+                sides.join("×")
+            }
             (Value::Null, length) if !length.is_null() => length.to_string(),
             _ => shown("shape"),
         };
