@@ -70,6 +70,24 @@ fn fifty_megabytes_wait_for_their_reader() {
 }
 
 #[test]
+fn large_things_go_through_both_ways() {
+    let desk = Desk::new();
+    // As much code as a generated script has, and an output as large as pictures get.
+    desk.place.context.file(
+        "large.py",
+        format!("text = '{}'\nprint(len(text))", "y".repeat(5_000_000)),
+    );
+    let ran = desk.eval("s", &["-f", "large.py"]).exits(0);
+    assert_eq!(ran.stdout, "5000000\n");
+    let code = "display({'image/png': 'A' * 60_000_000, 'text/plain': 'large'}, raw=True)";
+    let answer = desk.answer("s", &[code], 0);
+    let png = &answer["cells"][0]["outputs"][0]["data"]["image/png"];
+    assert!(png.to_string().len() >= 60_000_000);
+    assert_eq!(desk.eval("s", &[code]).exits(0).stdout, "large\n");
+    assert_eq!(desk.prints("s", "1"), "1\n");
+}
+
+#[test]
 fn a_client_that_stands_still_holds_up_nobody() {
     let desk = Desk::new();
     let code = "for i in range(300_000): print('x' * 99)\nopen('done', 'w').close()";
