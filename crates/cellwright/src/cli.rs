@@ -8,11 +8,13 @@ use crate::verbs::config::ConfigArgs;
 use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::edit::EditArgs;
 use crate::verbs::eval::EvalArgs;
+use crate::verbs::helpers::HelpersArgs;
 use crate::verbs::host::HostArgs;
 use crate::verbs::kernels::KernelsArgs;
 use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
 use crate::verbs::runs::RunsArgs;
+use crate::verbs::trust::TrustArgs;
 use crate::verbs::write::WriteArgs;
 
 /// Work with Jupyter notebooks as text, losing nothing, and run code.
@@ -66,6 +68,10 @@ pub(crate) enum Verb {
     Kernels(KernelsArgs),
     /// List or print full outputs that were kept
     Artifact(ArtifactArgs),
+    /// List the functions that code finds, your own included
+    Helpers(HelpersArgs),
+    /// Let a project's own modules and settings be used
+    Trust(TrustArgs),
     /// Check the interpreter, the runner and the folders that are needed
     Doctor(DoctorArgs),
     /// Look after the background process that keeps kernels

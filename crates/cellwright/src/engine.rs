@@ -7,9 +7,11 @@ use cellwright_output::{Artifacts, Retention};
 use etcetera::BaseStrategy;
 
 use crate::env;
-use crate::settings::{self, Settings, SettingsError, Sources, place};
+use crate::settings::{Settings, SettingsError, Sources, place};
+use crate::trust::Trust;
 
 /// What every verb needs.
+#[derive(Clone)]
 pub(crate) struct Engine {
     /// Where revisions are remembered; `None` without a home.
     pub(crate) baselines: Option<Baselines>,
@@ -17,6 +19,10 @@ pub(crate) struct Engine {
     pub(crate) artifacts: Option<Artifacts>,
     /// Folders for the files of the built-in runner, in order of preference.
     pub(crate) staging: Vec<PathBuf>,
+    /// Where the user's settings and modules are; `None` without a home.
+    pub(crate) config: Option<PathBuf>,
+    /// Where what must be remembered is; `None` without a home.
+    pub(crate) state: Option<PathBuf>,
 }
 
 impl Engine {
@@ -30,6 +36,8 @@ impl Engine {
             baselines: cache.map(|folder| Baselines::new(folder.join("revisions"))),
             artifacts: artifacts_folder().map(|dir| Artifacts::new(dir, Retention::default())),
             staging,
+            config: config_folder(),
+            state: state_folder(),
         }
     }
 
@@ -41,7 +49,11 @@ impl Engine {
             user: files.user,
             project: files.project,
             variable: &env::value,
-            is_trusted: &settings::trust_nobody,
+            is_trusted: &|path: &Path, content: &[u8]| {
+                // What cannot be read was not trusted.
+                let trust = Trust::read(self.state.as_deref()).unwrap_or_default();
+                trust.is_trusted(path, content)
+            },
         })
     }
 
@@ -49,10 +61,19 @@ impl Engine {
     pub(crate) fn settings_files(&self, cwd: &Path) -> SettingsFiles {
         let home = env::value(env::HOME).map(PathBuf::from);
         SettingsFiles {
-            user: config_folder().map(|folder| place::of_user(&folder)),
+            user: self.config.as_deref().map(place::of_user),
             project: place::of_project(cwd, home.as_deref()),
             project_would_be: place::for_project(cwd, home.as_deref()),
         }
+    }
+
+    /// The file that frames are written to, if the settings want that.
+    pub(crate) fn trace(&self, settings: &Settings) -> Option<PathBuf> {
+        let wanted = settings.trace.frames;
+        let folder = self.state.as_deref().filter(|_| wanted)?;
+        // Without a folder there is no file, which is told.
+        std::fs::create_dir_all(folder).ok();
+        Some(folder.join("frames.log"))
     }
 
     /// Where full outputs are kept, for as long as the settings say.
@@ -92,8 +113,15 @@ fn artifacts_folder() -> Option<PathBuf> {
     if let Some(folder) = env::value(env::ARTIFACTS_DIR) {
         return Some(PathBuf::from(folder));
     }
+    Some(state_folder()?.join("artifacts"))
+}
+
+fn state_folder() -> Option<PathBuf> {
+    if let Some(folder) = env::value(env::STATE_DIR) {
+        return Some(PathBuf::from(folder));
+    }
     let base = etcetera::choose_base_strategy().ok()?;
     // macOS has no folder of that sort.
     let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-    Some(state.join("cellwright").join("artifacts"))
+    Some(state.join("cellwright"))
 }

@@ -16,6 +16,25 @@ pub(crate) const HOST_DIR: &str = "CELLWRIGHT_HOST_DIR";
 
 /// The user's folder for sockets and the like, which ends with the login.
 pub(crate) const XDG_RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
+/// Folder for settings and modules, instead of `cellwright` in the user's configuration folder
+/// (`XDG_CONFIG_HOME`, else `~/.config`).
+pub(crate) const CONFIG_DIR: &str = "CELLWRIGHT_CONFIG_DIR";
+
+/// Folder for what Cellwright must remember, instead of `cellwright` in the user's state folder
+/// (`XDG_STATE_HOME`, else `~/.local/state`).
+pub(crate) const STATE_DIR: &str = "CELLWRIGHT_STATE_DIR";
+
+/// Set for kernels: the name of the session that a cell runs in.
+pub(crate) const SESSION: &str = "CELLWRIGHT_SESSION";
+
+/// Set for kernels to 0: without the names that every cell finds.
+pub(crate) const PRELUDE: &str = "CELLWRIGHT_PRELUDE";
+
+/// Set for kernels: where verbs can be called from a cell.
+pub(crate) const BRIDGE_URL: &str = "CELLWRIGHT_BRIDGE_URL";
+
+/// Set for kernels: what a call must carry.
+pub(crate) const BRIDGE_TOKEN: &str = "CELLWRIGHT_BRIDGE_TOKEN";
 
 /// Set to anything but the empty string: no colour (see no-color.org).
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
@@ -32,15 +51,17 @@ pub(crate) const PATH: &str = "PATH";
 /// The user's home, for `~` in `--python`, and where the search for a project's settings ends.
 pub(crate) const HOME: &str = "HOME";
 
-/// Folder of the user's `config.toml`, instead of `cellwright` in the user's configuration folder
-/// (`XDG_CONFIG_HOME`, else `~/.config`).
-pub(crate) const CONFIG_DIR: &str = "CELLWRIGHT_CONFIG_DIR";
-
 /// The interpreter: setting `python.interpreter`.
 pub(crate) const PYTHON: &str = "CELLWRIGHT_PYTHON";
 
 /// Whether the interpreter is taken as it is: setting `python.skip_check`.
 pub(crate) const PI_PYTHON_SKIP_CHECK: &str = "PI_PYTHON_SKIP_CHECK";
+
+/// Sets `trace.frames`.
+pub(crate) const PI_PYTHON_IPC_TRACE: &str = "PI_PYTHON_IPC_TRACE";
+
+/// Sets `trace.startup`.
+pub(crate) const PI_DEBUG_STARTUP: &str = "PI_DEBUG_STARTUP";
 
 /// Whether code may be run: setting `eval.enabled`. `0` and `bash` for no, `1`, `py`, `mix` and `both`
 /// for yes.

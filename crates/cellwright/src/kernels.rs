@@ -129,6 +129,7 @@ pub(crate) fn runner(
             start_timeout
         },
         interrupt_grace: settings.kernel.interrupt_grace.max(LEAST_GRACE),
+        trace: engine.trace(settings),
     })
 }
 
@@ -140,6 +141,9 @@ pub(crate) fn variables(
 ) -> Vec<(OsString, OsString)> {
     let mut variables = environment::filtered(env::all(), &settings.choices());
     environment::lead_with(&mut variables, interpreter);
+    if !settings.kernel.prelude {
+        environment::set(&mut variables, env::PRELUDE, "0".into());
+    }
     if let Some(artifacts) = &engine.artifacts {
         for name in [env::ARTIFACTS_DIR, "PI_ARTIFACTS_DIR"] {
             environment::set(&mut variables, name, artifacts.dir().into());

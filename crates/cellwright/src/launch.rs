@@ -9,6 +9,7 @@ use cellwright_kernel::{BoxFuture, Ending, History, Kernel, KernelError, Outcome
 use cellwright_output::{Event, Sink};
 
 use crate::evaluation::alone::check_descriptors;
+use crate::inside::Furnishing;
 
 /// How many descriptors must be left before a host starts one more kernel: what that needs, and what is
 /// needed to let clients in and to write down what the kernels say that there are.
@@ -17,23 +18,25 @@ const DESCRIPTORS: usize = 24;
 /// Starts runners.
 pub(crate) struct RunnerLaunch {
     spec: Arc<RunnerSpec>,
+    furnishing: Furnishing,
     /// How many descriptors must be left.
     descriptors: usize,
 }
 
 impl RunnerLaunch {
-    pub(crate) fn new(spec: RunnerSpec) -> Self {
+    pub(crate) fn new(spec: RunnerSpec, furnishing: Furnishing) -> Self {
         Self {
             spec: Arc::new(spec),
+            furnishing,
             descriptors: 0,
         }
     }
 
     /// For a host, which has others to serve.
-    pub(crate) fn in_host(spec: RunnerSpec) -> Self {
+    pub(crate) fn in_host(spec: RunnerSpec, furnishing: Furnishing) -> Self {
         Self {
             descriptors: DESCRIPTORS,
-            ..Self::new(spec)
+            ..Self::new(spec, furnishing)
         }
     }
 }
@@ -47,11 +50,13 @@ impl Sink for Nobody {
 
 impl Launch for RunnerLaunch {
     fn start(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
-        let (spec, descriptors) = (Arc::clone(&self.spec), self.descriptors);
+        let (spec, furnishing) = (Arc::clone(&self.spec), self.furnishing.clone());
+        let descriptors = self.descriptors;
         Box::pin(async move {
             check_descriptors(descriptors)?;
-            let runner = Runner::start(&spec, &stop).await?;
-            Ok(Box::new(runner) as Box<dyn Kernel>)
+            // The way back opens while Python starts.
+            let (runner, _) = tokio::join!(Runner::start(&spec, &stop), furnishing.open());
+            furnishing.furnish(Box::new(runner?), &spec, &stop).await
         })
     }
 
@@ -80,7 +85,7 @@ impl Launch for RunnerLaunch {
         mut kernel: Box<dyn Kernel>,
         stop: Stop,
     ) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
-        let spec = Arc::clone(&self.spec);
+        let (spec, furnishing) = (Arc::clone(&self.spec), self.furnishing.clone());
         Box::pin(async move {
             spec.check()?;
             let request = Request {
@@ -93,7 +98,7 @@ impl Launch for RunnerLaunch {
                 Ok(Outcome {
                     ending: Ending::Completed,
                     ..
-                }) => Ok(kernel),
+                }) => furnishing.furnish(kernel, &spec, &stop).await,
                 Ok(_) => Err(KernelError::Protocol {
                     what: "a spare kernel could not be moved".to_owned(),
                 }),

@@ -2,6 +2,7 @@
 //!
 //! This file parses, runs and reports; everything a verb does is in [`verbs`].
 
+mod bridge;
 mod cli;
 mod engine;
 mod env;
@@ -9,13 +10,16 @@ mod evaluation;
 mod failure;
 mod feed;
 mod host;
+mod inside;
 mod kernels;
 mod launch;
 mod live;
 mod notice;
 mod screen;
 mod settings;
+mod startup;
 mod table;
+mod trust;
 mod verbs;
 
 use std::process::ExitCode;

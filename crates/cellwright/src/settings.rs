@@ -71,11 +71,6 @@ impl Default for Settings {
     }
 }
 
-/// Trusts no project.
-pub(crate) fn trust_nobody(_file: &Path, _content: &[u8]) -> bool {
-    false
-}
-
 impl Settings {
     /// Collects everything from where it may stand.
     pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {

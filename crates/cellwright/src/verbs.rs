@@ -6,12 +6,14 @@ pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod eval;
+pub(crate) mod helpers;
 pub(crate) mod host;
 pub(crate) mod input;
 pub(crate) mod kernels;
 pub(crate) mod notebook;
 pub(crate) mod read;
 pub(crate) mod runs;
+pub(crate) mod trust;
 pub(crate) mod write;
 
 use crate::cli::{self, Verb};
@@ -33,6 +35,8 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<u8, F
         Verb::Artifact(args) => artifact::artifact(args, engine, screen),
         Verb::Host(args) => host::host(args, engine, screen),
         Verb::Config(args) => config::config(args, engine, screen),
+        Verb::Helpers(args) => helpers::helpers(args, engine)?.show(screen),
+        Verb::Trust(args) => trust::trust(args, engine)?.show(screen),
         Verb::Completions { shell } => {
             let script = cli::completions(*shell);
             if screen.json {

@@ -98,6 +98,16 @@ pub enum KernelError {
         #[source]
         source: io::Error,
     },
+    /// A module of the user's failed, and the kernel was not to start without it.
+    #[error("failed to load Python module {}{}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
+    Module {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: Option<u32>,
+        /// What went wrong.
+        what: String,
+    },
     /// The kernels of this session die again and again before they finish a cell.
     #[error("Python kernel restarted too many times in this session")]
     RestartedTooOften,
@@ -112,6 +122,12 @@ pub enum KernelError {
     QueueFull {
         /// How many may wait.
         limit: usize,
+    },
+    /// A cell wants a fresh kernel in the middle of a call, and others go on with this one.
+    #[error("cell {cell} wants a fresh kernel, but others use this session")]
+    SharedReset {
+        /// The cell, counted from 0.
+        cell: usize,
     },
     /// The session was ended before it came to this.
     #[error("the session was ended")]

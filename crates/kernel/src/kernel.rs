@@ -45,6 +45,11 @@ pub trait Kernel: Send {
     /// Text that came after the end of the cell that caused it, since this was last asked.
     fn take_late(&mut self) -> Vec<LateText>;
 
+    /// What whoever started it has to say to its first caller, since this was last asked.
+    fn take_remarks(&mut self) -> Vec<Remark> {
+        Vec::new()
+    }
+
     /// How many cells it was given so far, which is the number of the latest.
     fn requests(&self) -> u64;
 
@@ -89,6 +94,9 @@ pub struct Request {
     /// The file that the code is from, if it is a script: its `__file__`, its `sys.argv`, and its folder
     /// on the search path.
     pub file: Option<PathBuf>,
+    /// The file that the code is from, if it is a module of the user's: what tracebacks call it. It has no
+    /// magics, and its names count as those that the kernel came with.
+    pub module: Option<PathBuf>,
 }
 
 impl Request {
@@ -204,6 +212,8 @@ pub enum Question {
         /// The code.
         code: String,
     },
+    /// Which functions does the kernel come with, those of the user's modules included?
+    Helpers,
     /// Which variables are there?
     Variables {
         /// At most this many.
@@ -220,6 +230,15 @@ pub struct LateText {
     pub stream: Stream,
     /// The bytes.
     pub bytes: Vec<u8>,
+}
+
+/// Something that a caller should know about a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// A name that programs can go by.
+    pub kind: String,
+    /// The words.
+    pub text: String,
 }
 
 /// What a kernel left behind.

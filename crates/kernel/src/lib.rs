@@ -22,6 +22,7 @@
 //!     staging: vec![PathBuf::from("/tmp/my-cache")],
 //!     start_timeout: Duration::from_mins(1),
 //!     interrupt_grace: INTERRUPT_GRACE,
+//!     trace: None,
 //! };
 //! let mut kernel = Runner::start(&spec, &Stop::never()).await?;
 //! let mut capture = Capture::new(Limits::default(), None);
@@ -33,6 +34,8 @@
 //! # }
 //! ```
 //!
+//! [`modules`] are files of the user's own that run before the first cell.
+//!
 //! Every kernel is a process under a supervisor ([`process`]): when its owner goes, in whatever way,
 //! the kernel and everything it started go, too.
 //!
@@ -43,6 +46,7 @@ pub mod backend;
 pub mod environment;
 mod error;
 mod kernel;
+pub mod modules;
 pub mod process;
 pub mod python;
 pub mod session;
@@ -51,6 +55,6 @@ mod stop;
 pub use error::{Begun, KernelError, Retry, signal_name};
 pub use kernel::{
     Answers, BoxFuture, Description, Ending, Farewell, History, Kernel, LateText, Outcome,
-    Question, Request, State, Stdin,
+    Question, Remark, Request, State, Stdin,
 };
 pub use stop::{Stop, StopReason, Stopper};

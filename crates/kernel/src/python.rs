@@ -140,7 +140,7 @@ fn from_surroundings(search: &Search, rejected: &mut Vec<Rejected>) -> Option<(P
 
 /// The working directory and its parents up to the root of the repository; without a repository
 /// only the directory itself, for what lies further up is not part of the work.
-fn up_to_the_repository(cwd: &Path) -> Vec<&Path> {
+pub fn up_to_the_repository(cwd: &Path) -> Vec<&Path> {
     let depth = cwd
         .ancestors()
         .position(|folder| folder.join(".git").exists());

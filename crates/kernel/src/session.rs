@@ -13,6 +13,7 @@ mod desk;
 mod entry;
 mod job;
 mod launch;
+mod memory;
 mod pool;
 mod queue;
 mod registry;
@@ -48,7 +49,7 @@ pub struct Policy {
     pub most_sessions: usize,
     /// How long a session may be idle before it is ended; `None`: for ever.
     pub idle: Option<Duration>,
-    /// How often in a row a kernel is started again that died before it finished a cell.
+    /// How often in a row a kernel that died is started again, with no cell finished in between.
     pub restarts: u32,
     /// How many calls may wait for one session.
     pub queue: usize,

@@ -17,7 +17,7 @@ use crate::screen::Screen;
 const SIGXFSZ: i32 = 25;
 
 /// How many descriptors a run needs at the least.
-const DESCRIPTORS: usize = 12;
+const DESCRIPTORS: usize = 14;
 
 /// Runs it, and shows what it says meanwhile; also gives why that did not arrive, if so.
 pub(crate) fn run(
@@ -39,7 +39,7 @@ pub(crate) fn run(
         let ran = runtime.block_on(async {
             let mut signals = tokio::task::JoinSet::new();
             signals.spawn(watch_signals(stopper.clone())?);
-            let job = wish.job("", (stopper.clone(), stop), stage, &[]);
+            let job = wish.job("", (stopper.clone(), stop), stage);
             run_once(launch, Policy::default(), job).await;
             Ok::<_, Failure>(())
         });

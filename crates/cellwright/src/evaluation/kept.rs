@@ -20,6 +20,7 @@ use crate::live::{Extent, Trouble};
 use crate::notice::Told;
 use crate::screen::Screen;
 use crate::settings::Settings;
+use crate::startup::Startup;
 
 /// What the host answered.
 pub(crate) enum Answer {
@@ -191,6 +192,7 @@ pub(crate) fn eval(
     screen: &Screen,
     extent: Extent,
     notices: Vec<Told>,
+    startup: Startup,
 ) -> Result<u8, Failure> {
     let stake = Stake::Owner {
         idle_exit: host::idle_exit(settings),
@@ -200,7 +202,12 @@ pub(crate) fn eval(
     let wanted = Wanted::Eval(Box::new(wanted));
     let known = match watch(&wanted, screen, extent, limits, stake)? {
         Answer::Known(known) => known,
-        ended @ Answer::Ended { .. } => return show_end(ended, screen, extent, notices),
+        ended @ Answer::Ended { .. } => {
+            if let Answer::Ended { verdict, .. } = &ended {
+                startup.tell(verdict.ready, settings, screen);
+            }
+            return show_end(ended, screen, extent, notices);
+        }
     };
     let run = known["run"].as_str().unwrap_or_default();
     if screen.json {

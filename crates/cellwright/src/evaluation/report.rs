@@ -1,5 +1,7 @@
 //! What came of an evaluation: how each cell ended and what it produced.
 
+use std::time::Duration;
+
 use cellwright_kernel::process::Exit;
 use cellwright_kernel::session::CellEnd;
 use cellwright_kernel::{Description, Ending, Farewell, KernelError, State, StopReason};
@@ -24,6 +26,9 @@ pub(crate) struct EvalAnswer {
     pub(crate) cells: Vec<CellReport>,
     died: Option<Died>,
     pub(crate) notices: Vec<Told>,
+    /// How long it took until a kernel was ready.
+    #[serde(skip)]
+    pub(crate) ready: Option<Duration>,
     /// What to tell a person at the end.
     #[serde(skip)]
     trouble: Option<Failure>,
@@ -35,6 +40,9 @@ pub(crate) struct Verdict {
     pub(crate) status: Status,
     notices: Vec<Told>,
     trouble: Option<Failure>,
+    /// How long it took until a kernel was ready.
+    #[serde(default)]
+    pub(crate) ready: Option<Duration>,
 }
 
 /// How a cell, or all of them, ended.
@@ -200,6 +208,7 @@ impl EvalAnswer {
                 .collect(),
             died: None,
             notices: Vec::new(),
+            ready: None,
             trouble: None,
         }
     }
@@ -375,6 +384,7 @@ impl EvalAnswer {
             status: self.status,
             notices: self.notices.clone(),
             trouble: self.trouble.clone(),
+            ready: self.ready,
         }
     }
 }

@@ -33,6 +33,7 @@ struct Play {
     limits: Limits,
     artifacts: Option<Artifacts>,
     session: Option<SessionId>,
+    made: Instant,
 }
 
 /// A look at an evaluation.
@@ -77,6 +78,7 @@ impl Evaluation {
             limits: wish.shown.limits(),
             artifacts,
             session: None,
+            made: Instant::now(),
         };
         let (sender, phase) = watch::channel(Status::Pending);
         let shared = Arc::new(Mutex::new(play));
@@ -192,7 +194,10 @@ impl Audience for Stage {
     }
 
     fn kernel(&mut self, description: &Description, generation: u32) {
-        self.play().answer.kernel = Some(KernelReport::of(description, generation));
+        let mut play = self.play();
+        let ready = play.made.elapsed();
+        play.answer.ready.get_or_insert(ready);
+        play.answer.kernel = Some(KernelReport::of(description, generation));
     }
 
     fn begin(&mut self, cell: usize) -> &mut dyn Sink {

@@ -92,20 +92,18 @@ impl Wish {
         label
     }
 
-    /// The job that a session can run. `surroundings` adds what every request gets.
+    /// The job that a session can run.
     pub(crate) fn job(
         &self,
         owner: &str,
         (stopper, stop): (Stopper, Stop),
         audience: Box<dyn Audience>,
-        surroundings: &[(String, Option<String>)],
     ) -> Job {
         let stdin = Stdin::Answers(self.answers.iter().cloned().collect());
         let cell = |wish: &CellWish| Cell {
             request: Request {
                 stdin: stdin.clone(),
                 file: wish.file.clone(),
-                env: surroundings.to_vec(),
                 ..Request::new(wish.code.clone())
             },
             timeout: wish.timeout,

@@ -37,6 +37,12 @@ impl From<KernelError> for Failure {
             KernelError::Staging { .. } => failure.hint(
                 "the folder must be yours alone and have room; CELLWRIGHT_CACHE_DIR names another",
             ),
+            KernelError::Module { what, .. } => {
+                failure.causes.push(what.clone());
+                failure.hint("mend it, or take it out of the folder; nothing was run")
+            }
+            KernelError::SharedReset { .. } => failure
+                .hint("reset it before the first cell: this owner then gets a kernel of its own"),
             KernelError::RestartedTooOften => failure.hint(
                 "--reset (or `cellwright kernels reset NAME`) tries again from the beginning",
             ),

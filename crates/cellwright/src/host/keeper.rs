@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cellwright_kernel::session::{
-    Call, Job, Launch, Policy, SessionReport, Sessions, Spares, run_once,
+    Call, Job, Launch, Loss, Policy, SessionReport, Sessions, Spares, run_once,
 };
 use cellwright_kernel::{BoxFuture, KernelError, Stop, StopReason};
 use serde::Serialize;
@@ -26,6 +26,7 @@ use super::service::{Request, Service};
 use super::wanted::{Wanted, Who};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
+use crate::inside::SharedBridge;
 use crate::kernels::Unlaunchable;
 use crate::settings::Settings;
 use journal::Journals;
@@ -34,7 +35,9 @@ use runs::Runs;
 
 /// Keeps sessions and runs.
 pub(super) struct Keeper {
-    engine: Engine,
+    engine: Arc<Engine>,
+    /// The way back from cells.
+    bridge: SharedBridge,
     policy: Policy,
     sessions: Sessions,
     runs: Runs,
@@ -50,7 +53,7 @@ pub(super) struct Keeper {
 impl Keeper {
     /// For a host that lives in `folder`. Must be called within a runtime.
     pub(super) fn new(folder: &Folder, log: &Arc<Log>) -> Self {
-        let engine = Engine::from_env();
+        let engine = Arc::new(Engine::from_env());
         // What belongs to a project is told by its commands.
         let settings = engine.settings(Path::new("/")).unwrap_or_else(|error| {
             let words = format!(
@@ -78,6 +81,7 @@ impl Keeper {
         sweeping.spawn(async move { swept.sweep().await });
         Self {
             engine,
+            bridge: SharedBridge::default(),
             runs: Runs::new(folder.file("runs.next"), &settings),
             journals: Arc::new(Journals::new(folder.file("journal"))),
             ledger,
@@ -94,7 +98,12 @@ impl Keeper {
             Ok(wanted) => wanted,
             Err(error) => {
                 let words = format!("`{}` was not understood: {error}", request.name);
-                return connection.refuse("not_understood", &words).await;
+                let code = if Wanted::NAMES.contains(&request.name.as_str()) {
+                    "not_understood"
+                } else {
+                    "unknown_request"
+                };
+                return connection.refuse(code, &words).await;
             }
         };
         let answer = match wanted {
@@ -206,6 +215,12 @@ impl Keeper {
             self.sessions.leave(found.id, owner).await?
         } else {
             self.sessions.end(found.id).await?;
+            // Others who used it did not ask for that.
+            if found.executions > 0 && found.owners.iter().any(|owner| *owner != who.owner) {
+                let key = found.key.clone();
+                let private_to = found.private_to.clone();
+                self.sessions.remember_loss(key, private_to, Loss::Ended);
+            }
             true
         };
         self.note_sessions();

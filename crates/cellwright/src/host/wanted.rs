@@ -51,6 +51,23 @@ pub(crate) enum Wanted {
     Journal { session: Who },
 }
 
+impl Wanted {
+    /// What can be wanted.
+    pub(crate) const NAMES: [&str; 11] = [
+        "eval",
+        "runs",
+        "run_wait",
+        "run_tail",
+        "run_cancel",
+        "kernels",
+        "interrupt",
+        "reset",
+        "end_session",
+        "ask",
+        "journal",
+    ];
+}
+
 /// Code to run on a session.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct EvalWanted {
@@ -134,4 +151,22 @@ pub(crate) enum Meanwhile {
         /// Without waiting for the code to react.
         at_once: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_one_that_is_understood() {
+        let error = |name: &str| {
+            let text = format!(r#"{{"do": "{name}"}}"#);
+            let wanted = serde_json::from_str::<Wanted>(&text);
+            wanted.map_or_else(|error| error.to_string(), |_| String::new())
+        };
+        assert!(error("nonsense").contains("unknown variant"));
+        for name in Wanted::NAMES {
+            assert!(!error(name).contains("unknown variant"), "{name}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::supervisor_of_own;
 use crate::engine::Engine;
+use crate::inside::{Furnishing, Modules, SharedBridge};
 use crate::launch::RunnerLaunch;
 
 /// Which kernel a command chose, as it tells the host.
@@ -26,6 +27,9 @@ pub(crate) struct KernelChoice {
     env: Vec<(OsText, OsText)>,
     start_timeout: Duration,
     interrupt_grace: Duration,
+    #[serde(default)]
+    trace: Option<PathBuf>,
+    modules: Modules,
 }
 
 /// Text of the system, which is UTF-8 nearly always.
@@ -58,7 +62,7 @@ impl From<OsText> for OsString {
 
 impl KernelChoice {
     /// What this command would run its code on.
-    pub(crate) fn new(spec: RunnerSpec, explicit: bool) -> Self {
+    pub(crate) fn new(spec: RunnerSpec, explicit: bool, modules: Modules) -> Self {
         let env = spec.env.into_iter();
         Self {
             program: spec.interpreter.program,
@@ -68,11 +72,19 @@ impl KernelChoice {
                 .collect(),
             start_timeout: spec.start_timeout,
             interrupt_grace: spec.interrupt_grace,
+            trace: spec.trace,
+            modules,
         }
     }
 
     /// How the host starts it.
-    pub(crate) fn launch(&self, engine: &Engine, cwd: &Path) -> Arc<dyn Launch> {
+    pub(crate) fn launch(
+        &self,
+        engine: &Arc<Engine>,
+        bridge: &SharedBridge,
+        session: &str,
+        cwd: &Path,
+    ) -> Arc<dyn Launch> {
         let env = self.env.iter().cloned();
         let spec = RunnerSpec {
             interpreter: Interpreter {
@@ -89,13 +101,15 @@ impl KernelChoice {
             staging: engine.staging.clone(),
             start_timeout: self.start_timeout,
             interrupt_grace: self.interrupt_grace,
+            trace: self.trace.clone(),
         };
-        Arc::new(RunnerLaunch::in_host(spec))
-    }
-
-    /// What every cell finds in its environment.
-    pub(crate) fn surroundings(&self, session: &str) -> Vec<(String, Option<String>)> {
-        vec![("CELLWRIGHT_SESSION".to_owned(), Some(session.to_owned()))]
+        let furnishing = Furnishing {
+            engine: Arc::clone(engine),
+            bridge: Arc::clone(bridge),
+            session: session.to_owned(),
+            modules: self.modules,
+        };
+        Arc::new(RunnerLaunch::in_host(spec, furnishing))
     }
 }
 

@@ -24,6 +24,10 @@ pub(crate) fn tell_session(notice: &Notice) -> Told {
                 ),
             )
         }
+        Notice::Remark(remark) => Told {
+            kind: remark.kind.clone().into(),
+            text: remark.text.clone(),
+        },
         Notice::Late { stream, bytes } => {
             let text = clean::plain(&String::from_utf8_lossy(bytes));
             let shown: String = text.trim_end().chars().take(LATE_CHARACTERS).collect();
@@ -118,6 +122,10 @@ fn fate(loss: &Loss) -> (&'static str, String) {
                 "the session had been ended to make room: there may be {limit} (sessions.max), and it \
                  had been idle longest"
             ),
+        ),
+        Loss::Ended => (
+            "session_ended",
+            "somebody had ended the session for everybody".to_owned(),
         ),
         Loss::Abandoned => (
             "host_lost",

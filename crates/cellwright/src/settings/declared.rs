@@ -250,6 +250,13 @@ declare! {
         /// Bytes that a model sees of one line; 0 for all of it.
         line: usize = "768", SHOWN, Open;
     }
+    /// For whoever looks for a mistake.
+    trace: Trace {
+        /// Whether what is said between us and a runner is written to `frames.log` in the state folder.
+        frames: bool = "false", YES_OR_NO, Trusted, env::PI_PYTHON_IPC_TRACE;
+        /// Whether `eval` says how long each step before the first cell took.
+        startup: bool = "false", YES_OR_NO, Trusted, env::PI_DEBUG_STARTUP;
+    }
     /// A server of kernels.
     #[allow(dead_code, reason = "gateways are yet to come")]
     gateway: Gateway {

@@ -11,13 +11,18 @@ use crate::engine::Engine;
 use crate::evaluation::{CellWish, Wish, alone, kept};
 use crate::failure::{Failure, Kind};
 use crate::host::wanted::{Attach, EvalWanted};
+use crate::inside::{Furnishing, SharedBridge};
 use crate::kernels::KernelChoice;
 use crate::launch::RunnerLaunch;
 use crate::live::Extent;
 use crate::notice::{self, Told};
 use crate::screen::Screen;
 use crate::settings::Settings;
+use crate::startup::Startup;
 use crate::verbs::input;
+
+/// What a kernel that ends with the call is told about its session.
+const PER_CALL: &str = "per-call";
 
 /// Arguments of `eval`.
 #[derive(Debug, Args)]
@@ -96,8 +101,10 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         let failure = Failure::new(Kind::BadArguments, message);
         return Err(failure.hint("with --json, what is cut from a text is in its artifact"));
     }
+    let mut startup = Startup::new();
     let cwd = crate::kernels::working_directory(args.cwd.as_deref())?;
     let settings = engine.settings(&cwd)?;
+    startup.step("settings");
     if !settings.eval.enabled {
         return Err(Failure::disabled(settings.origin("eval.enabled")));
     }
@@ -128,6 +135,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         .python
         .is_some();
     let spec = crate::kernels::runner(engine, &settings, args.python.as_deref(), cwd.clone())?;
+    startup.step("interpreter");
     let session = session(args, &settings)?;
     // A person should know before the code runs.
     screen.notices(&notices);
@@ -140,7 +148,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
                 .clone()
                 .unwrap_or_else(|| settings.eval.owner.clone()),
             cwd: canonical(cwd),
-            kernel: KernelChoice::new(spec, explicit),
+            kernel: KernelChoice::new(spec, explicit, (&settings).into()),
             reset: args.reset,
             attach: match args.wait {
                 _ if args.background => Attach::Not,
@@ -148,12 +156,19 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
                 wait => Attach::Watching { wait },
             },
         };
-        return kept::eval(wanted, &settings, screen, extent, notices);
+        return kept::eval(wanted, &settings, screen, extent, notices, startup);
     }
-    let launch = Arc::new(RunnerLaunch::new(spec));
+    let furnishing = Furnishing {
+        engine: Arc::new(engine.clone()),
+        bridge: SharedBridge::default(),
+        session: PER_CALL.to_owned(),
+        modules: (&settings).into(),
+    };
+    let launch = Arc::new(RunnerLaunch::new(spec, furnishing));
     let artifacts = engine.artifacts_kept(&settings);
     let (mut answer, unseen) = alone::run(&wish, launch, artifacts, screen, extent)?;
     let verdict = answer.verdict();
+    startup.tell(verdict.ready, &settings, screen);
     if screen.json {
         answer.notices.splice(0..0, notices);
         return match screen.document(&answer) {

@@ -538,3 +538,23 @@ fn the_guide_lists_every_setting_as_it_is() {
         .collect();
     assert_eq!(shown, rows(&Context::new()), "in docs/guide/settings.md");
 }
+
+#[test]
+fn mistakes_can_be_looked_for() {
+    let context = Context::new();
+    let traced = |variables: &[(&str, &str)]| {
+        let mut command = context.eval_command(&["1 + 1"]);
+        with(&context, &mut command, variables).exits(0)
+    };
+    assert_eq!(traced(&[]).stderr, "");
+    let startup = traced(&[("PI_DEBUG_STARTUP", "1")]).stderr;
+    assert!(startup.starts_with("startup: settings "), "{startup}");
+    assert!(startup.contains("kernel "), "{startup}");
+    traced(&[("PI_PYTHON_IPC_TRACE", "1")]);
+    let file = context.home().join(".local/state/cellwright/frames.log");
+    let frames = fs::read_to_string(&file).unwrap();
+    assert!(frames.contains(" > {"), "{frames}");
+    assert!(frames.contains(" < {\"t\":\"hello\""), "{frames}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}

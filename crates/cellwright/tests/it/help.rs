@@ -8,7 +8,7 @@ use crate::context::Context;
 fn every_verb_has_help_with_examples() {
     let context = Context::new();
     assert_snapshot!("help", context.run(&["--help"]).exits(0).stdout);
-    let verbs: [&[&str]; 40] = [
+    let verbs: [&[&str]; 42] = [
         &["read"],
         &["write"],
         &["edit"],
@@ -40,6 +40,8 @@ fn every_verb_has_help_with_examples() {
         &["config", "list"],
         &["config", "get"],
         &["config", "path"],
+        &["helpers"],
+        &["trust"],
         &["notebook"],
         &["notebook", "edit"],
         &["notebook", "insert"],

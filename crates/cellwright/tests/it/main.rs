@@ -20,6 +20,7 @@ mod eval;
 mod eval_trouble;
 mod help;
 mod host;
+mod inside;
 mod notebook;
 mod read;
 mod readme;

@@ -34,6 +34,7 @@ fn follow(page: &str) {
     let text = std::fs::read_to_string(root.join(page)).unwrap();
     let tour = std::fs::read(root.join("examples/tour.ipynb")).unwrap();
     let context = Context::new();
+    let _host = EndOfHost(&context);
     context.file("tour.ipynb", tour);
     shell(
         &context,
@@ -50,16 +51,32 @@ fn follow(page: &str) {
     }
 }
 
+/// Ends the host that the commands started, also when one of them did not do what is shown.
+struct EndOfHost<'a>(&'a Context);
+
+impl Drop for EndOfHost<'_> {
+    fn drop(&mut self) {
+        shell(self.0, "cellwright host stop");
+    }
+}
+
+/// What a command prints. The variable `run` is kept from one to the next, as a terminal would.
 fn shell(context: &Context, command: &str) -> String {
     let binary = Path::new(env!("CARGO_BIN_EXE_cellwright"))
         .parent()
         .unwrap();
     let path = std::env::var("PATH").unwrap();
     let output = Command::new("sh")
-        .args(["-c", &format!("exec 2>&1; {command}")])
+        .args([
+            "-c",
+            &format!(
+                "exec 2>&1; run=$(cat \"$HOME/run\" 2>/dev/null)\n{command}\necho \"$run\" > \"$HOME/run\""
+            ),
+        ])
         .current_dir(context.folder())
         .env("PATH", format!("{}:{path}", binary.display()))
         .env("HOME", context.home())
+        .env("CELLWRIGHT_HOST_DIR", context.home().join("host"))
         .env_remove("XDG_CACHE_HOME")
         .env_remove("XDG_CONFIG_HOME")
         .env("NO_COLOR", "1")
@@ -101,8 +118,18 @@ fn the_guide_to_running_code_is_true() {
 }
 
 #[test]
+fn the_guide_to_sessions_is_true() {
+    follow("docs/guide/sessions.md");
+}
+
+#[test]
 fn the_guide_to_settings_is_true() {
     follow("docs/guide/settings.md");
+}
+
+#[test]
+fn the_guide_to_what_is_inside_is_true() {
+    follow("docs/guide/inside.md");
 }
 
 #[test]

@@ -129,14 +129,11 @@ def _run(request, raw, count, history):
             ns.pop("__warningregistry__", None)
             if shell is not None and shell.events.wanted:
                 shell.events.before(raw, S.silent, history)
-            code = raw
-            if needs_transform(raw):
-                code = lazy.load("transform").transform_cell(raw)
-            if history:
-                H.remember_input(raw, code, count)
-            parts, shown = compile_cell(code, cell_name(request.get("title"), count))
-            if shown and code is not raw and raw.rstrip().endswith(";"):
-                shown = _is_shown_magic(code)
+            if request.get("module"):
+                lazy.load("modules").run(request["module"], raw)
+                parts = shown = None
+            else:
+                parts, shown = _prepare(request, raw, count, history)
             if parts:
                 value = run_parts(parts, shown)
                 if shown and value is not None and not S.silent:
@@ -158,6 +155,19 @@ def _run(request, raw, count, history):
             if name not in known and type(name) is str:
                 S.kept[name] = ns[name]
     return status, exit_code
+
+
+def _prepare(request, raw, count, history):
+    """-> (code objects, is the last one an expression to show)"""
+    code = raw
+    if needs_transform(raw):
+        code = lazy.load("transform").transform_cell(raw)
+    if history:
+        H.remember_input(raw, code, count)
+    parts, shown = compile_cell(code, cell_name(request.get("title"), count))
+    if shown and code is not raw and raw.rstrip().endswith(";"):
+        shown = _is_shown_magic(code)
+    return parts, shown
 
 
 def _after(raw, result, history, error):
@@ -477,3 +487,6 @@ def _surroundings(request):
             sys.path.insert(0, folder)
     if request.get("cwd"):
         os.chdir(request["cwd"])
+        # Shells that start an interpreter leave it behind, and programs believe it.
+        if "PWD" in os.environ:
+            os.environ["PWD"] = request["cwd"]

@@ -230,8 +230,13 @@ def publish(data, metadata=None, display_id=None, update=False):
         if "text/plain" in data:
             print(data["text/plain"])
         return
+    send(data, metadata or {}, display_id, update)
+
+
+def send(data, metadata, display_id=None, update=False):
+    """Send a display frame, whatever %%capture collects."""
     cell = O.cell_of_thread() if O.threaded else S.cell
-    body, payloads = encode_bundle(data, metadata or {})
+    body, payloads = encode_bundle(data, metadata)
     O.send(
         b'{"t":"display","id":%s,"display_id":%s,"update":%s,"data":%s'
         % (

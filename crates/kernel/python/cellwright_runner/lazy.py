@@ -14,6 +14,7 @@ _package = sys.modules[_PACKAGE]
 _loaded = {}
 _stdlib_names = None
 _STDLIB = os.path.dirname(os.__file__)
+_AT_START = "state lazy interrupt channel streams hooks cell prelude main".split()
 
 
 def load(name):
@@ -52,7 +53,7 @@ def _guarded(full):
     for known, module in _loaded.items():
         if not known.startswith("="):
             sys.modules.setdefault(_PACKAGE + "." + known, module)
-    for known in ("state", "lazy", "interrupt", "channel", "streams", "hooks", "cell", "main"):
+    for known in _AT_START:
         module = getattr(_package, known, None)
         if module is not None:
             sys.modules.setdefault(_PACKAGE + "." + known, module)

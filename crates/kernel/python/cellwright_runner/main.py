@@ -4,7 +4,7 @@ import builtins
 import os
 import sys
 
-from . import PROTOCOL, cell, hooks, interrupt, lazy
+from . import PROTOCOL, cell, hooks, interrupt, lazy, prelude
 from .channel import Channel, dumps, utf8
 from .state import S
 from .streams import O
@@ -40,6 +40,7 @@ def start(folder, fd):
             del ns[name]
     cell.H.install(ns)
     _install_names()
+    prelude.install(ns)
     backend = os.environ.get("MPLBACKEND", "")
     if not backend or backend.startswith("module://matplotlib_inline"):
         os.environ["MPLBACKEND"] = "Agg"
@@ -130,7 +131,11 @@ def get_ipython():
 
 
 def display(*objects, **options):
-    """Show objects; see `cellwright_runner.display.display`."""
+    """Show objects as richly as they can be shown: text, tables, images, HTML.
+
+    `display_id=True` or a name gives a handle whose `update` changes what is shown; `raw=True`
+    takes a dict of MIME types.
+    """
     return lazy.load("display").display(*objects, **options)
 
 

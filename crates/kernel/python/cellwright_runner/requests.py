@@ -7,6 +7,7 @@ _OPS = {
     "inspect": ("inspection", "inspect"),
     "is_complete": ("complete_check", "is_complete"),
     "variables": ("variables", "variables"),
+    "helpers": ("describe", "describe"),
 }
 
 

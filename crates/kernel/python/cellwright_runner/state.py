@@ -17,7 +17,8 @@ class State:
         self.shell = None  # what get_ipython() returns, once somebody asked
         self.figures = None  # the module `figures`, once matplotlib.pyplot was imported
         self.capture = None  # a list while %%capture collects displays
-        self.kept = {}  # names made by silent cells (the host's prelude): %reset leaves them
+        self.kept = {}  # names of the prelude and of silent cells: %reset leaves them
+        self.modules = []  # paths of the user's modules that were run
         self.future_flags = 0  # `from __future__` imports last for the whole session
         self.sources = {}  # file name of a cell -> its source, newest last
         self.folder = ""

@@ -5,6 +5,7 @@ mod cell;
 mod frame;
 mod route;
 mod staging;
+mod trace;
 mod wire;
 
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ use crate::stop::{Stop, StopReason};
 use cell::CellRun;
 use frame::Frame;
 use route::Route;
+use trace::Trace;
 use wire::Wire;
 
 pub use staging::{folder_name, shared_name};
@@ -65,6 +67,8 @@ pub struct RunnerSpec {
     pub start_timeout: Duration,
     /// How long a cell has to end after an interrupt.
     pub interrupt_grace: Duration,
+    /// A file to write down what is said on its channel, for whoever looks for a mistake.
+    pub trace: Option<PathBuf>,
 }
 
 impl RunnerSpec {
@@ -114,8 +118,8 @@ impl Runner {
                     KernelError::launch(spec.supervisor.program.clone(), source)
                 }
             })?;
-        let wire =
-            Wire::new(ends).map_err(|source| KernelError::launch(program.clone(), source))?;
+        let wire = Wire::new(ends, Trace::open(spec.trace.as_deref()))
+            .map_err(|source| KernelError::launch(program.clone(), source))?;
         let mut runner = Self {
             description: Description {
                 backend: "runner",
@@ -193,7 +197,13 @@ impl Runner {
     /// Sends a frame, or says what came between.
     async fn send(&mut self, bytes: &[u8], stop: &Stop) -> Result<(), KernelError> {
         // Nearly every frame fits, and then nothing else needs to be watched.
-        if bytes.len() < 64 * 1024 && self.wire.try_send(bytes) {
+        let sent = if bytes.len() < 64 * 1024 {
+            self.wire.try_send(bytes)
+        } else {
+            0
+        };
+        let bytes = &bytes[sent..];
+        if bytes.is_empty() {
             return Ok(());
         }
         let (process, wire) = (&mut self.process, &mut self.wire);
@@ -368,7 +378,7 @@ impl Runner {
             let frame = tokio::select! {
                 frame = wire.next(&mut hear) => frame,
                 exit = process.exited() => {
-                    wire.rest(&mut hear);
+                    Self::hear_the_rest(wire, route);
                     return self.died(exit, Begun::No);
                 }
             };
@@ -383,8 +393,19 @@ impl Runner {
         }
     }
 
+    /// Takes what is still on the way from a process that has ended. The frames come first: they say
+    /// whose the text is.
+    fn hear_the_rest(wire: &mut Wire, route: &mut Route) {
+        while let Some(mut frame) =
+            wire.already(&mut |stream, bytes: &[u8]| route.text(stream, bytes, None))
+        {
+            route.stray(&mut frame);
+        }
+        wire.rest(&mut |stream, bytes: &[u8]| route.text(stream, bytes, None));
+    }
+
     async fn end(mut self, patience: Stop) -> Farewell {
-        if self.process.exit().is_none() && self.wire.try_send(frame::EXIT) {
+        if self.process.exit().is_none() && self.wire.try_send(frame::EXIT) == frame::EXIT.len() {
             tokio::select! {
                 _ = self.drain() => {}
                 _ = patience.pulled() => {}
@@ -397,9 +418,7 @@ impl Runner {
         }
         let exit = self.process.gone(CLEARING).await;
         // What its children said until they were ended.
-        let route = &mut self.route;
-        self.wire
-            .rest(&mut |stream, bytes: &[u8]| route.text(stream, bytes, None));
+        Self::hear_the_rest(&mut self.wire, &mut self.route);
         Farewell {
             exit: Some(exit),
             late: self.route.take_late(),

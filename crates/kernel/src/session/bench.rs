@@ -1,8 +1,6 @@
 //! The kernel that a session has, and how it comes to another one.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cellwright_output::Sink;
 use serde_json::Value;
@@ -10,17 +8,16 @@ use serde_json::Value;
 use super::Policy;
 use super::job::{Loss, Notice};
 use super::launch::Launch;
+use super::memory;
 use super::report::{Activity, Face};
 use super::spare::Spares;
 use crate::error::{KernelError, Retry};
 use crate::kernel::{
-    BoxFuture, Description, Ending, Farewell, Kernel, LateText, Outcome, Question, Request, State,
+    BoxFuture, Description, Ending, Farewell, Kernel, LateText, Outcome, Question, Remark, Request,
+    State,
 };
 use crate::process::{Exit, Processes};
 use crate::stop::{Stop, StopReason, Stopper};
-
-/// How often a kernel's memory is looked at while it runs a cell.
-const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How much of what earlier cells said late is kept for the next caller.
 const LATE_BYTES: usize = 16 * 1024;
@@ -43,8 +40,9 @@ pub(super) struct Bench {
     replaces_dead: bool,
     /// How many have been started in a row in place of one that died before it finished a cell.
     restarts: u32,
-    /// What cells of earlier jobs said.
-    late: Vec<LateText>,
+    /// What cells said after their end and nobody has been given, each with the generation of its
+    /// kernel: every kernel counts its requests from 1.
+    late: Vec<(u32, LateText)>,
     face: Face,
 }
 
@@ -74,9 +72,13 @@ impl Bench {
         self.kernel.as_ref().map(|kernel| kernel.description())
     }
 
-    /// The number of the latest cell, as late text names it.
-    pub(super) fn latest_request(&self) -> u64 {
-        self.kernel.as_ref().map_or(0, |kernel| kernel.requests())
+    /// What the session does when it runs nothing.
+    pub(super) fn activity(&self) -> Activity {
+        match (&self.kernel, &self.starting) {
+            (Some(_), _) => Activity::Idle,
+            (None, Some(_)) => Activity::Starting,
+            (None, None) => Activity::Empty,
+        }
     }
 
     /// Sees to it that there is a kernel that can run a cell.
@@ -97,7 +99,7 @@ impl Bench {
                 if self.replaces_dead && self.restarts >= self.policy.restarts {
                     return Err(KernelError::RestartedTooOften);
                 }
-                self.begin_start();
+                self.begin_start(!cleared);
             }
             let started = tokio::select! {
                 biased;
@@ -116,21 +118,21 @@ impl Bench {
         }
     }
 
-    fn begin_start(&mut self) {
+    /// `refill`: whether a spare may be started as well.
+    fn begin_start(&mut self, refill: bool) {
         let (stopper, stop) = Stop::new();
         let launch = Arc::clone(&self.launch);
         let spares = self.spares.clone();
         self.starting = Some((
             stopper,
             Box::pin(async move {
-                if let Some(kernel) = spares.take(launch.as_ref())
-                    && let Ok(kernel) = launch.adopt(kernel, stop.clone()).await
-                {
+                let kernel = match spares.adopted(launch.as_ref(), &stop).await {
+                    Some(kernel) => kernel,
+                    None => launch.start(stop).await?,
+                };
+                if refill {
                     spares.refill(&launch);
-                    return Ok(kernel);
                 }
-                let kernel = launch.start(stop).await?;
-                spares.refill(&launch);
                 Ok(kernel)
             }),
         ));
@@ -176,26 +178,37 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs a cell; also says what a caller should know afterwards.
+    /// Runs a cell.
     pub(super) async fn execute(
         &mut self,
         request: &Request,
         sink: &mut dyn Sink,
         stop: &Stop,
         stopper: &Stopper,
-    ) -> (Result<Outcome, KernelError>, Option<Notice>) {
+    ) -> Executed {
+        let generation = self.generation;
         let Some(kernel) = &mut self.kernel else {
-            return (Err(KernelError::NoSession), None);
+            return Executed {
+                result: Err(KernelError::NoSession),
+                notice: None,
+                number: (generation, 0),
+            };
         };
         let pid = kernel.description().pid;
         let limit = self.policy.memory_limit;
         let result = tokio::select! {
             biased;
             result = kernel.execute(request, sink, stop) => result,
-            never = watch_memory(pid, limit, stopper) => match never {},
+            never = memory::watch(pid, limit, stopper) => match never {},
         };
+        // Asked now: the kernel may be gone in a moment.
+        let number = (generation, kernel.requests());
         let notice = self.after(&result).await;
-        (result, notice)
+        Executed {
+            result,
+            notice,
+            number,
+        }
     }
 
     /// Draws the conclusions from how a cell ended.
@@ -261,34 +274,37 @@ impl Bench {
         stop: &Stop,
     ) -> Result<Value, KernelError> {
         let Some(kernel) = &mut self.kernel else {
-            return Err(KernelError::NoSession);
+            let why = "no kernel runs in this session".to_owned();
+            return Err(KernelError::NoAnswer { why });
         };
         let answer = kernel.ask(question, stop).await;
-        if let Err(KernelError::Died { exit, .. }) = &answer {
-            self.bury(Loss::Died(*exit)).await;
+        match &answer {
+            Err(KernelError::Died { exit, .. }) => self.bury(Loss::Died(*exit)).await,
+            Err(KernelError::Protocol { .. }) => self.bury(Loss::Broken).await,
+            _ => {}
         }
         answer
     }
 
-    /// Keeps the kernel drained, and a start going; ends when something has changed. Cancel-safe.
-    pub(super) async fn attend(&mut self) {
+    /// Keeps the kernel drained, and a start going; ends when something has changed, and says if the
+    /// kernel must be buried. Cancel-safe.
+    pub(super) async fn attend(&mut self) -> Option<Loss> {
         if self.starting.is_some() {
             // Whoever wanted it has left, and nobody is there to be told if it fails.
             self.started().await.ok();
-            return;
+            return None;
         }
         let Some(kernel) = &mut self.kernel else {
             return std::future::pending().await;
         };
-        let loss = match kernel.attend().await {
+        Some(match kernel.attend().await {
             KernelError::Died { exit, .. } => Loss::Died(exit),
             _ => Loss::Broken,
-        };
-        self.bury(loss).await;
+        })
     }
 
     /// Puts a kernel away that died by itself.
-    async fn bury(&mut self, loss: Loss) {
+    pub(super) async fn bury(&mut self, loss: Loss) {
         self.replaces_dead = true;
         self.discard(Some(loss)).await;
     }
@@ -298,7 +314,12 @@ impl Bench {
     pub(super) async fn renew(&mut self) {
         self.replaces_dead = false;
         self.restarts = 0;
-        if !self.is_fresh() {
+        // One that died unnoticed goes here, too, or it would count as a death after all.
+        let dead = self
+            .kernel
+            .as_mut()
+            .is_some_and(|kernel| !kernel.is_alive());
+        if dead || !self.is_fresh() {
             self.discard(Some(Loss::Reset)).await;
         }
     }
@@ -308,27 +329,39 @@ impl Bench {
         let Some(kernel) = self.kernel.take() else {
             return;
         };
-        let used = std::mem::take(&mut self.executions) > 0;
+        let used = self.let_go();
         self.face.with(|look| {
             if used {
                 look.untold = loss;
+                look.resets += u32::from(loss == Some(Loss::Reset));
             }
+        });
+        let patience = Stop::never().with_timeout(self.policy.farewell);
+        let farewell = kernel.shutdown(patience).await;
+        let late = farewell
+            .late
+            .into_iter()
+            .map(|late| (self.generation, late));
+        self.late.extend(late);
+    }
+
+    /// Ends the kernel with its last job.
+    pub(super) async fn end(&mut self, patience: Stop) -> Option<Farewell> {
+        let kernel = self.kernel.take()?;
+        self.let_go();
+        Some(kernel.shutdown(patience).await)
+    }
+
+    /// There is no kernel any more; says whether it had been used.
+    fn let_go(&mut self) -> bool {
+        self.face.with(|look| {
             look.kernel = None;
             look.executions = 0;
             if look.activity == Activity::Idle {
                 look.activity = Activity::Empty;
             }
         });
-        let patience = Stop::never().with_timeout(self.policy.farewell);
-        let farewell = kernel.shutdown(patience).await;
-        self.late.extend(farewell.late);
-    }
-
-    /// Ends the kernel with its last job.
-    pub(super) async fn end(&mut self, patience: Stop) -> Option<Farewell> {
-        let kernel = self.kernel.take()?;
-        self.executions = 0;
-        Some(kernel.shutdown(patience).await)
+        std::mem::take(&mut self.executions) > 0
     }
 
     /// The session ends.
@@ -339,48 +372,56 @@ impl Bench {
         self.discard(None).await;
     }
 
-    /// Takes what the kernel's cells said after their end.
-    pub(super) fn take_late(&mut self) -> Vec<LateText> {
+    /// Takes what cells said after their end, with the generation of their kernel.
+    pub(super) fn take_late(&mut self) -> Vec<(u32, LateText)> {
         let mut late = std::mem::take(&mut self.late);
         if let Some(kernel) = &mut self.kernel {
-            late.extend(kernel.take_late());
+            let generation = self.generation;
+            late.extend(
+                kernel
+                    .take_late()
+                    .into_iter()
+                    .map(|late| (generation, late)),
+            );
         }
         late
     }
 
+    /// What whoever started the kernel has to say.
+    pub(super) fn take_remarks(&mut self) -> Vec<Remark> {
+        let kernel = self.kernel.as_mut();
+        kernel
+            .map(|kernel| kernel.take_remarks())
+            .unwrap_or_default()
+    }
+
     /// Keeps late text that belongs to nobody who is here, for the next caller.
-    pub(super) fn keep_late(&mut self, late: &LateText) {
-        let kept: usize = self.late.iter().map(|late| late.bytes.len()).sum();
-        let room = LATE_BYTES.saturating_sub(kept).min(late.bytes.len());
-        if room > 0 {
-            self.late.push(LateText {
-                request: late.request,
-                stream: late.stream,
-                bytes: late.bytes[..room].to_vec(),
-            });
+    pub(super) fn keep_late(&mut self, generation: u32, mut late: LateText) {
+        let kept: usize = self.late.iter().map(|(_, late)| late.bytes.len()).sum();
+        late.bytes.truncate(LATE_BYTES.saturating_sub(kept));
+        if !late.bytes.is_empty() {
+            self.late.push((generation, late));
         }
     }
 
-    /// What the caller must be told about lost variables. Whoever asked for a reset knows; whoever
-    /// waited meanwhile does not.
-    pub(super) fn take_loss(&mut self, asked_in: u32) -> Option<Loss> {
-        match self.face.with(|look| look.untold.take())? {
-            Loss::Reset if asked_in == 0 || asked_in >= self.generation => None,
-            loss => Some(loss),
-        }
+    /// How often the session has been reset.
+    pub(super) fn resets(&self) -> u32 {
+        self.face.with(|look| look.resets)
+    }
+
+    /// What the caller must be told about lost variables. Whoever asked for a reset, or came after
+    /// it, knows (`resets`: how many of them); whoever waited meanwhile does not.
+    pub(super) fn take_loss(&mut self, resets: u32) -> Option<Loss> {
+        let (loss, now) = self.face.with(|look| (look.untold.take(), look.resets));
+        loss.filter(|loss| *loss != Loss::Reset || resets < now)
     }
 }
 
-/// Stops what runs when the kernel uses too much memory. Never ends.
-async fn watch_memory(pid: Option<u32>, limit: Option<u64>, stopper: &Stopper) -> Infallible {
-    let (Some(pid), Some(limit)) = (pid, limit) else {
-        return std::future::pending().await;
-    };
-    loop {
-        tokio::time::sleep(MEMORY_INTERVAL).await;
-        match Processes::now().memory_of(pid) {
-            Some(used) if used > limit => stopper.stop(StopReason::MemoryLimit { used, limit }),
-            _ => {}
-        }
-    }
+/// How a cell was run.
+pub(super) struct Executed {
+    pub(super) result: Result<Outcome, KernelError>,
+    /// What a caller should know afterwards.
+    pub(super) notice: Option<Notice>,
+    /// The generation of the kernel, and the cell's number there, as late text names it.
+    pub(super) number: (u32, u64),
 }

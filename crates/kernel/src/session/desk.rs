@@ -48,8 +48,14 @@ impl Desk {
         }
     }
 
+    /// Whether the session must end.
     pub(super) fn is_ending(&self) -> bool {
-        self.end.reason().is_some() || (!self.open && self.queue.len() == 0)
+        self.end.reason().is_some()
+    }
+
+    /// Whether nothing is left to do, and nobody who could want something.
+    pub(super) fn is_deserted(&self) -> bool {
+        !self.open && self.queue.len() == 0
     }
 
     /// Waits for `future`, hearing what is wanted meanwhile. `current` ends what runs.
@@ -87,6 +93,19 @@ impl Desk {
         }
     }
 
+    /// The same for what need not be finished when the session ends.
+    pub(super) async fn during_life<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+        let end = self.end.clone();
+        let future = async {
+            tokio::select! {
+                biased;
+                value = future => Some(value),
+                _ = end.pulled() => None,
+            }
+        };
+        self.during(None, future).await
+    }
+
     /// Waits for the next thing that is wanted, or for `other`.
     pub(super) async fn idle<T>(&mut self, other: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
@@ -97,6 +116,13 @@ impl Desk {
                 None
             }
             value = other => Some(value),
+        }
+    }
+
+    /// Hears what has been said already.
+    pub(super) fn catch_up(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            self.hear(Some(command), None);
         }
     }
 
@@ -144,14 +170,13 @@ impl Desk {
     /// The session ends: nobody is heard any more, and whoever waits is told.
     pub(super) fn close(&mut self) {
         self.commands.close();
-        while let Ok(command) = self.commands.try_recv() {
-            self.hear(Some(command), None);
-        }
+        self.catch_up();
         self.face.with(|look| look.activity = Activity::Empty);
         while let Some(task) = self.queue.pop() {
             self.refuse(task, KernelError::SessionEnded);
         }
         for reply in self.resets.drain(..) {
+            self.face.answered();
             reply.send(Err(KernelError::SessionEnded)).ok();
         }
     }

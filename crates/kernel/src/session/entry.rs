@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::desk::Command;
-use super::queue::{Moment, Task};
+use super::queue::Task;
 use super::registry::Slot;
 use super::report::{Activity, Face, SessionId, SessionReport};
 use crate::error::KernelError;
@@ -29,23 +29,45 @@ impl Entry {
         if self.face.with(|look| look.pending > limit) {
             return Some((task, KernelError::QueueFull { limit }));
         }
-        self.face.with(|look| {
-            look.pending += 1;
-            look.used = Moment::now();
-        });
-        let (command, error) = match self.commands.try_send(Command::Do(task)) {
+        self.face.asked();
+        let error = match self.commands.try_send(Command::Do(task)) {
             Ok(()) => return None,
-            Err(mpsc::error::TrySendError::Full(command)) => {
-                (command, KernelError::QueueFull { limit })
-            }
-            Err(mpsc::error::TrySendError::Closed(command)) => (command, KernelError::SessionEnded),
+            Err(error) => error,
         };
         self.face.answered();
-        match command {
-            Command::Do(task) => Some((task, error)),
+        let why = unsent(&error, limit);
+        match error.into_inner() {
+            Command::Do(task) => Some((task, why)),
             // Only tasks are sent here.
             _ => None,
         }
+    }
+
+    /// Has it renew its kernel, and counts whoever wants that as somebody who uses it.
+    pub(super) fn send_reset(
+        &self,
+        reply: oneshot::Sender<Result<u32, KernelError>>,
+        limit: usize,
+    ) -> Result<(), KernelError> {
+        // Before it is sent: it may be answered at once.
+        self.face.asked();
+        self.commands
+            .try_send(Command::Reset(reply))
+            .map_err(|error| {
+                self.face.answered();
+                unsent(&error, limit)
+            })
+    }
+
+    /// Stops what it runs now.
+    pub(super) fn send_interrupt(
+        &self,
+        reply: oneshot::Sender<bool>,
+        limit: usize,
+    ) -> Result<(), KernelError> {
+        self.commands
+            .try_send(Command::Interrupt(reply))
+            .map_err(|error| unsent(&error, limit))
     }
 
     /// How long nobody has used it; `None` while somebody does.
@@ -78,5 +100,13 @@ impl Entry {
             age: look.made.instant.elapsed(),
             idle: look.used.instant.elapsed(),
         })
+    }
+}
+
+/// Why a session does not hear.
+fn unsent(error: &mpsc::error::TrySendError<Command>, limit: usize) -> KernelError {
+    match error {
+        mpsc::error::TrySendError::Full(_) => KernelError::QueueFull { limit },
+        mpsc::error::TrySendError::Closed(_) => KernelError::SessionEnded,
     }
 }

@@ -6,7 +6,7 @@ use cellwright_output::{Sink, Stream};
 
 use super::report::SessionId;
 use crate::error::KernelError;
-use crate::kernel::{Description, Farewell, LateText, Outcome, Request};
+use crate::kernel::{Description, Farewell, LateText, Outcome, Remark, Request};
 use crate::process::Exit;
 use crate::stop::{Stop, Stopper};
 
@@ -107,6 +107,8 @@ pub enum Notice {
         /// What became of the one before.
         loss: Loss,
     },
+    /// Whoever started the kernel has something to say.
+    Remark(Remark),
     /// Cells of earlier calls said something after their end.
     Late {
         /// Where.
@@ -165,6 +167,8 @@ pub enum Loss {
         /// How many there may be.
         limit: usize,
     },
+    /// Somebody ended it for everybody.
+    Ended,
     /// Whoever kept it is gone.
     Abandoned,
 }

@@ -1,5 +1,6 @@
 //! [`Sessions`]: which sessions there are, whose they are, and which must go.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,7 +8,6 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::desk::Command;
 use super::entry::Entry;
 use super::job::{Job, Loss, refused};
 use super::launch::Launch;
@@ -78,9 +78,22 @@ impl Sessions {
     /// Hands a job to a session, which is made if there is none. `None`: no session took it, and the
     /// job's audience knows why. Must be called within a runtime.
     pub fn submit(&self, call: &Call, mut job: Job) -> Option<Accepted> {
+        let reset = call.reset || job.cells.first().is_some_and(|cell| cell.reset);
         let mut inner = self.lock();
-        let (slot, split) = inner.slot_for(call);
-        let (entry, new) = match self.entry(&mut inner, &slot, &call.launch) {
+        let (slot, split) = if reset {
+            inner.slot_for_fresh(call)
+        } else {
+            (inner.slot_for(call), false)
+        };
+        // What runs before it needs the kernel that others go on with.
+        if let Some(cell) = job.cells.iter().skip(1).position(|cell| cell.reset)
+            && inner.has_others(&slot, &call.owner)
+        {
+            drop(inner);
+            refused(job.audience, KernelError::SharedReset { cell: cell + 1 });
+            return None;
+        }
+        let (entry, new) = match self.entry(&mut inner, (&slot, split), call) {
             Ok(found) => found,
             Err(error) => {
                 drop(inner);
@@ -88,24 +101,23 @@ impl Sessions {
                 return None;
             }
         };
-        entry.owners.insert(call.owner.clone());
-        if call.reset
-            && !new
-            && let Some(first) = job.cells.first_mut()
-        {
-            first.reset = true;
+        if let Some(first) = job.cells.first_mut() {
+            first.reset = reset && !new;
         }
         let id = entry.id;
         job.audience.accepted(id);
         let task = Task::Run {
             first: first_stop(&job),
-            generation: entry.face.with(|look| look.generation),
+            resets: entry.face.with(|look| look.resets),
             launch: Arc::clone(&call.launch),
             job: Box::new(job),
         };
         let left = entry.send(task, self.policy.queue);
-        if split {
-            inner.move_out(call);
+        if left.is_none() {
+            entry.owners.insert(call.owner.clone());
+            if split {
+                inner.move_out(call);
+            }
         }
         drop(inner);
         if let Some((task, error)) = left {
@@ -122,9 +134,12 @@ impl Sessions {
             let mut inner = self.lock();
             let (slot, split) = inner.slot_for_fresh(call);
             let private = slot.private_to.is_some();
-            let (entry, new) = self.entry(&mut inner, &slot, &call.launch)?;
-            entry.owners.insert(call.owner.clone());
+            let (entry, new) = self.entry(&mut inner, (&slot, split), call)?;
             let id = entry.id;
+            if !new {
+                entry.send_reset(reply, self.policy.queue)?;
+            }
+            entry.owners.insert(call.owner.clone());
             if split {
                 inner.move_out(call);
             }
@@ -136,11 +151,6 @@ impl Sessions {
                     private,
                 });
             }
-            let entry = inner.entries.get(&slot).ok_or(KernelError::NoSession)?;
-            let sent = entry.commands.try_send(Command::Reset(reply));
-            sent.map_err(|_| KernelError::QueueFull {
-                limit: self.policy.queue,
-            })?;
             (id, private)
         };
         let generation = answer.await.map_err(|_| KernelError::SessionEnded)??;
@@ -180,38 +190,33 @@ impl Sessions {
         {
             let mut inner = self.lock();
             let entry = inner.by_id(id).ok_or(KernelError::NoSession)?;
-            let sent = entry.commands.try_send(Command::Interrupt(reply));
-            sent.map_err(|_| KernelError::QueueFull {
-                limit: self.policy.queue,
-            })?;
+            entry.send_interrupt(reply, self.policy.queue)?;
         }
         answer.await.map_err(|_| KernelError::SessionEnded)
     }
 
     /// An owner leaves a session; says whether it was the last one, with whom the session ends.
     pub async fn leave(&self, id: SessionId, owner: &str) -> Result<bool, KernelError> {
-        {
+        let entry = {
             let mut inner = self.lock();
             let entry = inner.by_id(id).ok_or(KernelError::NoSession)?;
             entry.owners.remove(owner);
             if !entry.owners.is_empty() {
                 return Ok(false);
             }
+            // Now, not after somebody else has come.
+            inner.remove(id)
+        };
+        if let Some(entry) = entry {
+            entry.end().await;
         }
-        self.end(id).await?;
         Ok(true)
     }
 
     /// Ends a session for everybody.
     pub async fn end(&self, id: SessionId) -> Result<(), KernelError> {
-        let entry = {
-            let mut inner = self.lock();
-            let slot = inner.slot_of(id).ok_or(KernelError::NoSession)?;
-            inner.entries.remove(&slot)
-        };
-        if let Some(entry) = entry {
-            entry.end().await;
-        }
+        let entry = self.lock().remove(id).ok_or(KernelError::NoSession)?;
+        entry.end().await;
         Ok(())
     }
 
@@ -221,8 +226,8 @@ impl Sessions {
             let mut inner = self.lock();
             inner.closed = true;
             let leaving = std::mem::take(&mut inner.leaving);
-            let entries = inner.entries.drain().map(|(_, entry)| entry);
-            entries.chain(leaving).collect()
+            let entries = std::mem::take(&mut inner.entries);
+            entries.into_values().chain(leaving).collect()
         };
         // All of them are told before the first is waited for.
         for entry in &entries {
@@ -267,7 +272,7 @@ impl Sessions {
 
     /// Remembers that a session's kernel is lost, so that its next caller is told.
     pub fn remember_loss(&self, key: SessionKey, private_to: Option<String>, loss: Loss) {
-        self.lock().remember(Slot { key, private_to }, loss);
+        self.lock().remember(Slot { key, private_to }, Some(loss));
     }
 
     /// Ends sessions that have been idle too long, now and again. Never ends; whoever wants that done
@@ -291,12 +296,12 @@ impl Sessions {
         }
     }
 
-    /// The entry of a slot, made if need be; says whether it was.
+    /// The entry of a slot, made if need be; says whether it was. `split`: beside a shared one.
     fn entry<'a>(
         &self,
         inner: &'a mut Registry,
-        slot: &Slot,
-        launch: &Arc<dyn Launch>,
+        (slot, split): (&Slot, bool),
+        call: &Call,
     ) -> Result<(&'a mut Entry, bool), KernelError> {
         if inner.closed {
             return Err(KernelError::SessionEnded);
@@ -308,28 +313,31 @@ impl Sessions {
         if broken {
             // Its task came to grief, which must not be the end of the session.
             inner.entries.remove(slot);
-            inner.remember(slot.clone(), Loss::Broken);
+            inner.remember(slot.clone(), Some(Loss::Broken));
         }
         let new = !inner.entries.contains_key(slot);
         if new {
-            self.make_room(inner)?;
-            let entry = self.make(inner, slot, launch);
+            // Whoever is split off must not take away from the others what they go on with.
+            let shared = split.then(|| Slot::shared(call));
+            self.make_room(inner, shared.as_ref())?;
+            let entry = self.make(inner, slot, &call.launch);
             inner.entries.insert(slot.clone(), entry);
         }
         let entry = inner.entries.get_mut(slot).ok_or(KernelError::NoSession)?;
         Ok((entry, new))
     }
 
-    /// Ends the session that has been idle longest if there are too many.
-    fn make_room(&self, inner: &mut Registry) -> Result<(), KernelError> {
+    /// Ends the session that has been idle longest if there are too many, but not `keep`.
+    fn make_room(&self, inner: &mut Registry, keep: Option<&Slot>) -> Result<(), KernelError> {
         let limit = self.policy.most_sessions;
         while inner.entries.len() >= limit {
             let oldest = inner
                 .entries
                 .iter()
-                .filter_map(|(slot, entry)| Some((entry.idle_for()?, slot)))
-                .max_by_key(|(idle, _)| *idle)
-                .map(|(_, slot)| slot.clone());
+                .filter(|(slot, _)| Some(*slot) != keep)
+                .filter_map(|(slot, entry)| Some((entry.idle_for()?, Reverse(entry.id), slot)))
+                .max()
+                .map(|(.., slot)| slot.clone());
             let Some(slot) = oldest else {
                 return Err(KernelError::TooManySessions { limit });
             };

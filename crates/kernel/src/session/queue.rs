@@ -21,8 +21,8 @@ pub(super) enum Task {
         job: Box<Job>,
         /// Counts from when it was asked for.
         first: Stop,
-        /// The generation there was then.
-        generation: u32,
+        /// How often the session had been reset then.
+        resets: u32,
         /// How this caller would have a kernel started.
         launch: Arc<dyn Launch>,
     },

@@ -1,6 +1,6 @@
 //! What the pool knows: the sessions by what tells them apart, and what became of those that are gone.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::SessionKey;
 use super::entry::Entry;
@@ -14,9 +14,10 @@ const REMEMBERED: usize = 1024;
 
 #[derive(Default)]
 pub(super) struct Registry {
-    pub(super) entries: HashMap<Slot, Entry>,
-    /// What became of sessions whose callers do not know yet.
-    pub(super) losses: VecDeque<(Slot, Loss)>,
+    pub(super) entries: BTreeMap<Slot, Entry>,
+    /// What became of sessions whose callers do not know yet. Those of one owner are remembered even
+    /// if nothing was lost, so that their owner does not fall back to the one it was split off from.
+    pub(super) losses: VecDeque<(Slot, Option<Loss>)>,
     /// Sessions that have been ended and whose kernels are on their way out.
     pub(super) leaving: Vec<Entry>,
     pub(super) last_id: u64,
@@ -24,72 +25,65 @@ pub(super) struct Registry {
 }
 
 /// A key, and whose own it is if it was split off from a shared one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slot {
     pub(super) key: SessionKey,
     pub(super) private_to: Option<String>,
 }
 
-impl Registry {
-    /// Where a call goes; also says whether the caller is split off from others.
-    pub(super) fn slot_for(&self, call: &Call) -> (Slot, bool) {
-        if call.reset {
-            return self.slot_for_fresh(call);
+impl Slot {
+    pub(super) fn shared(call: &Call) -> Self {
+        Self {
+            key: call.key.clone(),
+            private_to: None,
         }
-        let private = Slot {
+    }
+
+    fn private(call: &Call) -> Self {
+        Self {
             key: call.key.clone(),
             private_to: Some(call.owner.clone()),
-        };
-        let key = call.key.clone();
+        }
+    }
+}
+
+impl Registry {
+    /// Where a call goes.
+    pub(super) fn slot_for(&self, call: &Call) -> Slot {
+        let private = Slot::private(call);
         if self.has(&private) {
-            (private, false)
+            private
         } else {
-            (
-                Slot {
-                    key,
-                    private_to: None,
-                },
-                false,
-            )
+            Slot::shared(call)
+        }
+    }
+
+    /// Where a call goes that wants a fresh kernel; also says whether the caller is split off from
+    /// others.
+    pub(super) fn slot_for_fresh(&self, call: &Call) -> (Slot, bool) {
+        let slot = self.slot_for(call);
+        if self.has_others(&slot, &call.owner) {
+            (Slot::private(call), true)
+        } else {
+            (slot, false)
         }
     }
 
     /// Whether somebody has, or had, such a session.
-    pub(super) fn has(&self, slot: &Slot) -> bool {
+    fn has(&self, slot: &Slot) -> bool {
         self.entries.contains_key(slot) || self.losses.iter().any(|(there, _)| there == slot)
     }
 
-    /// Where a call goes that wants a fresh kernel.
-    pub(super) fn slot_for_fresh(&self, call: &Call) -> (Slot, bool) {
-        let private = Slot {
-            key: call.key.clone(),
-            private_to: Some(call.owner.clone()),
-        };
-        if self.has(&private) {
-            return (private, false);
-        }
-        let shared = Slot {
-            key: call.key.clone(),
-            private_to: None,
-        };
-        let others = self
-            .entries
-            .get(&shared)
-            .is_some_and(|entry| entry.owners.iter().any(|owner| *owner != call.owner));
-        if others {
-            (private, true)
-        } else {
-            (shared, false)
-        }
+    /// Whether anybody else uses it.
+    pub(super) fn has_others(&self, slot: &Slot, owner: &str) -> bool {
+        self.entries
+            .get(slot)
+            .is_some_and(|entry| entry.owners.iter().any(|other| other != owner))
     }
 
     /// The caller has a session of its own now.
     pub(super) fn move_out(&mut self, call: &Call) {
-        let shared = Slot {
-            key: call.key.clone(),
-            private_to: None,
-        };
-        if let Some(entry) = self.entries.get_mut(&shared) {
+        if let Some(entry) = self.entries.get_mut(&Slot::shared(call)) {
             entry.owners.remove(&call.owner);
         }
     }
@@ -98,9 +92,11 @@ impl Registry {
         self.entries.values_mut().find(|entry| entry.id == id)
     }
 
-    pub(super) fn slot_of(&self, id: SessionId) -> Option<Slot> {
+    /// Takes a session out, for good.
+    pub(super) fn remove(&mut self, id: SessionId) -> Option<Entry> {
         let (slot, _) = self.entries.iter().find(|(_, entry)| entry.id == id)?;
-        Some(slot.clone())
+        let slot = slot.clone();
+        self.entries.remove(&slot)
     }
 
     /// Ends a session that nobody uses; its next caller will be told if something was lost.
@@ -109,7 +105,8 @@ impl Registry {
             return;
         };
         let (used, untold) = entry.face.with(|look| (look.executions > 0, look.untold));
-        if let Some(loss) = used.then_some(loss).or(untold) {
+        let loss = used.then_some(loss).or(untold);
+        if loss.is_some() || slot.private_to.is_some() {
             self.remember(slot.clone(), loss);
         }
         entry.end.stop(StopReason::ShuttingDown);
@@ -117,7 +114,7 @@ impl Registry {
         self.leaving.push(entry);
     }
 
-    pub(super) fn remember(&mut self, slot: Slot, loss: Loss) {
+    pub(super) fn remember(&mut self, slot: Slot, loss: Option<Loss>) {
         self.losses.retain(|(there, _)| *there != slot);
         self.losses.push_back((slot, loss));
         if self.losses.len() > REMEMBERED {
@@ -127,6 +124,6 @@ impl Registry {
 
     pub(super) fn take_loss(&mut self, slot: &Slot) -> Option<Loss> {
         let index = self.losses.iter().position(|(there, _)| there == slot)?;
-        self.losses.remove(index).map(|(_, loss)| loss)
+        self.losses.remove(index).and_then(|(_, loss)| loss)
     }
 }

@@ -83,6 +83,8 @@ pub(super) struct Look {
     pub(super) pending: usize,
     /// What became of variables that nobody has been told about.
     pub(super) untold: Option<Loss>,
+    /// How often variables were lost because somebody wanted that.
+    pub(super) resets: u32,
     pub(super) made: Moment,
     pub(super) used: Moment,
 }
@@ -97,6 +99,7 @@ impl Face {
             kernel: None,
             pending: 0,
             untold: None,
+            resets: 0,
             made: now,
             used: now,
         })))
@@ -104,6 +107,14 @@ impl Face {
 
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Look) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A call was accepted.
+    pub(super) fn asked(&self) {
+        self.with(|look| {
+            look.pending += 1;
+            look.used = Moment::now();
+        });
     }
 
     /// A call was answered.

@@ -81,7 +81,7 @@ impl Spares {
     }
 
     /// Takes a kernel that is ready, if there is one.
-    pub(super) fn take(&self, launch: &dyn Launch) -> Option<Box<dyn Kernel>> {
+    fn take(&self, launch: &dyn Launch) -> Option<Box<dyn Kernel>> {
         let (stock, sort) = (self.stock.as_ref()?, launch.spare()?);
         let mut guard = lock(stock);
         let ready =
@@ -91,6 +91,18 @@ impl Spares {
             Some((_, Spare::Ready(kernel))) => Some(kernel),
             _ => None,
         }
+    }
+
+    /// A kernel that is ready as one of this launch's session, if there is one that will do.
+    pub(super) async fn adopted(
+        &self,
+        launch: &dyn Launch,
+        stop: &Stop,
+    ) -> Option<Box<dyn Kernel>> {
+        let kernel = self.take(launch)?;
+        let mut kernel = launch.adopt(kernel, stop.clone()).await.ok()?;
+        // It may have died while nobody looked, for which the session is not to blame.
+        kernel.is_alive().then_some(kernel)
     }
 
     /// How many are ready.

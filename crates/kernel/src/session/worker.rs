@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::Policy;
-use super::bench::Bench;
+use super::bench::{Bench, Executed};
 use super::desk::{Command, Desk};
 use super::job::{CellEnd, Job, Notice, Then};
 use super::launch::Launch;
@@ -19,7 +19,7 @@ use super::report::{Activity, Face};
 use super::spare::Spares;
 use crate::error::{KernelError, Retry};
 use crate::kernel::{Ending, LateText, Outcome, Question};
-use crate::stop::Stop;
+use crate::stop::{Stop, StopReason};
 
 /// How long a kernel whose last cell did not end well may take to end itself.
 const SHORT_FAREWELL: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ pub async fn run_once(launch: Arc<dyn Launch>, policy: Policy, mut job: Job) {
     let task = Task::Run {
         first: first_stop(&job),
         job: Box::new(job),
-        generation: 0,
+        resets: 0,
         launch,
     };
     // It has room for one.
@@ -74,7 +74,7 @@ impl Worker {
 
     /// Serves the session until it is ended.
     pub(super) async fn run(mut self) {
-        while !self.desk.is_ending() {
+        while !self.desk.is_ending() && !self.desk.is_deserted() {
             if !self.desk.resets.is_empty() {
                 self.reset().await;
                 continue;
@@ -83,11 +83,11 @@ impl Worker {
                 Some(Task::Run {
                     job,
                     first,
-                    generation,
+                    resets,
                     launch,
                 }) => {
                     self.bench.launch = launch;
-                    self.job(*job, first, generation).await;
+                    self.job(*job, first, resets).await;
                 }
                 Some(Task::Ask {
                     question,
@@ -95,7 +95,9 @@ impl Worker {
                     reply,
                 }) => self.ask(&question, &stop, reply).await,
                 None => {
-                    self.desk.idle(self.bench.attend()).await;
+                    if let Some(Some(loss)) = self.desk.idle(self.bench.attend()).await {
+                        self.desk.during(None, self.bench.bury(loss)).await;
+                    }
                 }
             }
         }
@@ -106,20 +108,24 @@ impl Worker {
     /// Everybody who wants a fresh kernel gets the same one.
     async fn reset(&mut self) {
         let (bench, never) = (&mut self.bench, Stop::never());
-        let result = self
-            .desk
-            .during(None, async {
-                bench.renew().await;
-                bench.ready(&never).await
-            })
-            .await;
+        let renewed = self.desk.during_life(async {
+            bench.renew().await;
+            bench.ready(&never).await
+        });
+        let Some(result) = renewed.await else {
+            // Whoever waits for it is told when the desk closes.
+            return;
+        };
+        let generation = match result {
+            Ok(()) => self.bench.generation,
+            // The next call starts one, and will find out for itself.
+            Err(_) => 0,
+        };
+        // Also for those who came in the last moment.
+        self.desk.catch_up();
         for reply in self.desk.resets.drain(..) {
-            let answer = match &result {
-                Ok(()) => Ok(self.bench.generation),
-                // The next call will find out for itself.
-                Err(_) => Ok(self.bench.generation + 1),
-            };
-            reply.send(answer).ok();
+            self.desk.face.answered();
+            reply.send(Ok(generation)).ok();
         }
     }
 
@@ -131,13 +137,17 @@ impl Worker {
     ) {
         let answer = match stop.reason() {
             Some(reason) => Err(KernelError::StoppedEarly { reason }),
-            None => self.desk.during(None, self.bench.ask(question, stop)).await,
+            None => self
+                .desk
+                .during_life(self.bench.ask(question, stop))
+                .await
+                .unwrap_or(Err(KernelError::SessionEnded)),
         };
-        reply.send(answer).ok();
         self.desk.face.answered();
+        reply.send(answer).ok();
     }
 
-    async fn job(&mut self, mut job: Job, first: Stop, asked_in: u32) {
+    async fn job(&mut self, mut job: Job, first: Stop, resets: u32) {
         let since = Moment::now().wall;
         self.desk.face.with(|look| {
             look.activity = Activity::Busy {
@@ -147,7 +157,7 @@ impl Worker {
             };
         });
         let mut run = Run {
-            asked_in,
+            resets,
             introduced: 0,
             requests: Vec::new(),
         };
@@ -169,22 +179,20 @@ impl Worker {
             } else {
                 Stop::never().with_timeout(SHORT_FAREWELL)
             };
-            let farewell = self.bench.end(patience).await;
+            let end = self.bench.end(patience);
+            let farewell = self.desk.during(Some(&job.stopper), end).await;
             if let Some(farewell) = farewell {
                 job.audience.farewell(&farewell);
+                let generation = self.bench.generation;
                 for late in farewell.late {
-                    run.give(late, &mut job);
+                    if let Some(late) = run.give(generation, late, &mut job) {
+                        self.bench.keep_late(generation, late);
+                    }
                 }
             }
         }
-        let has_kernel = self.bench.description().is_some();
-        self.desk.face.with(|look| {
-            look.activity = if has_kernel {
-                Activity::Idle
-            } else {
-                Activity::Empty
-            };
-        });
+        let activity = self.bench.activity();
+        self.desk.face.with(|look| look.activity = activity);
         // Before the caller hears of it: the session is free then.
         self.desk.face.answered();
         job.audience.done();
@@ -192,14 +200,25 @@ impl Worker {
 
     /// Runs one cell; says whether the next may follow.
     async fn cell(&mut self, job: &mut Job, index: usize, stop: &Stop, run: &mut Run) -> bool {
+        if self.desk.is_ending() {
+            job.stopper.stop(StopReason::ShuttingDown);
+        }
+        // Nothing is taken away for a cell that will not run, and what there is to tell is kept for one
+        // that will.
+        if let Some(reason) = stop.reason() {
+            let end = CellEnd {
+                result: Err(KernelError::StoppedEarly { reason }),
+                time: Duration::ZERO,
+            };
+            job.audience.end(index, end);
+            return false;
+        }
         let mut retried = false;
         if job.cells[index].reset {
             self.desk
                 .during(Some(&job.stopper), self.bench.renew())
                 .await;
-            run.requests.clear();
-            // Whoever wants that need not be told.
-            run.asked_in = u32::MAX;
+            run.resets = self.bench.resets();
         }
         loop {
             let ready = self
@@ -227,12 +246,16 @@ impl Worker {
             let execution = self
                 .bench
                 .execute(&job.cells[index].request, sink, stop, &job.stopper);
-            let (result, notice) = self.desk.during(Some(&job.stopper), execution).await;
+            let Executed {
+                result,
+                notice,
+                number,
+            } = self.desk.during(Some(&job.stopper), execution).await;
             let time = begun.elapsed();
-            run.requests.push((index, self.bench.latest_request()));
-            for late in self.bench.take_late() {
-                if let Some(late) = run.give(late, job) {
-                    self.bench.keep_late(&late);
+            run.requests.push((index, number));
+            for (generation, late) in self.bench.take_late() {
+                if let Some(late) = run.give(generation, late, job) {
+                    self.bench.keep_late(generation, late);
                 }
             }
             if let Some(notice) = notice {
@@ -263,9 +286,11 @@ impl Worker {
             return;
         }
         run.introduced = generation;
-        run.requests.clear();
-        if let Some(loss) = self.bench.take_loss(run.asked_in) {
+        if let Some(loss) = self.bench.take_loss(run.resets) {
             job.audience.tell(Notice::Restarted { generation, loss });
+        }
+        for remark in self.bench.take_remarks() {
+            job.audience.tell(Notice::Remark(remark));
         }
         if let Some(description) = self.bench.description() {
             job.audience.kernel(description, generation);
@@ -276,14 +301,11 @@ impl Worker {
     /// cell, or by cells of earlier jobs.
     fn early_text(&mut self, job: &mut Job, run: &Run) -> Vec<LateText> {
         let mut early = Vec::new();
-        if !run.requests.is_empty() {
-            return early;
-        }
         let fresh = self.bench.is_fresh();
-        for late in self.bench.take_late() {
-            if fresh && late.request == 0 {
+        for (generation, late) in self.bench.take_late() {
+            if fresh && late.request == 0 && generation == self.bench.generation {
                 early.push(late);
-            } else {
+            } else if let Some(late) = run.give(generation, late, job) {
                 let LateText { stream, bytes, .. } = late;
                 job.audience.tell(Notice::Late { stream, bytes });
             }
@@ -294,21 +316,21 @@ impl Worker {
 
 /// What is known of a job while it runs.
 struct Run {
-    /// The generation there was when it was asked for.
-    asked_in: u32,
+    /// How many resets of the session the caller knows of.
+    resets: u32,
     /// The generation that the caller knows of.
     introduced: u32,
-    /// Cells and the numbers they have on the kernel.
-    requests: Vec<(usize, u64)>,
+    /// Cells, and the generation and number they ran under.
+    requests: Vec<(usize, (u32, u64))>,
 }
 
 impl Run {
     /// Gives late text to the cell that caused it; hands it back if that is not one of this job.
-    fn give(&self, late: LateText, job: &mut Job) -> Option<LateText> {
+    fn give(&self, generation: u32, late: LateText, job: &mut Job) -> Option<LateText> {
         let cell = self
             .requests
             .iter()
-            .find(|(_, request)| *request == late.request);
+            .find(|(_, number)| *number == (generation, late.request));
         match cell {
             Some((index, _)) => {
                 job.audience.late(*index, &late);

@@ -12,6 +12,9 @@
 
 mod contract;
 mod interrupts;
+mod modules;
 mod order;
 mod process;
+mod session;
+mod simulation;
 mod support;

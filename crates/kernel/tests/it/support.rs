@@ -57,6 +57,7 @@ pub(crate) fn spec(python: &Path, cwd: &Path) -> RunnerSpec {
         staging: vec![Path::new(env!("CARGO_TARGET_TMPDIR")).join("runner")],
         start_timeout: Duration::from_mins(1),
         interrupt_grace: Duration::from_secs(2),
+        trace: None,
     }
 }
 

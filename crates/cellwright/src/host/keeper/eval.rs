@@ -45,11 +45,12 @@ impl Keeper {
             _ => None,
         };
         let name = wanted.session.as_deref().unwrap_or_default();
-        let surroundings = wanted.kernel.surroundings(name);
         let job = wanted
             .wish
-            .job(&wanted.owner, (stopper.clone(), stop), stage, &surroundings);
-        let launch = wanted.kernel.launch(&self.engine, &wanted.cwd);
+            .job(&wanted.owner, (stopper.clone(), stop), stage);
+        let launch = wanted
+            .kernel
+            .launch(&self.engine, &self.bridge, name, &wanted.cwd);
         let notice = if let Some(session) = &wanted.session {
             self.submit(session, &wanted, launch, job)
         } else {

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::demand;
@@ -23,7 +22,7 @@ struct Cell {
     #[serde(default)]
     at: u64,
     code: String,
-    outputs: Option<Box<RawValue>>,
+    outputs: Option<Value>,
 }
 
 /// The cells that ran on a session, one after the other.
@@ -135,66 +134,70 @@ pub(super) fn export(who: &Who, out: &Path, force: bool, screen: &Screen) -> Res
     Ok(())
 }
 
-/// Writes a notebook; says how many cells ran.
+/// Writes a notebook in the layout that Jupyter writes; says how many cells ran. One cell is in memory
+/// at a time.
 fn write(
     journal: &mut Journal,
     mut file: impl Write,
     trouble: impl Fn(std::io::Error) -> Failure + Copy,
 ) -> Result<usize, Failure> {
-    file.write_all(b"{\n \"cells\": [").map_err(trouble)?;
-    let (mut count, mut written, mut generation) = (0, 0, None);
-    let mut cell = |cell: Value, outputs: Option<&str>| -> Result<(), Failure> {
-        let between: &[u8] = if written == 0 { b"\n  " } else { b",\n  " };
-        file.write_all(between).map_err(trouble)?;
-        let mut text = cell.to_string();
-        if let Some(outputs) = outputs {
-            // They are as they must be already, and may be large.
-            text.truncate(text.len() - 1);
-            text.push_str(",\"outputs\":");
-            text.push_str(outputs);
-            text.push('}');
-        }
-        file.write_all(text.as_bytes()).map_err(trouble)?;
-        written += 1;
-        Ok(())
+    let (mut count, mut generation) = (0, None);
+    let mut before = "{\n \"cells\": [\n";
+    let mut cell = |cell: &Value| -> Result<(), Failure> {
+        file.write_all(before.as_bytes()).map_err(trouble)?;
+        before = ",\n";
+        file.write_all(indented(cell, "  ").map_err(trouble)?.as_bytes())
+            .map_err(trouble)
     };
     while let Some(ran) = journal.next()? {
         if generation.is_some_and(|before| before != ran.generation) {
             let source =
                 "*Here the kernel was replaced by a fresh one: variables from above are gone.*";
-            let fresh = json!({
+            cell(&json!({
                 "cell_type": "markdown",
                 "id": format!("fresh-{}", ran.generation),
                 "metadata": {},
-                "source": lines(source),
-            });
-            cell(fresh, None)?;
+                "source": [source],
+            }))?;
         }
         generation = Some(ran.generation);
         count += 1;
-        let code = json!({
+        cell(&json!({
             "cell_type": "code",
             "execution_count": ran.count,
             "id": format!("cell-{count}"),
             "metadata": {},
+            "outputs": ran.outputs.unwrap_or_else(|| json!([])),
             "source": lines(&ran.code),
-        });
-        cell(
-            code,
-            Some(ran.outputs.as_ref().map_or("[]", |outputs| outputs.get())),
-        )?;
+        }))?;
     }
     let metadata = json!({
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python", "version": journal.kernel["version"]},
     });
-    let end: &[u8] = if written == 0 { b"]" } else { b"\n ]" };
-    file.write_all(end).map_err(trouble)?;
-    let rest =
-        format!(",\n \"metadata\": {metadata},\n \"nbformat\": 4,\n \"nbformat_minor\": 5\n}}\n");
+    let end = if count == 0 {
+        "{\n \"cells\": []"
+    } else {
+        "\n ]"
+    };
+    let metadata = indented(&metadata, " ").map_err(trouble)?;
+    let metadata = metadata.trim_start();
+    let rest = format!(
+        "{end},\n \"metadata\": {metadata},\n \"nbformat\": 4,\n \"nbformat_minor\": 5\n}}\n"
+    );
     file.write_all(rest.as_bytes()).map_err(trouble)?;
     file.flush().map_err(trouble)?;
     Ok(count)
+}
+
+/// A value with one blank more for each level, beginning at `margin`.
+fn indented(value: &Value, margin: &str) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    let layout = serde_json::ser::PrettyFormatter::with_indent(b" ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, layout);
+    value.serialize(&mut serializer)?;
+    let text = String::from_utf8_lossy(&bytes).replace('\n', &format!("\n{margin}"));
+    Ok(format!("{margin}{text}"))
 }
 
 /// Lines as notebooks have them.

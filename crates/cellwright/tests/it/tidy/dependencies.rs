@@ -24,7 +24,10 @@ const ARROWS: [(&str, &[&str]); 4] = [
 ];
 
 /// Libraries that only some of our crates may know.
-const FENCES: [(&str, &[&str]); 11] = [
+const FENCES: [(&str, &[&str]); 14] = [
+    ("axum", &["cellwright"]),
+    ("getrandom", &["cellwright"]),
+    ("sha2", &["cellwright"]),
     ("clap", &["cellwright"]),
     ("etcetera", &["cellwright"]),
     ("strsim", &["cellwright"]),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::trace::Trace;
 use crate::kernel::{History, Question, Request, Stdin};
 
 /// Longest line and largest sum of payloads. A display of this size is a mistake, and what comes
@@ -92,9 +93,17 @@ pub(super) struct Frames {
     searched: usize,
     /// A frame whose payloads are not all there.
     head: Option<Frame>,
+    trace: Trace,
 }
 
 impl Frames {
+    pub(super) fn new(trace: Trace) -> Self {
+        Self {
+            trace,
+            ..Self::default()
+        }
+    }
+
     /// Where to put what is read, with room for what is expected.
     pub(super) fn space(&mut self) -> &mut Vec<u8> {
         if self.start > 0 {
@@ -121,6 +130,7 @@ impl Frames {
                 return Ok(None);
             };
             let text = &self.bytes[line];
+            self.trace.heard(text);
             let frame: Frame = serde_json::from_slice(text)
                 .map_err(|error| format!("{error} in {}", sample(text)))?;
             let mut total = 0_usize;
@@ -185,6 +195,7 @@ pub(super) fn execute(id: u64, request: &Request) -> Result<Vec<u8>, String> {
         history: bool,
         stdin: &'static str,
         file: Option<&'a std::path::Path>,
+        module: Option<&'a std::path::Path>,
     }
     let env = request
         .env
@@ -210,6 +221,7 @@ pub(super) fn execute(id: u64, request: &Request) -> Result<Vec<u8>, String> {
             Stdin::Answers(_) => "ask",
         },
         file: request.file.as_deref(),
+        module: request.module.as_deref(),
     })
 }
 
@@ -238,6 +250,7 @@ pub(super) fn question(id: u64, question: &Question) -> Vec<u8> {
         Question::IsComplete { code } => {
             serde_json::json!({"op": "is_complete", "id": id, "code": code})
         }
+        Question::Helpers => serde_json::json!({"op": "helpers", "id": id}),
         Question::Variables { limit } => {
             serde_json::json!({"op": "variables", "id": id, "limit": limit})
         }

@@ -23,6 +23,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
 use super::frame::{Frame, Frames};
+use super::trace::Trace;
 use crate::process::Ends;
 
 /// Takes text as it comes.
@@ -46,6 +47,7 @@ const EAGERNESS: Duration = Duration::from_micros(150);
 pub(super) struct Wire {
     channel: UnixStream,
     frames: Frames,
+    trace: Trace,
     lanes: [Lane; 2],
     buffer: Vec<u8>,
     nonce: Option<Nonce>,
@@ -77,12 +79,13 @@ struct Lane {
 }
 
 impl Wire {
-    pub(super) fn new(ends: Ends) -> io::Result<Self> {
+    pub(super) fn new(ends: Ends, trace: Trace) -> io::Result<Self> {
         let channel = std::os::unix::net::UnixStream::from(ends.channel);
         channel.set_nonblocking(true)?;
         Ok(Self {
             channel: UnixStream::from_std(channel)?,
-            frames: Frames::default(),
+            frames: Frames::new(trace.clone()),
+            trace,
             lanes: [
                 Lane::new(Stream::Stdout, ends.stdout)?,
                 Lane::new(Stream::Stderr, ends.stderr)?,
@@ -109,6 +112,7 @@ impl Wire {
 
     /// Sends bytes to the runner. Not cancel-safe: half a frame may have gone.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.trace.said(bytes);
         self.channel.write_all(bytes).await
     }
 
@@ -134,11 +138,11 @@ impl Wire {
         false
     }
 
-    /// Sends if it can be done at once.
-    pub(super) fn try_send(&self, bytes: &[u8]) -> bool {
-        self.channel
-            .try_write(bytes)
-            .is_ok_and(|sent| sent == bytes.len())
+    /// Sends what can be sent at once; says how much that is.
+    pub(super) fn try_send(&self, bytes: &[u8]) -> usize {
+        let sent = self.channel.try_write(bytes).unwrap_or(0);
+        self.trace.said(&bytes[..sent]);
+        sent
     }
 
     /// The next frame; text that comes before it is handed to `hear`. `None` when the runner closed

@@ -22,7 +22,7 @@ fn wire() -> (Wire, Far) {
         stdout,
         stderr,
     };
-    let mut wire = Wire::new(ends).unwrap();
+    let mut wire = Wire::new(ends, Trace::default()).unwrap();
     let hex = format!("{:032x}", u128::from_be_bytes(NONCE));
     wire.set_nonce(&hex).unwrap();
     let far = Far {
