@@ -41,7 +41,8 @@ impl Keeper {
         let at_end = self.journal_entry(&wanted);
         let (evaluation, stage) = Evaluation::new(&wanted.wish, session, artifacts, Some(at_end));
         let feed = match wanted.attach {
-            Attach::Watching { .. } => Some(evaluation.follow(Beyond::Lost)),
+            // Whose code it is gets everything, also if it is a little slower than the code.
+            Attach::Watching { .. } => Some(evaluation.follow(Beyond::Disk)),
             _ => None,
         };
         let name = wanted.session.as_deref().unwrap_or_default();

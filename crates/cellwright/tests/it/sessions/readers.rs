@@ -56,8 +56,8 @@ fn a_time_limit_holds_although_nobody_reads() {
 fn fifty_megabytes_wait_for_their_reader() {
     let desk = Desk::new();
     let code = "line = 'x' * 99\nfor i in range(500_000): print(line)\nopen('done', 'w').close()";
-    let mut command = desk.eval_command("s", &["--full", "--timeout", "100", code]);
-    let mut terminal = Terminal::new(&desk, std::mem::replace(&mut command, desk.command(&[])));
+    let command = desk.eval_command("s", &["--full", "--timeout", "100", code]);
+    let mut terminal = Terminal::new(&desk, command);
     eventually("the code waits for its reader", || {
         desk.path("done").exists()
     });
@@ -88,7 +88,7 @@ fn large_things_go_through_both_ways() {
 }
 
 #[test]
-fn a_client_that_stands_still_holds_up_nobody() {
+fn a_client_that_stands_still_holds_up_nobody_and_misses_nothing() {
     let desk = Desk::new();
     let code = "for i in range(300_000): print('x' * 99)\nopen('done', 'w').close()";
     let mut command = desk.eval_command(
@@ -102,14 +102,17 @@ fn a_client_that_stands_still_holds_up_nobody() {
             code,
         ],
     );
-    command.stdout(Stdio::null());
+    let shown = std::fs::File::create(desk.path("shown")).unwrap();
+    command.stdout(Stdio::from(shown));
     let terminal = Terminal::new(&desk, command);
     desk.begun();
     terminal.signal("-STOP");
     eventually("the code waits for it", || desk.path("done").exists());
     assert_eq!(desk.prints("s", "'free'"), "'free'\n");
     terminal.signal("-CONT");
-    terminal.end().exits(0);
+    let ran = terminal.end().exits(0);
+    let shown = std::fs::metadata(desk.path("shown")).unwrap();
+    assert_eq!(shown.len(), 30_000_000, "{}", ran.stderr);
 }
 
 #[test]
