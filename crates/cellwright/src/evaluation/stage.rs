@@ -96,6 +96,12 @@ impl Evaluation {
 
     /// Everything that is said from now on.
     pub(crate) fn follow(&self, beyond: Beyond) -> Feed {
+        self.catch_up(beyond).0
+    }
+
+    /// Everything that is said from now on, and what there was up to now: nothing is in both, and
+    /// nothing in neither.
+    pub(crate) fn catch_up(&self, beyond: Beyond) -> (Feed, Glance) {
         let feed = Feed::new(beyond);
         let mut play = lock(&self.shared);
         if self.phase.borrow().is_final() {
@@ -103,7 +109,8 @@ impl Evaluation {
         } else {
             play.followers.push(feed.clone());
         }
-        feed
+        let glance = self.glance_at(&play);
+        (feed, glance)
     }
 
     /// Waits for the end. Cancel-safe.
@@ -126,7 +133,10 @@ impl Evaluation {
     }
 
     pub(crate) fn glance(&self) -> Glance {
-        let play = lock(&self.shared);
+        self.glance_at(&lock(&self.shared))
+    }
+
+    fn glance_at(&self, play: &Play) -> Glance {
         let last = play.captures.iter().rposition(Option::is_some);
         let cell = play.running.map(|(cell, _)| cell).or(last).unwrap_or(0);
         Glance {

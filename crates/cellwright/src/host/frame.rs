@@ -13,6 +13,9 @@ pub(crate) const LARGEST: usize = 64 * 1024 * 1024;
 /// The most bytes after one: answers carry outputs.
 const LARGEST_PAYLOAD: usize = 1024 * 1024 * 1024;
 
+/// Up to how many bytes of a payload go out together with their line.
+const TOGETHER: usize = 16 * 1024;
+
 /// How much is read at once.
 const CHUNK: usize = 16 * 1024;
 
@@ -188,13 +191,17 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     }
 
     /// Sends an object with bytes after it; its member `n` is set here.
-    #[allow(dead_code, reason = "for services that send bytes")]
     pub(crate) async fn send_with(
         &mut self,
         head: &impl Serialize,
         payload: &[u8],
     ) -> Result<(), FrameError> {
-        let bytes = encode(head, payload)?;
+        let mut bytes = encode(head, payload)?;
+        if payload.len() <= TOGETHER {
+            // Whoever reads is woken once.
+            bytes.extend_from_slice(payload);
+            return Ok(self.inner.write_all(&bytes).await?);
+        }
         self.inner.write_all(&bytes).await?;
         Ok(self.inner.write_all(payload).await?)
     }

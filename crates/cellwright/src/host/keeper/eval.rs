@@ -41,7 +41,8 @@ impl Keeper {
         let at_end = self.journal_entry(&wanted);
         let (evaluation, stage) = Evaluation::new(&wanted.wish, session, artifacts, Some(at_end));
         let feed = match wanted.attach {
-            Attach::Watching { .. } => Some(evaluation.follow(Beyond::Lost)),
+            // Whose code it is gets everything, also if it is a little slower than the code.
+            Attach::Watching { .. } => Some(evaluation.follow(Beyond::Disk)),
             _ => None,
         };
         let name = wanted.session.as_deref().unwrap_or_default();
@@ -177,9 +178,12 @@ impl Keeper {
         let Some(run) = self.runs.get(name) else {
             return end(connection, Err(no_run(name, &self.runs.names()))).await;
         };
-        // First, so that nothing is missed between the two.
-        let feed = follow.then(|| run.evaluation.follow(Beyond::Lost));
-        let glance = run.evaluation.glance();
+        let (feed, glance) = if follow {
+            let (feed, glance) = run.evaluation.catch_up(Beyond::Lost);
+            (Some(feed), glance)
+        } else {
+            (None, run.evaluation.glance())
+        };
         let so_far = match (&glance.snapshot, run.status().is_final()) {
             (Some(snapshot), _) => snapshot.text.clone(),
             (None, true) => run.evaluation.with_answer(|answer| {

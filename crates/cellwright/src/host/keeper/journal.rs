@@ -2,7 +2,7 @@
 //! so that a long life costs no memory.
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
@@ -47,13 +47,7 @@ impl Journals {
     /// Writes down what ran. A disk that is full takes the history, not the run.
     pub(super) fn write(&self, session: SessionId, codes: &[String], answer: &EvalAnswer) {
         let write = || -> std::io::Result<()> {
-            private_folder(&self.folder)?;
-            let file = OpenOptions::new()
-                .append(true)
-                .create(true)
-                .mode(0o600)
-                .open(self.path(session))?;
-            let mut file = BufWriter::new(file);
+            let mut file = BufWriter::new(self.open(session)?);
             let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
             for (cell, code) in answer.cells.iter().zip(codes) {
                 if matches!(cell.status, Status::Skipped | Status::Refused)
@@ -76,6 +70,18 @@ impl Journals {
             file.flush()
         };
         write().ok();
+    }
+
+    fn open(&self, session: SessionId) -> std::io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o600);
+        match options.open(self.path(session)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                private_folder(&self.folder)?;
+                options.open(self.path(session))
+            }
+            opened => opened,
+        }
     }
 
     /// Forgets a session.

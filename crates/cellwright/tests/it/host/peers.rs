@@ -38,9 +38,9 @@ fn what_is_no_message_does_no_harm() {
     line.say_json(&json!({"what": 1}));
     assert_eq!(line.hear()["error"]["code"], "not_understood");
     line.say_json(&json!({"do": "dance"}));
-    assert_eq!(line.hear()["error"]["code"], "not_understood");
+    assert_eq!(line.hear()["error"]["code"], "unknown_request");
     line.say(b"{\"do\":\"dance\",\"n\":3}\nabc{\"do\":\"status\"}\n");
-    assert_eq!(line.hear()["error"]["code"], "not_understood");
+    assert_eq!(line.hear()["error"]["code"], "unknown_request");
     let status = line.hear();
     assert_eq!(status["status"]["pid"], pid);
     drop(half);

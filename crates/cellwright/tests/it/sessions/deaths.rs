@@ -95,6 +95,22 @@ fn a_killed_host_leaves_nothing_and_its_sessions_are_missed_once() {
 }
 
 #[test]
+fn a_host_that_is_stopped_stops_what_runs_and_tells_whoever_waits() {
+    let desk = Desk::with(&[("kernel.interrupt_grace", "0.5")]);
+    let held = desk.busy("s");
+    let waiter = desk.terminal("s", &["1", "--timeout", "0"]);
+    desk.waiting("s", 1);
+    let pid = number(&desk.kernel("s")["pid"]);
+    desk.run(&["host", "stop"]).exits(0);
+    assert!(!runs(pid));
+    let stopped = held.end().exits(130);
+    assert!(stopped.stderr.contains("Cancelled"), "{}", stopped.stderr);
+    let words = waiter.end().stderr;
+    assert!(words.contains("error:"), "{words}");
+    assert_eq!(notices(&desk.answer("s", &["1"], 0)), [""; 0]);
+}
+
+#[test]
 fn sessions_that_nobody_asked_for_are_still_missed_after_the_next_host_was_killed() {
     let desk = Desk::new();
     desk.eval("s", &["1"]).exits(0);

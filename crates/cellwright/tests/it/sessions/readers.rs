@@ -56,8 +56,8 @@ fn a_time_limit_holds_although_nobody_reads() {
 fn fifty_megabytes_wait_for_their_reader() {
     let desk = Desk::new();
     let code = "line = 'x' * 99\nfor i in range(500_000): print(line)\nopen('done', 'w').close()";
-    let mut command = desk.eval_command("s", &["--full", "--timeout", "100", code]);
-    let mut terminal = Terminal::new(&desk, std::mem::replace(&mut command, desk.command(&[])));
+    let command = desk.eval_command("s", &["--full", "--timeout", "100", code]);
+    let mut terminal = Terminal::new(&desk, command);
     eventually("the code waits for its reader", || {
         desk.path("done").exists()
     });
@@ -70,7 +70,25 @@ fn fifty_megabytes_wait_for_their_reader() {
 }
 
 #[test]
-fn a_client_that_stands_still_holds_up_nobody() {
+fn large_things_go_through_both_ways() {
+    let desk = Desk::new();
+    // As much code as a generated script has, and an output as large as pictures get.
+    desk.place.context.file(
+        "large.py",
+        format!("text = '{}'\nprint(len(text))", "y".repeat(5_000_000)),
+    );
+    let ran = desk.eval("s", &["-f", "large.py"]).exits(0);
+    assert_eq!(ran.stdout, "5000000\n");
+    let code = "display({'image/png': 'A' * 60_000_000, 'text/plain': 'large'}, raw=True)";
+    let answer = desk.answer("s", &[code], 0);
+    let png = &answer["cells"][0]["outputs"][0]["data"]["image/png"];
+    assert!(png.to_string().len() >= 60_000_000);
+    assert_eq!(desk.eval("s", &[code]).exits(0).stdout, "large\n");
+    assert_eq!(desk.prints("s", "1"), "1\n");
+}
+
+#[test]
+fn a_client_that_stands_still_holds_up_nobody_and_misses_nothing() {
     let desk = Desk::new();
     let code = "for i in range(300_000): print('x' * 99)\nopen('done', 'w').close()";
     let mut command = desk.eval_command(
@@ -84,14 +102,17 @@ fn a_client_that_stands_still_holds_up_nobody() {
             code,
         ],
     );
-    command.stdout(Stdio::null());
+    let shown = std::fs::File::create(desk.path("shown")).unwrap();
+    command.stdout(Stdio::from(shown));
     let terminal = Terminal::new(&desk, command);
     desk.begun();
     terminal.signal("-STOP");
     eventually("the code waits for it", || desk.path("done").exists());
     assert_eq!(desk.prints("s", "'free'"), "'free'\n");
     terminal.signal("-CONT");
-    terminal.end().exits(0);
+    let ran = terminal.end().exits(0);
+    let shown = std::fs::metadata(desk.path("shown")).unwrap();
+    assert_eq!(shown.len(), 30_000_000, "{}", ran.stderr);
 }
 
 #[test]
