@@ -7,6 +7,7 @@
 mod call;
 mod command;
 mod door;
+mod entrance;
 
 use std::ffi::OsString;
 use std::io;

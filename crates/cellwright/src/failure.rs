@@ -121,6 +121,11 @@ impl Failure {
         ))
     }
 
+    /// Whoever read our output has gone.
+    pub(crate) fn closed_pipe() -> Self {
+        Self::new(Kind::ClosedPipe, "the output was closed")
+    }
+
     /// What a panic left behind.
     pub(crate) fn bug(panic: &(dyn Any + Send)) -> Self {
         let text = panic
@@ -180,7 +185,7 @@ impl From<io::Error> for Failure {
     /// Trouble with stdout or stdin; files have errors of their own.
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::new(Kind::ClosedPipe, "the output was closed");
+            return Self::closed_pipe();
         }
         let mut failure = Self::new(
             Kind::BadFile,

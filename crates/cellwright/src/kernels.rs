@@ -6,6 +6,7 @@ mod choice;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use cellwright_kernel::backend::runner::RunnerSpec;
@@ -154,9 +155,13 @@ pub(crate) fn variables(
 
 /// The program of this very process.
 pub(crate) fn own_program() -> PathBuf {
-    let link = Path::new("/proc/self/exe");
-    if link.exists() {
-        return link.to_owned();
-    }
-    std::env::current_exe().unwrap_or_else(|_| OsStr::new("cellwright").into())
+    static OWN: OnceLock<PathBuf> = OnceLock::new();
+    let own = OWN.get_or_init(|| {
+        let link = Path::new("/proc/self/exe");
+        if link.exists() {
+            return link.to_owned();
+        }
+        std::env::current_exe().unwrap_or_else(|_| OsStr::new("cellwright").into())
+    });
+    own.clone()
 }

@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
+use cellwright_kernel::backend::runner::{Runner, RunnerSpec, check_directory};
 use cellwright_kernel::session::Launch;
 use cellwright_kernel::{BoxFuture, Ending, History, Kernel, KernelError, Outcome, Request, Stop};
 use cellwright_output::{Event, Sink};
@@ -87,7 +87,7 @@ impl Launch for RunnerLaunch {
     ) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
         let (spec, furnishing) = (Arc::clone(&self.spec), self.furnishing.clone());
         Box::pin(async move {
-            spec.check()?;
+            check_directory(&spec.cwd)?;
             let request = Request {
                 cwd: Some(spec.cwd.clone()),
                 history: History::Silent,

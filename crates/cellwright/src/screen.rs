@@ -225,6 +225,16 @@ impl Screen {
         if failure.is_silent() {
             return ExitCode::SUCCESS;
         }
+        self.complain(failure);
+        if self.json {
+            // The exit code says it too, should stdout be gone.
+            self.document(&failure.document()).ok();
+        }
+        ExitCode::from(failure.exit_code())
+    }
+
+    /// Says what failed, on stderr.
+    pub(crate) fn complain(&self, failure: &Failure) {
         let bad = self.stderr.colour.then_some(Colour::Bad);
         let mut text = format!("{} {}", paint("error:", bad), tame(&failure.message));
         for cause in &failure.causes {
@@ -238,11 +248,6 @@ impl Screen {
             text.push_str(&format!("\n{label} {}", tame(hint)));
         }
         self.error_line(&text);
-        if self.json {
-            // The exit code says it too, should stdout be gone.
-            self.document(&failure.document()).ok();
-        }
-        ExitCode::from(failure.exit_code())
     }
 
     fn error_line(&self, text: &str) {

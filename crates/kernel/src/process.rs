@@ -4,6 +4,7 @@
 //! every descendant of the child and holds a socket to us. When that socket closes, because we let
 //! go or were killed, it ends them all, those in sessions of their own included.
 
+pub mod awake;
 pub mod background;
 mod link;
 mod memory;

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::call::{self, Answer, Call};
+use super::entrance::Entrance;
 use super::{Guest, Guests};
 
 /// Largest body that is read: a notebook's text fits.
@@ -21,7 +22,7 @@ const MAX_BODY: usize = 64 << 20;
 /// Serves until the other end of `end` is gone.
 pub(super) async fn serve(listener: TcpListener, guests: Arc<Guests>, end: oneshot::Receiver<()>) {
     let door = Router::new().fallback(enter).with_state(guests);
-    let served = axum::serve(listener, door).with_graceful_shutdown(async {
+    let served = axum::serve(Entrance::new(listener), door).with_graceful_shutdown(async {
         end.await.ok();
     });
     // It only ends when it is told to.

@@ -85,11 +85,12 @@ pub(crate) fn watch_signals(stopper: Stopper) -> Result<impl Future<Output = ()>
     let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
     Ok(async move {
         loop {
-            let reason = tokio::select! {
-                _ = interrupt.recv() => StopReason::Cancelled,
-                _ = terminate.recv() => StopReason::ShuttingDown,
-                _ = hangup.recv() => StopReason::ShuttingDown,
-            };
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+            let reason = StopReason::Cancelled;
             if stopper.is_pulled() {
                 stopper.stop_at_once(reason);
             } else {

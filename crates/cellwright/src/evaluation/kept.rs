@@ -6,6 +6,7 @@ use cellwright_kernel::{Stop, Stopper};
 use cellwright_output::{Limits, Stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
 
 use super::alone::{runtime, watch_signals};
 use super::{Verdict, viewer};
@@ -21,6 +22,12 @@ use crate::notice::Told;
 use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::startup::Startup;
+
+/// How long a host may take to end code that was cancelled: the code has time to react.
+const OBEDIENCE: Duration = Duration::from_secs(20);
+
+/// How long it may take if nobody waits for the code.
+const OBEDIENCE_AT_ONCE: Duration = Duration::from_secs(5);
 
 /// What the host answered.
 pub(crate) enum Answer {
@@ -97,28 +104,35 @@ async fn talk(
     let Some(mut client) = client else {
         return Err(Failure::no_host());
     };
+    let pid = client.host.pid;
     let connection = &mut client.connection;
     connection.send(wanted).await.map_err(HostError::from)?;
     let mut asked = Asked::Nothing;
+    let mut patience = Instant::now();
     loop {
         tokio::select! {
             // What is said comes last: code that never stops talking can be cancelled.
             biased;
-            reason = stop.pulled(), if asked == Asked::Nothing => {
+            _ = stop.pulled(), if asked == Asked::Nothing => {
                 if stake == Stake::Onlooker {
-                    // Nobody reads any more.
-                    return Err(Failure::stopped(reason, None));
+                    // Nobody reads any more, which is no failure.
+                    return Err(Failure::closed_pipe());
                 }
                 asked = Asked::ToStop;
+                patience = Instant::now() + OBEDIENCE;
                 cancel(connection, false).await?;
             }
             () = stop.at_once(), if asked == Asked::ToStop => {
                 asked = Asked::AtOnce;
+                patience = Instant::now() + OBEDIENCE_AT_ONCE;
                 cancel(connection, true).await?;
             }
+            () = sleep_until(patience), if asked != Asked::Nothing => {
+                return Err(Failure::deaf_host(pid));
+            }
             frame = connection.next() => {
-                let frame = frame.map_err(HostError::from)?;
-                let frame = frame.ok_or(HostError::Gone)?;
+                let frame = frame.map_err(HostError::from).and_then(|frame| frame.ok_or(HostError::Gone));
+                let frame = frame.map_err(|error| lost(error, stake))?;
                 if let Some(end) = ask::end_of(&frame)? {
                     return Ok((end, frame.payload));
                 }
@@ -128,6 +142,17 @@ async fn talk(
             }
         }
     }
+}
+
+/// A host that went while it ran somebody's code took that with it.
+fn lost(error: HostError, stake: Stake) -> Failure {
+    let gone = matches!(error, HostError::Gone);
+    let failure = Failure::from(error);
+    if gone && stake != Stake::Onlooker {
+        return failure
+            .hint("what the code did until then is done; sessions and variables are lost");
+    }
+    failure
 }
 
 /// What the host was told about the end.
@@ -246,6 +271,11 @@ pub(crate) fn show_end(
     let mut document: Value = serde_json::from_slice(&document).map_err(std::io::Error::from)?;
     if let Some(Value::Array(told)) = document.get_mut("notices") {
         told.splice(0..0, notices.into_iter().map(|notice| json!(notice)));
+    }
+    // There was no kernel for it: nothing else in the document says why.
+    if let Some(refusal) = verdict.refusal() {
+        screen.complain(&refusal);
+        document["error"] = refusal.document()["error"].take();
     }
     match screen.document(&document) {
         Err(failure) if !failure.is_silent() => Err(failure),

@@ -291,7 +291,18 @@ impl EvalAnswer {
         match ending {
             Ending::Completed | Ending::Exited { code: 0 } => Status::Ok,
             Ending::Raised(traceback) => {
+                let message = format!("Cell {index} raised {}", traceback.name);
                 cell.error = Some(traceback.into());
+                // Of a single cell the traceback says enough.
+                if self.cells.len() > 1 {
+                    let after = self.cells.len() - index - 1;
+                    let failure = Failure::new(Kind::Raised, message);
+                    self.trouble = Some(match after {
+                        0 => failure,
+                        1 => failure.hint("the cell after it was skipped"),
+                        _ => failure.hint(format!("the {after} cells after it were skipped")),
+                    });
+                }
                 Status::Error
             }
             Ending::Exited { code } => {
@@ -390,6 +401,12 @@ impl EvalAnswer {
 }
 
 impl Verdict {
+    /// Why there was no kernel for it, if there was none.
+    pub(crate) fn refusal(&self) -> Option<Failure> {
+        let refused = self.status == Status::Refused;
+        self.trouble.clone().filter(|_| refused)
+    }
+
     /// Says what is to be said at the end; gives the exit code. `unseen` is why what the code said did
     /// not arrive.
     pub(crate) fn show(

@@ -8,6 +8,14 @@ use crate::host::error::HostError;
 use crate::host::hello::PROTOCOL;
 
 impl Failure {
+    /// A host that was asked to stop code, and neither did nor answered.
+    pub(crate) fn deaf_host(pid: u32) -> Self {
+        let message =
+            format!("Cancelled; the host (pid {pid}) does not answer, so the code may go on");
+        Self::new(Kind::Cancelled, message)
+            .hint("`cellwright host status` looks after it; `cellwright host stop` ends it with its sessions")
+    }
+
     /// Something is wanted of a host, and there is none.
     pub(crate) fn no_host() -> Self {
         let failure = Self::new(
@@ -57,6 +65,9 @@ impl From<HostError> for Failure {
                     .push(format!("this command speaks protocol {PROTOCOL}"));
                 failure.hint("`cellwright host stop` ends it with its sessions; the next command starts a new one")
             }
+            HostError::TooLarge => failure.hint(
+                "put the code into a file and run it from there (`%run FILE`); nothing was run",
+            ),
             HostError::Garbled(_) => failure.hint("`cellwright host stop` ends it"),
             HostError::Gone => failure.hint("`cellwright host log` may say why"),
             HostError::NotStarted { words } => {

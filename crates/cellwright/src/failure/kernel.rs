@@ -53,7 +53,9 @@ impl From<KernelError> for Failure {
             KernelError::QueueFull { .. } => {
                 failure.hint("wait for them, or use another session; sessions.queue is the setting")
             }
-            KernelError::Exhausted { .. } => failure.hint("close something, or raise the limit"),
+            KernelError::Exhausted { .. } => failure.hint(
+                "close something, or raise the limit (a host keeps that of the command that started it)",
+            ),
             KernelError::Protocol { .. } => failure.hint(
                 "the code may have written to descriptors that are not its own; its state is lost",
             ),
@@ -81,13 +83,19 @@ impl Failure {
                 Kind::TimedOut,
                 format!("Timed out after {}", seconds(after)),
             ),
-            StopReason::Cancelled | StopReason::ShuttingDown => {
-                (Kind::Cancelled, "Cancelled".to_owned())
+            StopReason::Cancelled => (Kind::Cancelled, "Cancelled".to_owned()),
+            // Nobody waited for the code to react, and nothing is left of its state.
+            StopReason::ShuttingDown | StopReason::Reset => {
+                let who = if reason == StopReason::Reset {
+                    "the kernel was reset"
+                } else {
+                    "the session was ended"
+                };
+                let begun =
+                    state.map_or(" before the code had begun", |_| "; its variables are gone");
+                let message = format!("Cancelled: {who}{begun}");
+                return Self::new(Kind::Cancelled, message);
             }
-            StopReason::Reset => (
-                Kind::Cancelled,
-                "Cancelled: the kernel was reset".to_owned(),
-            ),
             StopReason::MemoryLimit { used, limit } => (
                 Kind::Cancelled,
                 format!(

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use cellwright_kernel::process::awake;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
@@ -11,6 +12,9 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use super::error::HostError;
 use super::frame::{Frame, FrameError, FrameReader, FrameWriter};
 use super::hello::{HostHello, PROTOCOL};
+
+/// How long a host stays awake after an answer.
+const EAGERNESS: Duration = Duration::from_micros(100);
 
 /// Frames both ways. The two halves can be used at the same time.
 #[derive(Debug)]
@@ -31,6 +35,13 @@ impl Connection {
     /// The next frame of the other side; `None` when it has closed. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         self.reader.next().await
+    }
+
+    /// Stays awake for a moment: whoever has just got an answer often asks again at once, and to be woken
+    /// up takes longer than that.
+    pub(crate) fn stay_awake(&self) {
+        let stream: &UnixStream = self.reader.inner().as_ref();
+        awake::readable_soon(stream, EAGERNESS);
     }
 
     /// Sends an object.

@@ -46,6 +46,9 @@ pub(crate) enum HostError {
     /// What it says makes no sense.
     #[error("the host did not say what was expected")]
     Garbled(#[source] FrameError),
+    /// What is to be said does not fit into a message.
+    #[error("what is to be sent to the host is larger than {} MiB", super::frame::LARGEST >> 20)]
+    TooLarge,
     /// It went in the middle of an answer.
     #[error("the host ended before it had answered")]
     Gone,
@@ -82,6 +85,7 @@ impl From<FrameError> for HostError {
         match error {
             // The other side closed or died; which of the two makes no difference.
             FrameError::Half => Self::Gone,
+            FrameError::TooLarge => Self::TooLarge,
             FrameError::Io(error) if is_gone(&error) => Self::Gone,
             error => Self::Garbled(error),
         }

@@ -88,6 +88,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
+    /// What frames come from.
+    pub(crate) fn inner(&self) -> &R {
+        &self.inner
+    }
+
     /// The next frame; `None` when the other side has closed after a whole one. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         loop {

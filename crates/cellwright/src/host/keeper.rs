@@ -106,6 +106,7 @@ impl Keeper {
                 return connection.refuse(code, &words).await;
             }
         };
+        self.sessions.discard_unborn();
         let answer = match wanted {
             Wanted::Eval(wanted) => return self.eval(*wanted, connection).await,
             Wanted::RunWait {
@@ -113,8 +114,12 @@ impl Keeper {
                 wait,
                 document,
             } => return self.run_wait(&run, wait, document, connection).await,
-            Wanted::RunTail { run, follow } => {
-                return self.run_tail(&run, follow, connection).await;
+            Wanted::RunTail {
+                run,
+                follow,
+                document,
+            } => {
+                return self.run_tail(&run, follow, document, connection).await;
             }
             Wanted::Runs => Ok(json!({"runs": self.runs.list()})),
             Wanted::RunCancel { run } => self.run_cancel(&run),
@@ -138,17 +143,30 @@ impl Keeper {
                 }
                 Err(failure) => Err(failure),
             },
-            Wanted::Journal { session } => self.find(&session).map(|found| {
-                let path = self.journals.path(found.id);
-                json!({"journal": path, "kernel": look::report(&found)})
-            }),
+            Wanted::Journal { session } => match self.find(&session) {
+                Ok(found) => {
+                    self.journals.settled().await;
+                    let path = self.journals.path(found.id);
+                    let lost = self.journals.lost(found.id);
+                    Ok(json!({"journal": path, "lost": lost, "kernel": look::report(&found)}))
+                }
+                Err(failure) => Err(failure),
+            },
         };
         end(connection, answer).await
     }
 
     /// The session that somebody means.
     fn find(&self, who: &Who) -> Result<SessionReport, Failure> {
-        let all = self.sessions.list();
+        let mut all = self.sessions.list();
+        if let Some(number) = who.name.strip_prefix('@') {
+            let found = all.iter().find(|report| report.id.to_string() == number);
+            return found.cloned().ok_or_else(|| no_session(&who.name, &all));
+        }
+        // Nobody means somebody else's.
+        all.retain(|report| {
+            report.private_to.is_none() || report.private_to.as_deref() == Some(&who.owner)
+        });
         let mut named: Vec<&SessionReport> = all
             .iter()
             .filter(|report| report.key.name == who.name)
@@ -163,10 +181,7 @@ impl Keeper {
         } else if let Some(here) = &who.here {
             narrow(&mut named, &|report| report.key.cwd == *here);
         }
-        // Whoever has one of its own means that; nobody means somebody else's.
-        named.retain(|report| {
-            report.private_to.is_none() || report.private_to.as_deref() == Some(&who.owner)
-        });
+        // Whoever has one of its own means that.
         narrow(&mut named, &|report| report.private_to.is_some());
         match named.as_slice() {
             [found] => Ok((*found).clone()),
@@ -176,11 +191,10 @@ impl Keeper {
                 let mut failure = Failure::new(Kind::BadArguments, message);
                 for report in several {
                     let cwd = report.key.cwd.display();
-                    failure
-                        .causes
-                        .push(format!("one in {cwd} on {}", report.key.kernel));
+                    let (kernel, id) = (&report.key.kernel, report.id);
+                    failure.causes.push(format!("@{id} in {cwd} on {kernel}"));
                 }
-                Err(failure.hint("name the folder with --cwd"))
+                Err(failure.hint("say which with the sign and the number, such as @1"))
             }
         }
     }
@@ -212,6 +226,11 @@ impl Keeper {
     async fn stop(&self, who: &Who, owner: Option<&str>) -> Result<Value, Failure> {
         let found = self.find(who)?;
         let ended = if let Some(owner) = owner {
+            if !found.owners.iter().any(|there| there == owner) {
+                let message = format!("`{owner}` does not use session `{}`", found.key.name);
+                let failure = Failure::new(Kind::BadArguments, message);
+                return Err(failure.hint(format!("it is used by {}", found.owners.join(", "))));
+            }
             self.sessions.leave(found.id, owner).await?
         } else {
             self.sessions.end(found.id).await?;
@@ -361,6 +380,7 @@ impl Service for Keeper {
             };
             alone.join_all().await;
             self.ledger.remove();
+            self.journals.settled().await;
             self.journals.remove();
             ended
         })

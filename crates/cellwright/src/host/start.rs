@@ -32,8 +32,8 @@ pub(super) const FAILED: &str = "failed: ";
 /// How long one that is just ending is waited for.
 const PATIENCE: Duration = Duration::from_secs(12);
 
-/// Kernels are processes of their own; the host only passes things on.
-const THREADS: usize = 2;
+/// The most threads that pass things on.
+const MOST_THREADS: usize = 4;
 
 /// If this process was started to be a host: is one, and says how it went.
 pub(crate) fn host() -> Option<bool> {
@@ -60,6 +60,7 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), HostError> {
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .filter(|time| !time.is_zero());
     background::detach();
+    background::allow_descriptors();
     std::env::set_current_dir("/").map_err(HostError::file("go to", "/"))?;
     let folder = Folder::make(path)?;
     let (place, listener) = match Place::claim(&folder, PATIENCE)? {
@@ -72,7 +73,7 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), HostError> {
     let log = Arc::new(Log::open(&folder));
     log_panics(&log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(THREADS)
+        .worker_threads(threads())
         .thread_name("host")
         .enable_all()
         .build()
@@ -103,6 +104,13 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), HostError> {
         log.write(Level::Error, &format!("ended by an error: {error}"));
     }
     served.map_err(HostError::file("serve in", folder.path()))
+}
+
+/// How many threads pass things on. Kernels are processes of their own, and need the processors more:
+/// with two of them, a second thread doubles the time of a short call.
+fn threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors / 2).clamp(1, MOST_THREADS)
 }
 
 /// Nobody listens to the starter's pipe any more.

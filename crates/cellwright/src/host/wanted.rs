@@ -31,6 +31,9 @@ pub(crate) enum Wanted {
         run: String,
         /// Whether what it says from now on is wanted, too.
         follow: bool,
+        /// Whether all of it is wanted in the answer.
+        #[serde(default)]
+        document: bool,
     },
     /// End a run.
     RunCancel { run: String },

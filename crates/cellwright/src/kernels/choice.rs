@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::backend::runner::RunnerSpec;
+use cellwright_kernel::backend::runner::{self, RunnerSpec};
 use cellwright_kernel::python::{self, Interpreter};
 use cellwright_kernel::session::Launch;
 use cellwright_kernel::{BoxFuture, Kernel, KernelError, Stop};
@@ -75,6 +75,11 @@ impl KernelChoice {
             trace: spec.trace,
             modules,
         }
+    }
+
+    /// Whether it can be started there, as far as can be seen without trying.
+    pub(crate) fn check(&self, cwd: &Path) -> Result<(), KernelError> {
+        runner::check_directory(cwd)
     }
 
     /// How the host starts it.

@@ -191,14 +191,17 @@ fn session(args: &EvalArgs, settings: &Settings) -> Result<Option<String>, Failu
     } else {
         named.or_else(|| settings.eval.session.clone())
     };
+    if let Some(owner) = &args.owner {
+        check_name("owner", owner)?;
+    }
     match &session {
-        Some(name) => check_name(name).map(|()| session),
+        Some(name) => check_name("session", name).map(|()| session),
         None => Ok(None),
     }
 }
 
 /// Names are typed again and stand in tables.
-fn check_name(name: &str) -> Result<(), Failure> {
+fn check_name(what: &str, name: &str) -> Result<(), Failure> {
     const LONGEST: usize = 100;
     let wrong = if name.is_empty() {
         "is empty"
@@ -206,12 +209,14 @@ fn check_name(name: &str) -> Result<(), Failure> {
         "is longer than 100 characters"
     } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
         "has blanks or control characters in it"
+    } else if name.starts_with(['@', '-']) {
+        "begins with a sign that means something else"
     } else {
         return Ok(());
     };
     let failure = Failure::new(
         Kind::BadArguments,
-        format!("The name of the session {wrong}"),
+        format!("The name of the {what} {wrong}"),
     );
     Err(failure.hint("use letters, digits and dashes"))
 }
@@ -268,6 +273,12 @@ fn cells(args: &EvalArgs) -> Result<Vec<String>, Failure> {
 }
 
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds")?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    let wrong = || "expected a number of seconds, 0 or more".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| wrong())?;
+    let time = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
+    // Something is not nothing, which means no limit.
+    if time.is_zero() && seconds > 0.0 {
+        return Ok(Duration::from_nanos(1));
+    }
+    Ok(time)
 }

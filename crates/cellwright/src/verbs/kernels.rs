@@ -4,7 +4,7 @@ mod export;
 mod list;
 mod specs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -28,8 +28,9 @@ const VARIABLES: usize = 1000;
 /// Arguments of `kernels`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sessions are made by `cellwright eval --session NAME` and named by what stands there. Two folders can
-have sessions of the same name; that of the current folder is meant then, unless --cwd names another.
+Sessions are made by `cellwright eval --session NAME` and named by what stands there, or by the sign @
+and their number in the list. Of several with the same name that of the current folder is meant, unless
+--cwd names another.
 
 Examples:
   cellwright kernels list
@@ -183,10 +184,11 @@ fn who(
     engine: &Engine,
 ) -> Result<Who, Failure> {
     let here = working_directory(None).ok();
-    let owner = match (owner, &here) {
-        (Some(owner), _) => owner.clone(),
-        (None, Some(here)) => engine.settings(here)?.eval.owner.clone(),
-        (None, None) => String::new(),
+    let owner = if let Some(owner) = owner {
+        owner.clone()
+    } else {
+        let here = here.as_deref().unwrap_or(Path::new("/"));
+        engine.settings(here)?.eval.owner.clone()
     };
     Ok(Who {
         name: name.to_owned(),

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use crate::evaluation::kept::{self, Answer, Stake, show_end, without_end};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::host::ask;
 use crate::host::wanted::Wanted;
 use crate::live::Extent;
@@ -161,9 +161,15 @@ fn wait_for(run: &str, wait: Option<Duration>, screen: &Screen) -> Result<u8, Fa
 }
 
 fn tail(run: &str, follow: bool, screen: &Screen) -> Result<u8, Failure> {
+    if follow && screen.json {
+        let message = "--follow and --json do not go together";
+        let failure = Failure::new(Kind::BadArguments, message);
+        return Err(failure.hint("`cellwright runs wait RUN --json` waits for the end"));
+    }
     let wanted = Wanted::RunTail {
         run: run.to_owned(),
-        follow: follow && !screen.json,
+        follow,
+        document: screen.json,
     };
     let limits = Limits::default();
     let extent = if screen.json {

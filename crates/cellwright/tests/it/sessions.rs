@@ -10,6 +10,7 @@ mod readers;
 mod runs;
 mod spares;
 mod terminals;
+mod trouble;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

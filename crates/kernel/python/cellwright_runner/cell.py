@@ -468,7 +468,7 @@ def _surroundings(request):
     for name, value in (request.get("env") or {}).items():
         if value is None:
             os.environ.pop(name, None)
-        else:
+        elif os.environ.get(name) != value:
             os.environ[name] = value
     for entry in reversed(request.get("path") or ()):
         if entry in sys.path:

@@ -71,13 +71,6 @@ pub struct RunnerSpec {
     pub trace: Option<PathBuf>,
 }
 
-impl RunnerSpec {
-    /// Whether it can be started where it should.
-    pub fn check(&self) -> Result<(), KernelError> {
-        check_directory(&self.cwd)
-    }
-}
-
 /// A running runner.
 pub struct Runner {
     process: Supervised,
@@ -493,7 +486,8 @@ async fn patience(stopped: Option<(StopReason, Instant)>, stop: &Stop) {
     }
 }
 
-fn check_directory(cwd: &std::path::Path) -> Result<(), KernelError> {
+/// Whether a kernel can be started in this directory.
+pub fn check_directory(cwd: &std::path::Path) -> Result<(), KernelError> {
     use rustix::fs::{Access, access};
 
     let why = match cwd.metadata() {

@@ -18,6 +18,24 @@ pub fn detach() {
     let _session = rustix::process::setsid();
 }
 
+/// Allows this process as many descriptors as it may have, up to what it can use.
+pub fn allow_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    /// More would only make it slow to start children.
+    const ENOUGH: u64 = 8192;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(ENOUGH, |most| most.min(ENOUGH));
+    if limit.current.is_some_and(|current| current < wanted) {
+        let raised = Rlimit {
+            current: Some(wanted),
+            ..limit
+        };
+        // Without it there are fewer, which is told when they run out.
+        let _raised = setrlimit(Resource::Nofile, raised);
+    }
+}
+
 /// Closes every descriptor but the first three. Those that a process was started with are somebody
 /// else's pipes and locks, and whoever waits for them would wait as long as this process lives. To be
 /// called before anything of its own is open.

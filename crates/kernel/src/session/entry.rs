@@ -76,6 +76,13 @@ impl Entry {
             .with(|look| (look.pending == 0).then(|| look.used.instant.elapsed()))
     }
 
+    /// Whether it never had a kernel, has none on the way, and nobody uses it.
+    pub(super) fn is_unborn(&self) -> bool {
+        self.face.with(|look| {
+            look.pending == 0 && look.generation == 0 && look.activity == Activity::Empty
+        })
+    }
+
     /// Ends it and waits until it has gone.
     pub(super) async fn end(self) {
         self.end.stop(StopReason::ShuttingDown);

@@ -265,6 +265,21 @@ impl Sessions {
         reports
     }
 
+    /// Lets go of sessions that never came to have a kernel and that nobody uses. Those that somebody
+    /// was split off into stay: their owner comes back to them.
+    pub fn discard_unborn(&self) {
+        let mut inner = self.lock();
+        let unborn = |(slot, entry): (&Slot, &Entry)| {
+            let nothing = slot.private_to.is_none() && entry.is_unborn();
+            nothing.then(|| slot.clone())
+        };
+        let slots: Vec<Slot> = inner.entries.iter().filter_map(unborn).collect();
+        for slot in slots {
+            // It has nothing to lose.
+            inner.evict(&slot, Loss::Broken);
+        }
+    }
+
     /// How many sessions there are.
     pub fn count(&self) -> usize {
         self.lock().entries.len()

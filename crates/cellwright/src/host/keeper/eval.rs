@@ -20,6 +20,9 @@ use crate::failure::{Failure, Kind};
 use crate::feed::{Beyond, Chunk, Feed};
 use crate::notice::Told;
 
+/// How many runs are listed for somebody who asks for one that is not there.
+const LISTED: usize = 10;
+
 /// How a wait for a run ended.
 enum Waited {
     Done,
@@ -35,6 +38,10 @@ impl Keeper {
         wanted: EvalWanted,
         connection: &mut Connection,
     ) -> Result<(), FrameError> {
+        // Before another session has to make room for it.
+        if let Err(error) = wanted.kernel.check(&wanted.cwd) {
+            return end(connection, Err(error.into())).await;
+        }
         let (stopper, stop) = Stop::new();
         let session = wanted.session.clone();
         let artifacts = wanted.artifacts.as_ref().map(ArtifactsPlace::artifacts);
@@ -173,6 +180,7 @@ impl Keeper {
         &self,
         name: &str,
         follow: bool,
+        document: bool,
         connection: &mut Connection,
     ) -> Result<(), FrameError> {
         let Some(run) = self.runs.get(name) else {
@@ -192,8 +200,8 @@ impl Keeper {
             }),
             (None, false) => String::new(),
         };
-        if !so_far.is_empty() {
-            send(&Chunk::Piece(Stream::Stdout, so_far), connection).await?;
+        if !so_far.is_empty() && !document {
+            send(&Chunk::Piece(Stream::Stdout, so_far.clone()), connection).await?;
         }
         if let Some(feed) = feed
             && let Waited::Alone = self.watch(&run, Some(feed), None, connection).await?
@@ -208,6 +216,7 @@ impl Keeper {
             "cell": glance.cell,
             "cells": glance.cells,
             "elapsed_s": glance.elapsed.map(|elapsed| elapsed.as_secs_f64()),
+            "text": document.then_some(so_far),
         });
         end(connection, Ok(answer)).await
     }
@@ -278,7 +287,7 @@ impl Keeper {
                 "session_elsewhere",
                 format!(
                     "this is a new session; another one named `{session}` lives in {cwd} on {} \
-                     (`--cwd` names it)",
+                     (--cwd and --python say which)",
                     other.key.kernel
                 ),
             )
@@ -352,8 +361,17 @@ async fn tell(run: &Run, document: bool, connection: &mut Connection) -> Result<
 
 fn no_run(name: &str, names: &[String]) -> Failure {
     let failure = Failure::new(Kind::BadArguments, format!("There is no run `{name}`"));
+    let failure = failure.hint(
+        "ends are kept until they are told, for a day at most, and go with the host if that is killed",
+    );
     if names.is_empty() {
-        return failure.hint("ends are kept until they are told, for a day at most");
+        return failure;
     }
-    failure.hint(format!("there are: {}", names.join(", ")))
+    let latest = &names[names.len().saturating_sub(LISTED)..];
+    let more = if latest.len() < names.len() {
+        "…, "
+    } else {
+        ""
+    };
+    failure.hint(format!("there are: {more}{}", latest.join(", ")))
 }

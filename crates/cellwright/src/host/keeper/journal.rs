@@ -1,22 +1,42 @@
 //! [`Journals`]: every cell that ran on a session, with its outputs, one line of JSON each. On disk,
-//! so that a long life costs no memory.
+//! so that a long life costs no memory; written by a thread of its own, so that nobody waits for the disk.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::SystemTime;
 
 use cellwright_kernel::session::SessionId;
 use cellwright_output::Outputs;
 use serde::Serialize;
+use tokio::sync::oneshot;
 
 use super::private_folder;
 use crate::evaluation::{EvalAnswer, Status};
 
+/// How many entries may wait for the disk before whoever runs code waits, too.
+const WAITING: usize = 64;
+
 pub(super) struct Journals {
     folder: PathBuf,
+    orders: SyncSender<Order>,
+    lost: Lost,
+}
+
+/// How many runs of a session could not be written down.
+type Lost = Arc<Mutex<BTreeMap<u64, u64>>>;
+
+/// What the thread is to do, in this order.
+enum Order {
+    Write(SessionId, Vec<u8>),
+    Forget(SessionId),
+    /// Everything before this is done.
+    Tell(oneshot::Sender<()>),
 }
 
 /// One cell, as it is written.
@@ -36,58 +56,59 @@ impl Journals {
     /// Journals in this folder. What a host before this one left there is of no use.
     pub(super) fn new(folder: PathBuf) -> Self {
         std::fs::remove_dir_all(&folder).ok();
-        Self { folder }
+        let (orders, receiver) = sync_channel(WAITING);
+        let lost = Lost::default();
+        let writer = Writer {
+            folder: folder.clone(),
+            lost: Arc::clone(&lost),
+            open: None,
+        };
+        let begun = thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || writer.work(&receiver));
+        // Without it nothing is written, which is counted.
+        drop(begun);
+        Self {
+            folder,
+            orders,
+            lost,
+        }
     }
 
     /// Where the cells of a session are written.
     pub(super) fn path(&self, session: SessionId) -> PathBuf {
-        self.folder.join(format!("{session}.jsonl"))
+        path(&self.folder, session)
     }
 
-    /// Writes down what ran. A disk that is full takes the history, not the run.
+    /// Has written down what ran.
     pub(super) fn write(&self, session: SessionId, codes: &[String], answer: &EvalAnswer) {
-        let write = || -> std::io::Result<()> {
-            let mut file = BufWriter::new(self.open(session)?);
-            let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            for (cell, code) in answer.cells.iter().zip(codes) {
-                if matches!(cell.status, Status::Skipped | Status::Refused)
-                    || cell.outputs.is_none()
-                {
-                    continue;
-                }
-                let line = Line {
-                    generation: answer.kernel.as_ref().map_or(0, |kernel| kernel.generation),
-                    count: cell.execution_count,
-                    status: cell.status,
-                    title: cell.title.as_deref(),
-                    at: at.as_ref().map_or(0, std::time::Duration::as_secs),
-                    code,
-                    outputs: cell.outputs.as_ref(),
-                };
-                serde_json::to_writer(&mut file, &line)?;
-                file.write_all(b"\n")?;
-            }
-            file.flush()
-        };
-        write().ok();
+        let lines = lines(codes, answer).unwrap_or_default();
+        if lines.is_empty() {
+            return;
+        }
+        if self.orders.send(Order::Write(session, lines)).is_err() {
+            count(&self.lost, session);
+        }
     }
 
-    fn open(&self, session: SessionId) -> std::io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.append(true).create(true).mode(0o600);
-        match options.open(self.path(session)) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                private_folder(&self.folder)?;
-                options.open(self.path(session))
-            }
-            opened => opened,
+    /// Waits until everything is written that is to be.
+    pub(super) async fn settled(&self) {
+        let (reply, told) = oneshot::channel();
+        if self.orders.send(Order::Tell(reply)).is_ok() {
+            told.await.ok();
         }
+    }
+
+    /// How many runs of a session could not be written down.
+    pub(super) fn lost(&self, session: SessionId) -> u64 {
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.get(&session.0).copied().unwrap_or(0)
     }
 
     /// Forgets a session.
     pub(super) fn forget(&self, session: SessionId) {
-        // Nothing may have run on it.
-        std::fs::remove_file(self.path(session)).ok();
+        // A thread that is gone has nothing to remember.
+        self.orders.send(Order::Forget(session)).ok();
     }
 
     /// Forgets all sessions but these, and those that are younger: they were made since the list was.
@@ -96,17 +117,17 @@ impl Journals {
         let Some(youngest) = wanted.last() else {
             return;
         };
-        for entry in std::fs::read_dir(&self.folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
+        for entry in entries.flatten() {
             let path = entry.path();
             let id = path
                 .file_stem()
                 .and_then(|name| name.to_str()?.parse().ok());
-            if id.is_some_and(|id: u64| id < *youngest && !wanted.contains(&id)) {
-                std::fs::remove_file(path).ok();
+            if let Some(id) = id
+                && id < *youngest
+                && !wanted.contains(&id)
+            {
+                self.forget(SessionId(id));
             }
         }
     }
@@ -114,4 +135,99 @@ impl Journals {
     pub(super) fn remove(&self) {
         std::fs::remove_dir_all(&self.folder).ok();
     }
+}
+
+/// The thread's own.
+struct Writer {
+    folder: PathBuf,
+    lost: Lost,
+    /// The journal that was written to last: often the next entry is for the same.
+    open: Option<(SessionId, File)>,
+}
+
+impl Writer {
+    /// Works until nobody is left who could order anything.
+    fn work(mut self, orders: &Receiver<Order>) {
+        while let Ok(order) = orders.recv() {
+            match order {
+                Order::Write(session, lines) => {
+                    // A disk that is full takes the history, not the run.
+                    if self.write(session, &lines).is_err() {
+                        self.open = None;
+                        count(&self.lost, session);
+                    }
+                }
+                Order::Forget(session) => {
+                    self.open = self.open.take().filter(|(open, _)| *open != session);
+                    // Nothing may have run on it.
+                    std::fs::remove_file(path(&self.folder, session)).ok();
+                }
+                Order::Tell(reply) => {
+                    // Whoever asked may have gone.
+                    reply.send(()).ok();
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, session: SessionId, lines: &[u8]) -> io::Result<()> {
+        let mut file = match self.open.take() {
+            Some((open, file)) if open == session => file,
+            _ => self.open(session)?,
+        };
+        let before = file.metadata()?.len();
+        if let Err(error) = file.write_all(lines) {
+            // Half a line would make the next one unreadable.
+            file.set_len(before)?;
+            return Err(error);
+        }
+        self.open = Some((session, file));
+        Ok(())
+    }
+
+    fn open(&self, session: SessionId) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o600);
+        let path = path(&self.folder, session);
+        match options.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                private_folder(&self.folder)?;
+                options.open(&path)
+            }
+            opened => opened,
+        }
+    }
+}
+
+fn path(folder: &Path, session: SessionId) -> PathBuf {
+    folder.join(format!("{session}.jsonl"))
+}
+
+fn count(lost: &Mutex<BTreeMap<u64, u64>>, session: SessionId) {
+    let mut lost = lost.lock().unwrap_or_else(PoisonError::into_inner);
+    *lost.entry(session.0).or_default() += 1;
+}
+
+/// The cells that ran, as they are written.
+fn lines(codes: &[String], answer: &EvalAnswer) -> io::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    for (cell, code) in answer.cells.iter().zip(codes) {
+        let ran = !matches!(cell.status, Status::Skipped | Status::Refused);
+        if !ran || cell.outputs.is_none() {
+            continue;
+        }
+        let line = Line {
+            generation: answer.kernel.as_ref().map_or(0, |kernel| kernel.generation),
+            count: cell.execution_count,
+            status: cell.status,
+            title: cell.title.as_deref(),
+            at: at.as_ref().map_or(0, std::time::Duration::as_secs),
+            code,
+            outputs: cell.outputs.as_ref(),
+        };
+        serde_json::to_writer(&mut lines, &line)?;
+        lines.push(b'\n');
+    }
+    Ok(lines)
 }

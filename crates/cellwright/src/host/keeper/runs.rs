@@ -149,7 +149,7 @@ impl Runs {
             json!({
                 "run": name(*number),
                 "status": glance.status,
-                "session": run.session,
+                "session": Some(&run.session).filter(|session| !session.is_empty()),
                 "owner": run.owner,
                 "label": run.label,
                 "cell": glance.cell,

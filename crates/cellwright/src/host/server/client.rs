@@ -68,7 +68,7 @@ async fn talk(connection: &mut Connection, shared: &Shared) -> Result<(), FrameE
             connection.refuse("not_understood", message).await?;
             continue;
         };
-        let _busy = Counted::new(&shared.busy);
+        let busy = Counted::new(&shared.busy);
         match name.as_str() {
             "status" => status(connection, shared).await?,
             "stop" => return stop(connection, shared).await,
@@ -84,6 +84,11 @@ async fn talk(connection: &mut Connection, shared: &Shared) -> Result<(), FrameE
                 let request = Request { name, frame };
                 shared.service.handle(request, connection).await?;
             }
+        }
+        drop(busy);
+        // Nobody else has to wait for that.
+        if shared.busy.load(Ordering::Relaxed) == 0 {
+            connection.stay_awake();
         }
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! What ran on a session: as a list, and as a notebook.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use super::demand;
 use crate::failure::{Failure, Kind};
 use crate::host::wanted::{Wanted, Who};
+use crate::notice::Told;
 use crate::screen::Screen;
 use crate::table::aligned;
 
@@ -30,6 +32,8 @@ struct Journal {
     lines: Option<std::io::Split<BufReader<File>>>,
     /// The session as the host knows it.
     kernel: Value,
+    /// How many runs could not be written down, or be read again.
+    lost: u64,
 }
 
 impl Journal {
@@ -46,16 +50,31 @@ impl Journal {
         };
         Ok(Self {
             lines,
+            lost: answer["lost"].as_u64().unwrap_or(0),
             kernel: answer["kernel"].take(),
         })
     }
 
     fn next(&mut self) -> Result<Option<Cell>, Failure> {
-        let Some(line) = self.lines.as_mut().and_then(Iterator::next) else {
-            return Ok(None);
-        };
-        // A last line that is being written just now is no line yet.
-        Ok(serde_json::from_slice(&line?).ok())
+        while let Some(line) = self.lines.as_mut().and_then(Iterator::next) {
+            match serde_json::from_slice(&line?) {
+                Ok(cell) => return Ok(Some(cell)),
+                // Nobody else writes there.
+                Err(_) => self.lost += 1,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Says what is missing.
+    fn tell_lost(&self, screen: &Screen) {
+        if self.lost > 0 {
+            let text = format!(
+                "{} runs are missing: they could not be written to the host's folder",
+                self.lost
+            );
+            screen.notices(&[Told::new("history_incomplete", text)]);
+        }
     }
 }
 
@@ -88,6 +107,7 @@ pub(super) fn history(who: &Who, screen: &Screen) -> Result<(), Failure> {
             first,
         ]);
     }
+    journal.tell_lost(screen);
     if screen.json {
         return screen.document(&cells);
     }
@@ -99,36 +119,52 @@ pub(super) fn history(who: &Who, screen: &Screen) -> Result<(), Failure> {
 }
 
 pub(super) fn export(who: &Who, out: &Path, force: bool, screen: &Screen) -> Result<(), Failure> {
-    if !force && out.exists() {
-        let failure = Failure::new(Kind::BadFile, format!("{} exists", out.display()));
-        let hint = "name another file, or replace it with --force; nothing was written";
-        return Err(failure.hint(hint));
-    }
     let mut journal = Journal::open(who)?;
-    let folder = match out.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    if out == Path::new("-") {
+        let mut notebook = Vec::new();
+        write(&mut journal, &mut notebook, Failure::from)?;
+        journal.tell_lost(screen);
+        return screen.bytes(&notebook);
+    }
     let trouble = |error: std::io::Error| {
         let mut failure = Failure::new(Kind::BadFile, format!("Could not write {}", out.display()));
         failure.causes.push(error.to_string());
         failure.hint("nothing was written")
     };
+    // Through a link, and with the rights that a file there has.
+    let target = out.canonicalize().unwrap_or_else(|_| out.to_owned());
+    let there = out.symlink_metadata().is_ok();
+    let mode = match target.metadata() {
+        Ok(found) if found.is_file() => found.permissions(),
+        Ok(_) => return Err(trouble(std::io::Error::other("it is no file"))),
+        Err(_) => Permissions::from_mode(0o644),
+    };
+    if there && !force {
+        let failure = Failure::new(Kind::BadFile, format!("{} exists", out.display()));
+        let hint = "name another file, or replace it with --force; nothing was written";
+        return Err(failure.hint(hint));
+    }
+    let folder = match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
     let file = tempfile::Builder::new()
         .prefix(".cellwright-")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .permissions(mode)
         .tempfile_in(folder)
         .map_err(trouble)?;
     let count = write(&mut journal, BufWriter::new(file.as_file()), trouble)?;
     file.as_file().sync_all().map_err(trouble)?;
     let kept = if force {
-        file.persist(out)
+        file.persist(&target)
     } else {
-        file.persist_noclobber(out)
+        file.persist_noclobber(&target)
     };
     kept.map_err(|error| trouble(error.error))?;
+    journal.tell_lost(screen);
     if screen.json {
-        return screen.document(&json!({"path": out, "cells": count}));
+        let path = out.display().to_string();
+        return screen.document(&json!({"path": path, "cells": count, "lost": journal.lost}));
     }
     screen.remark(&format!("{}: {count} cells", out.display()));
     Ok(())

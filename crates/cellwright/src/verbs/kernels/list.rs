@@ -26,7 +26,7 @@ pub(super) fn list(screen: &Screen) -> Result<(), Failure> {
     }
     let head = [
         "SESSION", "STATE", "KERNEL", "PID", "GEN", "CELLS", "WAITING", "MEMORY", "AGE", "OWNERS",
-        "CWD",
+        "ID", "CWD",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for session in sessions.as_array().into_iter().flatten() {
@@ -67,6 +67,7 @@ fn row(session: &Value) -> Vec<String> {
         size(&session["memory_bytes"]),
         short_time(number("age_s").unwrap_or(0)),
         owners.join(","),
+        format!("@{}", number("id").unwrap_or(0)),
         text("cwd"),
     ]
 }
@@ -82,10 +83,10 @@ pub(super) fn stop_all(screen: &Screen) -> Result<(), Failure> {
     for session in sessions.as_array().into_iter().flatten() {
         let text = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
         let who = Who {
-            name: text("session"),
-            cwd: Some(text("cwd").into()),
+            name: format!("@{}", session["id"]),
+            cwd: None,
             here: None,
-            owner: text("private_to"),
+            owner: String::new(),
         };
         let wanted = Wanted::EndSession {
             session: who,

@@ -43,6 +43,8 @@ fn a_session_that_is_busy_never_makes_room() {
     );
     let answer = desk.answer("b", &["1"], 2);
     assert_eq!(answer["status"], "refused");
+    let why = answer["error"]["message"].as_str().unwrap();
+    assert!(why.contains("sessions are busy"), "{why}");
     held.signal("-INT");
     held.end().exits(130);
     assert_eq!(desk.prints("b", "1"), "1\n");

@@ -77,7 +77,8 @@ fn a_session_ends_with_its_last_owner() {
     assert_eq!(there.stdout, "1\n");
     assert_eq!(desk.kernel("s")["owners"], serde_json::json!(["b"]));
     // Somebody who is no owner ends nothing.
-    assert_eq!(leave("c"), false);
+    let stranger = desk.run(&["kernels", "stop", "s", "--owner", "c"]).exits(2);
+    assert!(stranger.stderr.contains("used by b"), "{}", stranger.stderr);
     assert_eq!(leave("b"), true);
     assert_eq!(desk.kernels().len(), 0);
     assert!(!crate::survivors::runs(pid), "its kernel is gone");
