@@ -94,7 +94,14 @@ impl Keeper {
     }
 
     async fn serve(&self, request: Request, connection: &mut Connection) -> Result<(), FrameError> {
-        let wanted = match request.frame.parse::<Wanted>() {
+        // By itself, because to find out which it is by a name inside means to read everything twice.
+        let parsed = if request.name == Wanted::EVAL {
+            let wanted = request.frame.parse();
+            wanted.map(|wanted| Wanted::Eval(Box::new(wanted)))
+        } else {
+            request.frame.parse()
+        };
+        let wanted = match parsed {
             Ok(wanted) => wanted,
             Err(error) => {
                 let words = format!("`{}` was not understood: {error}", request.name);

@@ -56,9 +56,12 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
+    /// The name of [`Wanted::Eval`].
+    pub(crate) const EVAL: &str = "eval";
+
     /// What can be wanted.
     pub(crate) const NAMES: [&str; 11] = [
-        "eval",
+        Self::EVAL,
         "runs",
         "run_wait",
         "run_tail",

@@ -148,7 +148,8 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
                 .clone()
                 .unwrap_or_else(|| settings.eval.owner.clone()),
             cwd: canonical(cwd),
-            kernel: KernelChoice::new(spec, explicit, (&settings).into()),
+            kernel: KernelChoice::new(spec, explicit, (&settings).into())
+                .map_err(io::Error::from)?,
             reset: args.reset,
             artifacts: engine
                 .artifacts

@@ -58,6 +58,7 @@ impl Keeper {
             .job(&wanted.owner, (stopper.clone(), stop), stage);
         let launch = wanted
             .kernel
+            .clone()
             .launch(&self.engine, &self.bridge, name, &wanted.cwd);
         let notice = if let Some(session) = &wanted.session {
             self.submit(session, &wanted, launch, job)

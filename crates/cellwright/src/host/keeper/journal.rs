@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use cellwright_kernel::session::SessionId;
 use cellwright_output::Outputs;
@@ -20,7 +20,11 @@ use super::private_folder;
 use crate::evaluation::{EvalAnswer, Status};
 
 /// How many entries may wait for the disk before whoever runs code waits, too.
-const WAITING: usize = 64;
+const WAITING: usize = 256;
+
+/// How long the thread waits for more before it writes: to be woken for every entry would take a
+/// processor away from whoever waits for the answer.
+const COMPANY: Duration = Duration::from_millis(10);
 
 pub(super) struct Journals {
     folder: PathBuf,
@@ -148,24 +152,31 @@ struct Writer {
 impl Writer {
     /// Works until nobody is left who could order anything.
     fn work(mut self, orders: &Receiver<Order>) {
-        while let Ok(order) = orders.recv() {
-            match order {
-                Order::Write(session, lines) => {
-                    // A disk that is full takes the history, not the run.
-                    if self.write(session, &lines).is_err() {
-                        self.open = None;
-                        count(&self.lost, session);
-                    }
+        while let Ok(first) = orders.recv() {
+            thread::sleep(COMPANY);
+            for order in std::iter::once(first).chain(orders.try_iter()) {
+                self.carry_out(order);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Write(session, lines) => {
+                // A disk that is full takes the history, not the run.
+                if self.write(session, &lines).is_err() {
+                    self.open = None;
+                    count(&self.lost, session);
                 }
-                Order::Forget(session) => {
-                    self.open = self.open.take().filter(|(open, _)| *open != session);
-                    // Nothing may have run on it.
-                    std::fs::remove_file(path(&self.folder, session)).ok();
-                }
-                Order::Tell(reply) => {
-                    // Whoever asked may have gone.
-                    reply.send(()).ok();
-                }
+            }
+            Order::Forget(session) => {
+                self.open = self.open.take().filter(|(open, _)| *open != session);
+                // Nothing may have run on it.
+                std::fs::remove_file(path(&self.folder, session)).ok();
+            }
+            Order::Tell(reply) => {
+                // Whoever asked may have gone.
+                reply.send(()).ok();
             }
         }
     }
@@ -222,7 +233,7 @@ fn lines(codes: &[String], answer: &EvalAnswer) -> io::Result<Vec<u8>> {
             count: cell.execution_count,
             status: cell.status,
             title: cell.title.as_deref(),
-            at: at.as_ref().map_or(0, std::time::Duration::as_secs),
+            at: at.as_ref().map_or(0, Duration::as_secs),
             code,
             outputs: cell.outputs.as_ref(),
         };
