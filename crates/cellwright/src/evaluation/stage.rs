@@ -215,7 +215,11 @@ impl Audience for Stage {
             }
             play.tell(&Chunk::Cell);
         }
-        self.phase.send_replace(Status::Running);
+        // Nobody waits for that, so nobody is woken.
+        self.phase.send_if_modified(|phase| {
+            *phase = Status::Running;
+            false
+        });
         &mut self.sink
     }
 

@@ -365,6 +365,8 @@ impl Runner {
     }
 
     async fn drain(&mut self) -> KernelError {
+        // Whoever waits for the cell's end is to hear of it first.
+        self.wire.expect_nothing();
         loop {
             let (process, wire, route) = (&mut self.process, &mut self.wire, &mut self.route);
             let mut hear = |stream, bytes: &[u8]| route.text(stream, bytes, None);

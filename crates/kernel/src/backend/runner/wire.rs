@@ -121,6 +121,11 @@ impl Wire {
         self.eager_until = Some(Instant::now() + EAGERNESS);
     }
 
+    /// Nothing is expected any more.
+    pub(super) fn expect_nothing(&mut self) {
+        self.eager_until = None;
+    }
+
     /// Asks the socket until something comes or the time is over; whether something came.
     fn ask_eagerly(&mut self) -> bool {
         let Some(until) = self.eager_until else {
