@@ -152,7 +152,8 @@ async fn a_killed_supervisor_does_not_leave_the_child_unwatched() {
 
 #[tokio::test]
 async fn a_stopped_supervisor_hangs_nobody() {
-    let (mut child, _ends) = start("kill -STOP $PPID; sleep 60").await;
+    // Not before it has told that the child runs.
+    let (mut child, _ends) = start("sleep 0.3; kill -STOP $PPID; sleep 60").await;
     let pid = child.pid();
     let parent = u32::try_from(parent_of(pid)).unwrap();
     let stopped = || {
