@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::bridge::hex;
+use crate::env;
+use crate::settings::place;
 
 /// The folder in a project that is ours.
-pub(crate) const PROJECT_FOLDER: &str = ".cellwright";
+pub(crate) const PROJECT_FOLDER: &str = place::FOLDER;
 
 /// What is known about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -151,10 +153,10 @@ pub(crate) fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The project's own folder for what Cellwright reads: in the working directory or above it, up to the
-/// root of the repository.
+/// The project's own folder for what Cellwright reads, found where settings are.
 pub(crate) fn project_folder(cwd: &Path) -> Option<PathBuf> {
-    let folders = cellwright_kernel::python::up_to_the_repository(cwd);
+    let home = env::value(env::HOME).map(PathBuf::from);
+    let folders = place::reach(cwd, home.as_deref());
     let mut places = folders
         .into_iter()
         .map(|folder| folder.join(PROJECT_FOLDER));

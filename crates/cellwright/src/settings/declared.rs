@@ -179,7 +179,6 @@ declare! {
         owner: String = "user", Text, Trusted, env::OWNER;
     }
     /// How a kernel lives.
-    #[allow(dead_code, reason = "sessions are yet to come")]
     kernel: Kernel {
         /// Seconds that a kernel may take to be ready; 0 for no limit.
         start_timeout: Duration = "60", Seconds, Open;
@@ -227,7 +226,6 @@ declare! {
         set: BTreeMap<String, String> = "", Variables, TrustedSecret;
     }
     /// Python modules of one's own.
-    #[allow(dead_code, reason = "modules are yet to come")]
     modules: Modules {
         /// Whether modules of one's own are loaded into kernels.
         enabled: bool = "true", YES_OR_NO, Trusted;

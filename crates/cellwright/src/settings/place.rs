@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "config.toml";
 
 /// The folder of a project that holds what is Cellwright's.
-const FOLDER: &str = ".cellwright";
+pub(crate) const FOLDER: &str = ".cellwright";
 
 /// The user's file, which need not be there.
 pub(crate) fn of_user(folder: &Path) -> PathBuf {
@@ -36,7 +36,8 @@ pub(crate) fn root_of(file: &Path) -> &Path {
     file.parent().and_then(Path::parent).unwrap_or(file)
 }
 
-fn reach(cwd: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+/// The folders that may hold what is the project's, the nearest first.
+pub(crate) fn reach(cwd: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (cwd, home) = (real(cwd), home.map(real));
     let last = cwd

@@ -558,3 +558,27 @@ fn mistakes_can_be_looked_for() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
 }
+
+#[test]
+fn a_project_is_trusted_where_its_settings_are_found() {
+    let context = Context::new();
+    let below = context.home().join("project/deep");
+    fs::create_dir_all(&below).unwrap();
+    let settings = context.home().join("project/.cellwright");
+    fs::create_dir(&settings).unwrap();
+    fs::write(
+        settings.join("config.toml"),
+        "[env]\nset = { MINE = \"yes\" }\n",
+    )
+    .unwrap();
+    let seen = || {
+        let mut command = context.eval_command(&["import os; print(os.environ.get('MINE'))"]);
+        with(&context, command.current_dir(&below), &[])
+            .exits(0)
+            .stdout
+    };
+    assert_eq!(seen(), "None\n");
+    let mut trust = context.command(&["trust"]);
+    with(&context, trust.current_dir(&below), &[]).exits(0);
+    assert_eq!(seen(), "yes\n");
+}
