@@ -9,42 +9,58 @@ use serde_json::Value;
 use super::root;
 
 /// Our crates, and which of ours each may use.
-const ARROWS: [(&str, &[&str]); 4] = [
+const ARROWS: [(&str, &[&str]); 5] = [
     ("cellwright-notebook", &[]),
     ("cellwright-output", &[]),
-    ("cellwright-kernel", &["cellwright-output"]),
+    ("cellwright-jupyter", &[]),
+    (
+        "cellwright-kernel",
+        &["cellwright-output", "cellwright-jupyter"],
+    ),
     (
         "cellwright",
         &[
             "cellwright-notebook",
             "cellwright-output",
+            "cellwright-jupyter",
             "cellwright-kernel",
         ],
     ),
 ];
 
 /// Libraries that only some of our crates may know.
-const FENCES: [(&str, &[&str]); 14] = [
+const FENCES: [(&str, &[&str]); 16] = [
     ("axum", &["cellwright"]),
-    ("getrandom", &["cellwright"]),
-    ("sha2", &["cellwright"]),
+    ("bytes", &["cellwright-jupyter", "cellwright-kernel"]),
+    ("getrandom", &["cellwright", "cellwright-jupyter"]),
+    ("hmac", &["cellwright-jupyter"]),
+    ("sha2", &["cellwright", "cellwright-jupyter"]),
     ("clap", &["cellwright"]),
     ("etcetera", &["cellwright"]),
     ("strsim", &["cellwright"]),
     ("toml", &["cellwright"]),
     (
         "serde_json",
-        &["cellwright", "cellwright-output", "cellwright-kernel"],
+        &[
+            "cellwright",
+            "cellwright-output",
+            "cellwright-jupyter",
+            "cellwright-kernel",
+        ],
     ),
     (
         "rustix",
         &[
             "cellwright-notebook",
+            "cellwright-jupyter",
             "cellwright-kernel",
             "cellwright-output",
         ],
     ),
-    ("tokio", &["cellwright", "cellwright-kernel"]),
+    (
+        "tokio",
+        &["cellwright", "cellwright-jupyter", "cellwright-kernel"],
+    ),
     ("image", &["cellwright-output"]),
     ("htmd", &["cellwright-output"]),
     ("nix", &["cellwright-kernel"]),

@@ -1,0 +1,126 @@
+//! What a connection file says.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::{Connection, ConnectionError, Ports, SIGNATURE, Transport};
+use crate::small;
+
+/// Reads a connection file.
+pub(super) fn read(path: &Path) -> Result<Connection, ConnectionError> {
+    let bytes = small::read(path).map_err(|source| ConnectionError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    parse(&bytes).map_err(|why| ConnectionError::Malformed {
+        path: path.to_owned(),
+        why,
+    })
+}
+
+fn parse(bytes: &[u8]) -> Result<Connection, String> {
+    // Errors of the parser tell where, never what was there: a key must not get into a message.
+    let members = match serde_json::from_slice(bytes) {
+        Ok(Value::Object(members)) => members,
+        Ok(_) => return Err("it does not hold a JSON object".to_owned()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let members = Members(&members);
+    if ["curve_publickey", "curve_secretkey"]
+        .iter()
+        .all(|name| members.get(name).is_some())
+    {
+        return Err("its sockets are encrypted (CURVE), which is not supported".to_owned());
+    }
+    let key = members.text("key")?.unwrap_or_default();
+    let scheme = members.text("signature_scheme")?.unwrap_or(SIGNATURE);
+    if !key.is_empty() && !scheme.eq_ignore_ascii_case(SIGNATURE) {
+        return Err(format!(
+            "its messages are signed with {scheme:?}; only {SIGNATURE} is supported"
+        ));
+    }
+    let kernel_name = members.text("kernel_name").unwrap_or_default();
+    Ok(Connection {
+        transport: transport(&members)?,
+        ports: ports(&members)?,
+        key: key.to_owned(),
+        kernel_name: kernel_name
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned),
+    })
+}
+
+/// What is in the file; `null` is as if it were not there.
+struct Members<'a>(&'a Map<String, Value>);
+
+impl<'a> Members<'a> {
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    fn text(&self, name: &str) -> Result<Option<&'a str>, String> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("`{name}` is not text")),
+        }
+    }
+}
+
+fn transport(members: &Members<'_>) -> Result<Transport, String> {
+    let transport = members.text("transport")?.unwrap_or("tcp");
+    let ip = members.text("ip")?.filter(|ip| !ip.trim().is_empty());
+    let ip = ip.ok_or("`ip` is missing")?;
+    if ip.contains('\0') {
+        return Err("`ip` has a NUL in it".to_owned());
+    }
+    match transport.to_ascii_lowercase().as_str() {
+        "tcp" => {
+            let ip = ip.trim();
+            let ip = match ip.strip_prefix('[').and_then(|ip| ip.strip_suffix(']')) {
+                Some(inner) => inner,
+                // Jupyter's word for every interface.
+                None if ip == "*" => "0.0.0.0",
+                None => ip,
+            };
+            Ok(Transport::Tcp { ip: ip.to_owned() })
+        }
+        // Relative to the working directory, as in Jupyter.
+        "ipc" => Ok(Transport::Ipc {
+            stem: std::path::absolute(ip).unwrap_or_else(|_| PathBuf::from(ip)),
+        }),
+        _ => Err(format!("the transport {transport:?} is not known")),
+    }
+}
+
+fn ports(members: &Members<'_>) -> Result<Ports, String> {
+    let mut seen: Vec<u16> = Vec::new();
+    let mut port = |name: &str| {
+        let value = members
+            .get(name)
+            .ok_or_else(|| format!("`{name}` is missing"))?;
+        let port = number(value).ok_or_else(|| format!("`{name}` is not the number of a port"))?;
+        if seen.contains(&port) {
+            return Err(format!("`{name}` is another channel's too"));
+        }
+        seen.push(port);
+        Ok(port)
+    };
+    Ok(Ports {
+        shell: port("shell_port")?,
+        iopub: port("iopub_port")?,
+        stdin: port("stdin_port")?,
+        control: port("control_port")?,
+        hb: port("hb_port")?,
+    })
+}
+
+/// A port; zero is none.
+fn number(value: &Value) -> Option<u16> {
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => value.as_u64()?,
+    };
+    u16::try_from(number).ok().filter(|&port| port != 0)
+}

@@ -1,0 +1,149 @@
+//! [`Wire`]: messages as signed frames, and back.
+
+mod replay;
+
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::message::{Header, Message, hex};
+use replay::Window;
+
+/// What stands between the identities and the message.
+const DELIMITER: &[u8] = b"<IDS|MSG>";
+
+/// Signature, header, parent, metadata, content.
+const PARTS: usize = 5;
+
+/// Why frames are not a message that we accept.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// There is no message in them.
+    #[error("there is no delimiter")]
+    NoDelimiter,
+    /// Frames are missing.
+    #[error("there are {found} frames after the delimiter")]
+    TooShort {
+        /// How many there are.
+        found: usize,
+    },
+    /// Whoever sent it does not have the key.
+    #[error("the signature is wrong")]
+    BadSignature,
+    /// It came before.
+    #[error("it came before")]
+    Replayed,
+    /// It does not say which message it is.
+    #[error("the header makes no sense: {why}")]
+    BadHeader {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Turns messages into signed frames, and frames into messages that are certainly from somebody with the
+/// key, and came only once.
+pub struct Wire {
+    /// `None`: nothing is signed.
+    mac: Option<Hmac<Sha256>>,
+    seen: Window,
+}
+
+impl Wire {
+    /// A wire with that key; an empty one means that nothing is signed, as Jupyter has it.
+    pub fn new(key: &str) -> Self {
+        let keyed = (!key.is_empty()).then(|| Hmac::new_from_slice(key.as_bytes()).ok());
+        Self {
+            mac: keyed.flatten(),
+            seen: Window::default(),
+        }
+    }
+
+    /// The frames of a message.
+    pub fn encode(&self, message: &Message) -> Vec<Bytes> {
+        let parts = [
+            &message.raw_header,
+            &message.parent,
+            &message.metadata,
+            &message.content,
+        ];
+        let signature = self
+            .sign(parts)
+            .map(|mac| hex(&mac.finalize().into_bytes()));
+        let mut frames = message.identities.clone();
+        frames.push(Bytes::from_static(DELIMITER));
+        frames.push(Bytes::from(signature.unwrap_or_default()));
+        frames.extend(parts.map(Bytes::clone));
+        frames.extend(message.buffers.iter().cloned());
+        frames
+    }
+
+    /// The message in these frames.
+    pub fn decode(&mut self, mut frames: Vec<Bytes>) -> Result<Message, WireError> {
+        let at = frames.iter().position(|frame| frame == DELIMITER);
+        let at = at.ok_or(WireError::NoDelimiter)?;
+        let mut parts = frames.split_off(at + 1);
+        frames.pop();
+        if parts.len() < PARTS {
+            return Err(WireError::TooShort { found: parts.len() });
+        }
+        let buffers = parts.split_off(PARTS);
+        let mut parts = parts.into_iter();
+        let mut part = || parts.next().unwrap_or_default();
+        let (signature, raw_header, parent, metadata, content) =
+            (part(), part(), part(), part(), part());
+        let signed = self.sign([&raw_header, &parent, &metadata, &content]);
+        if let Some(mac) = signed {
+            let given = unhex(&signature).ok_or(WireError::BadSignature)?;
+            // Takes as long for a wrong one as for a right one.
+            mac.verify_slice(&given)
+                .map_err(|_| WireError::BadSignature)?;
+            if !self.seen.is_new(given) {
+                return Err(WireError::Replayed);
+            }
+        }
+        let header: Header = serde_json::from_slice(&raw_header).map_err(|error| {
+            let why = error.to_string();
+            WireError::BadHeader { why }
+        })?;
+        if header.msg_type.is_empty() {
+            let why = "it has no msg_type".to_owned();
+            return Err(WireError::BadHeader { why });
+        }
+        Ok(Message {
+            identities: frames,
+            header,
+            parent,
+            metadata,
+            content,
+            buffers,
+            raw_header,
+        })
+    }
+
+    fn sign(&self, parts: [&Bytes; 4]) -> Option<Hmac<Sha256>> {
+        let mut mac = self.mac.clone()?;
+        for part in parts {
+            mac.update(part);
+        }
+        Some(mac)
+    }
+}
+
+fn unhex(text: &[u8]) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 {
+        return None;
+    }
+    for (byte, digits) in bytes.iter_mut().zip(text.chunks(2)) {
+        let digit = |at: usize| match digits[at] {
+            digit @ b'0'..=b'9' => Some(digit - b'0'),
+            digit @ b'a'..=b'f' => Some(digit - b'a' + 10),
+            // Nobody writes them in capitals, and a signature is to have one form.
+            _ => None,
+        };
+        *byte = digit(0)? << 4 | digit(1)?;
+    }
+    Some(bytes)
+}

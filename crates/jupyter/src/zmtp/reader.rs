@@ -1,0 +1,278 @@
+//! [`Reader`]: the messages that come over a connection.
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::error::ZmtpError;
+use super::flag;
+use super::stream::ReadHalf;
+
+/// How much is read at once when nothing is known about what comes.
+const CHUNK: usize = 64 * 1024;
+
+/// How much is read at once at least.
+const SMALLEST_READ: usize = 4 * 1024;
+
+/// A frame from this size on gets memory of its own.
+const LARGE: usize = 32 * 1024;
+
+/// How much memory a frame gets before any of it has come; more as it comes. Memory that nothing was
+/// written to is not there, and a kernel's usual messages fit into this.
+const ADVANCE: usize = 8 << 20;
+
+/// A frame up to this size may leave its memory to the next one. A kernel that prints as fast as it can sends
+/// about half of that at once.
+const KEPT: usize = 32 << 20;
+
+/// What a message may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Its bytes, in all its frames.
+    pub message_bytes: u64,
+    /// Its frames.
+    pub frames: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // More than any kernel sends on purpose: one message must fit into memory several times.
+            message_bytes: 2 << 30,
+            frames: 65_536,
+        }
+    }
+}
+
+/// What comes over a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// The frames of a message.
+    Message(Vec<Bytes>),
+    /// A command of the protocol: its name, and what it carries.
+    Command(Bytes, Bytes),
+}
+
+/// Reads what comes over a connection.
+#[derive(Debug)]
+pub struct Reader<R = Half> {
+    half: R,
+    limits: Limits,
+    /// What has come and was not looked at.
+    buffer: BytesMut,
+    /// The frames so far of the message that comes.
+    frames: Vec<Bytes>,
+    frames_bytes: u64,
+    /// The frame that comes.
+    frame: Option<Partial>,
+    /// The latest large frame. If nobody has it any more when the next one comes, that gets its memory:
+    /// memory that is touched for the first time costs more than to read into it.
+    kept: Option<Bytes>,
+    /// Whether a frame of the message that comes is large.
+    is_large: bool,
+}
+
+/// The reading half of a connection.
+#[derive(Debug)]
+pub struct Half(pub(super) ReadHalf);
+
+impl AsyncRead for Half {
+    fn poll_read(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+        buffer: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::pin::Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+/// A large frame that comes into memory of its own.
+#[derive(Debug)]
+struct Partial {
+    flags: u8,
+    length: usize,
+    bytes: BytesMut,
+}
+
+/// What the bytes that have come are.
+enum Parsed {
+    /// Not a whole frame yet.
+    More,
+    Frame(u8, Bytes),
+}
+
+impl<R: AsyncRead + Unpin> Reader<R> {
+    /// Reads from anything that has a connection's bytes, from behind the greeting on.
+    pub fn new(half: R, limits: Limits) -> Self {
+        Self {
+            half,
+            limits,
+            buffer: BytesMut::new(),
+            frames: Vec::new(),
+            frames_bytes: 0,
+            frame: None,
+            kept: None,
+            is_large: false,
+        }
+    }
+
+    /// The same, and from now on with other limits.
+    pub(super) fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The next thing that comes; `None` when the other side has closed the connection between two
+    /// messages. Cancel-safe: what has come so far stays.
+    pub async fn next(&mut self) -> Result<Option<Incoming>, ZmtpError> {
+        loop {
+            match self.parse()? {
+                Parsed::Frame(flags, bytes) => {
+                    if let Some(incoming) = self.take(flags, bytes)? {
+                        return Ok(Some(incoming));
+                    }
+                }
+                Parsed::More => {
+                    if !self.read().await? {
+                        let between = self.buffer.is_empty() && self.frame.is_none();
+                        if between && self.frames.is_empty() {
+                            return Ok(None);
+                        }
+                        return Err(ZmtpError::Io(std::io::ErrorKind::UnexpectedEof.into()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads something; false at the end.
+    async fn read(&mut self) -> Result<bool, ZmtpError> {
+        let read = if let Some(frame) = &mut self.frame {
+            let missing = frame.length - frame.bytes.len();
+            if frame.bytes.capacity() == frame.bytes.len() {
+                // Memory follows what has come, not what was announced.
+                frame.bytes.reserve(missing.min(frame.bytes.len()));
+            }
+            let mut limited = (&mut self.half).take(missing as u64);
+            limited.read_buf(&mut frame.bytes).await?
+        } else {
+            // Small frames stay where they were read to, and hold on to it: what is left of that is used
+            // up before there is more.
+            if self.buffer.capacity() - self.buffer.len() < SMALLEST_READ {
+                self.buffer.reserve(CHUNK);
+            }
+            self.half.read_buf(&mut self.buffer).await?
+        };
+        Ok(read > 0)
+    }
+
+    fn parse(&mut self) -> Result<Parsed, ZmtpError> {
+        if let Some(frame) = &self.frame {
+            if frame.bytes.len() < frame.length {
+                return Ok(Parsed::More);
+            }
+            let whole = self.frame.take().map(|frame| (frame.flags, frame.bytes));
+            let (flags, bytes) = whole.unwrap_or_default();
+            let bytes = bytes.freeze();
+            self.is_large = true;
+            self.kept = (bytes.len() <= KEPT).then(|| bytes.clone());
+            return Ok(Parsed::Frame(flags, bytes));
+        }
+        let Some(&flags) = self.buffer.first() else {
+            return Ok(Parsed::More);
+        };
+        if flags & !(flag::MORE | flag::LONG | flag::COMMAND) != 0 {
+            let what = "its flags are unknown";
+            return Err(ZmtpError::Malformed { what });
+        }
+        if flags & flag::COMMAND != 0 && flags & flag::MORE != 0 {
+            let what = "a command goes on";
+            return Err(ZmtpError::Malformed { what });
+        }
+        let (head, length) = if flags & flag::LONG == 0 {
+            let Some(&length) = self.buffer.get(1) else {
+                return Ok(Parsed::More);
+            };
+            (2, u64::from(length))
+        } else {
+            let Some(length) = self
+                .buffer
+                .get(1..9)
+                .and_then(|bytes| bytes.try_into().ok())
+            else {
+                return Ok(Parsed::More);
+            };
+            (9, u64::from_be_bytes(length))
+        };
+        let limit = self.limits.message_bytes;
+        let length = self
+            .frames_bytes
+            .checked_add(length)
+            .filter(|bytes| *bytes <= limit)
+            .and_then(|_| usize::try_from(length).ok())
+            .ok_or(ZmtpError::TooLarge { limit })?;
+        if length >= LARGE {
+            self.buffer.advance(head);
+            let mut bytes = self.memory(length);
+            let come = length.min(self.buffer.len());
+            bytes.extend_from_slice(&self.buffer.split_to(come));
+            self.frame = Some(Partial {
+                flags,
+                length,
+                bytes,
+            });
+            return self.parse();
+        }
+        if self.buffer.len() < head + length {
+            return Ok(Parsed::More);
+        }
+        self.buffer.advance(head);
+        Ok(Parsed::Frame(flags, self.buffer.split_to(length).freeze()))
+    }
+
+    /// Memory for a large frame.
+    fn memory(&mut self, length: usize) -> BytesMut {
+        let kept = self.kept.take().map(Bytes::try_into_mut);
+        match kept {
+            Some(Ok(mut kept)) => {
+                kept.clear();
+                kept
+            }
+            _ => BytesMut::with_capacity(length.min(ADVANCE)),
+        }
+    }
+
+    /// Takes a frame; what it completes comes back.
+    fn take(&mut self, flags: u8, bytes: Bytes) -> Result<Option<Incoming>, ZmtpError> {
+        if flags & flag::COMMAND != 0 {
+            return command(bytes).map(Some);
+        }
+        if self.frames.len() >= self.limits.frames {
+            let limit = self.limits.frames;
+            return Err(ZmtpError::TooManyFrames { limit });
+        }
+        self.frames_bytes += bytes.len() as u64;
+        self.frames.push(bytes);
+        if flags & flag::MORE != 0 {
+            return Ok(None);
+        }
+        self.frames_bytes = 0;
+        if !std::mem::take(&mut self.is_large) {
+            // The flood is over.
+            self.kept = None;
+        }
+        Ok(Some(Incoming::Message(std::mem::take(&mut self.frames))))
+    }
+}
+
+fn command(mut bytes: Bytes) -> Result<Incoming, ZmtpError> {
+    let what = "a command without a name";
+    let length = bytes.first().map(|length| usize::from(*length));
+    match length {
+        Some(length) if length > 0 && bytes.len() > length => {
+            bytes.advance(1);
+            let name = bytes.split_to(length);
+            Ok(Incoming::Command(name, bytes))
+        }
+        _ => Err(ZmtpError::Malformed { what }),
+    }
+}
