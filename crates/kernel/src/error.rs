@@ -108,6 +108,52 @@ pub enum KernelError {
         /// What went wrong.
         what: String,
     },
+    /// No kernel of that name is installed.
+    #[error("there is no kernel named `{name}`")]
+    NoKernelspec {
+        /// The name.
+        name: String,
+        /// The kernels that there are.
+        available: Vec<String>,
+        /// Where it was looked for.
+        searched: Vec<PathBuf>,
+    },
+    /// A kernel is installed in a way in which it cannot be started.
+    #[error("the kernel `{name}` cannot be started")]
+    BrokenKernelspec {
+        /// The name.
+        name: String,
+        /// What is wrong.
+        #[source]
+        fault: cellwright_jupyter::kernelspec::Fault,
+    },
+    /// The interpreter has no ipykernel.
+    #[error("{} has no ipykernel", python.display())]
+    NoIpykernel {
+        /// The interpreter.
+        python: PathBuf,
+    },
+    /// A connection file will not do.
+    #[error(transparent)]
+    Connection {
+        /// What is wrong with it.
+        source: cellwright_jupyter::connection::ConnectionError,
+    },
+    /// There is no place for a kernel's sockets.
+    #[error("no folder will do for the kernel's sockets")]
+    NoSockets {
+        /// What was tried.
+        #[source]
+        source: cellwright_jupyter::connection::NoSocketFolder,
+    },
+    /// A kernel that should be running cannot be reached.
+    #[error("the kernel of {} cannot be reached: {why}", connection_file.display())]
+    Unreachable {
+        /// Its connection file.
+        connection_file: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The kernels of this session die again and again before they finish a cell.
     #[error("Python kernel restarted too many times in this session")]
     RestartedTooOften,

@@ -74,6 +74,16 @@ pub struct Description {
     pub interpreter: Option<PathBuf>,
     /// The version of the language.
     pub version: Option<String>,
+    /// The language that it runs, such as `python`.
+    pub language: Option<String>,
+}
+
+impl Description {
+    /// Whether it runs Python, so that what we have for Python can be put into it.
+    pub fn is_python(&self) -> bool {
+        let language = self.language.as_deref();
+        language.is_some_and(|language| language.eq_ignore_ascii_case("python"))
+    }
 }
 
 /// One cell to run.
@@ -218,6 +228,12 @@ pub enum Question {
     Variables {
         /// At most this many.
         limit: usize,
+    },
+    /// Which cells ran? Those that count, oldest first: `count`, `code`, and `output`, which is the text of
+    /// the value that was shown, or null.
+    History {
+        /// At most this many, the latest.
+        last: usize,
     },
 }
 

@@ -45,6 +45,7 @@
 pub mod backend;
 pub mod environment;
 mod error;
+mod exchange;
 mod kernel;
 pub mod modules;
 pub mod process;
@@ -53,6 +54,8 @@ pub mod session;
 mod stop;
 
 pub use error::{Begun, KernelError, Retry, signal_name};
+#[cfg(feature = "fuzz")]
+pub use exchange::hear;
 pub use kernel::{
     Answers, BoxFuture, Description, Ending, Farewell, History, Kernel, LateText, Outcome,
     Question, Remark, Request, State, Stdin,

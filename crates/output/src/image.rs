@@ -111,7 +111,7 @@ impl Image {
                 let most = usize::try_from(artifact.bytes()).unwrap_or(usize::MAX);
                 let bytes = artifact.read_raw(0, most)?;
                 Ok(match std::str::from_utf8(&bytes) {
-                    // It was displayed as base64, and stored as it was displayed.
+                    // It was displayed as base64, and stored so by an older version.
                     Ok(text) if self.mime != "image/svg+xml" => {
                         Cow::Owned(from_base64(text).into_owned())
                     }
@@ -175,7 +175,7 @@ fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
 }
 
 /// The bytes that base64 stands for; text that is none stands for itself.
-fn from_base64(text: &str) -> Cow<'_, [u8]> {
+pub(crate) fn from_base64(text: &str) -> Cow<'_, [u8]> {
     let compact: Vec<u8> = text
         .bytes()
         .filter(|byte| !byte.is_ascii_whitespace())

@@ -16,6 +16,7 @@ TOP_LEVEL_AWAIT = 0x2000
 COROUTINE = 0x80
 FUTURES = 0x1FE0000  # the CO_FUTURE_* bits of all versions from 3.8 on
 SOURCES_KEPT = 32 << 20  # bytes of cell source kept for tracebacks
+SHOWN = 10_000  # characters of a cell's value kept for its history
 
 _PLAIN = frozenset((int, float, complex, bool, str))
 _LINE_STARTS = frozenset("%!?,;/>")
@@ -27,6 +28,8 @@ class History:
     def __init__(self):
         self.inputs = [""]
         self.outputs = {}
+        self.cells = {}  # number -> the code as it was given
+        self.shown = {}  # number -> the text of its value
         self.raw = ["", "", "", ""]
         self.last = ["", "", ""]
 
@@ -40,16 +43,19 @@ class History:
         while len(inputs) <= count:
             inputs.append("")
         inputs[count] = code
+        self.cells[count] = raw
         _, two, three, four = self.raw
         self.raw = [two, three, four, raw]
         ns = S.ns
         ns["_i"], ns["_ii"], ns["_iii"] = four, three, two
         ns["_i%d" % count] = raw
 
-    def remember_output(self, value, count):
+    def remember_output(self, value, count, text=None):
         if value is self.outputs:
             return
         self.outputs[count] = value
+        if text is not None:
+            self.shown[count] = text if len(text) <= SHOWN else text[:SHOWN] + "…"
         ns = S.ns
         ns["_%d" % count] = value
         last = self.last
@@ -125,7 +131,7 @@ def _run(request, raw, count, history):
                 or request.get("path")
                 or request.get("file")
             ):
-                _surroundings(request)
+                surroundings(request)
             ns.pop("__warningregistry__", None)
             if shell is not None and shell.events.wanted:
                 shell.events.before(raw, S.silent, history)
@@ -368,7 +374,8 @@ def _show(value, last):
         print(repr(value))
         return
     if type(value) in _PLAIN and not (S.shell is not None and S.shell.has_formatters):
-        data, payloads = b'[["text/plain","text",%s]],"metadata":{}' % utf8(dumps(repr(value))), ()
+        text = repr(value)
+        data, payloads = b'[["text/plain","text",%s]],"metadata":{}' % utf8(dumps(text)), ()
     else:
         display = lazy.load("display")
         bundle = display.result_bundle(value)
@@ -377,8 +384,9 @@ def _show(value, last):
                 H.remember_output(value, S.cell_count)
             return
         data, payloads = display.encode_bundle(*bundle)
+        text = bundle[0].get("text/plain")
     if S.history:
-        H.remember_output(value, S.cell_count)
+        H.remember_output(value, S.cell_count, text if type(text) is str else None)
     if get_ident() == interrupt.MAIN and S.silent:
         return
     frame = b'{"t":"result","id":%s,"count":%d,"data":%s' % (_id(S.cell), S.cell_count, data)
@@ -463,7 +471,7 @@ def _leave_child(status, exit_code):
     _real_exit((exit_code or 0) & 255 if status in ("ok", "exit") else 1)
 
 
-def _surroundings(request):
+def surroundings(request):
     """Working directory, environment and module path that the request brings along."""
     for name, value in (request.get("env") or {}).items():
         if value is None:

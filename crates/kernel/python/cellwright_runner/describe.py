@@ -1,7 +1,6 @@
 """The prelude in words: each name with its signature and what it says about itself."""
 
 import inspect
-import os
 import re
 
 from . import lazy, main, modules, prelude
@@ -14,7 +13,7 @@ _QUOTED = re.compile(r"(: |-> )'([^']*)'")
 def describe(request=None):
     """-> [{"name", "signature", "doc", "module"}]; `module` is the user's file, or None."""
     listed = []
-    if os.environ.get(prelude.OFF) != "0":
+    if S.prelude:
         listed.append(_entry("display", main.display, None, "(*objects, **options) -> None"))
         for function in prelude.FUNCTIONS:
             listed.append(_entry(function.__name__, function, None))

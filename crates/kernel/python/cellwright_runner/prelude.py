@@ -89,7 +89,8 @@ def phase(title: object) -> None:
 def status(event):
     """Send a status event: it is no output, and no part of the text that is shown."""
     if not S.forked:
-        lazy.load("display").send({"application/x-cellwright-status": event}, {})
+        send = S.publish or lazy.load("display").send
+        send({"application/x-cellwright-status": event}, {})
 
 
 class ToolError(RuntimeError):
@@ -132,6 +133,7 @@ def install(ns):
     """Put the names into the namespace; `%reset` brings them back, `variables` hides them."""
     if os.environ.get(OFF) == "0":
         return
+    S.prelude = True
     kept = S.kept
     for function in FUNCTIONS:
         kept[function.__name__] = function

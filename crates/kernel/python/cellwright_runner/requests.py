@@ -8,6 +8,7 @@ _OPS = {
     "is_complete": ("complete_check", "is_complete"),
     "variables": ("variables", "variables"),
     "helpers": ("describe", "describe"),
+    "history": ("history", "history"),
 }
 
 

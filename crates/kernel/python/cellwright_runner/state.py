@@ -18,7 +18,10 @@ class State:
         self.figures = None  # the module `figures`, once matplotlib.pyplot was imported
         self.capture = None  # a list while %%capture collects displays
         self.kept = {}  # names of the prelude and of silent cells: %reset leaves them
+        self.hidden = {}  # names that somebody else's kernel came with
         self.modules = []  # paths of the user's modules that were run
+        self.prelude = False  # its names were put into the namespace
+        self.publish = None  # how displays are sent where there is no channel
         self.future_flags = 0  # `from __future__` imports last for the whole session
         self.sources = {}  # file name of a cell -> its source, newest last
         self.folder = ""

@@ -4,7 +4,7 @@
 mod cell;
 mod frame;
 mod route;
-mod staging;
+pub(super) mod staging;
 mod trace;
 mod wire;
 
@@ -120,6 +120,7 @@ impl Runner {
                 pid: Some(process.pid()),
                 interpreter: Some(program.clone()),
                 version: None,
+                language: Some("python".to_owned()),
             },
             process,
             wire,

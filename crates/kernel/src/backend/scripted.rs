@@ -122,6 +122,7 @@ impl Scripted {
                 pid: None,
                 interpreter: None,
                 version: None,
+                language: None,
             },
             play: Box::new(play),
             log: log.clone(),

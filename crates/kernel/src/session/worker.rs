@@ -261,6 +261,9 @@ impl Worker {
             if let Some(notice) = notice {
                 job.audience.tell(notice);
             }
+            for remark in self.bench.take_remarks() {
+                job.audience.tell(Notice::Remark(remark));
+            }
             let unbegun =
                 matches!(&result, Err(error) if error.retry() == Retry::OnceOnAFreshKernel);
             if unbegun && !retried {

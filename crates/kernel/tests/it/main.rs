@@ -11,7 +11,9 @@
 )]
 
 mod contract;
+mod hostile;
 mod interrupts;
+mod jupyter;
 mod modules;
 mod order;
 mod process;

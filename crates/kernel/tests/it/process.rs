@@ -115,8 +115,12 @@ async fn nothing_outlives_an_owner_that_lets_go() {
 async fn nothing_outlives_a_child_that_ends_or_is_killed() {
     for (how, script) in HIDING {
         for ending in ["exit", "kill -9 $$"] {
-            let (mut child, mut ends) = start(&format!("{script}\nsleep 0.1\n{ending}")).await;
+            let folder = tempfile::tempdir().unwrap();
+            let go = folder.path().join("go");
+            let wait = format!("while [ ! -e {} ]; do sleep 0.01; done", go.display());
+            let (mut child, mut ends) = start(&format!("{script}\n{wait}\n{ending}")).await;
             let grandchild: u32 = first_line(&mut ends).await.parse().unwrap();
+            std::fs::write(&go, "").unwrap();
             child.exited().await;
             assert!(
                 eventually(LONG, || !runs(grandchild)).await,

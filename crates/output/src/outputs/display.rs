@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::Tally;
 use crate::artifact::{ArtifactId, Artifacts, Kind};
 use crate::bundle::{Bundle, Data};
+use crate::image::from_base64;
 
 /// A displayed value.
 #[derive(Clone, Debug)]
@@ -92,6 +93,12 @@ impl Shown {
     }
 }
 
+/// Whether the text of such a representation is base64.
+fn is_binary(mime: &str) -> bool {
+    let picture = mime.starts_with("image/") && !mime.ends_with("+xml");
+    picture || mime == "application/pdf" || mime.starts_with("audio/") || mime.starts_with("video/")
+}
+
 fn store(mime: &str, data: &Data, artifacts: Option<&Artifacts>, tally: &mut Tally) -> Payload {
     /// More are not named.
     const MOST_NAMED: usize = 1000;
@@ -99,6 +106,8 @@ fn store(mime: &str, data: &Data, artifacts: Option<&Artifacts>, tally: &mut Tal
     let kind = Kind::of_mime(mime);
     let stored = artifacts.and_then(|artifacts| {
         match data {
+            // Kernels of Jupyter's send pictures as base64; a file with that in it is no picture.
+            Data::Text(text) if is_binary(mime) => artifacts.store(kind, &from_base64(text)),
             Data::Text(text) => artifacts.store(kind, text.as_bytes()),
             Data::Bytes(bytes) => artifacts.store(kind, bytes),
             Data::Json(value) => artifacts.store(kind, value.to_string().as_bytes()),

@@ -28,6 +28,8 @@ def user_names():
             continue
         if name in S.kept and S.kept[name] is value:
             continue
+        if name in S.hidden and S.hidden[name] is value:
+            continue
         names.append(name)
     return sorted(names)
 
@@ -85,6 +87,8 @@ def reset_names():
             del ns[name]
     ns.update(S.kept)
     H.outputs.clear()
+    H.shown.clear()
+    H.cells.clear()
     H.inputs[:] = [""] * max(1, len(H.inputs))
     H.raw = ["", "", "", ""]
     H.last = ["", "", ""]
@@ -101,8 +105,10 @@ def reset(shell, line):
                 for name in [n for n in S.ns if type(n) is str and n[1:].isdigit() and n[0] == "_"]:
                     del S.ns[name]
                 H.outputs.clear()
+                H.shown.clear()
             elif target == "in":
                 H.inputs[:] = [""] * len(H.inputs)
+                H.cells.clear()
             elif target not in ("dhist", "array"):
                 raise UsageError("%%reset knows in, out, dhist and array, not %r" % target)
         return

@@ -254,6 +254,9 @@ pub(super) fn question(id: u64, question: &Question) -> Vec<u8> {
         Question::Variables { limit } => {
             serde_json::json!({"op": "variables", "id": id, "limit": limit})
         }
+        Question::History { last } => {
+            serde_json::json!({"op": "history", "id": id, "last": last})
+        }
     };
     format!("{value}\n").into_bytes()
 }

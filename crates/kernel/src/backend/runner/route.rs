@@ -1,17 +1,10 @@
 //! Whose text it is: the running cell's, or that of one which has ended.
 
-use std::collections::VecDeque;
-
 use cellwright_output::{Data, Event, Sink, Stream};
 
 use super::frame::Frame;
+use crate::backend::late::{Late, Tail};
 use crate::kernel::LateText;
-
-/// How much of the last words on standard error is kept, for when it dies.
-const TAIL_BYTES: usize = 16 * 1024;
-
-/// How much late text is kept until somebody asks for it; the oldest goes first.
-const LATE_BYTES: usize = 256 * 1024;
 
 /// Where text goes.
 #[derive(Debug, Default)]
@@ -20,9 +13,8 @@ pub(super) struct Route {
     pub(super) owner: u64,
     /// The cell that was begun last.
     running: u64,
-    late: VecDeque<LateText>,
-    late_bytes: usize,
-    tail: VecDeque<u8>,
+    late: Late,
+    tail: Tail,
 }
 
 impl Route {
@@ -34,14 +26,11 @@ impl Route {
     /// Takes text, to `sink` if it is that of the running cell.
     pub(super) fn text(&mut self, stream: Stream, bytes: &[u8], sink: Option<&mut dyn Sink>) {
         if stream == Stream::Stderr {
-            let kept = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
-            self.tail.extend(kept);
-            let excess = self.tail.len().saturating_sub(TAIL_BYTES);
-            self.tail.drain(..excess);
+            self.tail.hear(bytes);
         }
         match sink {
             Some(sink) if self.owner == self.running => sink.push(Event::Text { stream, bytes }),
-            _ => self.keep(stream, bytes),
+            _ => self.late.keep(self.owner, stream, bytes),
         }
     }
 
@@ -54,52 +43,20 @@ impl Route {
         if frame.t != "display" {
             return;
         }
-        let owner = std::mem::replace(&mut self.owner, frame.id.unwrap_or_default());
+        let owner = frame.id.unwrap_or_default();
         for (mime, data) in frame.take_bundle().data {
             if let (true, Data::Text(mut text)) = (mime == "text/plain", data) {
                 text.push('\n');
-                self.keep(Stream::Stdout, text.as_bytes());
+                self.late.keep(owner, Stream::Stdout, text.as_bytes());
             }
         }
-        self.owner = owner;
     }
 
     pub(super) fn take_late(&mut self) -> Vec<LateText> {
-        self.late_bytes = 0;
-        self.late.drain(..).collect()
+        self.late.take()
     }
 
     pub(super) fn stderr_tail(&self) -> String {
-        let (front, back) = self.tail.as_slices();
-        let mut bytes = front.to_vec();
-        bytes.extend_from_slice(back);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    fn keep(&mut self, stream: Stream, bytes: &[u8]) {
-        let bytes = &bytes[bytes.len().saturating_sub(LATE_BYTES)..];
-        self.late_bytes += bytes.len();
-        match self.late.back_mut() {
-            Some(last) if last.stream == stream && last.request == self.owner => {
-                last.bytes.extend_from_slice(bytes);
-            }
-            _ => self.late.push_back(LateText {
-                request: self.owner,
-                stream,
-                bytes: bytes.to_vec(),
-            }),
-        }
-        while self.late_bytes > LATE_BYTES
-            && let Some(first) = self.late.front_mut()
-        {
-            let excess = self.late_bytes - LATE_BYTES;
-            if first.bytes.len() > excess {
-                first.bytes.drain(..excess);
-                self.late_bytes -= excess;
-            } else {
-                self.late_bytes -= first.bytes.len();
-                self.late.pop_front();
-            }
-        }
+        self.tail.text()
     }
 }

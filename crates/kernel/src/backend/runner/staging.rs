@@ -20,7 +20,7 @@ pub(super) const BOOT: &str = include_str!("../../../python/boot.py");
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/runner_files.rs"));
 
 /// Makes sure that the files are in one of `folders`; says in which.
-pub(super) fn stage(folders: &[PathBuf]) -> Result<PathBuf, KernelError> {
+pub(in crate::backend) fn stage(folders: &[PathBuf]) -> Result<PathBuf, KernelError> {
     let mut trouble = None;
     for folder in folders {
         let target = folder.join(folder_name());
