@@ -11,12 +11,11 @@ mod entrance;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cellwright_kernel::Stop;
-use cellwright_kernel::backend::runner::RunnerSpec;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// How many calls of one session are carried out at once; others wait.
@@ -41,12 +40,12 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// For a session whose kernel is started like this.
-    pub(crate) fn of(spec: &RunnerSpec, session: &str) -> Self {
+    /// For a session whose kernel starts there with these variables.
+    pub(crate) fn new(session: &str, env: &[(OsString, OsString)], cwd: &Path) -> Self {
         Self {
             session: session.to_owned(),
-            env: spec.env.clone(),
-            cwd: spec.cwd.clone(),
+            env: env.to_vec(),
+            cwd: cwd.to_owned(),
         }
     }
 }

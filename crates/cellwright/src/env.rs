@@ -45,11 +45,30 @@ pub(crate) const VIRTUAL_ENV: &str = "VIRTUAL_ENV";
 /// The conda environment that the user is in; its Python is preferred.
 pub(crate) const CONDA_PREFIX: &str = "CONDA_PREFIX";
 
-/// Where `python3` and `python` are looked for.
+/// Where `python3` and `python` are looked for, and the programs of Jupyter's kernels.
 pub(crate) const PATH: &str = "PATH";
 
-/// The user's home, for `~` in `--python`, and where the search for a project's settings ends.
+/// The user's home, for `~` in `--python`, for Jupyter's folders, and where the search for a project's
+/// settings ends.
 pub(crate) const HOME: &str = "HOME";
+
+/// More folders in which Jupyter's kernels are looked for, before all others.
+pub(crate) const JUPYTER_PATH: &str = "JUPYTER_PATH";
+
+/// The user's folder of Jupyter, instead of `jupyter` in the user's data folder.
+pub(crate) const JUPYTER_DATA_DIR: &str = "JUPYTER_DATA_DIR";
+
+/// Where running kernels are listed, instead of `runtime` in the user's folder of Jupyter.
+pub(crate) const JUPYTER_RUNTIME_DIR: &str = "JUPYTER_RUNTIME_DIR";
+
+/// Whether the kernels of an environment come before those of the user.
+pub(crate) const JUPYTER_PREFER_ENV_PATH: &str = "JUPYTER_PREFER_ENV_PATH";
+
+/// Where Python keeps what its user has installed, kernels of Jupyter's included.
+pub(crate) const PYTHONUSERBASE: &str = "PYTHONUSERBASE";
+
+/// The user's data folder, in which Jupyter's is.
+pub(crate) const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 
 /// The interpreter: setting `python.interpreter`.
 pub(crate) const PYTHON: &str = "CELLWRIGHT_PYTHON";

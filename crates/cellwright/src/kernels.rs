@@ -2,6 +2,10 @@
 //! environment itself.
 
 mod choice;
+mod chosen;
+pub(crate) mod ipykernel;
+pub(crate) mod jupyter;
+pub(crate) mod offers;
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -15,6 +19,8 @@ use cellwright_kernel::process::{Supervisor, supervisor};
 use cellwright_kernel::python::{self, Interpreter, Search};
 
 pub(crate) use choice::{KernelChoice, Unlaunchable};
+pub(crate) use chosen::{Backend, Chosen, Flags};
+pub(crate) use jupyter::EXISTING;
 
 use crate::engine::Engine;
 use crate::env;
@@ -102,6 +108,22 @@ pub(crate) fn named<'a>(flag: Option<&'a Path>, settings: &'a Settings) -> Named
     }
 }
 
+/// The interpreter of choice; `python` is the flag.
+pub(crate) fn interpreter(
+    settings: &Settings,
+    python: Option<&Path>,
+    cwd: &Path,
+) -> Result<Interpreter, Failure> {
+    let named = named(python, settings);
+    python::resolve(&search(named.python, cwd)).map_err(|rejected| {
+        let failure = Failure::from(cellwright_kernel::KernelError::NoPython { rejected });
+        match named.origin {
+            Origin::Default | Origin::Flag(_) => failure,
+            origin => failure.hint(format!("`python.interpreter` comes from {origin}")),
+        }
+    })
+}
+
 /// How to start the built-in runner; `python` is the flag.
 pub(crate) fn runner(
     engine: &Engine,
@@ -109,39 +131,38 @@ pub(crate) fn runner(
     python: Option<&Path>,
     cwd: PathBuf,
 ) -> Result<RunnerSpec, Failure> {
-    let named = named(python, settings);
-    let interpreter = python::resolve(&search(named.python, &cwd)).map_err(|rejected| {
-        let failure = Failure::from(cellwright_kernel::KernelError::NoPython { rejected });
-        match named.origin {
-            Origin::Default | Origin::Flag(_) => failure,
-            origin => failure.hint(format!("`python.interpreter` comes from {origin}")),
-        }
-    })?;
-    let start_timeout = settings.kernel.start_timeout;
+    let interpreter = interpreter(settings, python, &cwd)?;
     Ok(RunnerSpec {
-        env: variables(engine, settings, &interpreter),
+        env: variables(engine, settings, Some(&interpreter)),
         interpreter,
         cwd,
         supervisor: supervisor_of_own(),
         staging: engine.staging.clone(),
-        start_timeout: if start_timeout.is_zero() {
-            A_YEAR
-        } else {
-            start_timeout
-        },
-        interrupt_grace: settings.kernel.interrupt_grace.max(LEAST_GRACE),
+        start_timeout: start_timeout(settings),
+        interrupt_grace: interrupt_grace(settings),
         trace: engine.trace(settings),
     })
 }
 
-/// The environment of a kernel.
+fn start_timeout(settings: &Settings) -> Duration {
+    let set = settings.kernel.start_timeout;
+    if set.is_zero() { A_YEAR } else { set }
+}
+
+fn interrupt_grace(settings: &Settings) -> Duration {
+    settings.kernel.interrupt_grace.max(LEAST_GRACE)
+}
+
+/// The environment of a kernel, led by that of an interpreter.
 pub(crate) fn variables(
     engine: &Engine,
     settings: &Settings,
-    interpreter: &Interpreter,
+    interpreter: Option<&Interpreter>,
 ) -> Vec<(OsString, OsString)> {
     let mut variables = environment::filtered(env::all(), &settings.choices());
-    environment::lead_with(&mut variables, interpreter);
+    if let Some(interpreter) = interpreter {
+        environment::lead_with(&mut variables, interpreter);
+    }
     if !settings.kernel.prelude {
         environment::set(&mut variables, env::PRELUDE, "0".into());
     }

@@ -94,6 +94,7 @@ pub(crate) struct KernelReport {
     name: String,
     pid: Option<u32>,
     interpreter: Option<String>,
+    language: Option<String>,
     version: Option<String>,
     pub(crate) generation: u32,
 }
@@ -108,6 +109,7 @@ impl KernelReport {
                 .interpreter
                 .as_ref()
                 .map(|path| path.display().to_string()),
+            language: description.language.clone(),
             version: description.version.clone(),
             generation,
         }

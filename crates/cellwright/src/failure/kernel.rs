@@ -3,10 +3,14 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use cellwright_jupyter::connection::ConnectionError;
+use cellwright_jupyter::kernelspec::Fault;
 use cellwright_kernel::{KernelError, State, StopReason};
 use cellwright_output::Bytes;
 
 use super::{Failure, Kind};
+use crate::kernels::ipykernel::install_command;
+use crate::settings::nearest;
 
 impl From<KernelError> for Failure {
     fn from(error: KernelError) -> Self {
@@ -26,6 +30,12 @@ impl From<KernelError> for Failure {
             }
             KernelError::TooOld { .. } => failure
                 .hint("name a newer one with --python; `cellwright doctor` shows what there is"),
+            KernelError::NoKernelspec { .. }
+            | KernelError::BrokenKernelspec { .. }
+            | KernelError::NoIpykernel { .. }
+            | KernelError::Connection { .. }
+            | KernelError::NoSockets { .. }
+            | KernelError::Unreachable { .. } => failure.explain_jupyter(&error),
             KernelError::BadDirectory { .. } => failure.hint("name another one with --cwd"),
             KernelError::FailedToStart { stderr, .. } | KernelError::NotReady { stderr, .. } => {
                 failure.causes.extend(last_lines(stderr, 8));
@@ -65,6 +75,50 @@ impl From<KernelError> for Failure {
 }
 
 impl Failure {
+    fn explain_jupyter(mut self, error: &KernelError) -> Self {
+        let listed = "`cellwright kernels specs` lists the kernels there are";
+        match error {
+            KernelError::NoKernelspec {
+                name,
+                available,
+                searched,
+            } => {
+                if available.is_empty() {
+                    let folders = searched.iter().map(|folder| folder.join("kernels"));
+                    let looked = folders.map(|folder| format!("looked in {}", folder.display()));
+                    self.causes.extend(looked);
+                    return self.hint("none is installed; `cellwright doctor` says how to get one");
+                }
+                let near = nearest(name, available.iter().map(String::as_str));
+                let failure = match near {
+                    Some(near) => self.hint(format!("did you mean `{near}`?")),
+                    None => self,
+                };
+                failure.hint(listed)
+            }
+            KernelError::BrokenKernelspec { fault, .. } => match fault {
+                Fault::NoProgram { .. } => self.hint(
+                    "install it, or mend the kernel.json; `cellwright kernels specs` says where that is",
+                ),
+                _ => self.hint("mend it; `cellwright kernels specs` says where it is"),
+            },
+            KernelError::NoIpykernel { python } => self
+                .hint(format!("install it: `{}`", install_command(python)))
+                .hint("or name another Python with --python; --backend runner needs none of it"),
+            KernelError::Connection { source } => match source {
+                ConnectionError::File { .. } => self.hint("it goes when its kernel ends"),
+                _ => self.hint("`%connect_info` in the kernel prints what it should contain"),
+            },
+            KernelError::NoSockets { .. } => self.hint(
+                "CELLWRIGHT_HOST_DIR names a folder; `kernel.transport = \"tcp\"` needs none",
+            ),
+            KernelError::Unreachable { .. } => {
+                self.hint("it may have ended without taking its connection file away")
+            }
+            _ => self,
+        }
+    }
+
     /// A kernel that failed while it ran a cell.
     pub(crate) fn in_cell(error: KernelError, cell: usize) -> Self {
         let died = matches!(error, KernelError::Died { .. });

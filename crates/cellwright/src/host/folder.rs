@@ -24,7 +24,7 @@ pub(super) const RECORD: &str = "host.json";
 const SOCKET: &str = "host.sock";
 
 /// Systems take about this many bytes for the path of a socket (104 on some, 108 on others).
-const LONGEST_SOCKET: usize = 100;
+pub(crate) const LONGEST_SOCKET: usize = 100;
 
 /// A folder that was found to be ours alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +49,19 @@ pub(crate) fn choose() -> PathBuf {
         }
     }
     shared(&std::env::temp_dir())
+}
+
+/// Folders of ours, in order of preference: the later ones are for what needs a shorter path.
+pub(crate) fn candidates() -> Vec<PathBuf> {
+    let mut all = vec![choose()];
+    all.extend(short());
+    all.dedup();
+    all
+}
+
+/// Folders as private as the chosen one, with shorter names.
+fn short() -> [PathBuf; 2] {
+    [std::env::temp_dir(), PathBuf::from("/tmp")].map(|temporary| shared(&temporary))
 }
 
 /// The folder for whoever has none of their own.
@@ -125,8 +138,7 @@ impl Folder {
             "{:016x}.sock",
             fingerprint(self.path.as_os_str().as_bytes())
         );
-        for temporary in [std::env::temp_dir(), PathBuf::from("/tmp")] {
-            let folder = shared(&temporary);
+        for folder in short() {
             let short = folder.join(&name);
             if short.as_os_str().len() <= LONGEST_SOCKET {
                 Self::make(folder)?;

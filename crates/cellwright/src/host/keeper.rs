@@ -3,6 +3,7 @@
 
 mod eval;
 mod journal;
+mod launches;
 mod ledger;
 mod look;
 mod runs;
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cellwright_kernel::session::{
-    Call, Job, Launch, Loss, Policy, SessionReport, Sessions, Spares, run_once,
+    Call, Job, Launch, Loss, Policy, SessionKey, SessionReport, Sessions, Spares, run_once,
 };
 use cellwright_kernel::{BoxFuture, KernelError, Stop, StopReason};
 use serde::Serialize;
@@ -27,9 +28,10 @@ use super::wanted::{Wanted, Who};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
 use crate::inside::SharedBridge;
-use crate::kernels::Unlaunchable;
+use crate::kernels::{EXISTING, Unlaunchable};
 use crate::settings::Settings;
 use journal::Journals;
+use launches::Launches;
 use ledger::Ledger;
 use runs::Runs;
 
@@ -40,6 +42,7 @@ pub(super) struct Keeper {
     bridge: SharedBridge,
     policy: Policy,
     sessions: Sessions,
+    launches: Launches,
     runs: Runs,
     journals: Arc<Journals>,
     ledger: Ledger,
@@ -87,6 +90,7 @@ impl Keeper {
             ledger,
             policy,
             sessions,
+            launches: Launches::default(),
             log: Arc::clone(log),
             alone: Mutex::default(),
             _sweeping: sweeping,
@@ -214,6 +218,7 @@ impl Keeper {
 
     async fn reset(&self, who: &Who) -> Result<Value, Failure> {
         let found = self.find(who)?;
+        refuse_to_replace(&found.key)?;
         let call = Call {
             key: found.key.clone(),
             owner: who.owner.clone(),
@@ -287,7 +292,21 @@ impl Keeper {
     fn note_sessions(&self) {
         let sessions = self.ledger.write(&self.sessions);
         self.journals.keep(sessions.iter().map(|report| report.id));
+        self.launches.keep(&sessions);
     }
+}
+
+/// A kernel that somebody else has started stays as it is.
+fn refuse_to_replace(key: &SessionKey) -> Result<(), Failure> {
+    if !key.kernel.starts_with(EXISTING) {
+        return Ok(());
+    }
+    let message = format!(
+        "The kernel of session `{}` is somebody else's: it cannot be replaced by a fresh one",
+        key.name
+    );
+    let failure = Failure::new(Kind::BadArguments, message);
+    Err(failure.hint("restart it where it was started"))
 }
 
 /// What the settings say about sessions.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cellwright_kernel::process::background::{Identity, Signal};
 use serde_json::{Map, Value, json};
+use tokio::time::{sleep, timeout};
 
 use super::connection::Client;
 use super::error::HostError;
@@ -20,6 +21,10 @@ const ANSWER: Duration = Duration::from_secs(15);
 
 /// How long its process may take to go after that.
 const LEAVE: Duration = Duration::from_secs(5);
+
+/// How long a process that has nothing left to do may take to end. Where nobody buries the dead it never
+/// does, as far as can be seen.
+const END: Duration = Duration::from_millis(500);
 
 /// How long one that was killed may take.
 const DIE: Duration = Duration::from_secs(3);
@@ -55,10 +60,18 @@ pub(crate) async fn stop(path: PathBuf) -> Result<Stopped, HostError> {
 
 async fn ask(folder: &Folder, mut client: Client) -> Result<Stopped, HostError> {
     let (pid, instance) = (client.host.pid, client.host.instance.clone());
+    let process = match Record::of_holder(folder)? {
+        Holder::Somebody(Some(record)) if record.pid == pid => Some(record.identity()),
+        _ => None,
+    };
     let answer = client.ask(&json!({"do": "stop"}), ANSWER).await;
     if matches!(answer, Ok(_) | Err(HostError::Gone))
         && wait_until_gone(folder, Some(&instance), LEAVE).await?
     {
+        // It lets go of the lock as the last thing it does, and then it still has to end.
+        if let Some(process) = process {
+            timeout(END, ended(process)).await.ok();
+        }
         let ended = answer.ok().and_then(|mut end| match end["ended"].take() {
             Value::Object(ended) => Some(ended),
             _ => None,
@@ -67,6 +80,13 @@ async fn ask(folder: &Folder, mut client: Client) -> Result<Stopped, HostError> 
         return Ok(Stopped::Asked { pid, ended });
     }
     force(folder, pid).await
+}
+
+/// Waits until a process has ended.
+async fn ended(process: Identity) {
+    while process.runs() {
+        sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// Nobody answers, but there may be one that is just ending, or that others took the socket from.

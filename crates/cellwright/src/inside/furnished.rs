@@ -1,9 +1,10 @@
 //! [`Furnished`]: a kernel with everything in it that its cells may use, and a way back that is open
 //! while one of them runs.
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
-use cellwright_kernel::backend::runner::RunnerSpec;
 use cellwright_kernel::{
     BoxFuture, Description, Farewell, Kernel, KernelError, LateText, Outcome, Question, Remark,
     Request, Stop,
@@ -36,20 +37,25 @@ impl Furnishing {
         self.bridge.get_or_init(start).await
     }
 
-    /// Puts everything into a kernel that has just started.
+    /// Puts everything into a kernel that has just started in `cwd` with these variables. What we have is
+    /// Python's: a kernel of another language stays as it is.
     pub(crate) async fn furnish(
         &self,
         mut kernel: Box<dyn Kernel>,
-        spec: &RunnerSpec,
+        env: &[(OsString, OsString)],
+        cwd: &Path,
         stop: &Stop,
     ) -> Result<Box<dyn Kernel>, KernelError> {
+        if !kernel.description().is_python() {
+            return Ok(kernel);
+        }
         let bridge = self.open().await;
-        let inside = Inside::new(bridge.as_ref(), Door::of(spec, &self.session));
+        let inside = Inside::new(bridge.as_ref(), Door::new(&self.session, env, cwd));
         let modules = self.modules;
         let mut remarks = Vec::new();
         if modules.enabled {
             let ready = inside
-                .prepare(kernel.as_mut(), &self.engine, &spec.cwd, stop)
+                .prepare(kernel.as_mut(), &self.engine, cwd, stop)
                 .await?;
             if modules.strict
                 && let Some(failure) = ready.failures.first()
@@ -116,7 +122,9 @@ impl Kernel for Furnished {
     }
 
     fn take_remarks(&mut self) -> Vec<Remark> {
-        std::mem::take(&mut self.remarks)
+        let mut remarks = std::mem::take(&mut self.remarks);
+        remarks.extend(self.kernel.take_remarks());
+        remarks
     }
 
     fn requests(&self) -> u64 {

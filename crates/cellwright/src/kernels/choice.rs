@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use cellwright_jupyter::kernelspec::Kernelspec;
+use cellwright_kernel::backend::jupyter::{JupyterSpec, Source, Transport};
 use cellwright_kernel::backend::runner::{self, RunnerSpec};
 use cellwright_kernel::python::{self, Interpreter};
 use cellwright_kernel::session::Launch;
@@ -12,17 +14,18 @@ use cellwright_kernel::{BoxFuture, Kernel, KernelError, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::chosen::{Chosen, Spec};
 use super::supervisor_of_own;
 use crate::engine::Engine;
 use crate::inside::{Furnishing, Modules, SharedBridge};
-use crate::launch::RunnerLaunch;
+use crate::launch::{JupyterLaunch, RunnerLaunch};
 
 /// Which kernel a command chose, as it tells the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct KernelChoice {
-    /// The interpreter.
-    pub(crate) program: PathBuf,
-    /// Whether somebody named it.
+    /// What tells it from others.
+    pub(crate) label: String,
+    /// Whether somebody said which it is to be.
     pub(crate) explicit: bool,
     /// A [`Making`]. Most calls find a kernel that runs, so it is not looked at before it is needed.
     making: Box<RawValue>,
@@ -35,9 +38,47 @@ struct Making {
     env: Vec<(OsText, OsText)>,
     start_timeout: Duration,
     interrupt_grace: Duration,
-    #[serde(default)]
-    trace: Option<PathBuf>,
     modules: Modules,
+    sort: Sort,
+}
+
+/// What sort of kernel it is.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Sort {
+    Runner {
+        program: PathBuf,
+        trace: Option<PathBuf>,
+    },
+    Jupyter {
+        #[serde(with = "SourceForm")]
+        source: Source,
+        runtime: PathBuf,
+        #[serde(with = "TransportForm")]
+        transport: Transport,
+    },
+}
+
+/// The form of a [`Source`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Source", rename_all = "snake_case")]
+enum SourceForm {
+    Start {
+        kernelspec: Box<Kernelspec>,
+        python: Option<PathBuf>,
+    },
+    Existing {
+        connection_file: PathBuf,
+    },
+}
+
+/// The form of a [`Transport`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Transport", rename_all = "snake_case")]
+enum TransportForm {
+    Auto,
+    Ipc,
+    Tcp,
 }
 
 /// Text of the system, which is UTF-8 nearly always.
@@ -70,24 +111,37 @@ impl From<OsText> for OsString {
 
 impl KernelChoice {
     /// What this command would run its code on.
-    pub(crate) fn new(
-        spec: RunnerSpec,
-        explicit: bool,
-        modules: Modules,
-    ) -> Result<Self, serde_json::Error> {
-        let env = spec.env.into_iter();
+    pub(crate) fn new(chosen: Chosen, modules: Modules) -> Result<Self, serde_json::Error> {
+        let (env, start_timeout, interrupt_grace, sort) = match chosen.spec {
+            Spec::Runner(spec) => {
+                let sort = Sort::Runner {
+                    program: spec.interpreter.program,
+                    trace: spec.trace,
+                };
+                (spec.env, spec.start_timeout, spec.interrupt_grace, sort)
+            }
+            Spec::Jupyter(spec) => {
+                let sort = Sort::Jupyter {
+                    source: spec.source,
+                    runtime: spec.runtime,
+                    transport: spec.transport,
+                };
+                (spec.env, spec.start_timeout, spec.interrupt_grace, sort)
+            }
+        };
+        let env = env.into_iter();
         let making = Making {
             env: env
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
-            start_timeout: spec.start_timeout,
-            interrupt_grace: spec.interrupt_grace,
-            trace: spec.trace,
+            start_timeout,
+            interrupt_grace,
             modules,
+            sort,
         };
         Ok(Self {
-            program: spec.interpreter.program,
-            explicit,
+            label: chosen.label,
+            explicit: chosen.explicit,
             making: serde_json::value::to_raw_value(&making)?,
         })
     }
@@ -124,42 +178,69 @@ struct ChosenLaunch {
     session: String,
     cwd: PathBuf,
     /// `None`: what was sent makes no sense.
-    made: OnceLock<Option<RunnerLaunch>>,
+    made: OnceLock<Option<Box<dyn Launch>>>,
 }
 
 impl ChosenLaunch {
-    fn made(&self) -> Option<&RunnerLaunch> {
-        self.made.get_or_init(|| self.make().ok()).as_ref()
+    fn made(&self) -> Option<&dyn Launch> {
+        self.made.get_or_init(|| self.make().ok()).as_deref()
     }
 
-    fn make(&self) -> Result<RunnerLaunch, serde_json::Error> {
+    fn make(&self) -> Result<Box<dyn Launch>, serde_json::Error> {
         let making: Making = serde_json::from_str(self.choice.making.get())?;
-        let spec = RunnerSpec {
-            interpreter: Interpreter {
-                program: self.choice.program.clone(),
-                origin: python::Origin::Explicit,
-                environment: None,
-                rejected: Vec::new(),
-            },
-            env: making
-                .env
-                .into_iter()
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-            cwd: self.cwd.clone(),
-            supervisor: supervisor_of_own(),
-            staging: self.engine.staging.clone(),
-            start_timeout: making.start_timeout,
-            interrupt_grace: making.interrupt_grace,
-            trace: making.trace,
-        };
         let furnishing = Furnishing {
             engine: Arc::clone(&self.engine),
             bridge: Arc::clone(&self.bridge),
             session: self.session.clone(),
             modules: making.modules,
         };
-        Ok(RunnerLaunch::in_host(spec, furnishing))
+        let env = making.env.into_iter();
+        let env = env
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        let cwd = self.cwd.clone();
+        let supervisor = supervisor_of_own();
+        let staging = self.engine.staging.clone();
+        let (start_timeout, interrupt_grace) = (making.start_timeout, making.interrupt_grace);
+        Ok(match making.sort {
+            Sort::Runner { program, trace } => {
+                let spec = RunnerSpec {
+                    interpreter: Interpreter {
+                        program,
+                        origin: python::Origin::Explicit,
+                        environment: None,
+                        rejected: Vec::new(),
+                    },
+                    env,
+                    cwd,
+                    supervisor,
+                    staging,
+                    start_timeout,
+                    interrupt_grace,
+                    trace,
+                };
+                Box::new(RunnerLaunch::new(spec, furnishing).in_host())
+            }
+            Sort::Jupyter {
+                source,
+                runtime,
+                transport,
+            } => {
+                let spec = JupyterSpec {
+                    source,
+                    cwd,
+                    env,
+                    supervisor,
+                    runtime,
+                    sockets: Vec::new(),
+                    staging,
+                    transport,
+                    start_timeout,
+                    interrupt_grace,
+                };
+                Box::new(JupyterLaunch::new(spec, furnishing).in_host())
+            }
+        })
     }
 }
 

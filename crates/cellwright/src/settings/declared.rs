@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::kind::Kind::{self, Flag, Names, Number, Path, Seconds, Text, Variables};
+use cellwright_kernel::backend::jupyter::Transport;
+
+use super::kind::Kind::{self, Flag, Names, Number, Path, Seconds, Text, Variables, Word};
 use super::value::{Typed, Value};
 use crate::env;
+use crate::kernels::Backend;
 
 /// A setting.
 #[derive(Debug)]
@@ -178,8 +181,14 @@ declare! {
         /// On whose behalf: owners share a session until one of them resets it.
         owner: String = "user", Text, Trusted, env::OWNER;
     }
-    /// How a kernel lives.
+    /// Which kernel, and how it lives.
     kernel: Kernel {
+        /// What runs code: `runner` needs nothing but Python, `jupyter` is any kernel of Jupyter's.
+        backend: Backend = "runner", Word(Backend::NAMES), Trusted;
+        /// The kernelspec that is used with `jupyter`; none is ipykernel in the interpreter.
+        name: Option<String> = "", Text, Trusted;
+        /// How the sockets of Jupyter kernels are reached: `ipc` (files), `tcp` (loopback), or `auto`.
+        transport: Transport = "auto", Word(&["auto", "ipc", "tcp"]), Open;
         /// Seconds that a kernel may take to be ready; 0 for no limit.
         start_timeout: Duration = "60", Seconds, Open;
         /// Seconds that interrupted code has to end before its kernel is killed; 0 for none.
@@ -291,6 +300,8 @@ mod tests {
         assert_eq!(topics.eval.timeout, Duration::from_secs(30));
         assert_eq!(topics.eval.owner, "user");
         assert_eq!(topics.kernel.memory_warning, 80);
+        assert_eq!(topics.kernel.backend, Backend::Runner);
+        assert_eq!(topics.kernel.transport, Transport::Auto);
         assert_eq!((topics.sessions.max, topics.sessions.restarts), (16, 2));
         assert_eq!(topics.artifacts.max_bytes, 2 << 30);
         assert_eq!(topics.output.line, 768);

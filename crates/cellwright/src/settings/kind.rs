@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Seconds,
     /// An amount of memory or disk.
     Bytes { most: u64 },
+    /// One of these words.
+    Word(&'static [&'static str]),
     /// Text; empty means none.
     Text,
     /// A file or a folder; empty means none.
@@ -46,6 +48,10 @@ impl Kind {
                 "a number of bytes, such as 50000 or \"20 KiB\", up to {}",
                 Value::Bytes(most)
             ),
+            Self::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                format!("one of {}", words.join(", "))
+            }
             Self::Text => "text in quotes".to_owned(),
             Self::Path => "a path in quotes".to_owned(),
             Self::Names => {
@@ -66,6 +72,7 @@ impl Kind {
             Self::Number { least, most } => number(text.parse().ok()?, least, most),
             Self::Seconds => seconds(text.parse().ok()?),
             Self::Bytes { most } => up_to(most, bytes(text)?),
+            Self::Word(words) => word(text, words),
             Self::Text | Self::Path if text.is_empty() => Some(Value::Nothing),
             Self::Text => plain(text),
             Self::Path => None,
@@ -88,7 +95,7 @@ impl Kind {
             Self::Number { .. } => given.is_integer(),
             Self::Seconds => given.is_integer() || given.is_float(),
             Self::Bytes { .. } => given.is_integer() || given.is_str(),
-            Self::Text | Self::Path => given.is_str(),
+            Self::Word(_) | Self::Text | Self::Path => given.is_str(),
             Self::Names => given.is_array(),
             Self::Variables => given.is_table(),
         }
@@ -108,6 +115,7 @@ impl Kind {
             (Self::Seconds, DeValue::Float(given)) => seconds(given.as_str().parse().ok()?),
             (Self::Bytes { most }, DeValue::Integer(given)) => up_to(most, integer(given)?),
             (Self::Bytes { most }, DeValue::String(given)) => up_to(most, bytes(given)?),
+            (Self::Word(words), DeValue::String(given)) => word(given, words),
             (Self::Text | Self::Path, DeValue::String(given)) if given.is_empty() => {
                 Some(Value::Nothing)
             }
@@ -210,6 +218,11 @@ fn bytes(text: &str) -> Option<u64> {
         .checked_add(u64::try_from(part).ok()?)
 }
 
+fn word(text: &str, words: &[&str]) -> Option<Value> {
+    let found = words.iter().find(|word| word.eq_ignore_ascii_case(text))?;
+    Some(Value::Text((*found).to_owned()))
+}
+
 fn plain(text: &str) -> Option<Value> {
     (!text.contains('\0')).then(|| Value::Text(text.to_owned()))
 }
@@ -261,6 +274,7 @@ mod tests {
             (Kind::Seconds, "86400"),
             (many, "2 GiB"),
             (many, "1001"),
+            (Kind::Word(&["one", "two"]), "two"),
             (Kind::Text, "user"),
             (Kind::Text, ""),
             (Kind::Path, "/a b"),
@@ -285,6 +299,8 @@ mod tests {
             (Kind::Names, "A=B"),
             (Kind::Names, "A*B"),
             (Kind::Flag(&[]), "maybe"),
+            (Kind::Word(&["one", "two"]), "three"),
+            (Kind::Word(&["one", "two"]), ""),
         ];
         for (kind, text) in cases {
             assert_eq!(kind.read_text(OsStr::new(text)), None, "{text}");

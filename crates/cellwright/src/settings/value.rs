@@ -5,7 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellwright_kernel::backend::jupyter::Transport;
 use serde_json::{Value as Json, json};
+
+use crate::kernels::Backend;
 
 /// What a setting is set to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -110,6 +113,13 @@ typed! {
     u64, Value::Bytes(number) => Some(*number);
     Duration, Value::Seconds(time) => Some(*time);
     String, Value::Text(text) => Some(text.clone());
+    Backend, Value::Text(text) => Backend::named(text);
+    Transport, Value::Text(text) => match text.as_str() {
+        "auto" => Some(Self::Auto),
+        "ipc" => Some(Self::Ipc),
+        "tcp" => Some(Self::Tcp),
+        _ => None,
+    };
     Vec<String>, Value::List(items) => Some(items.clone());
     BTreeMap<String, String>, Value::Table(entries) => Some(entries.clone());
 }

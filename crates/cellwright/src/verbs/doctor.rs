@@ -1,6 +1,7 @@
 //! `doctor`: is everything there that running code needs? Each finding has a code and a next step.
 
 mod host;
+mod jupyter;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -63,6 +64,13 @@ pub(crate) fn doctor(args: &DoctorArgs, engine: &Engine, screen: &Screen) -> Res
     // Whatever is wrong with them is one finding; the rest is looked at as if there were none.
     let settings = read.clone().unwrap_or_default();
     check_python(
+        args.python.as_deref(),
+        &cwd,
+        engine,
+        &settings,
+        &mut findings,
+    )?;
+    jupyter::check(
         args.python.as_deref(),
         &cwd,
         engine,

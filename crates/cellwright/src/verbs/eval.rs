@@ -1,4 +1,4 @@
-//! `eval`: code on a kernel of its own.
+//! `eval`: code on a kernel of its own, or on one that stays.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -12,8 +12,7 @@ use crate::evaluation::{CellWish, Wish, alone, kept};
 use crate::failure::{Failure, Kind};
 use crate::host::wanted::{ArtifactsPlace, Attach, EvalWanted};
 use crate::inside::{Furnishing, SharedBridge};
-use crate::kernels::KernelChoice;
-use crate::launch::RunnerLaunch;
+use crate::kernels::{Backend, Chosen, Flags, KernelChoice};
 use crate::live::Extent;
 use crate::notice::{self, Told};
 use crate::screen::Screen;
@@ -28,9 +27,13 @@ const PER_CALL: &str = "per-call";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The code runs on a fresh Python (`cellwright doctor` says which) that ends with the command, together
-with everything it started. With --session NAME it runs on one that stays: variables are there for the
-next command, also from another terminal (see `cellwright kernels`). The value of the last expression is shown; magics such as %time, %pip and
-!command work without IPython.
+with everything it started. With --session NAME it runs on one that stays: variables are there for
+the next command, also from another terminal (see `cellwright kernels`). The value of the last
+expression is shown; magics such as %time, %pip and !command work without IPython.
+
+--kernel NAME runs it on a kernel of Jupyter's instead, in any language (`cellwright kernels specs`
+lists them); --backend jupyter on ipykernel in the same Python; --existing FILE on a kernel that
+somebody else has started, which is left running.
 
 On a terminal everything is shown as it comes. Anywhere else the first 20 KiB and the last 30 KiB of
 each stream are; all of it is kept as artifact://N (`cellwright read artifact://N`).
@@ -44,6 +47,8 @@ Examples:
   cellwright eval -f script.py --cwd project --timeout 600
   cellwright eval --session work 'x = 1'; cellwright eval --session work 'x + 1'
   cellwright eval --session work --background --timeout 0 'train()'
+  cellwright eval --kernel bash 'echo $SHELL'
+  cellwright eval --existing kernel-4711.json 'df.shape'
   echo 'print(input(\"Name? \"))' | cellwright eval - --answer World
   cellwright eval 'open(\"big.csv\").read()' --json")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
@@ -67,6 +72,17 @@ pub(crate) struct EvalArgs {
     /// The interpreter: a path, an environment's folder, or a command
     #[arg(long, value_name = "PYTHON")]
     python: Option<PathBuf>,
+    /// The kernel, by the name of its kernelspec (see `cellwright kernels specs`)
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+    /// What runs the code [default: jupyter with --kernel, else the setting kernel.backend, which is runner
+    /// unless changed]
+    #[arg(long, value_name = "BACKEND")]
+    backend: Option<Backend>,
+    /// Run it on a kernel that runs already: its connection file, or the name of that in Jupyter's runtime
+    /// folder
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "python", "reset"])]
+    existing: Option<PathBuf>,
     /// What the next `input()` gets; can be repeated. Without an answer it raises at once
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
     answers: Vec<String>,
@@ -92,6 +108,18 @@ pub(crate) struct EvalArgs {
     /// Show everything, also where output would be cut
     #[arg(long)]
     full: bool,
+}
+
+impl EvalArgs {
+    /// What is said about the kernel.
+    fn kernel(&self) -> Flags<'_> {
+        Flags {
+            python: self.python.as_deref(),
+            backend: self.backend,
+            kernel: self.kernel.as_deref(),
+            existing: self.existing.as_deref(),
+        }
+    }
 }
 
 /// Runs code and shows what comes of it; says the exit code.
@@ -131,10 +159,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
     if let (Some(first), Some(file)) = (wish.cells.first_mut(), script(args)?) {
         first.file = Some(file);
     }
-    let explicit = crate::kernels::named(args.python.as_deref(), &settings)
-        .python
-        .is_some();
-    let spec = crate::kernels::runner(engine, &settings, args.python.as_deref(), cwd.clone())?;
+    let chosen = Chosen::new(engine, &settings, args.kernel(), &cwd)?;
     startup.step("interpreter");
     let session = session(args, &settings)?;
     // A person should know before the code runs.
@@ -148,8 +173,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
                 .clone()
                 .unwrap_or_else(|| settings.eval.owner.clone()),
             cwd: canonical(cwd),
-            kernel: KernelChoice::new(spec, explicit, (&settings).into())
-                .map_err(io::Error::from)?,
+            kernel: KernelChoice::new(chosen, (&settings).into()).map_err(io::Error::from)?,
             reset: args.reset,
             artifacts: engine
                 .artifacts
@@ -169,7 +193,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         session: PER_CALL.to_owned(),
         modules: (&settings).into(),
     };
-    let launch = Arc::new(RunnerLaunch::new(spec, furnishing));
+    let launch = chosen.launch(furnishing);
     let artifacts = engine.artifacts_kept(&settings);
     let (mut answer, unseen) = alone::run(&wish, launch, artifacts, screen, extent)?;
     let verdict = answer.verdict();

@@ -111,7 +111,7 @@ pub(crate) fn helpers(args: &HelpersArgs, engine: &Engine) -> Result<HelpersAnsw
 async fn asked(spec: &RunnerSpec, engine: &Engine) -> Result<HelpersAnswer, Failure> {
     let stop = Stop::never().with_timeout(PATIENCE);
     let mut kernel = Runner::start(spec, &stop).await?;
-    let inside = Inside::new(None, Door::of(spec, "helpers"));
+    let inside = Inside::new(None, Door::new("helpers", &spec.env, &spec.cwd));
     let ready = inside
         .prepare(&mut kernel, engine, &spec.cwd, &stop)
         .await?;

@@ -51,12 +51,20 @@ Example:
     List,
     /// List the kernels that could be started here
     #[command(after_help = "\
-Example:
-  cellwright kernels specs")]
+The built-in runner, and every kernel of Jupyter's that is installed, as `jupyter kernelspec list`
+finds them with the same interpreter. One that cannot be started is listed with the reason.
+
+Examples:
+  cellwright kernels specs
+  cellwright kernels specs --python .venv --json
+  cellwright eval --kernel NAME CODE")]
     Specs {
         /// Where the kernel would start
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
+        /// The interpreter whose kernels come first: a path, an environment's folder, or a command
+        #[arg(long, value_name = "PYTHON")]
+        python: Option<PathBuf>,
     },
     /// Interrupt what a session runs, as Ctrl-C would; variables stay
     #[command(after_help = "\
@@ -205,7 +213,9 @@ fn who(
 pub(crate) fn kernels(args: &KernelsArgs, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
     match &args.action {
         Action::List => list::list(screen),
-        Action::Specs { cwd } => specs::specs(cwd.as_deref(), engine, screen),
+        Action::Specs { cwd, python } => {
+            specs::specs(cwd.as_deref(), python.as_deref(), engine, screen)
+        }
         Action::Interrupt(session) => {
             let answer = demand(&Wanted::Interrupt {
                 session: session.who(engine)?,

@@ -21,6 +21,7 @@ mod eval_trouble;
 mod help;
 mod host;
 mod inside;
+mod jupyter;
 mod notebook;
 mod read;
 mod readme;

@@ -30,6 +30,12 @@ fn commands(text: &str) -> Vec<(String, String)> {
 
 /// Types the commands of a page into a shell, one after the other, in a folder of their own.
 fn follow(page: &str) {
+    follow_in(page, None);
+}
+
+/// The same in an environment of Python's.
+fn follow_in(page: &str, environment: Option<&Path>) {
+    let shell = |context: &Context, command: &str| shell(context, command, environment);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join(page)).unwrap();
     let tour = std::fs::read(root.join("examples/tour.ipynb")).unwrap();
@@ -56,17 +62,21 @@ struct EndOfHost<'a>(&'a Context);
 
 impl Drop for EndOfHost<'_> {
     fn drop(&mut self) {
-        shell(self.0, "cellwright host stop");
+        shell(self.0, "cellwright host stop", None);
     }
 }
 
 /// What a command prints. The variable `run` is kept from one to the next, as a terminal would.
-fn shell(context: &Context, command: &str) -> String {
+fn shell(context: &Context, command: &str, environment: Option<&Path>) -> String {
     let binary = Path::new(env!("CARGO_BIN_EXE_cellwright"))
         .parent()
         .unwrap();
     let path = std::env::var("PATH").unwrap();
-    let output = Command::new("sh")
+    let mut shell = Command::new("sh");
+    if let Some(environment) = environment {
+        shell.env("VIRTUAL_ENV", environment);
+    }
+    let output = shell
         .args([
             "-c",
             &format!(
@@ -79,6 +89,9 @@ fn shell(context: &Context, command: &str) -> String {
         .env("CELLWRIGHT_HOST_DIR", context.home().join("host"))
         .env_remove("XDG_CACHE_HOME")
         .env_remove("XDG_CONFIG_HOME")
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("JUPYTER_DATA_DIR")
+        .env_remove("JUPYTER_RUNTIME_DIR")
         .env("NO_COLOR", "1")
         .output()
         .unwrap();
@@ -120,6 +133,17 @@ fn the_guide_to_running_code_is_true() {
 #[test]
 fn the_guide_to_sessions_is_true() {
     follow("docs/guide/sessions.md");
+}
+
+#[test]
+fn the_guide_to_kernels_is_true() {
+    // It needs one that has ipykernel.
+    let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") else {
+        eprintln!("not run: CELLWRIGHT_TEST_PYTHON is not set");
+        return;
+    };
+    let environment = Path::new(&python).parent().unwrap().parent();
+    follow_in("docs/guide/kernels.md", environment);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Nothing that a cell starts outlives the command, however cell and command end.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -31,32 +32,67 @@ enum End {
     CommandKilled,
 }
 
+/// All of them.
+const ENDS: [End; 5] = [
+    End::Close,
+    End::Timeout,
+    End::Cancel,
+    End::KernelKilled,
+    End::CommandKilled,
+];
+
 #[test]
 fn nothing_survives() {
     for (how, start) in HIDING {
-        for end in [
-            End::Close,
-            End::Timeout,
-            End::Cancel,
-            End::KernelKilled,
-            End::CommandKilled,
-        ] {
-            survive(how, start, &end);
+        for end in &ENDS {
+            survive(&Context::new(), "runner", how, start, end);
         }
     }
 }
 
-fn survive(how: &str, start: &str, end: &End) {
+/// What is left of a killed command in the file system goes with the next one.
+#[test]
+fn nothing_of_jupyters_kernels_survives() {
     let context = Context::new();
+    let (how, start) = HIDING[2];
+    for end in &ENDS {
+        survive(&context, "jupyter", how, start, end);
+        let left = left_over(&context);
+        match end {
+            End::CommandKilled => assert_eq!(left.len(), 2, "{left:?}"),
+            _ => assert_eq!(left, Vec::<PathBuf>::new()),
+        }
+    }
+    context.eval(&["--backend", "jupyter", "1"]).exits(0);
+    assert_eq!(left_over(&context), Vec::<PathBuf>::new());
+}
+
+/// Connection files, and folders with sockets.
+fn left_over(context: &Context) -> Vec<PathBuf> {
+    let home = context.home();
+    let runtime = home.join(".local/share/jupyter/runtime");
+    assert!(runtime.exists());
+    let folders = [runtime, home.join("host/kernels")];
+    let entries = folders.iter().filter_map(|folder| folder.read_dir().ok());
+    let paths = entries.flatten().map(|entry| entry.unwrap().path());
+    paths.collect()
+}
+
+fn survive(context: &Context, backend: &str, how: &str, start: &str, end: &End) {
     let (then, timeout, name) = match end {
         End::Close => ("", "0", "close"),
         End::Timeout => ("import time\ntime.sleep(120)", "1.5", "timeout"),
         End::Cancel => ("import time\ntime.sleep(120)", "0", "cancel"),
-        End::KernelKilled => ("import os\nos.kill(os.getpid(), 9)", "0", "kernel killed"),
+        End::KernelKilled => (
+            "import os, time\ntime.sleep(0.3)\nos.kill(os.getpid(), 9)",
+            "0",
+            "kernel killed",
+        ),
         End::CommandKilled => ("import time\ntime.sleep(120)", "0", "command killed"),
     };
     let code = format!("{start}\nimport os\nprint(os.getpid(), flush=True)\n{then}");
-    let mut command = context.eval_command(&["--timeout", timeout, &code]);
+    let arguments = ["--backend", backend, "--timeout", timeout, &code];
+    let mut command = context.eval_command(&arguments);
     let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut number = || {
@@ -69,6 +105,7 @@ fn survive(how: &str, start: &str, end: &End) {
             .unwrap()
     };
     let (hidden, kernel) = (number(), number());
+    let how = format!("{backend}, {how}");
     match end {
         End::Cancel => signal(&child, "-INT"),
         End::CommandKilled => signal(&child, "-KILL"),

@@ -14,7 +14,7 @@ use super::super::frame::FrameError;
 use super::super::log::Level;
 use super::super::wanted::{ArtifactsPlace, Attach, EvalWanted, Meanwhile};
 use super::runs::Run;
-use super::{Keeper, end};
+use super::{Keeper, end, refuse_to_replace};
 use crate::evaluation::{AtEnd, Evaluation};
 use crate::failure::{Failure, Kind};
 use crate::feed::{Beyond, Chunk, Feed};
@@ -41,6 +41,12 @@ impl Keeper {
         // Before another session has to make room for it.
         if let Err(error) = wanted.kernel.check(&wanted.cwd) {
             return end(connection, Err(error.into())).await;
+        }
+        if let Some(session) = wanted.session.as_ref().filter(|_| wanted.reset) {
+            let (key, _) = self.key_for(session, &wanted);
+            if let Err(failure) = refuse_to_replace(&key) {
+                return end(connection, Err(failure)).await;
+            }
         }
         let (stopper, stop) = Stop::new();
         let session = wanted.session.clone();
@@ -121,13 +127,18 @@ impl Keeper {
         job: Job,
     ) -> Option<Told> {
         let (key, notice) = self.key_for(session, wanted);
+        let its_own = key.kernel == wanted.kernel.label;
+        let other = self.launches.of(&key).filter(|_| !its_own);
         let call = Call {
             key,
             owner: wanted.owner.clone(),
-            launch,
+            launch: other.unwrap_or(launch),
             reset: wanted.reset,
         };
         let accepted = self.sessions.submit(&call, job)?;
+        if its_own {
+            self.launches.remember(&call.key, &call.launch);
+        }
         if !accepted.new {
             return None;
         }
@@ -271,14 +282,14 @@ impl Keeper {
 
     /// Which session is meant: one that lives, or a new one.
     fn key_for(&self, session: &str, wanted: &EvalWanted) -> (SessionKey, Option<Told>) {
-        let kernel = wanted.kernel.program.display().to_string();
+        let kernel = &wanted.kernel.label;
         let sessions = self.sessions.list();
         let named = || sessions.iter().filter(|report| report.key.name == session);
         let fitting = named()
             .filter(|report| report.key.cwd == wanted.cwd)
-            .filter(|report| !wanted.kernel.explicit || report.key.kernel == kernel)
-            // Whoever does not care which interpreter it is wants the one there is.
-            .min_by_key(|report| (report.key.kernel != kernel, report.idle));
+            .filter(|report| !wanted.kernel.explicit || report.key.kernel == *kernel)
+            // Whoever does not care which kernel it is wants the one there is.
+            .min_by_key(|report| (report.key.kernel != *kernel, report.idle));
         if let Some(report) = fitting {
             return (report.key.clone(), None);
         }
@@ -288,7 +299,7 @@ impl Keeper {
                 "session_elsewhere",
                 format!(
                     "this is a new session; another one named `{session}` lives in {cwd} on {} \
-                     (--cwd and --python say which)",
+                     (--cwd, --python and --kernel say which)",
                     other.key.kernel
                 ),
             )
@@ -296,7 +307,7 @@ impl Keeper {
         let key = SessionKey {
             name: session.to_owned(),
             cwd: wanted.cwd.clone(),
-            kernel,
+            kernel: kernel.clone(),
         };
         (key, notice)
     }

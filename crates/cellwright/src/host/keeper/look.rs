@@ -53,6 +53,7 @@ pub(super) fn report(report: &SessionReport) -> Value {
         "name": kernel.map(|kernel| kernel.name.clone()),
         "backend": kernel.map(|kernel| kernel.backend),
         "interpreter": kernel.and_then(|kernel| kernel.interpreter.as_deref()).map(path),
+        "language": kernel.and_then(|kernel| kernel.language.clone()),
         "version": kernel.and_then(|kernel| kernel.version.clone()),
         "pid": kernel.and_then(|kernel| kernel.pid),
         "cwd": path(&report.key.cwd),

@@ -207,10 +207,7 @@ fn write(
             "source": lines(&ran.code),
         }))?;
     }
-    let metadata = json!({
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python", "version": journal.kernel["version"]},
-    });
+    let metadata = metadata(&journal.kernel);
     let end = if count == 0 {
         "{\n \"cells\": []"
     } else {
@@ -224,6 +221,22 @@ fn write(
     file.write_all(rest.as_bytes()).map_err(trouble)?;
     file.flush().map_err(trouble)?;
     Ok(count)
+}
+
+/// What a notebook says about its kernel.
+fn metadata(kernel: &Value) -> Value {
+    let name = kernel["name"].as_str().unwrap_or("python3");
+    let language = kernel["language"].as_str().unwrap_or("python");
+    // As Jupyter calls it; others are named by their kernelspec, which need not be here.
+    let display_name = if name == "python3" { "Python 3" } else { name };
+    let mut language_info = json!({"name": language});
+    if let Some(version) = kernel["version"].as_str() {
+        language_info["version"] = version.into();
+    }
+    json!({
+        "kernelspec": {"display_name": display_name, "language": language, "name": name},
+        "language_info": language_info,
+    })
 }
 
 /// A value with one blank more for each level, beginning at `margin`.

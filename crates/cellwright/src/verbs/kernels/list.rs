@@ -25,8 +25,8 @@ pub(super) fn list(screen: &Screen) -> Result<(), Failure> {
         return screen.document(&sessions);
     }
     let head = [
-        "SESSION", "STATE", "KERNEL", "PID", "GEN", "CELLS", "WAITING", "MEMORY", "AGE", "OWNERS",
-        "ID", "CWD",
+        "SESSION", "STATE", "KERNEL", "VERSION", "BACKEND", "PID", "GEN", "CELLS", "WAITING",
+        "MEMORY", "AGE", "OWNERS", "ID", "CWD",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for session in sessions.as_array().into_iter().flatten() {
@@ -46,10 +46,6 @@ fn row(session: &Value) -> Vec<String> {
     if let Some(seconds) = session["busy"]["for_s"].as_u64() {
         state.push_str(&format!(" {}", short_time(seconds)));
     }
-    let kernel = match (session["version"].as_str(), session["backend"].as_str()) {
-        (Some(version), Some(backend)) => format!("{version} {backend}"),
-        _ => "-".to_owned(),
-    };
     let owners = session["owners"].as_array().into_iter().flatten();
     let owners: Vec<&str> = owners.filter_map(Value::as_str).collect();
     let mut name = text("session");
@@ -59,7 +55,9 @@ fn row(session: &Value) -> Vec<String> {
     vec![
         name,
         state,
-        kernel,
+        text("name"),
+        text("version"),
+        text("backend"),
         number("pid").map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
         number("generation").unwrap_or(0).to_string(),
         number("executions").unwrap_or(0).to_string(),

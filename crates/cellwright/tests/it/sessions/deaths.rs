@@ -190,3 +190,27 @@ fn kernels_reset_forgives_as_well() {
     desk.run(&["kernels", "reset", "s"]).exits(0);
     assert_eq!(desk.prints("s", "1"), "1\n");
 }
+
+#[test]
+fn a_session_gets_the_same_python_again_whoever_lost_it() {
+    let desk = Desk::new();
+    let python = std::process::Command::new("python3")
+        .args(["-c", "import sys; print(sys.executable)"])
+        .output()
+        .unwrap();
+    let real = String::from_utf8(python.stdout).unwrap();
+    let link = desk.path("another-python");
+    std::os::unix::fs::symlink(real.trim_end(), &link).unwrap();
+    let link = link.display().to_string();
+    let eval = |arguments: &[&str], code: i32| {
+        let mut all = vec!["eval", "--session", "s"];
+        all.extend(arguments);
+        desk.run(&all).exits(code).stdout
+    };
+    let which = "import sys; print(sys.executable)";
+    assert_eq!(eval(&["--python", &link, which], 0), format!("{link}\n"));
+    // Who names none is content with that one, also when it is lost.
+    eval(&["import os; os.kill(os.getpid(), 9)"], 2);
+    assert_eq!(eval(&[which], 0), format!("{link}\n"));
+    assert_eq!(eval(&["--reset", which], 0), format!("{link}\n"));
+}

@@ -1,0 +1,250 @@
+//! `kernels specs` and `doctor`: good kernels, and broken ones with the reason.
+
+use serde_json::Value;
+
+use super::Shelf;
+use crate::context::Ran;
+
+/// Every sort of kernel.
+fn shelf() -> Shelf {
+    let shelf = Shelf::new();
+    let without = shelf.program("without", "#!/bin/sh\nexit 0\n");
+    let with = shelf.program("with", "#!/bin/sh\necho 9.8.7\n");
+    let hurt = shelf.program("hurt", "#!/bin/sh\necho 'no site' >&2\nexit 1\n");
+    let launcher = ["-m", "ipykernel_launcher", "-f", "{connection_file}"];
+    for (name, python) in [("with", &with), ("without", &without), ("hurt", &hurt)] {
+        let argv: Vec<&str> = std::iter::once(python.as_str()).chain(launcher).collect();
+        shelf.install_starting(name, "python", &argv);
+    }
+    shelf.install_starting("plain", "sh", &["sh", "-c", "exit", "{connection_file}"]);
+    shelf.install_starting(
+        "gone",
+        "whatever",
+        &["no-such-program", "{connection_file}"],
+    );
+    shelf.install("garbled", "{\"argv\": ");
+    shelf
+}
+
+#[test]
+fn good_kernels_are_listed_and_broken_ones_with_the_reason() {
+    let shelf = shelf();
+    let specs = shelf.specs();
+    let of = |name: &str| {
+        let named = specs
+            .iter()
+            .find(|spec| spec["name"] == name && spec["backend"] == "jupyter");
+        named.unwrap()
+    };
+    for name in ["plain", "with"] {
+        assert_eq!(
+            (&of(name)["ok"], &of(name)["reason"]),
+            (&Value::Bool(true), &Value::Null)
+        );
+    }
+    let plain = of("plain");
+    assert_eq!(plain["language"], "sh");
+    assert_eq!(plain["argv"][3], "{connection_file}");
+    assert_eq!(plain["interrupt_mode"], "signal");
+    let folder = shelf.folder("plain").display().to_string();
+    assert_eq!(plain["folder"], *folder);
+    let reasons = [
+        ("gone", "no-such-program was not found"),
+        ("garbled", "kernel.json is not a kernelspec"),
+        ("without", "without has no ipykernel"),
+        ("hurt", "no site"),
+    ];
+    for (name, reason) in reasons {
+        let spec = of(name);
+        assert_eq!(spec["ok"], false, "{spec}");
+        assert!(spec["reason"].as_str().unwrap().contains(reason), "{spec}");
+    }
+    // The runner comes first.
+    assert_eq!(
+        (&specs[0]["backend"], &specs[0]["ok"]),
+        (&"runner".into(), &true.into())
+    );
+}
+
+#[test]
+fn the_table_says_what_starts_each_of_them() {
+    let shelf = shelf();
+    let ran = shelf.run(&["kernels", "specs"]).exits(0);
+    let line = |name: &str| {
+        let mut lines = ran.stdout.lines();
+        let line = lines.find(|line| line.starts_with(&format!("{name} ")));
+        line.unwrap_or_else(|| panic!("{}", ran.stdout)).to_owned()
+    };
+    assert!(line("NAME").contains("STARTS"), "{}", ran.stdout);
+    assert!(
+        line("with").contains("with -m ipykernel_launcher  "),
+        "{}",
+        ran.stdout
+    );
+    assert!(line("plain").contains("/sh -c exit  "), "{}", ran.stdout);
+    assert!(
+        line("gone").contains("broken: its program"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stderr
+            .contains("cannot be started; `cellwright doctor`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn without_python_the_kernels_are_listed_all_the_same() {
+    let shelf = Shelf::new();
+    shelf.install_starting("plain", "sh", &["/bin/sh", "{connection_file}"]);
+    shelf.install_starting(
+        "bare",
+        "python",
+        &["python", "-m", "thing", "{connection_file}"],
+    );
+    let mut command = shelf.command(&["kernels", "specs", "--json"]);
+    let output = command.env("PATH", "/nowhere").output().unwrap();
+    let specs = Ran::of(&shelf.context, &output).exits(0).json();
+    let ok = |name: &str, backend: &str| {
+        let specs = specs.as_array().unwrap();
+        let one = specs
+            .iter()
+            .find(|spec| spec["name"] == name && spec["backend"] == backend);
+        one.unwrap()["ok"].as_bool().unwrap()
+    };
+    assert!(!ok("python3", "runner"));
+    assert!(ok("plain", "jupyter"));
+    assert!(!ok("bare", "jupyter"));
+}
+
+#[test]
+fn a_bare_python_is_the_interpreter_of_choice() {
+    let shelf = Shelf::new();
+    shelf.install_starting(
+        "bare",
+        "python",
+        &["python", "-m", "thing", "{connection_file}"],
+    );
+    let python = shelf.program("mine", "#!/bin/sh\n");
+    let ran = shelf.run(&["kernels", "specs", "--python", &python, "--json"]);
+    let specs = ran.exits(0).json();
+    let mut specs = specs.as_array().unwrap().iter();
+    let bare = specs.find(|spec| spec["name"] == "bare").unwrap();
+    assert_eq!(bare["interpreter"], *python);
+}
+
+#[test]
+fn the_nearest_of_several_kernels_with_a_name_is_the_one() {
+    let shelf = Shelf::new();
+    shelf.install_starting("twice", "near", &["sh"]);
+    let data = shelf.context.path("data");
+    let far = data.join("kernels/twice");
+    std::fs::create_dir_all(&far).unwrap();
+    std::fs::write(
+        far.join("kernel.json"),
+        r#"{"argv": ["sh"], "language": "far"}"#,
+    )
+    .unwrap();
+    let mut command = shelf.command(&["kernels", "specs", "--json"]);
+    let output = command.env("JUPYTER_DATA_DIR", data).output().unwrap();
+    let specs = Ran::of(&shelf.context, &output).exits(0).json();
+    let twice = specs.as_array().unwrap().iter();
+    let languages: Vec<&Value> = twice
+        .filter(|spec| spec["name"] == "twice")
+        .map(|spec| &spec["language"])
+        .collect();
+    assert_eq!(languages, ["near"]);
+    assert_eq!(shelf.spec("twice")["language"], "near");
+}
+
+/// The findings of `doctor` with this code.
+fn findings(shelf: &Shelf, arguments: &[&str], code: &str) -> Vec<Value> {
+    let mut all = vec!["doctor", "--json"];
+    all.extend(arguments);
+    let found = shelf.run(&all).exits(0).json();
+    let mut findings = found["findings"].as_array().unwrap().clone();
+    findings.retain(|finding| finding["code"] == code);
+    findings
+}
+
+#[test]
+fn the_doctor_names_broken_kernels_and_what_to_do() {
+    let shelf = shelf();
+    let broken = findings(&shelf, &[], "kernelspec-broken");
+    let of = |name: &str| {
+        let mut named = broken.iter();
+        let name = format!("`{name}`");
+        named.find(|finding| finding["text"].as_str().unwrap().contains(&name))
+    };
+    assert!(of("plain").is_none() && of("with").is_none(), "{broken:?}");
+    for (name, next) in [
+        ("gone", "remove "),
+        ("garbled", "kernel.json"),
+        ("without", "without -m pip install ipykernel"),
+        ("hurt", "mend that Python"),
+    ] {
+        let finding = of(name).unwrap();
+        assert_eq!(finding["level"], "warning");
+        assert!(
+            finding["next"].as_str().unwrap().contains(next),
+            "{finding}"
+        );
+    }
+    let count = &findings(&shelf, &[], "jupyter")[0];
+    let text = count["text"].as_str().unwrap();
+    assert!(text.contains("plain") && !text.contains("gone"), "{count}");
+}
+
+#[test]
+fn the_doctor_says_how_to_get_ipykernel() {
+    let shelf = Shelf::new();
+    let venv = shelf.context.path("bare");
+    let made = std::process::Command::new("python3")
+        .args(["-m", "venv", "--without-pip"])
+        .arg(&venv)
+        .status();
+    assert!(made.unwrap().success());
+    let python = venv.join("bin/python").display().to_string();
+    let missing = findings(&shelf, &["--python", &python], "no-ipykernel");
+    assert_eq!(
+        missing[0]["level"], "note",
+        "no error: the runner needs none"
+    );
+    let next = missing[0]["next"].as_str().unwrap();
+    assert!(
+        next.contains("ipykernel") && next.contains(&python),
+        "{next}"
+    );
+    assert_eq!(
+        findings(&shelf, &["--python", &python], "ipykernel").len(),
+        0
+    );
+}
+
+#[test]
+fn the_doctor_looks_at_the_folders_that_kernels_need() {
+    let shelf = Shelf::new();
+    let level = |code: &str| findings(&shelf, &[], code)[0]["level"].clone();
+    assert_eq!(
+        (level("jupyter-runtime"), level("jupyter-sockets")),
+        ("ok".into(), "ok".into())
+    );
+    let file = shelf.context.file("file", "");
+    let mut command = shelf.command(&["doctor", "--json"]);
+    command.env("JUPYTER_RUNTIME_DIR", file.join("below"));
+    // Nothing of ours may have a short path, either.
+    let long = shelf.context.path(&"x".repeat(120));
+    command.env("CELLWRIGHT_HOST_DIR", &long);
+    let output = command.output().unwrap();
+    let found = Ran::of(&shelf.context, &output).exits(0).json();
+    let runtime = found["findings"].as_array().unwrap().iter();
+    let mut runtime = runtime.filter(|finding| finding["code"] == "jupyter-runtime");
+    assert_eq!(runtime.next().unwrap()["level"], "warning");
+    let sockets = found["findings"].as_array().unwrap().iter();
+    let mut sockets = sockets.filter(|finding| finding["code"] == "jupyter-sockets");
+    let text = sockets.next().unwrap()["text"].to_string();
+    assert!(!text.contains("xxx"), "{text}");
+    assert!(!long.exists(), "the doctor makes nothing");
+}

@@ -1,0 +1,286 @@
+"""The suite `jupyter`: our client of Jupyter kernels beside jupyter_client, on the same ipykernel."""
+
+import json
+import statistics
+import subprocess
+
+import eval_cells as cells
+from eval_tools import ANSWER, LOST, Programs, Run, check, clean_up
+from measure import (BENCH, HELPERS, MOST_SECONDS, ROOT, TARGET, Tool, goal_table, measure, name_text,
+                     part, ratio_text, rows, say, size_text, time_text)
+
+TRIPS = 500
+# Of what takes long and is told by its processor time: that varies less than wall time does.
+HEAVY_ROUNDS = 5
+# How much of the time of a kernel that is busy for seconds is chance.
+CHANCE = 0.05
+LESS_CPU = 3
+
+
+def run(rounds, quick):
+    """Measures everything; gives the part of the document."""
+    clients = Clients()
+    heavy = 1 if quick else min(rounds, HEAVY_ROUNDS)
+    sections = [Start(clients, rounds * 2), Trips(clients, rounds)]
+    sections += [Amount(clients, heavy, *amount) for amount in AMOUNTS]
+    sections.append(Command(clients.programs, rounds))
+    clean_up()
+    ANSWER.unlink()
+    text = METHOD.format(rounds=rounds, starts=rounds * 2, heavy=heavy, most=MOST_SECONDS, trips=TRIPS)
+    return part(
+        "Jupyter kernels",
+        clients.programs.versions(),
+        goal_table(goal for section in sections for goal in section.goals()),
+        (QUICK if quick else "") + text,
+        *["\n".join([f"### {section.title}", "", section.text()]) for section in sections],
+    )
+
+
+# ---- Who is measured ----------------------------------------------------------------------------
+
+class Clients:
+    """Our client and theirs, in each of the ways to use it."""
+
+    def __init__(self):
+        self.programs = Programs()
+        say("building the measuring client")
+        subprocess.run(["cargo", "build", "--release", "--quiet", "--package", "cellwright-kernel",
+                        "--example", "jupyter", "--bin", "cellwright-supervisor"], cwd=ROOT, check=True)
+
+    def all(self, prepare, code, count, expected=None):
+        release = TARGET / "release"
+        ours = [release / "examples" / "jupyter", self.programs.python, release / "cellwright-supervisor"]
+        theirs = [self.programs.python, HELPERS / "jupyter_peer.py"]
+        work = [prepare, code, count]
+        return [
+            Client("ours", [*ours, "ipc", *work], expected, ours=True),
+            Client("ours, over TCP", [*ours, "tcp", *work], expected, ours=True),
+            Client("`jupyter_client`, blocking", [*theirs, "blocking", "tcp", *work], expected),
+            Client("`jupyter_client`, `execute_interactive`", [*theirs, "interactive", "tcp", *work],
+                   expected),
+            Client("`jupyter_client`, async", [*theirs, "async", "tcp", *work], expected),
+            Client("`jupyter_client`, blocking, over IPC", [*theirs, "blocking", "ipc", *work], expected),
+        ]
+
+
+class Client(Tool):
+    """A client, which tells itself what each step took it. `expected` is how many bytes of what must
+    have arrived: ours fails if they have not, of theirs that is told."""
+
+    def __init__(self, name, command, expected, **options):
+        codes = (0,) if options.get("ours") else (0, LOST)
+        super().__init__(name, command, output=str(ANSWER), codes=codes, **options)
+        self.expected = expected
+        self.lost = 0
+        self.held = []
+        self.ready, self.start, self.start_cpu = {}, {}, {}
+        self.trip, self.slow = {}, {}
+        self.wall, self.cpu = {}, {}
+        self.shutdown = {}
+
+    def is_done(self):
+        return sum(self.seconds.values()) > MOST_SECONDS
+
+    def look(self, number, ended):
+        if self.ended[-1] == LOST:
+            self.lost += 1
+            return
+        told = json.loads(ANSWER.read_text(encoding="utf-8"))
+        if self.expected:
+            what, amount = self.expected
+            if told[what] != amount:
+                check(not self.ours, f"{self.name}: {told[what]} of {amount} bytes arrived")
+                self.lost += 1
+        self.held.append(told["memory"])
+        self.ready[number] = told["ready"]["wall"]
+        self.start[number], self.start_cpu[number] = told["first"]["wall"], told["first"]["cpu"]
+        self.wall[number], self.cpu[number] = told["running"]["wall"], told["running"]["cpu"]
+        self.shutdown[number] = told["shutdown"]["wall"]
+        if len(told["times"]) > 1:
+            self.trip[number] = statistics.median(told["times"])
+            self.slow[number] = statistics.quantiles(told["times"], n=100)[98]
+
+    def memory(self):
+        return max(self.held)
+
+    def label(self):
+        lost = f", output lost in {self.lost} of {len(self.ended)}" if self.lost else ""
+        return name_text(self) + lost
+
+
+def beside(tool, ours, of):
+    return "" if tool is ours else ratio_text(tool.ratio(ours, of))
+
+
+def best(tools, of):
+    """How many times as long as ours the quickest of theirs takes."""
+    return min(tool.ratio(tools[0], of) for tool in tools if not tool.ours)
+
+
+def not_slower(what, tools, of):
+    ratio = best(tools, of)
+    return f"{what}: not slower than any `jupyter_client`", ratio_text(ratio), ratio > 1 - CHANCE
+
+
+def less_cpu(what, tools, of):
+    ratio = best(tools, of)
+    return (f"{what}: at most a third of the client CPU of any `jupyter_client`", ratio_text(ratio),
+            ratio >= LESS_CPU)
+
+
+# ---- What is measured ---------------------------------------------------------------------------
+
+class Start:
+    title = "Start and shutdown"
+
+    def __init__(self, clients, rounds):
+        say("measuring the start")
+        self.tools = measure(clients.all("pass", "pass", 0), rounds)
+
+    def text(self):
+        ours = self.tools[0]
+        lines = []
+        for tool in self.tools:
+            cells_of = [f"{time_text(tool.time(of))} | {beside(tool, ours, of)}"
+                        for of in ("ready", "start", "start_cpu", "shutdown")]
+            lines.append(f"| {tool.label()} | {' | '.join(cells_of)} | {size_text(tool.memory())} |")
+        return rows("| | Ready | Compared with ours | First result | Compared with ours | Client CPU | "
+                    "Compared with ours | Shutdown | Compared with ours | Client memory |", lines)
+
+    def goals(self):
+        yield not_slower("Start to ready", self.tools, "ready")
+        yield not_slower("Start to first result", self.tools, "start")
+        yield less_cpu("Start to first result", self.tools, "start_cpu")
+        yield not_slower("Shutdown", self.tools, "shutdown")
+
+
+class Trips:
+    title = "Round trip"
+
+    def __init__(self, clients, rounds):
+        say("measuring round trips")
+        self.tools = measure(clients.all("pass", cells.TWO, TRIPS, ("shown", TRIPS)), rounds)
+
+    def text(self):
+        ours = self.tools[0]
+        lines = [
+            f"| {tool.label()} | {time_text(tool.time('trip'))} | {beside(tool, ours, 'trip')} | "
+            f"{time_text(tool.time('slow'))} | {tool.time('cpu') / TRIPS * 1e6:,.0f} µs | "
+            f"{beside(tool, ours, 'cpu')} | {size_text(tool.memory())} |" for tool in self.tools
+        ]
+        return rows("| | Median | Compared with ours | 99 % take less than | Client CPU for each | "
+                    "Compared with ours | Client memory |", lines)
+
+    def goals(self):
+        yield not_slower("A round trip", self.tools, "trip")
+        yield less_cpu("A round trip", self.tools, "cpu")
+
+
+LONG_LINES = """\
+line = "x" * 1023
+for _ in range(100_000):
+    print(line)
+"""
+FLUSHES = """\
+for _ in range(10_000):
+    print("x" * 99, flush=True)
+"""
+PICTURE = """\
+import base64, os
+picture = base64.b64encode(os.urandom(50_000_000)).decode()
+"""
+SHOW = 'display({"image/png": picture}, raw=True)'
+
+# Title, what comes before, code, what must arrive.
+AMOUNTS = [
+    ("100 MB in lines of 100 bytes", "pass", cells.LINES, ("text", cells.LINES_BYTES)),
+    ("100 MB in lines of 1 KiB", "pass", LONG_LINES, ("text", 102_400_000)),
+    ("10,000 flushed prints", "pass", FLUSHES, ("text", 1_000_000)),
+    ("A picture of 50 MB", PICTURE, SHOW, ("shown", 66_666_668)),
+]
+
+
+class Amount:
+    """Output that takes a while."""
+
+    def __init__(self, clients, rounds, title, prepare, code, expected):
+        say(f"measuring: {title}")
+        self.title = title
+        self.tools = measure(clients.all(prepare, code, 1, expected), rounds)
+
+    def text(self):
+        ours = self.tools[0]
+        lines = [
+            f"| {tool.label()} | {time_text(tool.time('wall'))} | {beside(tool, ours, 'wall')} | "
+            f"{time_text(tool.time('cpu'))} | {beside(tool, ours, 'cpu')} | {size_text(tool.memory())} | "
+            f"{len(tool.wall)} |" for tool in self.tools
+        ]
+        return rows("| | Time | Compared with ours | Client CPU | Compared with ours | Client memory | "
+                    "Rounds |", lines)
+
+    def goals(self):
+        yield not_slower(self.title, self.tools, "wall")
+        yield less_cpu(self.title, self.tools, "cpu")
+
+
+class Command:
+    title = "A whole command"
+
+    def __init__(self, programs, rounds):
+        say("measuring whole commands")
+        book, script = BENCH / "two.ipynb", BENCH / "two.py"
+        book.write_text(json.dumps(cells.notebook(cells.TWO)), encoding="utf-8")
+        script.write_text(cells.TWO, encoding="utf-8")
+        folder = programs.python.parent
+        self.tools = measure([
+            Run(f"`cellwright eval --backend jupyter '{cells.TWO}'`",
+                programs.ours("--backend", "jupyter", cells.TWO), ours=True),
+            Run("a script with `jupyter_client`", programs.peer("client", cells.TWO)),
+            Run("`jupyter run`", [folder / "jupyter-run", "--kernel", "python3", script]),
+            Run("`jupyter execute`", [folder / "jupyter-execute", book]),
+        ], rounds)
+
+    def text(self):
+        ours = self.tools[0]
+        lines = [f"| {name_text(tool)} | {time_text(tool.time())} | {beside(tool, ours, 'seconds')} | "
+                 f"{size_text(tool.memory())} |" for tool in self.tools]
+        return rows("| | Time | Compared with ours | Own memory |", lines)
+
+    def goals(self):
+        ratio = min(tool.ratio(self.tools[0]) for tool in self.tools[1:])
+        yield "A whole command is quicker than any other", ratio_text(ratio), ratio > 1
+
+
+# ---- What is told -------------------------------------------------------------------------------
+
+QUICK = """\
+**This was a quick run**: few rounds, and perhaps other work on the machine. Its figures say that the
+suite works and little more.
+
+"""
+
+METHOD = """\
+`scripts/bench jupyter` runs the clients and writes this part. Ours is a program
+(`crates/kernel/examples/jupyter.rs`) that uses the crate's `Kernel`, as the command line does; theirs
+(`jupyter_peer.py`) does the same with `jupyter_client` in three ways: with the blocking client, with its
+`execute_interactive`, and with the async client. Theirs run over TCP, which is their default, and the
+blocking one also over IPC; ours over IPC, which is our default, and over TCP. Both start the same
+ipykernel of the same environment, run `1+1`, then the code that is measured, and shut the kernel
+down. A cell is over when its reply and the kernel's word that it is idle have come. Both count what
+arrives and keep none of it; ours fails if a byte is missing, and where theirs missed some, the
+table says so.
+
+Each table is one session: all clients run once to warm up, then {rounds} rounds ({starts} for the start,
+{heavy} for large outputs) of all of them in turn, every round beginning with another one. A client that
+has used up {most} seconds is not run again. Times are medians of the rounds. "Compared with ours" is
+how many times as much as the first row: each round compared with itself, and of these the median. In
+the goals it is the least of theirs.
+
+- Times are taken in the client: what Python imports before is part of none but those of whole commands.
+- Client CPU: user and system time of the client's process alone, without the kernel's (and without our
+  supervisor's, which sleeps). With the start it is that until the first result.
+- Client memory: the most that the client's process held (`VmHWM`).
+- Round trips: {trips} times `1+1` in each round.
+- Most of the time of lines and prints is the kernel's own; a client can only keep up with it.
+- The picture is 66.7 MB of base64, which the kernel had made before.
+"""
