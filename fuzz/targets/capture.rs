@@ -7,15 +7,17 @@
 
 #![no_main]
 
-use cellwright_output::{Bundle, Capture, Captured, Data, Event, Limits, Sink, Stream, Traceback};
+use cellwright_output::{
+    Bundle, Capture, Captured, Data, Event, Limits, Sink, Stream, Style, Traceback,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&first, events)) = data.split_first() else {
         return;
     };
-    let whole = run(events, usize::MAX);
-    let cut = run(events, 1 + usize::from(first % 11));
+    let whole = run(events, usize::MAX, limits());
+    let cut = run(events, 1 + usize::from(first % 11), limits());
     assert_eq!(whole.text, cut.text);
     assert_eq!(whole.cut, cut.cut);
     assert_eq!(whole.notices, cut.notices);
@@ -25,15 +27,29 @@ fuzz_target!(|data: &[u8]| {
     assert!(!whole.text.contains(harmful), "{:?}", whole.text);
     assert!(whole.text.len() <= limits().inline_bytes);
     assert!(whole.outputs.len() <= limits().outputs + 16);
-    if let Some(cut) = whole.cut {
+    if let Some(cut) = &whole.cut {
         let parts = cut.shown.bytes + cut.elided.bytes + cut.columns.bytes;
         assert_eq!(cut.total.bytes, parts);
         assert_eq!(cut.total.lines, cut.shown.lines + cut.elided.lines);
     }
-    let mut written = Vec::new();
-    whole.outputs.write_whole(&mut written).unwrap();
-    serde_json::from_slice::<serde_json::Value>(&written).unwrap();
+    let text = written(&whole);
+    serde_json::from_slice::<serde_json::Value>(&text).unwrap();
+    assert_eq!(written(&cut), text);
+    // Where displayed values are does not show either.
+    let roomy = Limits {
+        display_bytes: Limits::default().display_bytes,
+        ..limits()
+    };
+    assert_eq!(written(&run(events, usize::MAX, roomy)), text);
 });
+
+/// What a notebook gets.
+fn written(captured: &Captured) -> Vec<u8> {
+    let mut written = Vec::new();
+    let style = Style::default();
+    captured.outputs.write(&mut written, &style, 1).unwrap();
+    written
+}
 
 /// Small, so that every one is reached.
 fn limits() -> Limits {
@@ -52,8 +68,8 @@ fn limits() -> Limits {
     }
 }
 
-fn run(events: &[u8], chunk: usize) -> Captured {
-    let mut capture = Capture::new(limits(), None);
+fn run(events: &[u8], chunk: usize, limits: Limits) -> Captured {
+    let mut capture = Capture::new(limits, None);
     for (at, event) in events.split(|&byte| byte == 0xfe).enumerate() {
         let Some((&kind, bytes)) = event.split_first() else {
             continue;

@@ -5,7 +5,7 @@
 
 use cellwright_jupyter::connection::Channel;
 use cellwright_kernel::{Ending, hear};
-use cellwright_output::{Event, Sink};
+use cellwright_output::{Data, Event, Sink};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
@@ -22,10 +22,11 @@ const SORTS: [(Channel, &str); 10] = [
     (Channel::Shell, "execute_reply"),
 ];
 
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq)]
 struct Ear {
     text: Vec<u8>,
     raised: usize,
+    shown: Vec<String>,
 }
 
 impl Sink for Ear {
@@ -33,6 +34,16 @@ impl Sink for Ear {
         match event {
             Event::Text { bytes, .. } => self.text.extend_from_slice(bytes),
             Event::Raised(_) => self.raised += 1,
+            Event::Display { bundle, .. } | Event::Update { bundle, .. } => {
+                for (mime, data) in bundle.data {
+                    let data = match data {
+                        Data::Stored(stored) => Data::Text(stored.text().unwrap()),
+                        data => data,
+                    };
+                    self.shown.push(format!("{mime}: {data:?}"));
+                }
+                self.shown.push(format!("{:?}", bundle.metadata));
+            }
             _ => {}
         }
     }
@@ -55,7 +66,13 @@ fuzz_target!(|data: &[u8]| {
         said.push((channel, msg_type, content));
     }
     let mut ear = Ear::default();
-    let outcome = hear(&said, &mut ear);
+    let outcome = hear(&said, false, &mut ear);
+    let mut other = Ear::default();
+    hear(&said, true, &mut other);
+    let is_json = |content: &[u8]| serde_json::from_slice::<Value>(content).is_ok();
+    if said.iter().all(|(_, _, content)| is_json(content)) {
+        assert_eq!(ear, other, "it depends on where it is");
+    }
     // A character that is no character is replaced by three bytes.
     assert!(ear.text.len() <= 3 * data.len());
     if let Some(expected) = expected {

@@ -5,16 +5,21 @@
 
 #![no_main]
 
+use cellwright_jupyter::frame::{Frame, Stored};
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::wire::{Wire, WireError};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let mut frames = Vec::new();
+    let mut frames: Vec<Frame> = Vec::new();
     let mut rest = data;
     while let Some((&length, more)) = rest.split_first() {
         let (frame, more) = more.split_at(usize::from(length).min(more.len()));
-        frames.push(bytes(frame));
+        // Some of them are on disk.
+        frames.push(match Stored::new(frame) {
+            Ok(stored) if length % 5 == 3 => Frame::Stored(stored),
+            _ => Frame::from(frame.to_vec()),
+        });
         rest = more;
     }
     // Nobody can know the key.

@@ -1,7 +1,7 @@
 //! Arbitrary bytes as a connection's frames.
 //!
-//! The first byte says how the rest is cut when it comes. However that is, the same messages come of it;
-//! and whole messages, written again, are read again.
+//! The first byte says how the rest is cut when it comes, and from which size on frames go to disk. However
+//! that is, the same messages come of it; and whole messages, written again, are read again.
 
 #![no_main]
 
@@ -46,11 +46,15 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Everything that comes, and how it ends.
-fn all(bytes: &[u8], length: usize) -> (Vec<Incoming>, String) {
-    let mut reader = Reader::new(Pieces(bytes, length), LIMITS);
+fn all(bytes: &[u8], length: usize, store_from: usize) -> (Vec<Incoming>, String) {
+    let mut reader = Reader::new(Pieces(bytes, length), LIMITS).storing(store_from);
     let mut came = Vec::new();
     loop {
         match now(reader.next()) {
+            Ok(Some(Incoming::Large(frames))) => {
+                let frames = frames.iter().map(|frame| frame.bytes().unwrap());
+                came.push(Incoming::Message(frames.collect()));
+            }
             Ok(Some(incoming)) => came.push(incoming),
             Ok(None) => return (came, String::new()),
             Err(error) => return (came, error.to_string()),
@@ -62,14 +66,16 @@ fuzz_target!(|data: &[u8]| {
     let Some((&first, bytes)) = data.split_first() else {
         return;
     };
-    let whole = all(bytes, usize::MAX);
-    assert_eq!(all(bytes, 1 + usize::from(first)), whole);
+    let whole = all(bytes, usize::MAX, usize::MAX);
+    let length = 1 + usize::from(first);
+    assert_eq!(all(bytes, length, usize::from(first % 16)), whole);
     let mut written = Vec::new();
     let mut writer = Writer::new(&mut written);
     for incoming in &whole.0 {
         now(async {
             match incoming {
                 Incoming::Message(frames) => writer.send(frames).await,
+                Incoming::Large(_) => unreachable!("they were read back"),
                 Incoming::Command(name, carries) => {
                     let Ok(name) = std::str::from_utf8(name) else {
                         return Ok(());
@@ -81,10 +87,10 @@ fuzz_target!(|data: &[u8]| {
         .expect("memory takes everything");
     }
     drop(writer);
-    let (again, end) = all(&written, usize::MAX);
+    let (again, end) = all(&written, usize::MAX, usize::MAX);
     assert_eq!(end, "");
     let is_text = |incoming: &&Incoming| match incoming {
-        Incoming::Message(_) => true,
+        Incoming::Message(_) | Incoming::Large(_) => true,
         Incoming::Command(name, _) => std::str::from_utf8(name).is_ok(),
     };
     assert!(whole.0.iter().filter(is_text).eq(&again));

@@ -47,6 +47,7 @@
 //! to look.
 
 pub mod connection;
+pub mod frame;
 pub mod kernelspec;
 pub mod link;
 pub mod message;

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::connection::{Channel, Connection};
+use crate::frame::Frame;
 use crate::message::{Message, fresh_id};
 use crate::wire::{Wire, WireError};
 use crate::zmtp::{Limits, ZmtpError};
@@ -34,6 +35,8 @@ pub struct Options {
     pub sockets: Sockets,
     /// How much of what was read and nobody has taken yet waits in memory; the rest waits on disk.
     pub memory_bytes: usize,
+    /// A part of a message from this size on goes to disk while it comes, and stays there.
+    pub store_from: usize,
 }
 
 impl Default for Options {
@@ -42,7 +45,8 @@ impl Default for Options {
             limits: Limits::default(),
             heartbeat: None,
             sockets: Sockets::WillCome,
-            memory_bytes: 32 << 20,
+            memory_bytes: 16 << 20,
+            store_from: 4 << 20,
         }
     }
 }
@@ -84,7 +88,7 @@ pub enum Beat {
 #[derive(Debug)]
 enum Item {
     Open(Channel),
-    Frames(Channel, Vec<Bytes>),
+    Frames(Channel, Vec<Frame>),
     Closed(Channel, Option<ZmtpError>),
     Heartbeat(Beat),
 }

@@ -12,6 +12,8 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::frame::Frame;
+
 /// The version of the protocol that we speak.
 pub const PROTOCOL: &str = "5.3";
 
@@ -28,9 +30,9 @@ pub struct Message {
     /// What else is said about it.
     pub metadata: Bytes,
     /// What it says.
-    pub content: Bytes,
+    pub content: Frame,
     /// Binary data that belongs to it.
-    pub buffers: Vec<Bytes>,
+    pub buffers: Vec<Frame>,
     /// The header as it came, for replies: they repeat it to the letter.
     pub raw_header: Bytes,
 }
@@ -90,7 +92,7 @@ impl Message {
             raw_header,
             parent: Bytes::from_static(b"{}"),
             metadata: Bytes::from_static(b"{}"),
-            content: Bytes::from(content.to_string()),
+            content: Frame::from(content.to_string()),
             ..Self::default()
         }
     }
@@ -125,16 +127,17 @@ impl Message {
     /// What it says, as a value. Characters that JSON cannot hold are replaced; null if it is not JSON
     /// at all.
     pub fn value(&self) -> Value {
-        serde_json::from_slice(&self.content)
-            .or_else(|_| serde_json::from_str(&mend::mended(&self.content)))
+        let content = self.content.bytes().unwrap_or_default();
+        serde_json::from_slice(&content)
+            .or_else(|_| serde_json::from_str(&mend::mended(&content)))
             .unwrap_or_default()
     }
 
-    /// How many bytes it takes.
-    pub fn size(&self) -> usize {
-        let frames = [&self.parent, &self.metadata, &self.content];
-        let frames = frames.into_iter().chain(&self.buffers);
-        frames.map(Bytes::len).sum()
+    /// How many bytes it takes, in memory or on disk.
+    pub fn size(&self) -> u64 {
+        let about = (self.parent.len() + self.metadata.len()) as u64;
+        let frames = std::iter::once(&self.content).chain(&self.buffers);
+        about + frames.map(Frame::size).sum::<u64>()
     }
 }
 

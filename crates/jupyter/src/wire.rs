@@ -6,6 +6,7 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use crate::frame::Frame;
 use crate::message::{Header, Message, hex};
 use replay::Window;
 
@@ -34,6 +35,12 @@ pub enum WireError {
     /// It came before.
     #[error("it came before")]
     Replayed,
+    /// What was put on disk cannot be read.
+    #[error("it cannot be read from disk: {why}")]
+    Unreadable {
+        /// Why.
+        why: String,
+    },
     /// It does not say which message it is.
     #[error("the header makes no sense: {why}")]
     BadHeader {
@@ -60,28 +67,37 @@ impl Wire {
         }
     }
 
-    /// The frames of a message.
+    /// The frames of a message. What is on disk is read; what cannot be read is empty.
     pub fn encode(&self, message: &Message) -> Vec<Bytes> {
+        let held = |frame: &Frame| frame.bytes().unwrap_or_default();
         let parts = [
-            &message.raw_header,
-            &message.parent,
-            &message.metadata,
-            &message.content,
+            message.raw_header.clone(),
+            message.parent.clone(),
+            message.metadata.clone(),
+            held(&message.content),
         ];
-        let signature = self
-            .sign(parts)
-            .map(|mac| hex(&mac.finalize().into_bytes()));
+        let signature = self.mac.clone().map(|mut mac| {
+            for part in &parts {
+                mac.update(part);
+            }
+            hex(&mac.finalize().into_bytes())
+        });
         let mut frames = message.identities.clone();
         frames.push(Bytes::from_static(DELIMITER));
         frames.push(Bytes::from(signature.unwrap_or_default()));
-        frames.extend(parts.map(Bytes::clone));
-        frames.extend(message.buffers.iter().cloned());
+        frames.extend(parts);
+        frames.extend(message.buffers.iter().map(held));
         frames
     }
 
     /// The message in these frames.
-    pub fn decode(&mut self, mut frames: Vec<Bytes>) -> Result<Message, WireError> {
-        let at = frames.iter().position(|frame| frame == DELIMITER);
+    pub fn decode(&mut self, frames: Vec<impl Into<Frame>>) -> Result<Message, WireError> {
+        let mut frames: Vec<Frame> = frames.into_iter().map(Into::into).collect();
+        let is_delimiter = |frame: &Frame| match frame {
+            Frame::Held(bytes) => bytes == DELIMITER,
+            Frame::Stored(_) => false,
+        };
+        let at = frames.iter().position(is_delimiter);
         let at = at.ok_or(WireError::NoDelimiter)?;
         let mut parts = frames.split_off(at + 1);
         frames.pop();
@@ -93,9 +109,13 @@ impl Wire {
         let mut part = || parts.next().unwrap_or_default();
         let (signature, raw_header, parent, metadata, content) =
             (part(), part(), part(), part(), part());
-        let signed = self.sign([&raw_header, &parent, &metadata, &content]);
+        let signed = self.sign([&raw_header, &parent, &metadata, &content])?;
         if let Some(mac) = signed {
-            let given = unhex(&signature).ok_or(WireError::BadSignature)?;
+            let given = match &signature {
+                Frame::Held(signature) => unhex(signature),
+                Frame::Stored(_) => None,
+            };
+            let given = given.ok_or(WireError::BadSignature)?;
             // Takes as long for a wrong one as for a right one.
             mac.verify_slice(&given)
                 .map_err(|_| WireError::BadSignature)?;
@@ -103,6 +123,7 @@ impl Wire {
                 return Err(WireError::Replayed);
             }
         }
+        let raw_header = held(raw_header)?;
         let header: Header = serde_json::from_slice(&raw_header).map_err(|error| {
             let why = error.to_string();
             WireError::BadHeader { why }
@@ -112,23 +133,39 @@ impl Wire {
             return Err(WireError::BadHeader { why });
         }
         Ok(Message {
-            identities: frames,
+            identities: frames.into_iter().map(held).collect::<Result<_, _>>()?,
             header,
-            parent,
-            metadata,
+            parent: held(parent)?,
+            metadata: held(metadata)?,
             content,
             buffers,
             raw_header,
         })
     }
 
-    fn sign(&self, parts: [&Bytes; 4]) -> Option<Hmac<Sha256>> {
-        let mut mac = self.mac.clone()?;
+    fn sign(&self, parts: [&Frame; 4]) -> Result<Option<Hmac<Sha256>>, WireError> {
+        let Some(mut mac) = self.mac.clone() else {
+            return Ok(None);
+        };
         for part in parts {
-            mac.update(part);
+            part.read(|piece| mac.update(piece)).map_err(unreadable)?;
         }
-        Some(mac)
+        Ok(Some(mac))
     }
+}
+
+/// What must be in memory: what is said about a message is never large.
+fn held(frame: Frame) -> Result<Bytes, WireError> {
+    match frame {
+        Frame::Held(bytes) => Ok(bytes),
+        Frame::Stored(stored) => stored.bytes().map_err(unreadable),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what goes wrong")]
+fn unreadable(error: std::io::Error) -> WireError {
+    let why = error.to_string();
+    WireError::Unreadable { why }
 }
 
 fn unhex(text: &[u8]) -> Option<[u8; 32]> {

@@ -3,19 +3,21 @@
 mod content;
 #[cfg(feature = "fuzz")]
 mod fuzz;
+mod outline;
 mod scan;
 
 use std::mem::take;
 
 use cellwright_jupyter::connection::Channel;
 use cellwright_jupyter::message::Message;
-use cellwright_output::{Bundle, Data, Event, Sink, Traceback};
+use cellwright_output::{Bundle, Data, Event, Scratch, Sink, Traceback};
 use serde_json::{Value, json};
 
 use crate::kernel::{Answers, Ending, History, Outcome, Request, State, Stdin};
 use crate::stop::StopReason;
 
-pub(crate) use content::{display, stream, value};
+use content::said;
+pub(crate) use content::{display, stream};
 #[cfg(feature = "fuzz")]
 pub use fuzz::hear;
 
@@ -36,6 +38,8 @@ pub(crate) struct Exchange {
     refused: Option<String>,
     reply: Option<Value>,
     idle: bool,
+    /// Where texts go that are too large for memory.
+    scratch: Scratch,
 }
 
 /// What a message asks of whoever carries messages.
@@ -93,6 +97,7 @@ impl Exchange {
             refused: None,
             reply: None,
             idle: false,
+            scratch: Scratch::default(),
         }
     }
 
@@ -147,7 +152,7 @@ impl Exchange {
                 });
             }
             (Channel::Iopub, "display_data") => {
-                let shown = display(take(content));
+                let shown = display(take(content), &self.scratch);
                 sink.push(Event::Display {
                     bundle: shown.bundle,
                     id: shown.id,
@@ -155,7 +160,7 @@ impl Exchange {
                 });
             }
             (Channel::Iopub, "execute_result") => {
-                let shown = display(take(content));
+                let shown = display(take(content), &self.scratch);
                 sink.push(Event::Display {
                     bundle: shown.bundle,
                     id: shown.id,
@@ -163,31 +168,31 @@ impl Exchange {
                 });
             }
             (Channel::Iopub, "update_display_data") => {
-                let shown = display(take(content));
+                let shown = display(take(content), &self.scratch);
                 if let Some(id) = shown.id {
                     let bundle = shown.bundle;
                     sink.push(Event::Update { bundle, id });
                 }
             }
             (Channel::Iopub, "clear_output") => {
-                let wait = value(content)["wait"].as_bool().unwrap_or_default();
+                let wait = said(content)["wait"].as_bool().unwrap_or_default();
                 sink.push(Event::Clear { wait });
             }
-            (Channel::Iopub, "error") => self.raised(content::traceback(&value(content)), sink),
+            (Channel::Iopub, "error") => self.raised(content::traceback(&said(content)), sink),
             (Channel::Iopub, "execute_input") => {
-                self.count = content::count(&value(content)["execution_count"]);
+                self.count = content::count(&said(content)["execution_count"]);
                 return Want::Nothing;
             }
             (Channel::Iopub, "status") => {
-                let state = &value(content)["execution_state"];
+                let state = &said(content)["execution_state"];
                 self.busy |= state == "busy";
                 self.idle |= state == "idle";
                 return Want::Nothing;
             }
-            (Channel::Stdin, "input_request") => return self.asked(&value(content), sink),
+            (Channel::Stdin, "input_request") => return self.asked(&said(content), sink),
             // Only the first one counts.
             (Channel::Shell, "execute_reply") if self.reply.is_none() => {
-                self.replied(value(content), sink);
+                self.replied(said(content), sink);
             }
             // Widgets talk to a page that is not there, and new sorts of messages may come.
             _ => return Want::Nothing,
@@ -237,7 +242,7 @@ impl Exchange {
                     .get("data")
                     .map(Value::to_string)
                     .unwrap_or_default();
-                let shown = display(format!("{{\"data\":{data}}}").into());
+                let shown = display(format!("{{\"data\":{data}}}").into(), &self.scratch);
                 if let Some(text) = shown.bundle.get("text/plain").and_then(plain) {
                     let bundle = Bundle::text("text/plain", text);
                     sink.push(Event::Display {

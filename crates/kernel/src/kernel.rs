@@ -76,6 +76,10 @@ pub struct Description {
     pub version: Option<String>,
     /// The language that it runs, such as `python`.
     pub language: Option<String>,
+    /// What people call it, such as `Python 3 (ipykernel)`.
+    pub display_name: Option<String>,
+    /// What it says about its language, as notebooks keep it.
+    pub language_info: Option<Arc<Value>>,
 }
 
 impl Description {

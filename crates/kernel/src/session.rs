@@ -24,7 +24,7 @@ mod worker;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use job::{Audience, Cell, CellEnd, Job, Loss, Notice, Then};
+pub use job::{Audience, Cell, CellEnd, Failing, Job, Loss, Notice, Then};
 pub use launch::Launch;
 pub use pool::{Accepted, Call, Renewed, Sessions};
 pub use report::{Activity, SessionId, SessionReport};

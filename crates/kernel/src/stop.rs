@@ -87,12 +87,16 @@ impl Stop {
         Self::new().1
     }
 
-    /// The same, and ending by itself after `timeout` from now.
+    /// The same, and ending by itself after `timeout` from now, if it does not do so earlier.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         let mut stop = self.clone();
         // A time too far to count is no limit.
-        stop.deadline = Instant::now().checked_add(timeout).map(|at| (at, timeout));
+        let added = Instant::now().checked_add(timeout).map(|at| (at, timeout));
+        stop.deadline = match (self.deadline, added) {
+            (Some(own), Some(added)) if own.0 < added.0 => Some(own),
+            (own, added) => added.or(own),
+        };
         stop
     }
 

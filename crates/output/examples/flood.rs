@@ -1,4 +1,4 @@
-//! How fast a capture takes text, and how much memory that needs.
+//! How fast a capture takes text, how fast that is written for a notebook, and how much memory that needs.
 //!
 //! ```sh
 //! cargo run --release -p cellwright-output --example flood -- lines 1000 /dev/shm/artifacts
@@ -8,9 +8,10 @@
 //! nothing is stored.
 #![allow(clippy::print_stdout)]
 
+use std::io::{self, Write};
 use std::time::Instant;
 
-use cellwright_output::{Artifacts, Capture, Event, Limits, Retention, Sink, Stream};
+use cellwright_output::{Artifacts, Capture, Event, Limits, Retention, Sink, Stream, Style};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -40,6 +41,13 @@ fn main() {
     }
     let captured = capture.finish();
     let elapsed = started.elapsed();
+    let started = Instant::now();
+    let mut written = Length(0);
+    let style = Style::default();
+    if let Err(error) = captured.outputs.write(&mut written, &style, 3) {
+        println!("{error}");
+    }
+    let wrote = started.elapsed();
     let speed = u64::try_from(bytes).unwrap_or_default()
         / 1000
         / u64::try_from(elapsed.as_millis().max(1)).unwrap_or(1);
@@ -49,8 +57,23 @@ fn main() {
         captured.text.len(),
         captured.cut.map(|cut| cut.total),
     );
+    println!("  for a notebook: {} bytes in {wrote:.2?}", written.0);
     for notice in captured.notices {
         println!("  {}: {notice}", notice.kind());
+    }
+}
+
+/// Counts what is written.
+struct Length(u64);
+
+impl Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ mod recording;
 mod search;
 mod spill;
 mod sweep;
+mod value;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -22,6 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use counter::Counter;
+
+use crate::scratch::Scratch;
 pub use read::{Artifact, Passage};
 pub use recording::Recording;
 pub use search::{Hit, Hits, Pattern, Search};
@@ -230,6 +233,8 @@ struct Inner {
     retention: Retention,
     /// Bytes written since the last sweep.
     unswept: AtomicU64,
+    /// A file beside them for what has no number.
+    scratch: Scratch,
 }
 
 /// How much may be written before the folder is swept again: looking at every file costs time.
@@ -238,9 +243,11 @@ const SWEEP_AFTER: u64 = 16 << 20;
 impl Artifacts {
     /// The artifacts in a folder, which need not exist yet.
     pub fn new(dir: impl Into<PathBuf>, retention: Retention) -> Self {
+        let dir = dir.into();
         Self {
             inner: Arc::new(Inner {
-                dir: dir.into(),
+                scratch: Scratch::new(Some(dir.clone())),
+                dir,
                 retention,
                 unswept: AtomicU64::new(SWEEP_AFTER),
             }),
@@ -255,6 +262,11 @@ impl Artifacts {
     /// What the folder may hold.
     pub fn retention(&self) -> Retention {
         self.inner.retention
+    }
+
+    /// A file in the folder for values that are too large for memory.
+    pub fn scratch(&self) -> Scratch {
+        self.inner.scratch.clone()
     }
 
     /// Begins a new artifact.
@@ -282,17 +294,27 @@ impl Artifacts {
 
     /// Keeps bytes that are all there.
     pub fn store(&self, kind: Kind, bytes: &[u8]) -> Result<ArtifactId, ArtifactError> {
+        let (id, _) = self.store_with(kind, |recording| recording.write(bytes))?;
+        Ok(id)
+    }
+
+    /// Keeps what is written all at once; how many bytes that is.
+    fn store_with(
+        &self,
+        kind: Kind,
+        write: impl FnOnce(&mut Recording) -> io::Result<()>,
+    ) -> Result<(ArtifactId, u64), ArtifactError> {
         let mut recording = self.create(kind)?;
         let id = recording.id();
         let path = self.path(id, kind);
-        let written = recording.write(bytes).and_then(|()| recording.flush());
+        let written = write(&mut recording).and_then(|()| recording.flush());
         if let Err(error) = written {
             drop(recording);
             // Half an image is of no use to anyone.
             fs::remove_file(&path).map_err(ArtifactError::io(&path))?;
             return Err(ArtifactError::io(&path)(error));
         }
-        Ok(id)
+        Ok((id, recording.written()))
     }
 
     /// What there is, oldest first.

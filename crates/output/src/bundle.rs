@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::stored::Stored;
+
 /// One representation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
@@ -11,15 +13,26 @@ pub enum Data {
     Json(Value),
     /// Bytes, such as `image/png`. They become base64 only when notebook outputs are written.
     Bytes(Vec<u8>),
+    /// Any of these, not in memory.
+    Stored(Stored),
 }
 
 impl Data {
-    /// About how many bytes the value takes in memory and in a file.
+    /// About how many bytes the value takes, in memory or in a file.
     pub fn size(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,
             Self::Json(value) => json_size(value),
             Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Stored(stored) => stored.size(),
+        }
+    }
+
+    /// About how many bytes the value takes in memory.
+    pub(crate) fn held(&self) -> u64 {
+        match self {
+            Self::Stored(_) => 0,
+            held => held.size(),
         }
     }
 }
@@ -58,18 +71,26 @@ impl Bundle {
 
     /// About how many bytes the bundle takes.
     pub fn size(&self) -> u64 {
-        let data: u64 = self
-            .data
-            .iter()
-            .map(|(mime, data)| mime.len() as u64 + data.size())
-            .sum();
-        let metadata: u64 = self
-            .metadata
-            .iter()
-            .map(|(key, value)| key.len() as u64 + json_size(value))
-            .sum();
-        data + metadata
+        self.measure(Data::size)
     }
+
+    /// About how many bytes the bundle takes in memory.
+    pub(crate) fn held(&self) -> u64 {
+        self.measure(Data::held)
+    }
+
+    fn measure(&self, one: fn(&Data) -> u64) -> u64 {
+        let data = self.data.iter();
+        let data: u64 = data.map(|(mime, data)| mime.len() as u64 + one(data)).sum();
+        data + map_size(&self.metadata)
+    }
+}
+
+/// What metadata costs in memory.
+pub(crate) fn map_size(map: &Map<String, Value>) -> u64 {
+    map.iter()
+        .map(|(key, value)| key.len() as u64 + json_size(value))
+        .sum()
 }
 
 /// What a value costs in memory, which is more than its text: a list of ones takes 32 bytes an item.

@@ -19,7 +19,7 @@ use crate::json::Json;
 use crate::limits::Limits;
 use crate::notice::Notice;
 use crate::outputs::Outputs;
-use crate::pick;
+use crate::pick::{self, Words};
 use crate::text::{Cut, Reading, Text, traceback_text};
 
 /// Takes the events of one run.
@@ -202,14 +202,14 @@ impl Capture {
             return;
         }
         self.clear_if_pending();
-        let text = pick::text(&bundle, &self.limits);
-        match (&text, &id) {
-            (Some(text), id) => {
-                self.text.display(text, id.as_deref());
-                self.write_log(text);
+        let words = pick::words(&bundle, &self.limits);
+        match (&words, &id) {
+            (Some(words), id) => {
+                self.text.display(words, id.as_deref());
+                self.write_log(words);
             }
             // An update may bring text.
-            (None, Some(id)) => self.text.display("", Some(id)),
+            (None, Some(id)) => self.text.display(&"".into(), Some(id)),
             (None, None) => {}
         }
         self.outputs.display(bundle, id, result);
@@ -217,15 +217,15 @@ impl Capture {
 
     fn update(&mut self, bundle: Bundle, id: &str) {
         self.take_status(&bundle);
-        let text = pick::text(&bundle, &self.limits).unwrap_or_default();
-        self.text.update(&text, id);
+        let words = pick::words(&bundle, &self.limits);
+        self.text.update(&words.unwrap_or("".into()), id);
         self.outputs.update(bundle, id);
     }
 
     fn raised(&mut self, traceback: Traceback) {
         self.clear_if_pending();
         self.text.raised(&traceback);
-        self.write_log(&traceback_text(&traceback));
+        self.write_log(&traceback_text(&traceback).into());
         let traceback = Arc::new(shorten::traceback(traceback, self.limits.traceback_bytes));
         self.outputs.raised(Arc::clone(&traceback));
         self.error = Some(traceback);
@@ -260,12 +260,16 @@ impl Capture {
     }
 
     /// Puts text on lines of its own into the log.
-    fn write_log(&mut self, text: &str) {
+    fn write_log(&mut self, words: &Words<'_>) {
         if self.log_open {
             self.log.push(b"\n");
         }
-        self.log.push(text.as_bytes());
-        if !text.ends_with('\n') {
+        let mut ended = false;
+        words.say(|text| {
+            self.log.push(text.as_bytes());
+            ended = text.ends_with('\n');
+        });
+        if !ended {
             self.log.push(b"\n");
         }
         self.log_open = false;

@@ -11,12 +11,14 @@
 //! The state survives chunk borders: the same text gives the same lines however it is cut.
 
 mod parser;
+mod redraw;
 mod row;
 mod style;
 
 use std::collections::VecDeque;
 
 pub(crate) use parser::{Act, Parser, Sequence};
+pub(crate) use redraw::{Redraw, redrawn};
 pub(crate) use row::Row;
 pub(crate) use style::Style;
 
@@ -109,6 +111,8 @@ struct Cursor {
     row: usize,
     column: usize,
     style: Style,
+    /// How text looks where the first row begins, if the rows stand among text that is not from here.
+    before: Option<Style>,
     redrawn: bool,
     scratch: String,
 }
@@ -125,6 +129,7 @@ impl Screen {
                 row: 0,
                 column: 0,
                 style: Style::default(),
+                before: None,
                 redrawn: false,
                 scratch: String::new(),
             },
@@ -135,6 +140,14 @@ impl Screen {
     pub(crate) fn push(&mut self, text: &str, page: &mut impl Page) {
         let cursor = &mut self.cursor;
         self.parser.push(text, &mut Painter { cursor, page });
+    }
+
+    /// What comes now is drawn here, after text that was not: its looks go on in what is drawn, and those
+    /// of what is drawn in the text behind it.
+    pub(crate) fn begin(&mut self, looks: Style) {
+        self.parser = Parser::default();
+        self.cursor.style = looks;
+        self.cursor.before = Some(looks);
     }
 
     /// Whether the lines held here are being drawn again and again, as a progress bar is.
@@ -177,6 +190,14 @@ impl Cursor {
             let end = if at == last { end } else { End::Newline };
             if at == last && row.is_empty() && end == End::Open {
                 break;
+            }
+            if let Some(before) = self.before {
+                let before = if at == 0 { before } else { Style::PLAIN };
+                let after = if at == last { self.style } else { Style::PLAIN };
+                self.scratch.clear();
+                row.append_between(&mut self.scratch, before, after);
+                page.line(&self.scratch, row.beyond(), end);
+                continue;
             }
             if let Some(text) = row.plain() {
                 page.line(text, row.beyond(), end);
@@ -245,6 +266,36 @@ impl Cursor {
             1 => row.erase_to(self.column),
             2 => row.erase_from(0),
             _ => {}
+        }
+    }
+}
+
+/// How text looks that comes after this one.
+fn looks_after(text: &str) -> Style {
+    let mut style = Style::PLAIN;
+    // Most colours are turned off where they end, and what was before that does not matter.
+    let bytes = text.as_bytes();
+    let off = ["\x1b[0m", "\x1b[m"].map(|off| memchr::memmem::rfind(bytes, off.as_bytes()));
+    let rest = &text[off.into_iter().flatten().max().unwrap_or_default()..];
+    if memchr::memchr2(0x1b, parser::C1, rest.as_bytes()).is_some() {
+        Parser::default().push(rest, &mut Skimmer(&mut style));
+    }
+    style
+}
+
+/// Sees how text looks, and nothing else.
+struct Skimmer<'a>(&'a mut Style);
+
+impl Act for Skimmer<'_> {
+    fn text(&mut self, _: &str) {}
+
+    fn carriage_return(&mut self) {}
+
+    fn backspace(&mut self) {}
+
+    fn control_sequence(&mut self, sequence: Sequence<'_>) {
+        if sequence.letter == b'm' {
+            self.0.apply(sequence.parameters);
         }
     }
 }

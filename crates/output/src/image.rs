@@ -1,6 +1,7 @@
 //! Images, made small enough for a model when someone asks for it. Until then only the header is
 //! looked at.
 
+mod decoded;
 mod scale;
 
 use std::borrow::Cow;
@@ -15,6 +16,8 @@ use crate::bundle::Data;
 use crate::limits::ImageLimits;
 use crate::outputs::Payload;
 use crate::pick;
+use crate::stored::{Form, Stored};
+pub(crate) use decoded::Decoded;
 
 /// MIME types of images that are listed.
 const LISTED: [&str; 3] = ["image/png", "image/jpeg", "image/svg+xml"];
@@ -75,10 +78,13 @@ impl Image {
     pub(crate) fn new(mime: &str, payload: &Payload, artifacts: Option<&Artifacts>) -> Self {
         let (artifact, source) = match (payload, artifacts) {
             (Payload::Held(data), _) => (None, Source::Held(Arc::clone(data))),
-            (Payload::Stored { id, .. }, Some(artifacts)) => {
-                (Some(*id), Source::Stored(artifacts.clone()))
-            }
-            _ => (None, Source::Lost),
+            (Payload::Moved(moved), artifacts) => match (moved.artifact(), artifacts) {
+                (Some(id), Some(artifacts)) => (Some(id), Source::Stored(artifacts.clone())),
+                _ => match &moved.verbatim {
+                    Some(data) => (None, Source::Held(Arc::new(data.clone()))),
+                    None => (None, Source::Lost),
+                },
+            },
         };
         let mut image = Self {
             mime: mime.to_owned(),
@@ -88,13 +94,45 @@ impl Image {
             artifact,
             source,
         };
-        if let Ok(original) = image.original() {
-            let length = original.len() as u64;
-            let size = dimensions(&original);
-            image.bytes = length;
+        if let Ok((head, bytes)) = image.head() {
+            let size = dimensions(&head);
+            image.bytes = bytes;
             (image.width, image.height) = size.unzip();
         }
         image
+    }
+
+    /// The first bytes, where the size in pixels stands, and how many there are in all.
+    fn head(&self) -> Result<(Cow<'_, [u8]>, u64), ArtifactError> {
+        /// What cameras and printers have to say comes first.
+        const HEAD: usize = 1 << 20;
+        if let Source::Held(data) = &self.source
+            && let Data::Stored(stored) = data.as_ref()
+        {
+            let head = stored.head(HEAD).map_err(|_| ArtifactError::NotKept)?;
+            if stored.form() == Form::Text && self.mime != "image/svg+xml" {
+                let (head, bytes) = decoded::head(stored, head);
+                return Ok((Cow::Owned(head), bytes));
+            }
+            return Ok((Cow::Owned(head), stored.size()));
+        }
+        if let (Source::Stored(artifacts), Some(id)) = (&self.source, self.artifact) {
+            let artifact = artifacts.open(id)?;
+            return Ok((Cow::Owned(artifact.read_raw(0, HEAD)?), artifact.bytes()));
+        }
+        let original = self.original()?;
+        let bytes = original.len() as u64;
+        Ok((original, bytes))
+    }
+
+    /// Keeps the original in an artifact.
+    pub(crate) fn keep(&mut self, artifacts: &Artifacts) -> Result<(), ArtifactError> {
+        if let (None, Source::Held(data)) = (self.artifact, &self.source) {
+            let (id, bytes) = artifacts.store_value(&self.mime, data)?;
+            self.artifact = Some(id);
+            self.bytes = bytes;
+        }
+        Ok(())
     }
 
     /// The bytes as they were displayed.
@@ -105,6 +143,7 @@ impl Image {
                 Data::Text(text) if self.mime == "image/svg+xml" => Cow::Borrowed(text.as_bytes()),
                 Data::Text(text) => from_base64(text),
                 Data::Json(value) => Cow::Owned(value.to_string().into_bytes()),
+                Data::Stored(stored) => Cow::Owned(self.reread(stored)?),
             }),
             (Source::Stored(artifacts), Some(id)) => {
                 let artifact = artifacts.open(id)?;
@@ -120,6 +159,15 @@ impl Image {
             }
             _ => Err(ArtifactError::NotKept),
         }
+    }
+
+    fn reread(&self, stored: &Stored) -> Result<Vec<u8>, ArtifactError> {
+        let bytes = stored.head(usize::MAX);
+        let bytes = bytes.map_err(|_| ArtifactError::NotKept)?;
+        if stored.form() == Form::Text && self.mime != "image/svg+xml" {
+            return Ok(from_base64(&String::from_utf8_lossy(&bytes)).into_owned());
+        }
+        Ok(bytes)
     }
 
     /// The image within the usual limits.

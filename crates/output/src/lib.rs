@@ -22,8 +22,8 @@
 //! * Text: bytes become characters (`utf8`), what a terminal would do with them is done ([`clean`]),
 //!   the beginning and the end are kept (`window`), in the order of events (`text`). [`Live`] does
 //!   the same for people who watch.
-//! * Outputs: [`Outputs`] are nbformat 4, with the raw text; what is too large is read from the
-//!   artifact when it is needed.
+//! * Outputs: [`Outputs`] are nbformat 4, as they came, but for lines that were drawn again and again;
+//!   what is too large for memory is read from where it is when it is needed ([`Outputs::write`]).
 //! * [`Artifacts`] keep what was left out, byte for byte as it came. With nothing displayed between,
 //!   the artifact of a cell is exactly the bytes of its streams in order of arrival; otherwise the
 //!   text of what was displayed stands where it came.
@@ -46,7 +46,10 @@ mod live;
 mod notice;
 mod outputs;
 mod pick;
+mod scratch;
 mod size;
+mod stored;
+mod style;
 mod text;
 mod utf8;
 mod window;
@@ -65,5 +68,8 @@ pub use live::{Live, Target};
 pub use notice::Notice;
 pub use outputs::Outputs;
 pub use pick::text as displayed_text;
+pub use scratch::{Room, Scratch};
 pub use size::{Bytes, Size};
+pub use stored::{Form, Stored};
+pub use style::Style;
 pub use text::{Columns, Cut};

@@ -22,7 +22,8 @@ pub struct Limits {
     /// Bytes of stream text of a cell that are held in memory for the notebook; the rest is read
     /// from the artifact when the notebook is written.
     pub stream_bytes: usize,
-    /// Bytes of displayed values of a cell that are held in memory; the rest goes to artifacts.
+    /// Bytes of displayed values of a cell that are held in memory. The rest goes to disk: to artifacts,
+    /// and as it came to where it is read from when the notebook is written.
     pub display_bytes: usize,
     /// Outputs of a cell. More than anyone scrolls through; each costs memory even when empty.
     pub outputs: usize,

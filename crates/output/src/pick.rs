@@ -11,6 +11,7 @@ use crate::bundle::{Bundle, Data};
 use crate::html;
 use crate::limits::Limits;
 use crate::size::Bytes;
+use crate::stored::{Form, Stored};
 
 /// MIME types of status events: ours, and those that other programs of this kind use.
 const STATUS: [&str; 4] = [
@@ -36,39 +37,103 @@ pub(crate) fn status(bundle: &Bundle) -> impl Iterator<Item = Value> {
     events.filter_map(|(_, data)| match data {
         Data::Json(value) => Some(value.clone()),
         Data::Text(text) => serde_json::from_str(text).ok(),
-        Data::Bytes(_) => None,
+        Data::Bytes(_) | Data::Stored(_) => None,
     })
 }
 
-/// The text of a bundle.
+/// Text that is in memory, or in a file.
+#[derive(Debug)]
+pub(crate) enum Words<'a> {
+    Here(Cow<'a, str>),
+    Stored(&'a Stored),
+}
+
+impl<'a, T: Into<Cow<'a, str>>> From<T> for Words<'a> {
+    fn from(text: T) -> Self {
+        Self::Here(text.into())
+    }
+}
+
+impl<'a> Words<'a> {
+    /// Hands on the text, in pieces.
+    pub(crate) fn say(&self, mut hear: impl FnMut(&str)) {
+        match self {
+            Self::Here(text) => hear(text),
+            Self::Stored(stored) => {
+                let read = stored.read_text(|text| {
+                    hear(text);
+                    Ok(())
+                });
+                if let Err(error) = read {
+                    hear(&format!("\n[… the rest cannot be read: {error} …]\n"));
+                }
+            }
+        }
+    }
+
+    /// The first bytes at least, and a little more if there is more.
+    fn beginning(self, most: usize) -> Cow<'a, str> {
+        match self {
+            Self::Here(text) => text,
+            Self::Stored(stored) => {
+                let head = stored.head(most.saturating_add(4)).unwrap_or_default();
+                Cow::Owned(String::from_utf8_lossy(&head).into_owned())
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Here(text) => text.is_empty(),
+            Self::Stored(stored) => stored.size() == 0,
+        }
+    }
+}
+
+/// The text of a bundle. It may be large.
 pub fn text<'a>(bundle: &'a Bundle, limits: &Limits) -> Option<Cow<'a, str>> {
+    words(bundle, limits).map(|words| match words {
+        Words::Here(text) => text,
+        stored @ Words::Stored(_) => {
+            let mut text = String::new();
+            stored.say(|piece| text.push_str(piece));
+            Cow::Owned(text)
+        }
+    })
+}
+
+/// The text of a bundle, wherever it is.
+pub(crate) fn words<'a>(bundle: &'a Bundle, limits: &Limits) -> Option<Words<'a>> {
     let plain = |mime| {
         bundle
             .get(mime)
             .and_then(string)
-            .filter(|text| !text.is_empty())
+            .filter(|words| !words.is_empty())
     };
-    if let Some(text) = plain("text/markdown").or_else(|| plain("text/plain")) {
-        return Some(text);
+    if let Some(words) = plain("text/markdown").or_else(|| plain("text/plain")) {
+        return Some(words);
     }
-    let markdown = plain("text/html").map(|html| html::markdown(&html, limits.html_bytes));
+    let most = limits.html_bytes;
+    let markdown = plain("text/html").map(|html| html::markdown(&html.beginning(most), most));
     if let Some(markdown) = markdown.filter(|markdown| !markdown.trim().is_empty()) {
-        return Some(Cow::Owned(markdown));
+        return Some(markdown.into());
     }
-    plain("text/latex").or_else(|| stub(bundle).map(Cow::Owned))
+    plain("text/latex").or_else(|| stub(bundle).map(Words::from))
 }
 
 /// Text as a string, or as a list of lines, as notebooks write it.
-fn string(data: &Data) -> Option<Cow<'_, str>> {
+fn string(data: &Data) -> Option<Words<'_>> {
     match data {
-        Data::Text(text) | Data::Json(Value::String(text)) => Some(Cow::Borrowed(text)),
+        Data::Text(text) | Data::Json(Value::String(text)) => Some(text.into()),
         Data::Json(Value::Array(lines)) => lines
             .iter()
             .map(Value::as_str)
             .collect::<Option<String>>()
-            .map(Cow::Owned),
+            .map(Words::from),
         Data::Json(_) => None,
-        Data::Bytes(bytes) => Some(String::from_utf8_lossy(bytes)),
+        Data::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into()),
+        Data::Stored(stored) if stored.form() == Form::Json => None,
+        Data::Stored(stored) => Some(Words::Stored(stored)),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::artifact::ArtifactId;
 use crate::clean::{Colours, End, Screen};
 use crate::event::{Stream, Traceback};
 use crate::limits::Limits;
+use crate::pick::Words;
 use crate::size::Size;
 use crate::utf8::Decoder;
 use page::Page;
@@ -89,24 +90,24 @@ impl Text {
     }
 
     /// Takes the text of something displayed, which may be changed under its id.
-    pub(crate) fn display(&mut self, text: &str, id: Option<&str>) {
+    pub(crate) fn display(&mut self, words: &Words<'_>, id: Option<&str>) {
         self.settle();
-        self.page.place(text, &mut screen(&self.limits), id);
+        self.page.place(words, &mut screen(&self.limits), id);
     }
 
     /// Changes the text of everything displayed under an id.
-    pub(crate) fn update(&mut self, text: &str, id: &str) {
+    pub(crate) fn update(&mut self, words: &Words<'_>, id: &str) {
         if !self.page.has(id) {
             return;
         }
         let mut page = Page::new(&self.limits);
-        page.place(text, &mut screen(&self.limits), None);
+        page.place(words, &mut screen(&self.limits), None);
         self.page.replace(id, &page.read());
     }
 
     /// Takes an exception.
     pub(crate) fn raised(&mut self, traceback: &Traceback) {
-        self.display(&traceback_text(traceback), None);
+        self.display(&traceback_text(traceback).into(), None);
     }
 
     /// Forgets what was shown so far.

@@ -6,10 +6,10 @@ mod spill;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::Item;
+use crate::frame::Frame;
 use spill::Spill;
 
 /// What was read and nobody has taken yet.
@@ -138,7 +138,7 @@ fn size(item: &Item) -> usize {
     match item {
         Item::Frames(_, frames) => {
             let around = size_of_val(&frames[..]);
-            frames.iter().map(Bytes::len).sum::<usize>() + around
+            frames.iter().map(Frame::held).sum::<usize>() + around
         }
         _ => 0,
     }

@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 use super::backlog::Backlog;
 use super::{Beat, Item, Options, Sockets};
 use crate::connection::{Channel, Connection};
+use crate::frame::Frame;
 use crate::zmtp::{self, Incoming, Peer, Reader, Role, Writer, ZmtpError};
 
 /// How long a socket that is not there yet is left alone before it is tried again, at first and at last.
@@ -149,6 +150,7 @@ impl Drain {
         writer: Writer,
         letters: mpsc::UnboundedReceiver<Vec<Bytes>>,
     ) -> Option<ZmtpError> {
+        let reader = reader.storing(self.options.store_from);
         let (ponger, pongs) = mpsc::channel(PONGS);
         let mut read = std::pin::pin!(self.read(channel, reader, &ponger));
         tokio::select! {
@@ -168,6 +170,10 @@ impl Drain {
         loop {
             match reader.next().await {
                 Ok(Some(Incoming::Message(frames))) => {
+                    let frames = frames.into_iter().map(Frame::Held).collect();
+                    self.backlog.push(Item::Frames(channel, frames));
+                }
+                Ok(Some(Incoming::Large(frames))) => {
                     self.backlog.push(Item::Frames(channel, frames));
                 }
                 Ok(Some(Incoming::Command(name, carries))) => {
@@ -224,7 +230,7 @@ impl Drain {
             }
             loop {
                 match timeout(interval, peer.reader.next()).await {
-                    Ok(Ok(Some(Incoming::Message(_)))) => break,
+                    Ok(Ok(Some(Incoming::Message(_) | Incoming::Large(_)))) => break,
                     Ok(Ok(Some(Incoming::Command(name, carries)))) => {
                         let pong = zmtp::pong(&carries);
                         if name == "PING" && peer.writer.command("PONG", &pong).await.is_err() {

@@ -74,7 +74,8 @@ async fn echo(mut reader: Reader, mut writer: Writer) {
                 writer.command("PONG", &zmtp::pong(&carries)).await
             }
             Ok(Some(Incoming::Command(..))) => Ok(()),
-            Ok(None) | Err(_) => return,
+            // Readers here store nothing.
+            Ok(None | Some(Incoming::Large(_))) | Err(_) => return,
         };
         if sent.is_err() {
             return;
@@ -125,6 +126,8 @@ impl Client<'_> {
                     }
                 }
                 Incoming::Message(frames) => self.request(frames).await,
+                // Readers here store nothing.
+                Incoming::Large(_) => return,
             }
         }
     }

@@ -6,6 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::error::ZmtpError;
 use super::flag;
 use super::stream::ReadHalf;
+use crate::frame::{Frame, Room, Shelf};
 
 /// How much is read at once when nothing is known about what comes.
 const CHUNK: usize = 64 * 1024;
@@ -23,6 +24,9 @@ const ADVANCE: usize = 8 << 20;
 /// A frame up to this size may leave its memory to the next one. A kernel that prints as fast as it can sends
 /// about half of that at once.
 const KEPT: usize = 32 << 20;
+
+/// How much of a frame is read at once that goes to disk.
+const POURED: usize = 256 * 1024;
 
 /// What a message may cost.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +52,8 @@ impl Default for Limits {
 pub enum Incoming {
     /// The frames of a message.
     Message(Vec<Bytes>),
+    /// The same, but some of them are on disk; only from a reader that [stores](Reader::storing) them.
+    Large(Vec<Frame>),
     /// A command of the protocol: its name, and what it carries.
     Command(Bytes, Bytes),
 }
@@ -59,11 +65,18 @@ pub struct Reader<R = Half> {
     limits: Limits,
     /// What has come and was not looked at.
     buffer: BytesMut,
-    /// The frames so far of the message that comes.
+    /// The frames so far of the message that comes; empty ones in the place of those on disk.
     frames: Vec<Bytes>,
     frames_bytes: u64,
+    /// Those on disk, and which they are.
+    stored: Vec<(usize, Frame)>,
     /// The frame that comes.
     frame: Option<Partial>,
+    /// The frame that comes to disk.
+    poured: Option<Poured>,
+    /// A frame from this size on goes to disk.
+    store_from: usize,
+    shelf: Shelf,
     /// The latest large frame. If nobody has it any more when the next one comes, that gets its memory:
     /// memory that is touched for the first time costs more than to read into it.
     kept: Option<Bytes>,
@@ -93,11 +106,19 @@ struct Partial {
     bytes: BytesMut,
 }
 
+/// A frame that comes to disk.
+#[derive(Debug)]
+struct Poured {
+    flags: u8,
+    room: Room,
+    buffer: Vec<u8>,
+}
+
 /// What the bytes that have come are.
 enum Parsed {
     /// Not a whole frame yet.
     More,
-    Frame(u8, Bytes),
+    Frame(u8, Frame),
 }
 
 impl<R: AsyncRead + Unpin> Reader<R> {
@@ -109,7 +130,11 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             buffer: BytesMut::new(),
             frames: Vec::new(),
             frames_bytes: 0,
+            stored: Vec::new(),
             frame: None,
+            poured: None,
+            store_from: usize::MAX,
+            shelf: Shelf::default(),
             kept: None,
             is_large: false,
         }
@@ -121,19 +146,28 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         self
     }
 
+    /// The same, and frames from a size on go to disk as they come. If the disk takes no more, they are in
+    /// memory.
+    #[must_use]
+    pub fn storing(mut self, from: usize) -> Self {
+        self.store_from = from;
+        self
+    }
+
     /// The next thing that comes; `None` when the other side has closed the connection between two
     /// messages. Cancel-safe: what has come so far stays.
     pub async fn next(&mut self) -> Result<Option<Incoming>, ZmtpError> {
         loop {
             match self.parse()? {
-                Parsed::Frame(flags, bytes) => {
-                    if let Some(incoming) = self.take(flags, bytes)? {
+                Parsed::Frame(flags, frame) => {
+                    if let Some(incoming) = self.take(flags, frame)? {
                         return Ok(Some(incoming));
                     }
                 }
                 Parsed::More => {
                     if !self.read().await? {
-                        let between = self.buffer.is_empty() && self.frame.is_none();
+                        let whole = self.frame.is_none() && self.poured.is_none();
+                        let between = self.buffer.is_empty() && whole;
                         if between && self.frames.is_empty() {
                             return Ok(None);
                         }
@@ -146,7 +180,12 @@ impl<R: AsyncRead + Unpin> Reader<R> {
 
     /// Reads something; false at the end.
     async fn read(&mut self) -> Result<bool, ZmtpError> {
-        let read = if let Some(frame) = &mut self.frame {
+        let read = if let Some(poured) = &mut self.poured {
+            let mut limited = (&mut self.half).take(poured.room.missing());
+            let read = limited.read_buf(&mut poured.buffer).await?;
+            self.pour()?;
+            read
+        } else if let Some(frame) = &mut self.frame {
             let missing = frame.length - frame.bytes.len();
             if frame.bytes.capacity() == frame.bytes.len() {
                 // Memory follows what has come, not what was announced.
@@ -165,7 +204,40 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         Ok(read > 0)
     }
 
+    /// Puts what has come of a frame onto disk.
+    fn pour(&mut self) -> Result<(), ZmtpError> {
+        let Some(poured) = &mut self.poured else {
+            return Ok(());
+        };
+        if poured.room.push(&poured.buffer).is_ok() {
+            poured.buffer.clear();
+            return Ok(());
+        }
+        // The disk takes no more: memory has to.
+        let missing = poured.room.missing();
+        let mut bytes = BytesMut::from(&poured.room.come()?[..]);
+        let length = bytes
+            .len()
+            .saturating_add(usize::try_from(missing).unwrap_or(usize::MAX));
+        bytes.extend_from_slice(&poured.buffer);
+        self.frame = Some(Partial {
+            flags: poured.flags,
+            length,
+            bytes,
+        });
+        self.poured = None;
+        Ok(())
+    }
+
     fn parse(&mut self) -> Result<Parsed, ZmtpError> {
+        if let Some(poured) = self.poured.take() {
+            if poured.room.missing() > 0 {
+                self.poured = Some(poured);
+                return Ok(Parsed::More);
+            }
+            let frame = Frame::Stored(poured.room.finish());
+            return Ok(Parsed::Frame(poured.flags, frame));
+        }
         if let Some(frame) = &self.frame {
             if frame.bytes.len() < frame.length {
                 return Ok(Parsed::More);
@@ -175,7 +247,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             let bytes = bytes.freeze();
             self.is_large = true;
             self.kept = (bytes.len() <= KEPT).then(|| bytes.clone());
-            return Ok(Parsed::Frame(flags, bytes));
+            return Ok(Parsed::Frame(flags, Frame::Held(bytes)));
         }
         let Some(&flags) = self.buffer.first() else {
             return Ok(Parsed::More);
@@ -210,6 +282,22 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             .filter(|bytes| *bytes <= limit)
             .and_then(|_| usize::try_from(length).ok())
             .ok_or(ZmtpError::TooLarge { limit })?;
+        if length >= self.store_from
+            && flags & flag::COMMAND == 0
+            && let Ok(room) = self.shelf.reserve(length as u64)
+        {
+            self.buffer.advance(head);
+            let come = length.min(self.buffer.len());
+            let mut buffer = Vec::with_capacity(POURED);
+            buffer.extend_from_slice(&self.buffer.split_to(come));
+            self.poured = Some(Poured {
+                flags,
+                room,
+                buffer,
+            });
+            self.pour()?;
+            return self.parse();
+        }
         if length >= LARGE {
             self.buffer.advance(head);
             let mut bytes = self.memory(length);
@@ -226,7 +314,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             return Ok(Parsed::More);
         }
         self.buffer.advance(head);
-        Ok(Parsed::Frame(flags, self.buffer.split_to(length).freeze()))
+        let frame = Frame::Held(self.buffer.split_to(length).freeze());
+        Ok(Parsed::Frame(flags, frame))
     }
 
     /// Memory for a large frame.
@@ -242,15 +331,21 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 
     /// Takes a frame; what it completes comes back.
-    fn take(&mut self, flags: u8, bytes: Bytes) -> Result<Option<Incoming>, ZmtpError> {
-        if flags & flag::COMMAND != 0 {
-            return command(bytes).map(Some);
-        }
+    fn take(&mut self, flags: u8, frame: Frame) -> Result<Option<Incoming>, ZmtpError> {
+        let size = frame.size();
+        let bytes = match frame {
+            Frame::Held(bytes) if flags & flag::COMMAND != 0 => return command(bytes).map(Some),
+            Frame::Held(bytes) => bytes,
+            stored @ Frame::Stored(_) => {
+                self.stored.push((self.frames.len(), stored));
+                Bytes::new()
+            }
+        };
         if self.frames.len() >= self.limits.frames {
             let limit = self.limits.frames;
             return Err(ZmtpError::TooManyFrames { limit });
         }
-        self.frames_bytes += bytes.len() as u64;
+        self.frames_bytes += size;
         self.frames.push(bytes);
         if flags & flag::MORE != 0 {
             return Ok(None);
@@ -260,7 +355,17 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             // The flood is over.
             self.kept = None;
         }
-        Ok(Some(Incoming::Message(std::mem::take(&mut self.frames))))
+        let frames = std::mem::take(&mut self.frames);
+        if self.stored.is_empty() {
+            return Ok(Some(Incoming::Message(frames)));
+        }
+        let mut frames: Vec<Frame> = frames.into_iter().map(Frame::Held).collect();
+        for (at, stored) in self.stored.drain(..) {
+            if let Some(frame) = frames.get_mut(at) {
+                *frame = stored;
+            }
+        }
+        Ok(Some(Incoming::Large(frames)))
     }
 }
 
@@ -274,5 +379,29 @@ fn command(mut bytes: Bytes) -> Result<Incoming, ZmtpError> {
             Ok(Incoming::Command(name, bytes))
         }
         _ => Err(ZmtpError::Malformed { what }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_frame_that_the_disk_does_not_take_is_in_memory() {
+        let content = vec![7; 3 * POURED];
+        let mut bytes = vec![flag::LONG];
+        bytes.extend_from_slice(&(content.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(&content);
+        bytes.extend_from_slice(&[0, 1, b'n']);
+        let mut reader = Reader::new(&bytes[..], Limits::default()).storing(POURED);
+        let full = File::options().read(true).write(true).open("/dev/full");
+        reader.shelf = Shelf::of(Arc::new(full.unwrap()));
+        let came = reader.next().await.unwrap();
+        assert!(came == Some(Incoming::Message(vec![content.into()])));
+        let next = reader.next().await.unwrap();
+        assert!(next == Some(Incoming::Message(vec![Bytes::from_static(b"n")])));
     }
 }

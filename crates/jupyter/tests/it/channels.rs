@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cellwright_jupyter::connection::{Channel, Connection};
+use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::link::{Beat, Heard, Link, Options};
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::server::{self, Server};
@@ -49,7 +50,7 @@ async fn every_channel(connection: &Connection) {
     assert_eq!(welcome.value(), json!({"subscription": ""}));
     for channel in [Channel::Shell, Channel::Control] {
         let mut asked = Message::new("ask_request", link.session(), &json!({"a": "ß"}));
-        asked.buffers = vec![Bytes::new(), Bytes::from(vec![7; 100_000])];
+        asked.buffers = vec![Frame::default(), Frame::from(vec![7; 100_000])];
         link.send(channel, &asked);
         let (on, came) = request(&mut server).await;
         assert_eq!(on, channel);
@@ -143,15 +144,46 @@ async fn a_message_of_fifty_megabytes_passes_both_ways() {
     message(&mut link, Channel::Iopub).await;
     let large = Bytes::from(vec![b'x'; 50 << 20]);
     let mut asked = Message::new("comm_msg", "s", &json!({}));
-    asked.buffers.push(large.clone());
+    asked.buffers.push(large.clone().into());
     link.send(Channel::Shell, &asked);
     let (_, came) = request(&mut server).await;
     assert!(came.buffers == [large.clone()]);
     let mut told = about("display_data");
-    told.buffers.push(large.clone());
+    told.buffers.push(large.clone().into());
     server.publish(&told);
     let came = message(&mut link, Channel::Iopub).await;
     assert!(came.buffers == [large]);
+}
+
+#[tokio::test]
+async fn what_waits_on_disk_comes_in_order_whichever_way_it_got_there() {
+    let options = Options {
+        memory_bytes: 300_000,
+        store_from: 100_000,
+        ..Options::default()
+    };
+    let (server, mut link) = pair(&tcp(), &options).await;
+    message(&mut link, Channel::Iopub).await;
+    let length = |number: usize| [10, 150_000, 90_000, 1_000_000, 0][number % 5];
+    for number in 0..60 {
+        let mut told = Message::new("display_data", "s", &json!({"number": number}));
+        let byte = u8::try_from(number).unwrap();
+        told.buffers.push(Frame::from(vec![byte; length(number)]));
+        told.buffers
+            .push(Frame::from(vec![byte; length(number + 1)]));
+        server.publish(&told);
+    }
+    // All of it has come before any of it is taken.
+    within(server.close()).await;
+    for number in 0..60 {
+        let came = message(&mut link, Channel::Iopub).await;
+        assert_eq!(came.value()["number"], number);
+        for (buffer, at) in came.buffers.iter().zip(number..) {
+            let expected = vec![u8::try_from(number).unwrap(); length(at)];
+            assert!(*buffer == expected[..], "{number}");
+            assert_eq!(matches!(buffer, Frame::Stored(_)), length(at) >= 100_000);
+        }
+    }
 }
 
 #[tokio::test]
@@ -164,10 +196,10 @@ async fn what_was_said_last_arrives_before_the_end_at_either_side() {
         if round % 2 == 0 {
             let mut last = first.reply("shutdown_reply", "s", &json!({}));
             // More than the system takes at once.
-            last.buffers.push(Bytes::from(vec![0; 8 << 20]));
+            last.buffers.push(Frame::from(vec![0; 8 << 20]));
             server.send_to(Channel::Shell, &last).unwrap();
             let mut idle = about("status");
-            idle.buffers.push(Bytes::from(vec![1; 8 << 20]));
+            idle.buffers.push(Frame::from(vec![1; 8 << 20]));
             server.publish(&idle);
             // There is also something that the server has not read.
             link.send(Channel::Shell, &Message::new("late", "s", &json!({})));
@@ -193,7 +225,7 @@ async fn what_was_said_last_arrives_before_the_end_at_either_side() {
             }
         } else {
             let mut last = Message::new("shutdown_request", "s", &json!({}));
-            last.buffers.push(Bytes::from(vec![0; 8 << 20]));
+            last.buffers.push(Frame::from(vec![0; 8 << 20]));
             server
                 .reply(Channel::Control, &first, "unread", &json!({}))
                 .ok();

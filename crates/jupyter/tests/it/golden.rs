@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
+use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::wire::{Wire, WireError};
 use serde::Deserialize;
@@ -150,7 +151,7 @@ fn jupyter_accepts_what_we_sign_and_refuses_it_the_second_time() {
         Bytes::from_static(b"topic"),
         Bytes::from_static(b"\x00\xff"),
     ];
-    full.buffers = vec![Bytes::new(), Bytes::from(vec![0xff; 1000])];
+    full.buffers = vec![Frame::default(), Frame::from(vec![0xff; 1000])];
     full.metadata = Bytes::from_static(br#"{"a": {}}"#);
     let empty = Message::new("status", "us", &json!({}));
     let mut forged = wire.encode(&Message::new("forged", "us", &json!({})));
@@ -175,7 +176,11 @@ fn jupyter_accepts_what_we_sign_and_refuses_it_the_second_time() {
         assert_eq!(said["content"], message.value());
         let idents: Vec<String> = message.identities.iter().map(|ident| hex(ident)).collect();
         assert_eq!(said["idents"], json!(idents));
-        let buffers: Vec<String> = message.buffers.iter().map(|buffer| hex(buffer)).collect();
+        let buffers: Vec<String> = message
+            .buffers
+            .iter()
+            .map(|buffer| hex(&buffer.bytes().unwrap()))
+            .collect();
         assert_eq!(said["buffers"], json!(buffers));
     }
     assert_eq!(said[0]["parent"]["msg_id"], json!(cause.header.msg_id));

@@ -1,9 +1,14 @@
 //! The memory that frames are read into, and headers that are odd.
 
 use bytes::Bytes;
-use cellwright_jupyter::message::Header;
+use cellwright_jupyter::frame::Frame;
+use cellwright_jupyter::message::{Header, Message};
+use cellwright_jupyter::wire::Wire;
 use cellwright_jupyter::zmtp::{Incoming, Limits, Reader, Writer};
-use tokio::io::{DuplexStream, duplex};
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::json;
+use sha2::Sha256;
+use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
 const LARGE: usize = 100_000;
 
@@ -82,6 +87,78 @@ async fn memory_is_not_kept_beyond_a_flood_nor_for_a_frame_that_is_huge() {
     assert_eq!(frames[0].len(), huge);
     assert!(frames[0].is_unique());
     sending.await.unwrap();
+}
+
+/// The most memory that this process has held.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
+    kilobytes.parse::<u64>().unwrap() * 1024
+}
+
+#[tokio::test]
+async fn what_goes_to_disk_is_not_in_memory_neither_while_it_comes_nor_while_it_is_checked() {
+    const PIECE: usize = 1 << 16;
+    const LENGTH: usize = 64 << 20;
+    let piece = vec![b'x'; PIECE];
+    let mut wire = Wire::new("key");
+    let mut message = Message::new("display_data", "s", &json!({}));
+    let sent = {
+        // The signature of a content that is never whole in memory.
+        let mut mac = Hmac::<Sha256>::new_from_slice(b"key").unwrap();
+        for part in [&message.raw_header, &message.parent, &message.metadata] {
+            mac.update(part);
+        }
+        for _ in 0..LENGTH / PIECE {
+            mac.update(&piece);
+        }
+        mac.finalize().into_bytes()
+    };
+    let signature = format!("{:x}", Bytes::copy_from_slice(&sent));
+    let (mut near, far) = duplex(1 << 16);
+    let head = [
+        Bytes::from_static(b"<IDS|MSG>"),
+        signature.into(),
+        message.raw_header.clone(),
+        message.parent.clone(),
+        message.metadata.clone(),
+    ];
+    let before = peak();
+    let sending = tokio::spawn(async move {
+        for frame in head {
+            let length = [&[3][..], &(frame.len() as u64).to_be_bytes()].concat();
+            near.write_all(&length).await.unwrap();
+            near.write_all(&frame).await.unwrap();
+        }
+        let length = [&[2][..], &(LENGTH as u64).to_be_bytes()].concat();
+        near.write_all(&length).await.unwrap();
+        for _ in 0..LENGTH / PIECE {
+            near.write_all(&piece).await.unwrap();
+        }
+    });
+    let mut reader = Reader::new(far, Limits::default()).storing(1 << 20);
+    let Some(Incoming::Large(frames)) = reader.next().await.unwrap() else {
+        panic!("no large message");
+    };
+    sending.await.unwrap();
+    let came = wire.decode(frames).unwrap();
+    assert_eq!(came.header, message.header);
+    let Frame::Stored(content) = &came.content else {
+        panic!("it is in memory");
+    };
+    let mut length = 0;
+    content
+        .read(|piece| {
+            assert!(piece.iter().all(|byte| *byte == b'x'));
+            length += piece.len();
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(length, LENGTH);
+    assert!(peak() - before < 4 << 20, "{} bytes", peak() - before);
+    message.content = vec![b'y'; LENGTH].into();
+    assert!(message.content != came.content);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::{Header, Message};
 use cellwright_jupyter::wire::Wire;
 use cellwright_jupyter::zmtp::{Incoming, Limits, Reader, Writer};
@@ -60,12 +61,21 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     runtime.unwrap().block_on(future)
 }
 
-/// Everything that comes, until it ends or makes no sense.
-async fn all(pieces: Pieces, limits: Limits) -> (Vec<Incoming>, bool) {
-    let mut reader = Reader::new(pieces, limits);
+/// Everything that comes, until it ends or makes no sense. Frames of this size go to disk on the way.
+async fn all(pieces: Pieces, limits: Limits, store_from: usize) -> (Vec<Incoming>, bool) {
+    let mut reader = Reader::new(pieces, limits).storing(store_from);
     let mut came = Vec::new();
     loop {
         match reader.next().await {
+            Ok(Some(Incoming::Large(frames))) => {
+                let stored = |frame: &Frame| matches!(frame, Frame::Stored(_));
+                assert!(frames.iter().any(stored));
+                for frame in &frames {
+                    assert_eq!(stored(frame), frame.size() >= store_from as u64);
+                }
+                let frames = frames.iter().map(|frame| frame.bytes().unwrap());
+                came.push(Incoming::Message(frames.collect()));
+            }
             Ok(Some(incoming)) => came.push(incoming),
             Ok(None) => return (came, true),
             Err(_) => return (came, false),
@@ -90,6 +100,7 @@ proptest! {
     fn messages_are_the_same_however_they_are_cut(
         messages in vec(vec(frame(), 1..6), 0..6),
         lengths in vec(prop_oneof![1..10usize, 1..100_000usize], 1..8),
+        store_from in prop_oneof![Just(usize::MAX), 32_768..100_000usize],
     ) {
         wait(async {
             let mut written = Vec::new();
@@ -99,7 +110,8 @@ proptest! {
                 writer.command("PING", b"\0\0x").await.unwrap();
             }
             drop(writer);
-            let (came, whole) = all(Pieces::new(&written, &lengths), Limits::default()).await;
+            let limits = Limits::default();
+            let (came, whole) = all(Pieces::new(&written, &lengths), limits, store_from).await;
             assert!(whole);
             let ping = || Incoming::Command("PING".into(), Bytes::from_static(b"\0\0x"));
             let expected: Vec<Incoming> = messages
@@ -109,7 +121,7 @@ proptest! {
             assert!(came == expected);
             // Cut off anywhere, it is whole messages and then nothing or an error.
             let end = lengths[0] % (written.len() + 1);
-            let (came, _) = all(Pieces::new(&written[..end], &lengths), Limits::default()).await;
+            let (came, _) = all(Pieces::new(&written[..end], &lengths), limits, store_from).await;
             assert!(came[..] == expected[..came.len()]);
         });
     }
@@ -122,8 +134,8 @@ proptest! {
         lengths in vec(1..50usize, 1..4),
     ) {
         let limits = Limits { message_bytes: 100_000, frames: 10 };
-        let cut = wait(all(Pieces::new(&bytes, &lengths), limits));
-        let whole = wait(all(Pieces::new(&bytes, &[400]), limits));
+        let cut = wait(all(Pieces::new(&bytes, &lengths), limits, 32_768));
+        let whole = wait(all(Pieces::new(&bytes, &[400]), limits, usize::MAX));
         assert_eq!(cut, whole);
     }
 
@@ -177,8 +189,8 @@ proptest! {
             header,
             parent: part(0),
             metadata: part(1),
-            content: part(2),
-            buffers: bytes(buffers),
+            content: part(2).into(),
+            buffers: buffers.into_iter().map(Frame::from).collect(),
         };
         let mut wire = Wire::new(&key);
         let frames = wire.encode(&message);

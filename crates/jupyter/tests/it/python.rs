@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cellwright_jupyter::connection::{Channel, Connection, Ports, Transport};
+use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::link::{Heard, Link, Options};
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::server::{self, Server};
@@ -116,7 +117,7 @@ async fn all_channels(kernel: &mut Process) {
     for channel in [Channel::Shell, Channel::Control] {
         for size in [0, 10, 255, 256, 32 * 1024, 1 << 20] {
             let mut asked = request("echo", &json!({"é": size}));
-            asked.buffers = vec![Bytes::from(vec![7; size]), Bytes::new()];
+            asked.buffers = vec![Frame::from(vec![7; size]), Frame::default()];
             link.send(channel, &asked);
             let reply = message(&mut link, channel).await;
             assert_eq!(reply.header.msg_type, "echoed");
@@ -137,7 +138,7 @@ async fn all_channels(kernel: &mut Process) {
     link.send(Channel::Shell, &request("large", &large));
     let told = loop {
         let told = message(&mut link, Channel::Iopub).await;
-        if told.buffers[0].len() > 1 {
+        if told.buffers[0].size() > 1 {
             break told;
         }
     };
@@ -191,7 +192,7 @@ async fn the_last_message_arrives_although_its_sender_closes_at_once() {
         let mut kernel = libzmq(&[]);
         let link = opened(&kernel.connection, &Options::default()).await;
         let mut last = request("last", &json!({"said": "last"}));
-        last.buffers.push(Bytes::from(vec![1; 8 << 20]));
+        last.buffers.push(Frame::from(vec![1; 8 << 20]));
         link.send(channel, &last);
         within(link.close()).await;
         let mut said = String::new();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cellwright_jupyter::connection::{Channel, Transport};
+use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::server::{Heard, Options, Server};
 use cellwright_jupyter::wire::Wire;
@@ -260,7 +261,7 @@ async fn a_client_that_does_not_read_is_cut_off_and_told_and_the_others_miss_not
     // As long as it takes to fill what the system holds, and then our own queue.
     while server.counts().cut == 0 {
         let mut message = told("t", number);
-        message.buffers.push(Bytes::from(vec![0; 100_000]));
+        message.buffers.push(Frame::from(vec![0; 100_000]));
         server.publish(&message);
         assert_eq!(said(&mut good).await.value()["number"], number);
         number += 1;
@@ -292,9 +293,9 @@ async fn a_single_message_may_be_larger_than_the_queue() {
     peer.writer.command("SUBSCRIBE", b"").await.unwrap();
     said(&mut peer).await;
     let mut message = told("t", 0);
-    message.buffers.push(Bytes::from(vec![0; 100_000]));
+    message.buffers.push(Frame::from(vec![0; 100_000]));
     server.publish(&message);
-    assert_eq!(said(&mut peer).await.buffers[0].len(), 100_000);
+    assert_eq!(said(&mut peer).await.buffers[0].size(), 100_000);
 }
 
 #[tokio::test]
@@ -420,7 +421,7 @@ async fn closing_does_not_wait_for_a_client_that_does_not_read() {
     stuck.writer.command("SUBSCRIBE", b"").await.unwrap();
     said(&mut stuck).await;
     let mut message = told("t", 0);
-    message.buffers.push(Bytes::from(vec![0; 64 << 20]));
+    message.buffers.push(Frame::from(vec![0; 64 << 20]));
     server.publish(&message);
     within(server.close()).await;
 }

@@ -22,6 +22,8 @@ METHODS = (
     ("application/json", "_repr_json_"),
     ("application/javascript", "_repr_javascript_"),
 )
+# A text of so many characters goes as a payload: nobody has to escape it, nor to hold it whole.
+_LARGE = 1 << 20
 _CANARY = "_ipython_canary_method_should_not_exist_"
 _NO_METHODS = frozenset(
     (list, tuple, dict, set, frozenset, str, bytes, int, float, bool, complex, type(None))
@@ -204,10 +206,17 @@ def _encode(mime, value, payloads):
             if raw is not None:
                 payloads.append(raw)
                 return "bin", len(payloads) - 1
-        return "text", dumps(str.__str__(value))
+        return _text(str.__str__(value), payloads)
     if not is_json and isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
-        return "text", dumps("".join(value))
+        return _text("".join(value), payloads)
     return "json", strict(value)
+
+
+def _text(text, payloads):
+    if len(text) < _LARGE:
+        return "text", dumps(text)
+    payloads.append(utf8(text))
+    return "utf8", len(payloads) - 1
 
 
 def _from_base64(text):

@@ -282,8 +282,10 @@ def data(event):
     """dict MIME -> value, payloads put in."""
     found = {}
     for mime, kind, value in event["data"]:
-        assert kind in ("text", "json", "bin")
-        found[mime] = event["payloads"][value] if kind == "bin" else value
+        assert kind in ("text", "json", "bin", "utf8")
+        if kind in ("bin", "utf8"):
+            value = event["payloads"][value]
+        found[mime] = value.decode() if kind == "utf8" else value
     return found
 
 

@@ -52,6 +52,19 @@ def test_bytes_travel_as_payloads(host):
     assert event["bin"] == [len(PNG), 4]
 
 
+def test_long_text_travels_as_a_payload(host):
+    for code, text in [
+        ("'é\\n\\\"' * 400_000", "é\n\"" * 400_000),
+        ("'a\\ud800' * 1_000_000", "a\ufffd" * 1_000_000),
+        ("['é\\n'] * 1_000_000", "é\n" * 1_000_000),
+        ("'short'", "short"),
+    ]:
+        event = of(host.run("display({'text/html': %s}, raw=True)" % code), "display")[0]
+        kind = "text" if text == "short" else "utf8"
+        assert [item[:2] for item in event["data"]] == [["text/html", kind]]
+        assert data(event) == {"text/html": text}
+
+
 def test_base64_text_of_images_is_decoded(host):
     encoded = base64.encodebytes(PNG).decode()
     got = shown(

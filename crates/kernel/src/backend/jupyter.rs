@@ -13,13 +13,14 @@ mod words;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_jupyter::connection::Channel;
 use cellwright_jupyter::kernelspec::Interrupt;
 use cellwright_jupyter::link::{Beat, Heard, Link};
 use cellwright_jupyter::message::{Message, PROTOCOL};
-use cellwright_output::{Data, Event, Sink, Stream};
+use cellwright_output::{Data, Event, Scratch, Sink, Stream};
 use serde_json::{Value, json};
 use tokio::time::{Interval, interval};
 
@@ -123,6 +124,14 @@ impl Jupyter {
                 }
                 Source::Existing { .. } => None,
             }),
+            display_name: match &spec.source {
+                Source::Start { kernelspec, .. } => Some(kernelspec.display_name.clone()),
+                Source::Existing { .. } => None,
+            },
+            language_info: info
+                .get("language_info")
+                .filter(|about| about.is_object())
+                .map(|about| Arc::new(about.clone())),
         };
         let guest = description
             .is_python()
@@ -297,7 +306,8 @@ impl Jupyter {
                 self.late.keep(request, stream, bytes);
             }),
             "display_data" | "execute_result" => {
-                let shown = exchange::display(message.content.clone());
+                let scratch = Scratch::default();
+                let shown = exchange::display(message.content.clone(), &scratch);
                 if let Some(Data::Text(text)) = shown.bundle.get("text/plain") {
                     let text = format!("{text}\n");
                     self.late.keep(request, Stream::Stdout, text.as_bytes());

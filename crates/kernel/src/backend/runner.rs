@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use cellwright_output::{Event, Sink};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::{Begun, KernelError};
@@ -121,6 +121,8 @@ impl Runner {
                 interpreter: Some(program.clone()),
                 version: None,
                 language: Some("python".to_owned()),
+                display_name: Some("Python 3".to_owned()),
+                language_info: None,
             },
             process,
             wire,
@@ -157,6 +159,7 @@ impl Runner {
             Ok(Some(frame)) if frame.t == "hello" => {
                 let set = wire.set_nonce(&frame.nonce);
                 set.map_err(|what| KernelError::Protocol { what })?;
+                self.description.language_info = Some(language_info(&frame.version).into());
                 self.description.version = Some(frame.version);
                 if !frame.executable.is_empty() {
                     self.description.interpreter = Some(frame.executable.into());
@@ -421,6 +424,19 @@ impl Runner {
             in_peace,
         }
     }
+}
+
+/// What notebooks say about Python, which decides how they are shown.
+fn language_info(version: &str) -> Value {
+    json!({
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+        "version": version,
+    })
 }
 
 impl Kernel for Runner {

@@ -123,6 +123,8 @@ impl Scripted {
                 interpreter: None,
                 version: None,
                 language: None,
+                display_name: None,
+                language_info: None,
             },
             play: Box::new(play),
             log: log.clone(),

@@ -1,35 +1,100 @@
 //! What messages say, read with patience: a message that is odd in one place is not lost for it.
 
+use std::io;
+
 use bytes::Bytes;
-use cellwright_output::{Bundle, Data, Stream, Traceback};
+use cellwright_jupyter::frame::{Frame, Stored};
+use cellwright_output::{Bundle, Data, Scratch, Stream, Traceback};
 use serde_json::{Map, Value};
 
+use super::outline::{LARGE, Outline};
 use super::scan::{Members, Written, text, unescape, utf8};
 
+/// What a message says, as a value; null if that is none.
+pub(crate) fn said(content: &Frame) -> Value {
+    match content {
+        Frame::Held(content) => value(content),
+        Frame::Stored(content) => content.bytes().map_or(Value::Null, |bytes| value(&bytes)),
+    }
+}
+
 /// The value of a JSON text; null if it is none.
-pub(crate) fn value(content: &[u8]) -> Value {
+fn value(content: &[u8]) -> Value {
     serde_json::from_slice(content)
         .or_else(|_| serde_json::from_str(&String::from_utf8_lossy(content)))
         .unwrap_or_default()
 }
 
 /// Hands on the text of a `stream` message, in pieces.
-pub(crate) fn stream(content: &[u8], mut hear: impl FnMut(Stream, &[u8])) {
-    let (mut stream, mut said) = (None, &[][..]);
+pub(crate) fn stream(content: &Frame, mut hear: impl FnMut(Stream, &[u8])) {
+    let content = match content {
+        Frame::Held(content) => return stream_held(content, hear),
+        Frame::Stored(content) => content,
+    };
+    if let Err(error) = stream_stored(content, LARGE, &mut hear) {
+        hear(Stream::Stderr, unreadable(content, &error).as_bytes());
+    }
+}
+
+fn stream_stored(
+    content: &Stored,
+    large: usize,
+    mut hear: impl FnMut(Stream, &[u8]),
+) -> io::Result<()> {
+    let outline = Outline::of(content, large)?;
+    let mut result = Ok(());
+    stream_with(&outline.text, &mut hear, |stream, at, hear| {
+        let Some(missing) = outline.missing(at) else {
+            return false;
+        };
+        let read = missing.read(content, |piece| hear(stream, piece));
+        result = std::mem::replace(&mut result, Ok(())).and(read);
+        true
+    });
+    result
+}
+
+/// Words for what is on disk and cannot be read from there any more.
+fn unreadable(content: &Stored, error: &io::Error) -> String {
+    let size = cellwright_output::Bytes(content.size());
+    format!("[{size} cannot be read from disk any more: {error}]\n")
+}
+
+/// The stream that is named.
+fn named(name: Option<Written<'_>>) -> Stream {
+    match name.map(|name| name.text) {
+        Some(b"\"stderr\"") => Stream::Stderr,
+        // Whatever other names there are is for people to read, too.
+        _ => Stream::Stdout,
+    }
+}
+
+fn stream_held(content: &[u8], mut hear: impl FnMut(Stream, &[u8])) {
+    stream_with(content, &mut hear, |_, _, _| false);
+}
+
+/// Hears text.
+type Hear<'a> = &'a mut dyn FnMut(Stream, &[u8]);
+
+/// What is not in the content is asked for by its place there; whether it was heard then.
+fn stream_with(
+    content: &[u8],
+    hear: Hear<'_>,
+    mut missing: impl FnMut(Stream, usize, Hear<'_>) -> bool,
+) {
+    let (mut stream, mut said) = (None, &content[..0]);
     let mut members = Members::of(content);
     while let Some(name) = members.name() {
         match (name, stream) {
-            (b"name", _) => {
-                stream = match members.value().map(|name| name.text) {
-                    Some(b"\"stderr\"") => Some(Stream::Stderr),
-                    // Whatever other names there are is for people to read, too.
-                    _ => Some(Stream::Stdout),
-                };
-            }
+            (b"name", _) => stream = Some(named(members.value())),
             (b"text", Some(stream)) if members.is_at_string() => {
-                members.string(|piece| hear(stream, piece));
+                if missing(stream, place(content, members.rest()), hear) {
+                    members.value();
+                } else {
+                    members.string(|piece| hear(stream, piece));
+                }
             }
-            (b"text", _) => said = members.value().map_or(&[][..], |text| text.text),
+            (b"text", _) => said = members.value().map_or(&content[..0], |text| text.text),
             _ => {
                 members.value();
             }
@@ -46,7 +111,9 @@ pub(crate) fn stream(content: &[u8], mut hear: impl FnMut(Stream, &[u8])) {
         }
         return;
     }
-    unescape(said, |piece| hear(stream, piece));
+    if !said.is_empty() && !missing(stream, place(content, said), hear) {
+        unescape(said, |piece| hear(stream, piece));
+    }
 }
 
 /// What a message displays.
@@ -57,10 +124,39 @@ pub(crate) struct Shown {
     pub(crate) count: Option<u32>,
 }
 
-/// What `display_data`, `update_display_data` or `execute_result` shows. If nobody else has the content, a
-/// text that is most of it takes its memory over: pictures are large, and memory that is touched for the
-/// first time costs more than to look at what is in it.
-pub(crate) fn display(content: Bytes) -> Shown {
+/// What `display_data`, `update_display_data` or `execute_result` shows. Of a content that is on disk a large
+/// text stays there.
+pub(crate) fn display(content: Frame, scratch: &Scratch) -> Shown {
+    let content = match content {
+        Frame::Held(content) => return display_held(content),
+        Frame::Stored(content) => content,
+    };
+    display_stored(&content, LARGE, scratch).unwrap_or_else(|error| Shown {
+        bundle: Bundle::text("text/plain", unreadable(&content, &error)),
+        ..Shown::default()
+    })
+}
+
+fn display_stored(content: &Stored, large: usize, scratch: &Scratch) -> io::Result<Shown> {
+    let mut outline = Outline::of(content, large)?;
+    let mut failed = None;
+    let text = Bytes::from(std::mem::take(&mut outline.text));
+    let shown = display_with(text, |mime, at| {
+        let missing = outline.missing(at)?;
+        let data = missing.representation(content, is_json(mime), scratch);
+        data.map_err(|error| failed = Some(error)).ok()
+    });
+    failed.map_or(Ok(shown), Err)
+}
+
+fn display_held(content: Bytes) -> Shown {
+    display_with(content, |_, _| None)
+}
+
+/// If nobody else has the content, a text that is most of it takes its memory over: pictures are large, and
+/// memory that is touched for the first time costs more than to look at what is in it. What is not in the
+/// content is asked for by its type and its place there.
+fn display_with(content: Bytes, mut missing: impl FnMut(&str, usize) -> Option<Data>) -> Shown {
     let mut shown = Shown::default();
     let mut most = None;
     let mut members = Members::of(&content);
@@ -70,7 +166,9 @@ pub(crate) fn display(content: Bytes) -> Shown {
             shown.bundle.data.clear();
             for (mime, written) in members.members() {
                 let mime = name_text(mime);
-                if let Some(inner) = most_of(&content, &mime, written) {
+                if let Some(data) = missing(&mime, place(&content, written.text)) {
+                    shown.bundle.data.push((mime, data));
+                } else if let Some(inner) = most_of(&content, &mime, written) {
                     most = Some((shown.bundle.data.len(), inner));
                     shown.bundle.data.push((mime, Data::Text(String::new())));
                 } else if let Some(data) = representation(&mime, written.text) {
@@ -109,6 +207,11 @@ pub(crate) fn display(content: Bytes) -> Shown {
         }
     }
     shown
+}
+
+/// Where in a content a part of it begins.
+fn place(content: &[u8], part: &[u8]) -> usize {
+    part.as_ptr().addr() - content.as_ptr().addr()
 }
 
 /// A text that is what it means, and is most of what came.
@@ -183,13 +286,14 @@ pub(crate) fn payloads(reply: &Value) -> impl Iterator<Item = &Map<String, Value
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
     fn streamed(content: &str) -> Vec<(Stream, String)> {
         let mut heard = Vec::new();
-        stream(content.as_bytes(), |stream, bytes| {
+        stream_held(content.as_bytes(), |stream, bytes| {
             heard.push((stream, String::from_utf8_lossy(bytes).into_owned()));
         });
         heard
@@ -253,7 +357,7 @@ mod tests {
     fn a_large_text_takes_over_the_memory_that_it_came_in() {
         let (content, picture) = picture();
         let place = content.as_ptr();
-        let shown = display(content);
+        let shown = display_held(content);
         is_right(&shown, &picture);
         let Some(Data::Text(text)) = shown.bundle.get("image/png") else {
             panic!("{shown:?}");
@@ -265,7 +369,7 @@ mod tests {
     fn content_that_somebody_else_has_stays_what_it_is() {
         let (content, picture) = picture();
         let before = content.to_vec();
-        is_right(&display(content.clone()), &picture);
+        is_right(&display_held(content.clone()), &picture);
         assert_eq!(content, before);
     }
 
@@ -273,25 +377,147 @@ mod tests {
     fn a_large_text_with_escapes_or_broken_characters_is_what_it_means() {
         let long = "x".repeat(1000);
         let escaped = format!(r#"{{"data": {{"text/html": "{long}\"\n"}}}}"#);
-        let shown = display(escaped.into());
+        let shown = display_held(escaped.into());
         assert_eq!(shown.bundle.data[0].1, Data::Text(format!("{long}\"\n")));
         let mut broken = format!(r#"{{"data": {{"text/html": "{long}"#).into_bytes();
         broken.extend_from_slice(b"\xff\"}}");
-        let shown = display(broken.into());
+        let shown = display_held(broken.into());
         assert_eq!(
             shown.bundle.data[0].1,
             Data::Text(format!("{long}\u{fffd}"))
         );
         let json = format!(r#"{{"data": {{"application/json": "{long}"}}}}"#);
-        let shown = display(json.into());
+        let shown = display_held(json.into());
         assert_eq!(shown.bundle.data[0].1, Data::Json(Value::String(long)));
+    }
+
+    /// A bundle with everything in memory.
+    fn in_memory(shown: &Shown) -> Vec<(String, Data)> {
+        let data = shown.bundle.data.iter().cloned();
+        data.map(|(mime, data)| match data {
+            Data::Stored(stored) => (mime, Data::Text(stored.text().unwrap())),
+            data => (mime, data),
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_large_text_stays_on_disk_and_is_not_copied_if_it_is_what_it_means() {
+        let picture = "iVBORw0KGgo=".repeat(200_000);
+        let html = "<b>\"é\"</b>\n".repeat(200_000);
+        let content = json!({
+            "data": {"text/plain": "tiny", "image/png": picture, "text/html": html,
+                     "application/json": {"large": picture}},
+            "metadata": {"data": picture, "x": {"data": picture}},
+            "transient": {"display_id": "d"},
+        });
+        let stored = Stored::new(content.to_string().as_bytes()).unwrap();
+        let file = stored.file();
+        let shown = display(Frame::Stored(stored), &Scratch::default());
+        let is_stored = |mime| matches!(shown.bundle.get(mime), Some(Data::Stored(_)));
+        assert!(is_stored("image/png") && is_stored("text/html"));
+        assert!(!is_stored("text/plain") && !is_stored("application/json"));
+        // The file is ours and the picture's.
+        assert_eq!(std::sync::Arc::strong_count(&file), 3);
+        let expected = display_held(content.to_string().into());
+        assert!(in_memory(&shown) == in_memory(&expected));
+        assert!(shown.bundle.metadata == expected.bundle.metadata);
+        assert_eq!(shown.id.as_deref(), Some("d"));
+    }
+
+    #[test]
+    fn a_large_text_of_a_stream_comes_in_pieces() {
+        let text = "é\n\u{1b}[0m\"\u{1f600}".repeat(300_000);
+        for (content, expected) in [
+            (json!({"name": "stderr", "text": text}), Stream::Stderr),
+            (
+                json!({"text": text, "name": "stderr", "x": [text]}),
+                Stream::Stderr,
+            ),
+            (json!({"text": text}), Stream::Stdout),
+        ] {
+            let stored = Stored::new(content.to_string().as_bytes()).unwrap();
+            let mut heard = Vec::new();
+            stream(&Frame::Stored(stored), |stream, piece| {
+                assert_eq!(stream, expected);
+                assert!(piece.len() < 1 << 20);
+                heard.extend_from_slice(piece);
+            });
+            assert!(heard == text.as_bytes());
+        }
+    }
+
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+            "[a-z\"\\\\\n\u{1f600}]{0,30}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 5, |inner| {
+            let name = prop_oneof![
+                "data",
+                "text",
+                "name",
+                "text/html",
+                "a/b",
+                "x\\+json",
+                any::<String>()
+            ];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::vec((name, inner), 0..5)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_on_disk_means_the_same(
+            content in prop_oneof![
+                anything(),
+                anything().prop_map(|data| json!({"data": data, "metadata": data, "text": "x"})),
+                (anything(), any::<String>()).prop_map(|(data, text)| json!({"name": "stderr", "text": text, "data": data})),
+            ],
+            // The names of streams are never large.
+            large in 7..30_usize,
+        ) {
+            let text = content.to_string();
+            let stored = Stored::new(text.as_bytes()).unwrap();
+            let shown = display_stored(&stored, large, &Scratch::default()).unwrap();
+            let expected = display_held(text.clone().into());
+            prop_assert_eq!(in_memory(&shown), in_memory(&expected));
+            prop_assert_eq!(shown.bundle.metadata, expected.bundle.metadata);
+            let (mut heard, mut expected) = (Vec::new(), Vec::new());
+            let mut names = Vec::new();
+            stream_stored(&stored, large, |stream, piece| {
+                names.push(stream);
+                heard.extend_from_slice(piece);
+            })
+            .unwrap();
+            stream_held(text.as_bytes(), |stream, piece| {
+                names.push(stream);
+                expected.extend_from_slice(piece);
+            });
+            prop_assert_eq!(heard, expected);
+            names.dedup();
+            prop_assert!(names.len() <= 1);
+        }
+
+        #[test]
+        fn nothing_on_disk_makes_it_panic(bytes in any::<Vec<u8>>(), large in 0..9_usize) {
+            let stored = Stored::new(&bytes).unwrap();
+            drop(display_stored(&stored, large, &Scratch::default()));
+            drop(stream_stored(&stored, large, |_, _| {}));
+        }
     }
 
     #[test]
     fn data_that_is_none_hides_nothing_else() {
         for data in ["null", "[1, {}]", "\"x\"", "{}", "{ }", r#"{"a/b": null}"#] {
             let content = format!(r#"{{"data": {data}, "execution_count": 7}}"#);
-            let shown = display(content.into());
+            let shown = display_held(content.into());
             assert_eq!(shown.bundle.data, [], "{data}");
             assert_eq!(shown.count, Some(7), "{data}");
         }

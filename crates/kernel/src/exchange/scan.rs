@@ -1,7 +1,7 @@
 //! JSON objects, member by member, without taking apart what is in them. Kernels send text that is not
 //! quite UTF-8, and messages of many megabytes of which one member is wanted.
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 /// The members of an object: the name as it is written between its quotes, and the value. What makes no
 /// sense ends it.
@@ -57,6 +57,11 @@ impl<'a> Members<'a> {
             members,
             outer: is_object.then_some(self),
         }
+    }
+
+    /// What follows: the value, if a name was taken.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
     }
 
     /// Whether the value is a string.
@@ -183,6 +188,58 @@ pub(crate) fn unescape(bytes: &[u8], mut hear: impl FnMut(&[u8])) -> &[u8] {
                 return end.map_or(after, |(_, after)| after);
             }
         };
+    }
+}
+
+/// What a string means that comes in pieces, without its quotes.
+#[derive(Debug, Default)]
+pub(crate) struct Unescape {
+    /// An escape whose end has not come.
+    begun: Vec<u8>,
+}
+
+impl Unescape {
+    /// The longest escape: a character that is written as two numbers.
+    const LONGEST: usize = "\\ud83d\\ude00".len();
+
+    /// Takes the next piece, and hands on what it means.
+    pub(crate) fn push(&mut self, piece: &[u8], mut hear: impl FnMut(&[u8])) {
+        let joined;
+        let mut rest = piece;
+        if !self.begun.is_empty() {
+            joined = [&std::mem::take(&mut self.begun)[..], piece].concat();
+            rest = &joined;
+        }
+        let mut text = Vec::new();
+        while let Some(at) = memchr(b'\\', rest) {
+            text.extend_from_slice(&rest[..at]);
+            rest = &rest[at..];
+            if rest.len() < Self::LONGEST {
+                self.begun = rest.to_vec();
+                rest = &[];
+                break;
+            }
+            rest = one(&rest[1..], &mut text);
+        }
+        if text.is_empty() {
+            hear(rest);
+            return;
+        }
+        text.extend_from_slice(rest);
+        hear(&text);
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn finish(&mut self, mut hear: impl FnMut(&[u8])) {
+        let begun = std::mem::take(&mut self.begun);
+        let mut rest = &begun[..];
+        let mut text = Vec::new();
+        while let Some(at) = memchr(b'\\', rest) {
+            text.extend_from_slice(&rest[..at]);
+            rest = one(&rest[at + 1..], &mut text);
+        }
+        text.extend_from_slice(rest);
+        hear(&text);
     }
 }
 
@@ -313,6 +370,26 @@ mod tests {
             let object = json!({"before": before, "text": given, "n": [before, 1]}).to_string();
             let found = Members::of(object.as_bytes()).find(|(name, _)| *name == b"text");
             prop_assert_eq!(text(found.unwrap().1.text), given);
+        }
+
+        #[test]
+        fn pieces_mean_what_the_whole_means(
+            parts in prop::collection::vec(prop_oneof![
+                any::<String>(),
+                r"(\\\\|\\n|\\u[0-9a-f]{4}|\\ud83d\\ude00|\\ud83d|\\udcff|\\u12|\\q){1,4}",
+            ], 0..8),
+            cut in 1..20_usize,
+        ) {
+            let given = parts.concat().replace('"', "");
+            let mut heard = Vec::new();
+            let mut unescape = Unescape::default();
+            for piece in given.as_bytes().chunks(cut) {
+                unescape.push(piece, |piece| heard.extend_from_slice(piece));
+            }
+            unescape.finish(|piece| heard.extend_from_slice(piece));
+            let mut whole = Vec::new();
+            super::unescape(format!("\"{given}").as_bytes(), |piece| whole.extend_from_slice(piece));
+            prop_assert_eq!(heard, whole);
         }
 
         #[test]

@@ -118,7 +118,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn said() -> impl Strategy<Value = (Channel, &'static str, Vec<u8>)> {
+fn heard() -> impl Strategy<Value = (Channel, &'static str, Vec<u8>)> {
     let channel = prop::sample::select(CHANNELS.to_vec());
     (channel, prop::sample::select(TYPES.to_vec()), content())
 }
@@ -126,7 +126,7 @@ fn said() -> impl Strategy<Value = (Channel, &'static str, Vec<u8>)> {
 proptest! {
     #[test]
     fn anything_is_survived_and_the_end_is_the_end(
-        said in prop::collection::vec(said(), 0..40),
+        heard in prop::collection::vec(heard(), 0..40),
         answers in 0_usize..3,
         stopped in any::<bool>(),
     ) {
@@ -137,12 +137,12 @@ proptest! {
         let mut exchange = Exchange::new("id".to_owned(), &request);
         let mut ear = Ear::default();
         let (mut replied, mut idle, mut asked, mut interrupts) = (false, false, 0, 0);
-        for (channel, msg_type, content) in &said {
+        for (channel, msg_type, content) in &heard {
             let want = exchange.take(*channel, &mut message(msg_type, content), &mut ear);
             replied |= *channel == Channel::Shell && *msg_type == "execute_reply";
             idle |= *channel == Channel::Iopub
                 && *msg_type == "status"
-                && value(content)["execution_state"] == "idle";
+                && super::said(&content.clone().into())["execution_state"] == "idle";
             prop_assert_eq!(exchange.has_reply(), replied);
             prop_assert_eq!(exchange.is_idle(), idle);
             match want {

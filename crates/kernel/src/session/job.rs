@@ -10,7 +10,7 @@ use crate::kernel::{Description, Farewell, LateText, Outcome, Remark, Request};
 use crate::process::Exit;
 use crate::stop::{Stop, Stopper};
 
-/// Cells to run one after the other. The first that does not end well is the last.
+/// Cells to run one after the other. The first that does not end well is the last, unless it may fail.
 pub struct Job {
     /// The cells.
     pub cells: Vec<Cell>,
@@ -38,6 +38,18 @@ pub struct Cell {
     pub timeout: Option<Duration>,
     /// Whether it wants a fresh kernel.
     pub reset: bool,
+    /// Whether the next may follow if it fails.
+    pub failing: Failing,
+}
+
+/// What follows a cell that does not end well, on a kernel that goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Failing {
+    /// Nothing.
+    #[default]
+    Ends,
+    /// The next cell. A cell that was cancelled still ends everything.
+    GoesOn,
 }
 
 impl Cell {
@@ -47,6 +59,7 @@ impl Cell {
             request: Request::new(code),
             timeout: None,
             reset: false,
+            failing: Failing::Ends,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! [`Launch`]: how a session gets its kernels.
 
+use crate::backend::jupyter::{Jupyter, JupyterSpec};
+use crate::backend::runner::{Runner, RunnerSpec};
 use crate::error::KernelError;
 use crate::kernel::{BoxFuture, Kernel};
 use crate::stop::Stop;
@@ -27,5 +29,27 @@ pub trait Launch: Send + Sync {
         _stop: Stop,
     ) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
         Box::pin(std::future::ready(Ok(kernel)))
+    }
+}
+
+/// Kernels as they come, without anything of ours inside.
+impl Launch for RunnerSpec {
+    fn start(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
+        let spec = self.clone();
+        Box::pin(async move {
+            let kernel = Runner::start(&spec, &stop).await?;
+            Ok(Box::new(kernel) as Box<dyn Kernel>)
+        })
+    }
+}
+
+/// Kernels as they come, without anything of ours inside.
+impl Launch for JupyterSpec {
+    fn start(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
+        let spec = self.clone();
+        Box::pin(async move {
+            let kernel = Jupyter::start(&spec, &stop).await?;
+            Ok(Box::new(kernel) as Box<dyn Kernel>)
+        })
     }
 }

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 use super::Policy;
 use super::bench::{Bench, Executed};
 use super::desk::{Command, Desk};
-use super::job::{CellEnd, Job, Notice, Then};
+use super::job::{CellEnd, Failing, Job, Notice, Then};
 use super::launch::Launch;
 use super::queue::{Moment, Task, first_stop, limited};
 use super::report::{Activity, Face};
 use super::spare::Spares;
 use crate::error::{KernelError, Retry};
-use crate::kernel::{Ending, LateText, Outcome, Question};
+use crate::kernel::{Ending, LateText, Question, State};
 use crate::stop::{Stop, StopReason};
 
 /// How long a kernel whose last cell did not end well may take to end itself.
@@ -270,13 +270,10 @@ impl Worker {
                 retried = true;
                 continue;
             }
-            let well = matches!(
-                &result,
-                Ok(Outcome {
-                    ending: Ending::Completed | Ending::Exited { code: 0 },
-                    ..
-                })
-            );
+            let well = match &result {
+                Ok(outcome) => may_follow(&outcome.ending, job.cells[index].failing),
+                Err(_) => false,
+            };
             job.audience.end(index, CellEnd { result, time });
             return well;
         }
@@ -314,6 +311,18 @@ impl Worker {
             }
         }
         early
+    }
+}
+
+/// Whether the next cell may follow one that ended like this.
+fn may_follow(ending: &Ending, failing: Failing) -> bool {
+    match ending {
+        Ending::Completed | Ending::Exited { code: 0 } => true,
+        Ending::Raised(_) | Ending::Exited { .. } => failing == Failing::GoesOn,
+        Ending::Stopped { reason, state } => {
+            let timed_out = matches!(reason, StopReason::TimedOut(_));
+            failing == Failing::GoesOn && timed_out && *state == State::Kept
+        }
     }
 }
 

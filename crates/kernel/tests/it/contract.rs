@@ -249,7 +249,7 @@ fn bytes(data: &Data) -> Vec<u8> {
             let text: String = text.split_whitespace().collect();
             base64::prelude::BASE64_STANDARD.decode(text).unwrap()
         }
-        Data::Json(value) => panic!("{value}"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -14,6 +14,7 @@ mod contract;
 mod hostile;
 mod interrupts;
 mod jupyter;
+mod memory;
 mod modules;
 mod order;
 mod process;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// Creates a folder that only its owner can enter, and those above it that are missing.
-pub(super) fn create_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -30,6 +30,19 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
         let mut file = file;
         file.seek(io::SeekFrom::Start(offset))?;
         file.read(buffer)
+    }
+}
+
+/// Writes bytes at an offset, as many as go at once.
+pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::write_at(file, bytes, offset);
+    #[cfg(not(unix))]
+    {
+        use io::{Seek, Write};
+        let mut file = file;
+        file.seek(io::SeekFrom::Start(offset))?;
+        file.write(bytes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is listed beside the text: images, of which the originals are kept, and JSON.
 
-use crate::artifact::{Artifacts, Failure, Kind};
+use crate::artifact::{Artifacts, Failure};
 use crate::bundle::Data;
 use crate::image::{self, Image};
 use crate::json::Json;
@@ -26,15 +26,11 @@ pub(super) fn images(
             continue;
         }
         let mut image = Image::new(mime, payload, artifacts);
-        if let (None, Some(artifacts), Ok(original)) = (image.artifact, artifacts, image.original())
+        if let Some(artifacts) = artifacts
+            && let Err(error) = image.keep(artifacts)
         {
-            match artifacts.store(Kind::of_mime(mime), &original) {
-                Ok(id) => image.artifact = Some(id),
-                Err(error) => {
-                    lost += image.bytes;
-                    failure = Some(Failure::from(&error));
-                }
-            }
+            lost += image.bytes;
+            failure = Some(Failure::from(&error));
         }
         images.push(image);
     }
@@ -64,9 +60,9 @@ pub(super) fn json(outputs: &mut Outputs, limits: &Limits, notices: &mut Vec<Not
                     parsed = serde_json::from_str(text).unwrap_or_else(|_| text.clone().into());
                     &parsed
                 }
-                Data::Bytes(_) => continue,
+                Data::Bytes(_) | Data::Stored(_) => continue,
             },
-            _ => continue,
+            Payload::Moved(_) => continue,
         };
         if values.len() == limits.json_values {
             omitted += 1;

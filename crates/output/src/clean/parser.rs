@@ -253,7 +253,7 @@ fn find_special(bytes: &[u8]) -> usize {
 }
 
 /// The first byte of U+0080 to U+00BF.
-const C1: u8 = 0xc2;
+pub(super) const C1: u8 = 0xc2;
 
 /// Whether a control character may begin with this byte. Without branches, so that a loop over many
 /// bytes becomes vector instructions.

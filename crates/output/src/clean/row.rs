@@ -146,21 +146,31 @@ impl Row {
             out.extend(self.cells.iter().map(|cell| cell.character));
             return;
         }
-        let mut style = Style::default();
-        for cell in &self.cells {
-            if cell.style != style {
-                style = cell.style;
-                if style.is_plain() {
+        self.append_between(out, Style::PLAIN, Style::PLAIN);
+    }
+
+    /// Appends the characters with their looks, between texts that look otherwise.
+    pub(crate) fn append_between(&self, out: &mut String, before: Style, after: Style) {
+        let mut style = before;
+        let mut turn = |to: Style, out: &mut String| {
+            if style != to {
+                style = to;
+                if to.is_plain() {
                     out.push_str("\x1b[0m");
                 } else {
-                    style.write(out);
+                    to.write(out);
                 }
             }
+        };
+        if !self.plain.is_empty() {
+            turn(Style::PLAIN, out);
+            out.push_str(&self.plain);
+        }
+        for cell in &self.cells {
+            turn(cell.style, out);
             out.push(cell.character);
         }
-        if !style.is_plain() {
-            out.push_str("\x1b[0m");
-        }
+        turn(after, out);
     }
 
     fn take_apart(&mut self) {

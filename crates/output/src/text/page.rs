@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::Columns;
 use crate::clean::{self, End, Screen};
 use crate::limits::Limits;
+use crate::pick::Words;
 use crate::size::Size;
 use crate::window::{View, Window};
 
@@ -70,13 +71,13 @@ impl Page {
     }
 
     /// Adds text on lines of its own.
-    pub(crate) fn place(&mut self, text: &str, screen: &mut Screen, id: Option<&str>) {
+    pub(crate) fn place(&mut self, words: &Words<'_>, screen: &mut Screen, id: Option<&str>) {
         if self.window.last().is_some_and(|last| last != '\n') {
             self.window.push("\n");
         }
         let start = self.window.bytes();
         self.floor = start;
-        screen.push(text, self);
+        words.say(|text| screen.push(text, self));
         screen.settle(self);
         self.floor = self.window.bytes();
         if let Some(id) = id {

@@ -1,8 +1,8 @@
 //! Outputs as a notebook holds them.
 
 use cellwright_output::{
-    Artifacts, Bundle, Capture, Captured, Data, Event, Limits, Notice, Retention, Sink, Stream,
-    Traceback,
+    Artifacts, Bundle, Capture, Captured, Data, Event, Limits, Notice, Outputs, Retention, Sink,
+    Stream, Style, Traceback,
 };
 use serde_json::{Map, Value, json};
 
@@ -18,9 +18,15 @@ fn check(events: Vec<Event<'_>>, expected: &Value) {
     let captured = captured(events);
     let values = Value::Array(captured.outputs.to_values());
     assert_eq!(&values, expected);
+    assert_eq!(&written(&captured.outputs), expected);
+    assert_eq!(&serde_json::to_value(&captured.outputs).unwrap(), expected);
+}
+
+/// What is written for a notebook.
+fn written(outputs: &Outputs) -> Value {
     let mut whole = Vec::new();
-    captured.outputs.write_whole(&mut whole).unwrap();
-    assert_eq!(&serde_json::from_slice::<Value>(&whole).unwrap(), expected);
+    outputs.write(&mut whole, &Style::default(), 3).unwrap();
+    serde_json::from_slice(&whole).unwrap()
 }
 
 fn out(text: &str) -> Event<'_> {
@@ -60,10 +66,45 @@ fn consecutive_text_of_a_stream_is_one_output() {
 #[test]
 fn streams_stay_raw() {
     check(
-        vec![out("\x1b[31m10%\r20%\r\nx\u{c}y\u{2028}z")],
+        vec![out("\x1b[31mred\x1b]0;title\x07\r\nx\u{c}y\u{2028}z")],
         &json!([{"name": "stdout", "output_type": "stream",
-                 "text": ["\x1b[31m10%\r", "20%\r\n", "x\u{c}", "y\u{2028}", "z"]}]),
+                 "text": ["\x1b[31mred\x1b]0;title\x07\r\n", "x\u{c}", "y\u{2028}", "z"]}]),
     );
+}
+
+#[test]
+fn a_progress_bar_is_what_is_seen_of_it_in_the_end() {
+    let mut bar = "before\n".to_owned();
+    for step in 0..=20_000 {
+        let colour = if step == 20_000 { 32 } else { 34 };
+        bar.push_str(&format!(
+            "\r\x1b[{colour}m{:6.2}%\x1b[0m of \x08\x08\x08it",
+            f64::from(step) / 200.0
+        ));
+    }
+    bar.push_str("\nafter\n");
+    let expected = json!([{"name": "stdout", "output_type": "stream",
+        "text": ["before\n", "\x1b[0;32m100.00%\x1b[0m it \n", "after\n"]}]);
+    check(vec![out(&bar)], &expected);
+    // Though most of it is on disk only, where all of it stays.
+    let dir = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::new(dir.path(), Retention::default());
+    let limits = Limits {
+        stream_bytes: 10_000,
+        ..Limits::default()
+    };
+    let mut capture = Capture::new(limits, Some(artifacts.clone()));
+    for chunk in bar.as_bytes().chunks(7) {
+        let stream = Stream::Stdout;
+        capture.push(Event::Text {
+            stream,
+            bytes: chunk,
+        });
+    }
+    let captured = capture.finish();
+    assert_eq!(written(&captured.outputs), expected);
+    let kept = artifacts.list().unwrap()[0].path.clone();
+    assert!(std::fs::read(kept).unwrap() == bar.as_bytes());
 }
 
 #[test]
@@ -194,9 +235,7 @@ fn long_text_is_held_in_part_and_written_whole() {
     assert!(held.len() < 4 << 20);
     assert!(held.starts_with("line 0 é\n") && held.ends_with("line 599999 é\n"));
     assert!(held.contains("MiB elided, see artifact://1 …]\n"));
-    let mut whole = Vec::new();
-    captured.outputs.write_whole(&mut whole).unwrap();
-    let whole: Vec<Value> = serde_json::from_slice(&whole).unwrap();
+    let whole = written(&captured.outputs);
     assert!(text_of(&whole[1]) == text);
     assert_eq!(whole[1]["text"].as_array().unwrap().len(), 600_000);
     assert_eq!(text_of(&whole[2]), "\x1b[31moops\n");
@@ -274,11 +313,199 @@ fn displays_that_are_too_large_move_to_artifacts() {
         let kinds: Vec<_> = captured.notices.iter().map(Notice::kind).collect();
         assert_eq!(kinds, ["displays_moved"]);
         assert_eq!(captured.images.len(), 3);
-        assert_eq!(captured.images[2].original().is_ok(), stored);
-        if stored {
-            assert_eq!(&*captured.images[2].original().unwrap(), &[2; 8000]);
+        assert_eq!(captured.images[2].artifact.is_some(), stored);
+        assert_eq!(&*captured.images[2].original().unwrap(), &[2; 8000]);
+    }
+}
+
+/// A PNG's beginning, and what may stand behind it.
+fn picture(bytes: usize) -> Vec<u8> {
+    let mut picture = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x40\0\0\0\x40\x08\x06\0\0\0".to_vec();
+    picture.extend(b"\xaa\x69\x71\xde\0\x01\0\0IDAT");
+    picture.extend((picture.len()..bytes).map(|at| u8::try_from(at % 251).unwrap()));
+    picture
+}
+
+/// A bundle of everything that there is, too large for small limits.
+fn large_bundle() -> Bundle {
+    let mut metadata = Map::new();
+    metadata.insert(
+        "z".to_owned(),
+        json!({"b": "é".repeat(2000), "a": [1.5, {}]}),
+    );
+    let base64 = base64(&picture(100_003));
+    let broken: Vec<&str> = (0..base64.len().div_ceil(76))
+        .map(|line| &base64[line * 76..base64.len().min(line * 76 + 76)])
+        .collect();
+    let members = (0..3000).map(|at| {
+        (
+            format!("{}", 7919 * at % 3000),
+            json!([at, 1e-7, "\u{1f600}\n\u{7f}"]),
+        )
+    });
+    Bundle {
+        metadata,
+        ..Bundle::default()
+    }
+    .with("text/plain", Data::Text("é\r\nx\u{2028}\"\\".repeat(9000)))
+    .with("image/png", Data::Text(broken.join("\n") + "\n"))
+    .with("image/jpeg", Data::Bytes(picture(90_001)))
+    .with("application/x-foo", Data::Text("a\nb".repeat(5000)))
+    .with(
+        "application/vnd.x+json",
+        Data::Json(Value::Object(members.collect())),
+    )
+}
+
+fn base64(bytes: &[u8]) -> String {
+    // By way of what is tested elsewhere.
+    let bundle = Bundle::default().with("x", Data::Bytes(bytes.to_vec()));
+    let event = Event::Display {
+        bundle,
+        id: None,
+        result: None,
+    };
+    let values = captured(vec![event]).outputs.to_values();
+    values[0]["data"]["x"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_is_too_large_for_memory_is_written_as_it_came() {
+    let dir = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::new(dir.path(), Retention::default());
+    let events = |id: Option<&str>| Event::Display {
+        bundle: large_bundle(),
+        id: id.map(str::to_owned),
+        result: Some(3),
+    };
+    let expected = captured(vec![events(None)]).outputs;
+    for style in [
+        Style::default(),
+        Style::compact(),
+        Style {
+            ascii: true,
+            ..Style::default()
+        },
+    ] {
+        for artifacts in [Some(artifacts.clone()), None] {
+            let limits = Limits {
+                display_bytes: 1000,
+                ..Limits::default()
+            };
+            let mut capture = Capture::new(limits, artifacts);
+            capture.push(events(None));
+            let stored = capture.finish();
+            let image = &stored.images[0];
+            assert_eq!(
+                (image.bytes, image.width, image.height),
+                (100_003, Some(64), Some(64))
+            );
+            assert_eq!(&*image.original().unwrap(), picture(100_003));
+            let write = |outputs: &Outputs| {
+                let mut bytes = Vec::new();
+                outputs.write(&mut bytes, &style, 2).unwrap();
+                String::from_utf8(bytes).unwrap()
+            };
+            assert!(write(&stored.outputs) == write(&expected), "{style:?}");
         }
     }
+}
+
+#[test]
+fn what_no_disk_takes_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    // Nothing can be made in a file.
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let limits = Limits {
+        display_bytes: 1000,
+        ..Limits::default()
+    };
+    let mut capture = Capture::new(
+        limits,
+        Some(Artifacts::new(file.join("x"), Retention::default())),
+    );
+    let bundle = large_bundle();
+    capture.push(Event::Display {
+        bundle,
+        id: None,
+        result: None,
+    });
+    let captured = capture.finish();
+    let notice = captured
+        .notices
+        .iter()
+        .find(|notice| notice.kind() == "displays_moved");
+    assert!(
+        matches!(notice, Some(Notice::DisplaysMoved { lost: 5, .. })),
+        "{notice:?}"
+    );
+    // The notebook has it by way of the system's folder for temporary files.
+    assert_eq!(
+        written(&captured.outputs)[0]["data"]
+            .as_object()
+            .unwrap()
+            .len(),
+        5
+    );
+}
+
+#[test]
+fn a_later_cell_changes_what_an_earlier_one_displayed() {
+    let dir = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::new(dir.path(), Retention::default());
+    let limits = Limits {
+        display_bytes: 1000,
+        ..Limits::default()
+    };
+    let run = |events: Vec<Event<'_>>| {
+        let mut capture = Capture::new(limits.clone(), Some(artifacts.clone()));
+        for event in events {
+            capture.push(event);
+        }
+        capture.finish().outputs
+    };
+    let mut earlier = run(vec![
+        show("1", Some("x"), None),
+        out("-"),
+        show("2", Some("x"), Some(1)),
+    ]);
+    assert!(earlier.has_display_ids());
+    assert!(!run(vec![show("1", None, None), out("-")]).has_display_ids());
+    let bundle = large_bundle();
+    let later = run(vec![Event::Update {
+        bundle,
+        id: "x".to_owned(),
+    }]);
+    let [(id, bundle)] = later.updates() else {
+        panic!("{later:?}");
+    };
+    assert!(
+        bundle
+            .data
+            .iter()
+            .all(|(_, data)| matches!(data, Data::Stored(_)))
+    );
+    assert!(earlier.apply(id, bundle));
+    assert!(!earlier.apply("y", bundle));
+    let again = Bundle::text("text/plain", "again");
+    let whole = captured(vec![Event::Display {
+        bundle: large_bundle(),
+        id: None,
+        result: None,
+    }]);
+    let whole = &written(&whole.outputs)[0];
+    drop(later);
+    let now = written(&earlier);
+    for at in [0, 2] {
+        assert!(now[at]["data"] == whole["data"] && now[at]["metadata"] == whole["metadata"]);
+    }
+    assert!(earlier.apply("x", &again));
+    assert!(!earlier.apply("x", &again), "it is the same again");
+    assert_eq!(
+        written(&earlier)[2]["data"],
+        json!({"text/plain": ["again"]})
+    );
 }
 
 #[test]

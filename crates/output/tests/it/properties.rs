@@ -1,8 +1,8 @@
 //! What must hold whatever comes, and however it is cut when it comes.
 
 use cellwright_output::{
-    Artifacts, Bundle, Capture, Captured, Event, Limits, Live, Retention, Sink, Stream, Target,
-    Traceback, clean,
+    Artifacts, Bundle, Capture, Captured, Event, Limits, Live, Retention, Sink, Stream, Style,
+    Target, Traceback, clean,
 };
 use proptest::prelude::*;
 
@@ -212,7 +212,7 @@ proptest! {
         let all = Limits { stream_bytes: 1 << 20, ..limits() };
         let expected = run(&steps, all, None, &[usize::MAX]).outputs.to_values();
         let mut whole = Vec::new();
-        captured.outputs.write_whole(&mut whole).unwrap();
+        captured.outputs.write(&mut whole, &Style::compact(), 0).unwrap();
         let whole: Vec<serde_json::Value> = serde_json::from_slice(&whole).unwrap();
         prop_assert_eq!(whole, expected);
     }

@@ -9,6 +9,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::super::Item;
 use crate::connection::Channel;
+use crate::frame::Frame;
 
 /// How many bytes stand before the lengths of the frames: the channel, and how many frames there are.
 const HEAD: usize = 5;
@@ -21,6 +22,8 @@ pub(super) struct Spill {
     read: u64,
     /// What is no message, to be found in the file by its mark.
     others: VecDeque<Item>,
+    /// Frames that are on disk elsewhere, to be found by their mark as well.
+    stored: VecDeque<Frame>,
     /// What came after the disk had failed.
     after: VecDeque<Item>,
     failed: bool,
@@ -28,6 +31,9 @@ pub(super) struct Spill {
 
 /// The mark in the file of something that is no message.
 const OTHER: u8 = 255;
+
+/// The mark in the file, in the place of its length, of a frame that is on disk elsewhere.
+const STORED: u64 = u64::MAX;
 
 const CHANNELS: [Channel; 5] = [
     Channel::Shell,
@@ -48,6 +54,7 @@ impl Spill {
                     written: 0,
                     read: 0,
                     others: VecDeque::new(),
+                    stored: VecDeque::new(),
                     after: VecDeque::new(),
                     failed: false,
                 }),
@@ -65,15 +72,22 @@ impl Spill {
         }
         if self.failed {
             self.after.push_back(item);
-        } else if !matches!(item, Item::Frames(..)) {
-            self.others.push_back(item);
+            return;
+        }
+        match item {
+            Item::Frames(_, frames) => {
+                let stored = frames.into_iter();
+                self.stored
+                    .extend(stored.filter(|frame| matches!(frame, Frame::Stored(_))));
+            }
+            other => self.others.push_back(other),
         }
     }
 
     fn record(&mut self, item: &Item) -> io::Result<()> {
         let mut head = BytesMut::new();
         let mut at = self.written;
-        let frames: &[Bytes] = if let Item::Frames(channel, frames) = item {
+        let frames: &[Frame] = if let Item::Frames(channel, frames) = item {
             let channel = CHANNELS.iter().position(|known| known == channel);
             head.put_u8(u8::try_from(channel.unwrap_or_default()).unwrap_or_default());
             frames
@@ -83,9 +97,17 @@ impl Spill {
         };
         head.put_u32(u32::try_from(frames.len()).map_err(io::Error::other)?);
         for frame in frames {
-            head.put_u64(frame.len() as u64);
+            head.put_u64(match frame {
+                Frame::Held(bytes) => bytes.len() as u64,
+                Frame::Stored(_) => STORED,
+            });
         }
-        for bytes in std::iter::once(&head.freeze()).chain(frames) {
+        let head = head.freeze();
+        let held = frames.iter().filter_map(|frame| match frame {
+            Frame::Held(bytes) => Some(bytes),
+            Frame::Stored(_) => None,
+        });
+        for bytes in std::iter::once(&head).chain(held) {
             self.file.write_all_at(bytes, at)?;
             at += bytes.len() as u64;
         }
@@ -115,8 +137,13 @@ impl Spill {
         let mut lengths = self.bytes(count * 8)?;
         let mut frames = Vec::with_capacity(count);
         while lengths.has_remaining() {
-            let length = usize::try_from(lengths.get_u64()).map_err(io::Error::other)?;
-            frames.push(self.bytes(length)?);
+            let length = lengths.get_u64();
+            if length == STORED {
+                frames.extend(self.stored.pop_front());
+                continue;
+            }
+            let length = usize::try_from(length).map_err(io::Error::other)?;
+            frames.push(Frame::Held(self.bytes(length)?));
         }
         let channel = CHANNELS[usize::from(channel).min(CHANNELS.len() - 1)];
         Ok(Some(Item::Frames(channel, frames)))

@@ -155,7 +155,7 @@ fn what_is_odd_beside_the_header_harms_nobody() {
         let mut message = Message::new("x", "s", &json!({}));
         message.parent = part.clone();
         message.metadata = part.clone();
-        message.content = part.clone();
+        message.content = part.clone().into();
         let came = Wire::new(KEY)
             .decode(Wire::new(KEY).encode(&message))
             .unwrap();
@@ -173,7 +173,7 @@ fn what_is_odd_beside_the_header_harms_nobody() {
 fn ten_thousand_buffers_are_a_message_like_any_other() {
     let mut message = Message::new("comm_msg", "s", &json!({}));
     message.buffers = (0..10_000)
-        .map(|number: u32| Bytes::from(number.to_string()))
+        .map(|number: u32| number.to_string().into())
         .collect();
     let came = Wire::new(KEY)
         .decode(Wire::new(KEY).encode(&message))

@@ -1,19 +1,25 @@
 //! Frames: one line of JSON, then the raw payloads it announces. A frame may be of any size up to a
 //! limit, arrives in any pieces, and is looked at once.
 
+mod payload;
+
 use std::collections::VecDeque;
 
-use cellwright_output::{Bundle, Data};
+use cellwright_output::{Bundle, Data, Scratch};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use self::payload::{LARGE, Payload};
 use super::trace::Trace;
 use crate::kernel::{History, Question, Request, Stdin};
 
 /// Longest line and largest sum of payloads. A display of this size is a mistake, and what comes
 /// after it would not fit into memory either.
 const MAX_BYTES: usize = 1 << 30;
+
+/// How much of such a payload is read at once.
+const POURED: usize = 256 * 1024;
 
 /// What the runner says.
 #[derive(Debug, Default, Deserialize)]
@@ -46,7 +52,7 @@ pub(super) struct Frame {
     pub(super) nonce: String,
     bin: Vec<usize>,
     #[serde(skip)]
-    payloads: VecDeque<Option<Vec<u8>>>,
+    payloads: VecDeque<Option<Payload>>,
 }
 
 impl Frame {
@@ -57,10 +63,13 @@ impl Frame {
             let text = value.get();
             let decoded = match kind.as_str() {
                 "text" => serde_json::from_str(text).ok().map(Data::Text),
-                "bin" => serde_json::from_str::<usize>(text)
+                "bin" | "utf8" => serde_json::from_str::<usize>(text)
                     .ok()
                     .and_then(|index| self.payloads.get_mut(index)?.take())
-                    .map(Data::Bytes),
+                    .map(|payload| match kind.as_str() {
+                        "utf8" => payload.text(),
+                        _ => payload.bytes(),
+                    }),
                 // Nested too deep for a tree, it is still text.
                 _ => serde_json::from_str(text)
                     .map(Data::Json)
@@ -93,6 +102,10 @@ pub(super) struct Frames {
     searched: usize,
     /// A frame whose payloads are not all there.
     head: Option<Frame>,
+    /// Its large payload that comes.
+    coming: Option<Payload>,
+    /// Where large payloads are.
+    scratch: Scratch,
     trace: Trace,
 }
 
@@ -109,16 +122,21 @@ impl Frames {
         if self.start > 0 {
             // What is left is the beginning of one frame; moved once per frame that was taken out.
             self.bytes.drain(..self.start);
-            self.searched -= self.start;
+            self.searched = self.searched.saturating_sub(self.start);
             self.start = 0;
         }
         if self.bytes.is_empty() && self.bytes.capacity() > 1 << 20 {
             self.bytes = Vec::new();
         }
-        let expected = self.head.as_ref().map_or(0, |head| {
-            let announced: usize = head.bin.iter().sum();
-            announced.saturating_sub(self.bytes.len())
-        });
+        let coming = self
+            .head
+            .as_ref()
+            .and_then(|head| head.bin.get(head.payloads.len()));
+        let expected = match coming {
+            Some(&size) if size >= LARGE => POURED,
+            Some(size) => size.saturating_sub(self.bytes.len()),
+            None => 0,
+        };
         self.bytes.reserve(expected.max(16 * 1024));
         &mut self.bytes
     }
@@ -145,15 +163,29 @@ impl Frames {
         let Some(mut frame) = self.head.take() else {
             return Ok(None);
         };
-        let total: usize = frame.bin.iter().sum();
-        if self.bytes.len() - self.start < total {
-            self.head = Some(frame);
-            return Ok(None);
-        }
-        for size in &frame.bin {
-            let payload = self.bytes[self.start..self.start + size].to_vec();
+        while let Some(&size) = frame.bin.get(frame.payloads.len()) {
+            let there = &self.bytes[self.start..];
+            let payload = if size >= LARGE {
+                let begin = || Payload::large(size, &self.scratch);
+                let mut payload = self.coming.take().unwrap_or_else(begin);
+                let count = there.len().min(size - payload.length());
+                payload.push(&there[..count])?;
+                self.start += count;
+                if payload.length() < size {
+                    self.coming = Some(payload);
+                    self.head = Some(frame);
+                    return Ok(None);
+                }
+                payload
+            } else {
+                let Some(payload) = there.get(..size) else {
+                    self.head = Some(frame);
+                    return Ok(None);
+                };
+                self.start += size;
+                Payload::Held(payload.to_vec())
+            };
             frame.payloads.push_back(Some(payload));
-            self.start += size;
         }
         self.searched = self.start;
         Ok(Some(frame))
@@ -304,6 +336,42 @@ mod tests {
                 ]
             );
             assert_eq!(frames[1].t, "done");
+        }
+    }
+
+    #[test]
+    fn a_large_payload_goes_to_disk_while_it_comes() {
+        let sizes = [LARGE + 7, 5, LARGE, LARGE - 1];
+        let line = format!(
+            "{{\"t\":\"display\",\"bin\":{sizes:?},\"data\":[[\"a\",\"bin\",0],[\"b\",\"utf8\",1],\
+             [\"c\",\"utf8\",2],[\"d\",\"bin\",3]]}}\n"
+        );
+        let mut stream = line.into_bytes();
+        for (at, size) in sizes.into_iter().enumerate() {
+            stream.extend(vec![b'0' + u8::try_from(at).unwrap(); size]);
+        }
+        stream.extend(b"{\"t\":\"done\"}\n");
+        let mut frames = Frames::default();
+        let mut found = Vec::new();
+        for piece in stream.chunks(100_003) {
+            frames.space().extend_from_slice(piece);
+            while let Some(frame) = frames.next().unwrap() {
+                found.push(frame);
+            }
+            assert!(frames.bytes.capacity() < 2 * LARGE, "nothing large is held");
+        }
+        assert_eq!(found.len(), 2);
+        let bundle = found[0].take_bundle();
+        for ((mime, data), (at, size)) in bundle.data.iter().zip(sizes.into_iter().enumerate()) {
+            let expected = vec![b'0' + u8::try_from(at).unwrap(); size];
+            let (bytes, stored) = match data {
+                Data::Bytes(bytes) => (bytes.clone(), false),
+                Data::Text(text) => (text.clone().into_bytes(), false),
+                Data::Stored(stored) => (stored.head(usize::MAX).unwrap(), true),
+                Data::Json(value) => panic!("{value}"),
+            };
+            assert!(bytes == expected, "{mime}");
+            assert_eq!(stored, size >= LARGE, "{mime}");
         }
     }
 
