@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::span::Span;
 
+/// The metadata of a cell that says when it ran.
+pub(crate) const EXECUTION: &str = "execution";
+
 /// The three kinds of cells that nbformat 4 knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CellKind {

@@ -207,9 +207,12 @@ impl Composer<'_> {
                     .notebook
                     .wants_ids()
                     .then(|| self.new_id(slot.kind, source, index));
-                let cell =
-                    self.layout(index.saturating_sub(1))
-                        .cell(slot.kind, id.as_deref(), source);
+                let cell = self.layout(index.saturating_sub(1)).cell(
+                    slot.kind,
+                    id.as_deref(),
+                    source,
+                    &slot.tags,
+                );
                 self.new_text(cell);
             }
         }

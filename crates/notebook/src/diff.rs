@@ -22,45 +22,66 @@ pub(crate) fn unified(
     let window = Window::around(cells, plan);
     let old = window.old_text(cells);
     let new = window.new_text(cells, plan, new_ids);
+    let hunks = hunks(&old, &new, window.lines_before);
+    let mut out = String::new();
+    if !hunks.is_empty() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        out.push_str(&format!("--- a/{name}\n+++ b/{name}\n"));
+    }
+    for hunk in hunks {
+        out.push_str(&format!("{}\n{}", hunk.place, hunk.lines));
+    }
+    out
+}
+
+/// A stretch of lines with changes in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hunk {
+    /// Where it is, as `@@ -1,2 +1,3 @@`.
+    pub place: String,
+    /// Its lines, each behind a blank, `-` or `+`.
+    pub lines: String,
+}
+
+/// How `old` becomes `new`; `before` lines stand before either.
+pub(crate) fn hunks(old: &str, new: &str, before: usize) -> Vec<Hunk> {
     let diff = TextDiff::configure()
         .algorithm(Algorithm::Patience)
-        .diff_lines(&old, &new);
-    let mut out = String::new();
+        .diff_lines(old, new);
+    let mut hunks = Vec::new();
     for group in diff.grouped_ops(CONTEXT) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else {
             continue;
         };
-        if out.is_empty() {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            out.push_str(&format!("--- a/{name}\n+++ b/{name}\n"));
-        }
         let range = |start: usize, end: usize| {
             let count = end - start;
-            let line = window.lines_before + start + usize::from(count > 0);
+            let line = before + start + usize::from(count > 0);
             if count == 1 {
                 line.to_string()
             } else {
                 format!("{line},{count}")
             }
         };
-        out.push_str(&format!(
-            "@@ -{} +{} @@\n",
+        let place = format!(
+            "@@ -{} +{} @@",
             range(first.old_range().start, last.old_range().end),
             range(first.new_range().start, last.new_range().end)
-        ));
+        );
+        let mut lines = String::new();
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            out.push(match change.tag() {
+            lines.push(match change.tag() {
                 ChangeTag::Equal => ' ',
                 ChangeTag::Delete => '-',
                 ChangeTag::Insert => '+',
             });
-            out.push_str(change.value());
+            lines.push_str(change.value());
             if !change.value().ends_with('\n') {
-                out.push('\n');
+                lines.push('\n');
             }
         }
+        hunks.push(Hunk { place, lines });
     }
-    out
+    hunks
 }
 
 /// The cells that differ, with one neighbour on each side for context.

@@ -93,6 +93,17 @@ impl Notebook {
         self.frame.minor >= 5
     }
 
+    /// What the notebook says about itself: JSON, empty if it says nothing.
+    pub fn metadata(&self) -> &[u8] {
+        self.slice(self.frame.metadata)
+    }
+
+    /// What cell `index` says about itself: JSON, empty if it says nothing.
+    pub fn cell_metadata(&self, index: usize) -> &[u8] {
+        let members = self.members(index);
+        object::member(&members, "metadata").map_or(&[], |member| self.slice(member.value))
+    }
+
     /// What a validator would complain about, at most ten.
     pub fn irregularities(&self) -> Vec<Notice> {
         let nothing_else = Wanted {

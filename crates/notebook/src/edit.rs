@@ -1,5 +1,6 @@
 //! One-cell operations and text replacement, as plans.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::cell::CellKind;
@@ -115,6 +116,8 @@ pub enum Operation {
         kind: CellKind,
         /// With which source.
         source: String,
+        /// With which tags.
+        tags: Vec<String>,
     },
     /// Takes a cell out.
     Delete {
@@ -175,10 +178,13 @@ impl Operation {
                 place,
                 kind,
                 source,
+                tags,
             } => {
                 let at = place.resolve(cells)?;
                 anchor = place.anchor(cells)?;
-                slots.insert(at, Slot::new(*kind, source.as_str()));
+                let mut slot = Slot::new(*kind, source.as_str());
+                slot.tags.clone_from(tags);
+                slots.insert(at, slot);
                 Some(at)
             }
             Self::Delete { cell } => {
@@ -225,6 +231,64 @@ impl Operation {
             anchor,
             notices: Vec::new(),
         })
+    }
+}
+
+/// Several operations, each on what the ones before it left, as one draft.
+pub fn sequence(cells: &dyn Cells, operations: &[Operation]) -> Result<Draft, EditError> {
+    let mut whole = Draft {
+        plan: Plan::keep_all(cells),
+        focus: None,
+        removed: None,
+        anchor: None,
+        notices: Vec::new(),
+    };
+    for operation in operations {
+        let next = operation.draft(&Planned {
+            cells,
+            plan: &whole.plan,
+        })?;
+        let origin = |index: usize| whole.plan.slots[index].origin;
+        let removed = next.removed.and_then(origin);
+        let anchor = next.anchor.and_then(origin);
+        whole = Draft {
+            focus: next.focus,
+            removed: removed.or(whole.removed),
+            anchor: anchor.or(whole.anchor),
+            notices: [whole.notices, next.notices].concat(),
+            plan: whole.plan.then(next.plan),
+        };
+    }
+    Ok(whole)
+}
+
+/// Cells as a plan leaves them.
+struct Planned<'p> {
+    cells: &'p dyn Cells,
+    plan: &'p Plan,
+}
+
+impl Cells for Planned<'_> {
+    fn count(&self) -> usize {
+        self.plan.slots.len()
+    }
+
+    fn kind(&self, index: usize) -> CellKind {
+        self.plan.slots[index].kind
+    }
+
+    fn source(&self, index: usize) -> Cow<'_, str> {
+        let slot = &self.plan.slots[index];
+        match (&slot.source, slot.origin) {
+            (Some(source), _) => Cow::Borrowed(source),
+            (None, Some(origin)) => self.cells.source(origin),
+            (None, None) => Cow::Borrowed(""),
+        }
+    }
+
+    /// New cells get theirs when the plan is carried out.
+    fn id(&self, index: usize) -> Option<Cow<'_, str>> {
+        self.cells.id(self.plan.slots[index].origin?)
     }
 }
 

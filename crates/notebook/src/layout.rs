@@ -2,6 +2,7 @@
 
 use crate::cell::CellKind;
 use crate::document::{Cells, Notebook};
+use crate::json::indent::lay_out;
 use crate::json::object::Member;
 use crate::json::text::{self, Escapes};
 use crate::source::{self, ArrayLayout, Shape};
@@ -24,7 +25,11 @@ pub(crate) struct Layout {
     pub(crate) escapes: Escapes,
     /// What stands around cells in the `cells` array.
     pub(crate) cells: ArrayLayout,
+    style: Style,
 }
+
+/// How deep the values of a cell stand in a notebook.
+pub const CELL_DEPTH: usize = 3;
 
 /// The members of a cell in the order in which Jupyter writes them.
 pub(crate) const MEMBERS: [&str; 6] = [
@@ -62,6 +67,7 @@ impl Layout {
             shape: shape(notebook, near, lines),
             escapes: escapes(notebook.bytes()),
             cells: cells_layout(notebook, &outline),
+            style: Style::of(notebook.slice(notebook.frame().top), false),
             open,
             between,
             close,
@@ -70,10 +76,16 @@ impl Layout {
     }
 
     /// A whole new cell.
-    pub(crate) fn cell(&self, kind: CellKind, id: Option<&str>, source: &str) -> String {
+    pub(crate) fn cell(
+        &self,
+        kind: CellKind,
+        id: Option<&str>,
+        source: &str,
+        tags: &[String],
+    ) -> String {
         let mut members = vec![
             ("cell_type", format!("\"{kind}\"")),
-            ("metadata", "{}".to_owned()),
+            ("metadata", self.metadata(tags)),
             ("source", source::fresh(source, &self.shape, self.escapes)),
         ];
         if kind == CellKind::Code {
@@ -98,6 +110,20 @@ impl Layout {
         cell.push_str(&self.close);
         cell.push('}');
         cell
+    }
+
+    /// What a new cell says about itself.
+    fn metadata(&self, tags: &[String]) -> String {
+        if tags.is_empty() {
+            return "{}".to_owned();
+        }
+        let quoted: Vec<String> = tags
+            .iter()
+            .map(|tag| text::encode(tag, self.escapes))
+            .collect();
+        let json = format!("{{\"tags\":[{}]}}", quoted.join(","));
+        let laid_out = lay_out(json.as_bytes(), &self.style, CELL_DEPTH);
+        String::from_utf8_lossy(&laid_out).into_owned()
     }
 
     /// `"name": value`.
@@ -225,6 +251,64 @@ fn cells_layout(notebook: &Notebook, outline: &Indentation) -> ArrayLayout {
     }
 }
 
+/// How JSON is laid out, for whoever writes more of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Line break, or empty when everything is on one line.
+    pub newline: String,
+    /// What a line is indented by for each level.
+    pub unit: String,
+    /// What separates a name from its value.
+    pub colon: String,
+    /// What separates items that stand on one line.
+    pub comma: String,
+    /// Whether characters beyond ASCII are written as escapes.
+    pub ascii: bool,
+}
+
+impl Default for Style {
+    /// As Jupyter does.
+    fn default() -> Self {
+        Self {
+            newline: "\n".to_owned(),
+            unit: " ".to_owned(),
+            colon: ": ".to_owned(),
+            comma: ", ".to_owned(),
+            ascii: false,
+        }
+    }
+}
+
+impl Style {
+    /// As the beginning of a file's top-level object shows it.
+    pub(crate) fn of(top: &[u8], ascii: bool) -> Self {
+        let outline = Indentation::shown_by(top);
+        Self {
+            newline: outline.newline.to_owned(),
+            unit: outline.unit,
+            colon: outline.colon,
+            comma: outline.comma,
+            ascii,
+        }
+    }
+
+    /// A line break and the indentation of a level; nothing where everything is on one line.
+    pub(crate) fn line(&self, depth: usize) -> String {
+        if self.newline.is_empty() {
+            return String::new();
+        }
+        format!("{}{}", self.newline, self.unit.repeat(depth))
+    }
+
+    /// What stands between two items at a level.
+    pub(crate) fn between(&self, depth: usize) -> String {
+        if self.newline.is_empty() {
+            return self.comma.clone();
+        }
+        format!(",{}", self.line(depth))
+    }
+}
+
 /// Indentation as the top level shows it.
 struct Indentation {
     /// Line break of the file, or empty when everything is on one line.
@@ -236,7 +320,10 @@ struct Indentation {
 
 impl Indentation {
     fn of(notebook: &Notebook) -> Self {
-        let bytes = notebook.slice(notebook.frame().top);
+        Self::shown_by(notebook.slice(notebook.frame().top))
+    }
+
+    fn shown_by(bytes: &[u8]) -> Self {
         let is_space = |b: &u8| b.is_ascii_whitespace();
         let gap = bytes[1..].iter().take_while(|b| is_space(b)).count();
         let space = &bytes[1..=gap];
@@ -248,7 +335,8 @@ impl Indentation {
         let unit_start = memchr::memrchr(b'\n', space).map_or(space.len(), |at| at + 1);
         // The first name has no escapes in any file we would call a notebook; if it has, what is
         // found here may lie inside the name and is only trusted if it could be a colon.
-        let name_end = memchr::memchr(b'"', &bytes[gap + 2..]).map_or(0, |at| gap + 3 + at);
+        let name = bytes.get(gap + 2..).unwrap_or_default();
+        let name_end = memchr::memchr(b'"', name).map_or(0, |at| gap + 3 + at);
         let colon: Vec<u8> = bytes[name_end..]
             .iter()
             .copied()

@@ -9,6 +9,7 @@ use crate::baseline::Baseline;
 use crate::document::{Cells, Notebook};
 use crate::edit::Draft;
 use crate::json::object;
+use crate::matched::Matched;
 use crate::plan::{Outputs, Plan, Slot};
 
 /// Carries `draft`, made for `base`, over to `now`; the error says why that cannot be.
@@ -267,107 +268,4 @@ fn in_their_order(ours: &Ours, matched: &Matched) -> Vec<Item> {
         merged.extend(behind.remove(&index).unwrap_or_default());
     }
     merged
-}
-
-/// Which cell of the base is which cell of the file.
-struct Matched {
-    now_of: Vec<Option<usize>>,
-    base_of: Vec<Option<usize>>,
-    /// How many pairs are more than a guess by their place.
-    sure: usize,
-}
-
-impl Matched {
-    fn of(base: &Baseline, now: &Notebook) -> Self {
-        let mut matched = Self {
-            now_of: vec![None; base.count()],
-            base_of: vec![None; now.count()],
-            sure: 0,
-        };
-        matched.by_id(base, now);
-        matched.by_content(base, now);
-        matched
-    }
-
-    fn pair(&mut self, origin: usize, current: usize) {
-        if self.now_of[origin].is_none() && self.base_of[current].is_none() {
-            self.now_of[origin] = Some(current);
-            self.base_of[current] = Some(origin);
-        }
-    }
-
-    fn by_id(&mut self, base: &Baseline, now: &Notebook) {
-        let mut places = unique_ids(now);
-        for (id, origin) in unique_ids(base) {
-            if let Some(current) = places.remove(&id) {
-                self.pair(origin, current);
-            }
-        }
-    }
-
-    /// What ids do not tell: equal cells in equal order, cells that are the only ones of their kind
-    /// and were moved, and between them cells that were changed one for one.
-    fn by_content(&mut self, base: &Baseline, now: &Notebook) {
-        let old: Vec<usize> = (0..base.count())
-            .filter(|&n| self.now_of[n].is_none())
-            .collect();
-        let new: Vec<usize> = (0..now.count())
-            .filter(|&n| self.base_of[n].is_none())
-            .collect();
-        let old_keys: Vec<String> = old.iter().map(|&n| key(base, n)).collect();
-        let new_keys: Vec<String> = new.iter().map(|&n| key(now, n)).collect();
-        let ops = similar::capture_diff_slices(similar::Algorithm::Myers, &old_keys, &new_keys);
-        let (equal, other): (Vec<_>, Vec<_>) = ops
-            .into_iter()
-            .partition(|op| matches!(op, similar::DiffOp::Equal { .. }));
-        for op in equal {
-            for (origin, current) in op.old_range().zip(op.new_range()) {
-                self.pair(old[origin], new[current]);
-            }
-        }
-        let mut places = unique(new_keys.iter().cloned().zip(new.iter().copied()));
-        for (key, origin) in unique(old_keys.into_iter().zip(old.iter().copied())) {
-            if let Some(current) = places.remove(&key) {
-                self.pair(origin, current);
-            }
-        }
-        self.sure = self.now_of.iter().flatten().count();
-        for op in other {
-            let (from, to) = (op.old_range(), op.new_range());
-            if from.len() == to.len() {
-                for (origin, current) in from.zip(to) {
-                    // Cells with ids are the ids' business.
-                    if base.id(old[origin]).is_none() && now.id(new[current]).is_none() {
-                        self.pair(old[origin], new[current]);
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn key(cells: &dyn Cells, index: usize) -> String {
-    format!(
-        "{} {} {}",
-        cells.kind(index),
-        cells.id(index).unwrap_or_default(),
-        cells.source(index)
-    )
-}
-
-fn unique_ids(cells: &dyn Cells) -> HashMap<String, usize> {
-    unique((0..cells.count()).filter_map(|index| Some((cells.id(index)?.into_owned(), index))))
-}
-
-/// The names that only one cell has.
-fn unique(names: impl Iterator<Item = (String, usize)>) -> HashMap<String, usize> {
-    let mut seen: HashMap<String, Option<usize>> = HashMap::new();
-    for (name, index) in names {
-        seen.entry(name)
-            .and_modify(|place| *place = None)
-            .or_insert(Some(index));
-    }
-    seen.into_iter()
-        .filter_map(|(name, place)| Some((name, place?)))
-        .collect()
 }

@@ -6,6 +6,7 @@ use crate::cell::CellKind;
 use crate::document::{Cells, Notebook};
 use crate::json::object::{self, Member};
 use crate::json::text as json_text;
+use crate::revision::Revision;
 use crate::source;
 use crate::span::Span;
 use crate::text::marker;
@@ -32,6 +33,12 @@ pub fn summaries(notebook: &Notebook, index: usize) -> Vec<OutputSummary> {
             bytes: output.span.len(),
         })
         .collect()
+}
+
+/// Where the outputs of cell `index` are, one by one.
+pub(crate) fn spans(notebook: &Notebook, index: usize) -> Vec<Span> {
+    let outputs = outputs(notebook, index).into_iter();
+    outputs.map(|output| output.span).collect()
 }
 
 /// The execution count of cell `index`, if it has one.
@@ -87,6 +94,24 @@ fn text(notebook: &Notebook, index: usize, cap: Cap) -> String {
         whole.push_str(&text);
     }
     bounded(whole.trim_end_matches('\n'), cap)
+}
+
+/// What the outputs of a cell say, whole. What is no text is named, with a fingerprint by which a change
+/// of it is seen.
+pub(crate) fn whole_text(notebook: &Notebook, index: usize) -> String {
+    let mut whole = String::new();
+    for output in outputs(notebook, index) {
+        let mut text = output.text(notebook);
+        if let "execute_result" | "display_data" = output.kind.as_str() {
+            text = output.fingerprinted(notebook);
+        }
+        if !whole.is_empty() && !whole.ends_with('\n') {
+            whole.push('\n');
+        }
+        whole.push_str(&plain(&text));
+    }
+    whole.truncate(whole.trim_end_matches('\n').len());
+    whole
 }
 
 fn bounded(text: &str, cap: Cap) -> String {
@@ -199,6 +224,29 @@ impl Output {
         }
     }
 
+    /// The best text of a bundle, and a fingerprint of everything else.
+    fn fingerprinted(&self, notebook: &Notebook) -> String {
+        let data = self.data(notebook);
+        let best = best_text(&data).map(|best| best.name.as_str());
+        let mut parts: Vec<String> = data
+            .iter()
+            .filter(|member| Some(member.name.as_str()) != best)
+            .map(|member| {
+                let value = notebook.slice(member.value);
+                let text = match value.first() {
+                    Some(b'"' | b'[') => source::text_of(value).into_bytes(),
+                    _ => value.to_vec(),
+                };
+                let revision = Revision::of(&text).short();
+                format!("[{}, {} bytes, {revision}]", member.name, text.len())
+            })
+            .collect();
+        if let Some(best) = best_text(&data) {
+            parts.push(source::text_of(notebook.slice(best.value)));
+        }
+        parts.join("\n")
+    }
+
     /// The best text of a bundle, and a word on what else is in it.
     fn bundle(&self, notebook: &Notebook) -> String {
         let data = self.data(notebook);
@@ -207,16 +255,20 @@ impl Output {
             .filter(|member| !member.name.starts_with("text/"))
             .map(|member| format!("[{}, {} bytes]", member.name, member.value.len()))
             .collect();
-        let best = ["text/markdown", "text/plain"]
-            .iter()
-            .find_map(|name| object::member(&data, name));
-        if let Some(best) = best {
+        if let Some(best) = best_text(&data) {
             parts.push(source::text_of(notebook.slice(best.value)));
         } else if let Some(other) = data.iter().find(|member| member.name.starts_with("text/")) {
             parts.push(format!("[{}, {} bytes]", other.name, other.value.len()));
         }
         parts.join("\n")
     }
+}
+
+/// What of a bundle reads best.
+fn best_text(data: &[Member]) -> Option<&Member> {
+    ["text/markdown", "text/plain"]
+        .iter()
+        .find_map(|name| object::member(data, name))
 }
 
 /// Text without escape sequences and control characters; a carriage return starts its line anew.

@@ -24,6 +24,8 @@ pub struct Slot {
     pub source: Option<String>,
     /// Whether outputs and execution count go.
     pub outputs: Outputs,
+    /// The tags of a cell that is new.
+    pub tags: Vec<String>,
 }
 
 /// What becomes of a code cell's outputs and execution count.
@@ -44,6 +46,7 @@ impl Slot {
             kind: cells.kind(index),
             source: None,
             outputs: Outputs::Keep,
+            tags: Vec::new(),
         }
     }
 
@@ -54,6 +57,7 @@ impl Slot {
             kind,
             source: Some(source.into()),
             outputs: Outputs::Keep,
+            tags: Vec::new(),
         }
     }
 
@@ -78,6 +82,29 @@ impl Plan {
     /// Whether the result is what was there.
     pub fn changes_nothing(&self, cells: &dyn Cells) -> bool {
         self.keeps_order(cells.count()) && self.slots.iter().all(|slot| slot.is_kept(cells))
+    }
+
+    /// This plan, and then one that was made for what this one leaves.
+    #[must_use]
+    pub(crate) fn then(self, next: Self) -> Self {
+        let slots = next.slots.into_iter().map(|slot| {
+            let Some(before) = slot.origin.and_then(|index| self.slots.get(index)) else {
+                return slot;
+            };
+            Slot {
+                origin: before.origin,
+                kind: slot.kind,
+                source: slot.source.or_else(|| before.source.clone()),
+                outputs: match slot.outputs {
+                    Outputs::Keep => before.outputs,
+                    Outputs::Clear => Outputs::Clear,
+                },
+                tags: before.tags.clone(),
+            }
+        });
+        Self {
+            slots: slots.collect(),
+        }
     }
 
     /// Whether exactly the old cells are there, in their old order.

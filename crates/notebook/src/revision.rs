@@ -36,6 +36,11 @@ impl Revision {
         text.len() >= SHORTEST_PREFIX && self.to_string().starts_with(&text.to_ascii_lowercase())
     }
 
+    /// Enough of it to tell a few contents apart.
+    pub(crate) fn short(self) -> String {
+        self.to_string()[..SHORTEST_PREFIX].to_owned()
+    }
+
     /// Reads all 32 digits.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let whole = text.len() == 32;

@@ -27,6 +27,7 @@ pub fn rewrite(cells: &dyn Cells, text: ParsedText) -> (Plan, Vec<Notice>) {
             kind: block.kind,
             source: (!unchanged).then_some(source),
             outputs: Outputs::Keep,
+            tags: Vec::new(),
         });
     }
     (Plan { slots }, notices)

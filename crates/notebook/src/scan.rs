@@ -1,5 +1,6 @@
 //! One pass over a notebook's bytes: where its cells are and what every operation needs of them.
 
+mod name;
 mod top;
 
 use std::io::{self, Read};
@@ -14,6 +15,7 @@ use crate::json::text;
 use crate::revision::Revision;
 use crate::span::Span;
 
+use self::name::Name;
 use self::top::{Number, Top, shorten};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -25,6 +27,8 @@ pub(crate) struct Frame {
     pub(crate) top: Span,
     /// The value of `cells`, brackets included.
     pub(crate) cells: Span,
+    /// The value of `metadata`; empty if there is none.
+    pub(crate) metadata: Span,
     pub(crate) minor: u32,
 }
 
@@ -36,6 +40,20 @@ pub(crate) struct Found<'a> {
     pub(crate) id: Option<&'a [u8]>,
     /// Hash of the whole cell.
     pub(crate) hash: Revision,
+    /// Where the rest is, and what `metadata` says, if that was wanted.
+    pub(crate) rest: Rest<'a>,
+}
+
+/// The members of a cell that only those care about who run it. Spans are empty for what is missing.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Rest<'a> {
+    pub(crate) outputs: Span,
+    pub(crate) count: Span,
+    pub(crate) metadata: Span,
+    /// The value of `metadata`.
+    pub(crate) said: &'a [u8],
+    /// Behind the last member.
+    pub(crate) end: usize,
 }
 
 /// Takes the cells as they go by.
@@ -44,6 +62,8 @@ pub(crate) trait Visitor {
     fn begin(&mut self);
     /// A cell has ended.
     fn cell(&mut self, span: &CellSpan, found: &Found<'_>);
+    /// What the document says about itself, if that was wanted.
+    fn metadata(&mut self, _value: &[u8]) {}
 }
 
 /// Why a scan stopped: trouble with the device, or with the content.
@@ -61,9 +81,10 @@ pub(crate) fn window(
     reader: &mut (dyn Read + Send),
     expected: usize,
     visitor: &mut dyn Visitor,
+    contents: Contents,
 ) -> Result<(Frame, Revision), ScanError> {
     let mut scan = |input: Input<'_>| {
-        let mut scan = Scan::new(input, visitor, Contents::Shown);
+        let mut scan = Scan::new(input, visitor, contents);
         let frame = scan.document().map_err(|stop| scan.report(stop))?;
         Ok((frame, scan.lexer.input.revision()))
     };
@@ -111,10 +132,14 @@ impl Visitor for Spans {
     }
 }
 
-/// Whether the visitor wants sources, ids and hashes or only where they are.
+/// What the visitor wants to see of a cell, besides where it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Contents {
+pub(crate) enum Contents {
+    /// Source, id and hash.
     Shown,
+    /// Those, and what is said about it.
+    Surveyed,
+    /// Nothing.
     Unseen,
 }
 
@@ -166,6 +191,7 @@ struct Scan<'r, 'v> {
     contents: Contents,
     source: Vec<u8>,
     id: Vec<u8>,
+    said: Vec<u8>,
     /// The first bad cell. Told at the end only: what `nbformat` says may explain it better.
     bad: Option<BadCell>,
 }
@@ -178,6 +204,7 @@ impl<'r, 'v> Scan<'r, 'v> {
             contents,
             source: Vec::new(),
             id: Vec::new(),
+            said: Vec::new(),
             bad: None,
         }
     }
@@ -219,6 +246,7 @@ impl<'r, 'v> Scan<'r, 'v> {
         Ok(Frame {
             top: Span::new(start, end),
             cells: top.cells.unwrap_or_default(),
+            metadata: top.metadata,
             minor,
         })
     }
@@ -231,6 +259,10 @@ impl<'r, 'v> Scan<'r, 'v> {
                     let offset = scan.lexer.offset();
                     top.cells = scan.cells()?;
                     top.bad_cells = top.cells.is_none().then_some(offset);
+                }
+                "metadata" => {
+                    top.metadata = scan.saying()?;
+                    scan.visitor.metadata(&scan.said);
                 }
                 "nbformat" => top.major = Some(scan.number()?),
                 "nbformat_minor" => top.minor = Some(scan.number()?),
@@ -319,16 +351,24 @@ impl<'r, 'v> Scan<'r, 'v> {
             self.complain(index, "a cell must be an object", start);
             return Ok(());
         }
-        let shown = self.contents == Contents::Shown;
+        let shown = self.contents != Contents::Unseen;
         if shown {
             self.lexer.input.begin_piece();
         }
         let mut parts = Parts::default();
-        self.each_member(|scan, name| match name {
-            "cell_type" => scan.cell_type(&mut parts),
-            "source" => scan.source(&mut parts),
-            "id" => scan.id(&mut parts),
-            _ => Ok(scan.lexer.skip_value()?),
+        self.said.clear();
+        self.each_member(|scan, name| {
+            match name {
+                "cell_type" => scan.cell_type(&mut parts)?,
+                "source" => scan.source(&mut parts)?,
+                "id" => scan.id(&mut parts)?,
+                "outputs" => parts.outputs = scan.skipped()?,
+                "execution_count" => parts.count = scan.skipped()?,
+                "metadata" => parts.metadata = scan.saying()?,
+                _ => scan.lexer.skip_value()?,
+            }
+            parts.end = scan.lexer.offset();
+            Ok(())
         })?;
         let hash = if shown {
             self.lexer.input.end_piece()
@@ -355,9 +395,36 @@ impl<'r, 'v> Scan<'r, 'v> {
                 source: (shown && !parts.source.is_empty()).then_some(&self.source[..]),
                 id: (shown && !parts.id.is_empty()).then_some(&self.id[..]),
                 hash,
+                rest: Rest {
+                    outputs: parts.outputs,
+                    count: parts.count,
+                    metadata: parts.metadata,
+                    said: &self.said,
+                    end: parts.end,
+                },
             },
         );
         Ok(())
+    }
+
+    /// Where the value is that comes next.
+    fn skipped(&mut self) -> Result<Span, Stop> {
+        let start = self.lexer.offset();
+        self.lexer.skip_value()?;
+        Ok(Span::new(start, self.lexer.offset()))
+    }
+
+    /// The same for a value that some visitors want to see.
+    fn saying(&mut self) -> Result<Span, Stop> {
+        if self.contents != Contents::Surveyed {
+            return self.skipped();
+        }
+        let start = self.lexer.offset();
+        self.lexer.input.mark();
+        self.lexer.skip_value()?;
+        self.said.clear();
+        self.said.extend_from_slice(self.lexer.input.kept_since());
+        Ok(Span::new(start, self.lexer.offset()))
     }
 
     fn cell_type(&mut self, parts: &mut Parts) -> Result<(), Stop> {
@@ -379,7 +446,7 @@ impl<'r, 'v> Scan<'r, 'v> {
 
     fn source(&mut self, parts: &mut Parts) -> Result<(), Stop> {
         let start = self.lexer.offset();
-        if self.contents == Contents::Shown {
+        if self.contents != Contents::Unseen {
             self.lexer.input.mark();
         }
         parts.bad_source = match self.lexer.need_token()? {
@@ -394,7 +461,7 @@ impl<'r, 'v> Scan<'r, 'v> {
                 Some((what.to_owned(), start))
             }
         };
-        if self.contents == Contents::Shown {
+        if self.contents != Contents::Unseen {
             self.source.clear();
             self.source.extend_from_slice(self.lexer.input.kept_since());
         }
@@ -486,6 +553,10 @@ struct Parts {
     kind: Option<CellKind>,
     source: Span,
     id: Span,
+    outputs: Span,
+    count: Span,
+    metadata: Span,
+    end: usize,
     /// What is wrong with the member that counts: of several with one name, the last.
     bad_kind: Option<Trouble>,
     bad_source: Option<Trouble>,
@@ -493,42 +564,6 @@ struct Parts {
 
 /// What is wrong, and where.
 type Trouble = (String, usize);
-
-/// A member's name: borrowed is impossible across a refill, so short names go into an array.
-struct Name {
-    bytes: [u8; Name::LONGEST],
-    length: usize,
-}
-
-impl Name {
-    /// Longer than every name that matters here.
-    const LONGEST: usize = 16;
-
-    fn of(token: &[u8]) -> Self {
-        let mut name = Self {
-            bytes: [0; Self::LONGEST],
-            length: 0,
-        };
-        let inside = text::inside(token);
-        let decoded;
-        let plain = if inside.contains(&b'\\') {
-            decoded = text::decode(token);
-            decoded.as_bytes()
-        } else {
-            inside
-        };
-        if plain.len() <= Self::LONGEST {
-            name.bytes[..plain.len()].copy_from_slice(plain);
-            name.length = plain.len();
-        }
-        name
-    }
-
-    /// The name; empty for those that are too long to matter.
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
-    }
-}
 
 #[cfg(test)]
 mod tests;

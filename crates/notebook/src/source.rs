@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use crate::json::text::{self, Escapes};
+use crate::lines::{Change, changes};
 
 /// How an array of lines is laid out: what stands after `[`, between lines and before `]`.
 #[derive(Clone, Debug)]
@@ -75,7 +76,8 @@ pub(crate) fn replace(old: &[u8], new: &str, shape: &Shape, escapes: Escapes) ->
         parts: Vec::new(),
     };
     let mut surrogate_lost = false;
-    for change in changes(&old_lines, &new_lines) {
+    let old_texts: Vec<&str> = old_lines.iter().map(|line| line.text.as_str()).collect();
+    for change in changes(&old_texts, &new_lines) {
         match change {
             Change::Keep(range) => out.keep(&old_lines[range]),
             Change::Replace { old, new } => {
@@ -196,55 +198,6 @@ impl Line {
         }
         (from, false)
     }
-}
-
-enum Change {
-    Keep(Range<usize>),
-    Replace {
-        old: Range<usize>,
-        new: Range<usize>,
-    },
-}
-
-/// Beyond this many comparisons the lines between the common ends count as replaced.
-const MOST_COMPARISONS: usize = 4_000_000;
-
-fn changes(old: &[Line], new: &[&str]) -> Vec<Change> {
-    let old: Vec<&str> = old.iter().map(|line| line.text.as_str()).collect();
-    let head = std::iter::zip(&old, new)
-        .take_while(|(a, b)| a == b)
-        .count();
-    let tail = std::iter::zip(old[head..].iter().rev(), new[head..].iter().rev())
-        .take_while(|(a, b)| a == b)
-        .count();
-    let old_middle = head..old.len() - tail;
-    let new_middle = head..new.len() - tail;
-    let mut changes = vec![Change::Keep(0..head)];
-    if old_middle.len() * new_middle.len() > MOST_COMPARISONS {
-        changes.push(Change::Replace {
-            old: old_middle.clone(),
-            new: new_middle,
-        });
-    } else {
-        let ops = similar::capture_diff(
-            similar::Algorithm::Myers,
-            &old[..],
-            old_middle.clone(),
-            new,
-            new_middle,
-        );
-        changes.extend(ops.into_iter().map(|op| match op {
-            similar::DiffOp::Equal { old_index, len, .. } => {
-                Change::Keep(old_index..old_index + len)
-            }
-            other => Change::Replace {
-                old: other.old_range(),
-                new: other.new_range(),
-            },
-        }));
-    }
-    changes.push(Change::Keep(old_middle.end..old.len()));
-    changes
 }
 
 /// Collects the insides of the string tokens of the new value.

@@ -8,7 +8,7 @@ use crate::document::{Cells, Notebook};
 use crate::error::Notice;
 use crate::json::text as json_text;
 use crate::revision::Revision;
-use crate::scan::{Found, Visitor};
+use crate::scan::{Found, Rest, Visitor};
 use crate::source;
 use crate::text::{Markers, append_cell};
 
@@ -128,6 +128,7 @@ impl Viewer {
                 source: (!span.source.is_empty()).then(|| notebook.slice(span.source)),
                 id: (!span.id.is_empty()).then(|| notebook.slice(span.id)),
                 hash: notebook.cell_hash(index),
+                rest: Rest::default(),
             };
             viewer.cell(span, &found);
         }

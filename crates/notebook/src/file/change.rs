@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::load::{self, Loaded, load_with_stamp, look, remember_glance};
 use super::lock::lock;
-use super::save::{Old, Saved, Step, save};
+use super::save::{Chunk, Old, Saved, Step, save};
 use crate::baseline::{Baseline, Baselines};
 use crate::compose::{Edited, compose};
 use crate::diff;
@@ -196,8 +196,8 @@ fn finish(
     edited: &Edited<'_>,
 ) -> Result<Option<Changed>, NotebookError> {
     let watch = request.watch.unwrap_or(&|_| Ok(()));
-    let saved = save(path, old, edited.chunks(), watch)?;
-    let Saved::Written { revision, .. } = saved else {
+    let saved = save(path, old, edited.chunks().map(Chunk::Bytes), watch)?;
+    let (Saved::Written { revision, .. } | Saved::Same { revision }) = saved else {
         return Ok(None);
     };
     let glance = look(
@@ -247,14 +247,14 @@ fn base(
         })
 }
 
-struct Target {
-    path: PathBuf,
-    exists: bool,
+pub(super) struct Target {
+    pub(super) path: PathBuf,
+    pub(super) exists: bool,
 }
 
 /// Follows symbolic links, so that the file is replaced and not the link. Without one the path stays
 /// as it was given: people recognise it in messages.
-fn resolve(path: &Path) -> Result<Target, NotebookError> {
+pub(super) fn resolve(path: &Path) -> Result<Target, NotebookError> {
     let failed = |source| NotebookError::Io {
         step: "find",
         path: path.to_owned(),
@@ -332,10 +332,11 @@ pub fn upgrade(
             revision,
         };
         let watch = request.watch.unwrap_or(&|_| Ok(()));
-        let saved = save(path, Some(&old), std::iter::once(&new[..]), watch)?;
+        let saved = save(path, Some(&old), std::iter::once(Chunk::Bytes(&new)), watch)?;
         if let Saved::Written {
             revision: written, ..
-        } = saved
+        }
+        | Saved::Same { revision: written } = saved
         {
             let wanted = Wanted {
                 text: None,

@@ -14,7 +14,7 @@ use crate::baseline::Baselines;
 use crate::document::Notebook;
 use crate::error::{FormatError, NotebookError};
 use crate::revision::Revision;
-use crate::scan::{self, ScanError};
+use crate::scan::{self, Contents, ScanError};
 use crate::text::Markers;
 use crate::view::{Glance, Viewer, Wanted};
 
@@ -101,7 +101,7 @@ pub(crate) fn look(path: &Path, wanted: Wanted) -> Result<Glance, NotebookError>
     let mut file = open(path)?;
     let first = attempt(&mut file, |file| {
         let expected = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        scan::window(file, expected, &mut viewer)
+        scan::window(file, expected, &mut viewer, Contents::Shown)
     });
     if let Ok(Some((frame, revision))) = first {
         return Ok(viewer.finish(revision, frame.minor));
@@ -180,7 +180,7 @@ fn attempt<T>(
 }
 
 /// Reads until the file holds still and makes sense, within bounds.
-fn settle<T>(
+pub(crate) fn settle<T>(
     path: &Path,
     mut read: impl FnMut(&mut File) -> Result<T, ScanError>,
 ) -> Result<T, NotebookError> {

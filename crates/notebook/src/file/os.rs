@@ -256,3 +256,8 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
         other => other,
     }
 }
+
+/// Reads exactly so many bytes from a place in a file.
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}

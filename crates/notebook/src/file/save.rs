@@ -50,15 +50,25 @@ pub(crate) enum Saved {
         /// Keeps other writers away until the content was read back.
         _lock: Lock,
     },
+    /// It is what is there already; nothing was written.
+    Same { revision: Revision },
     /// Somebody else changed the file since it was loaded; nothing was written.
     ChangedMeanwhile,
+}
+
+/// A part of what is written.
+#[derive(Clone, Copy)]
+pub(crate) enum Chunk<'c> {
+    Bytes(&'c [u8]),
+    /// Part of a file: where it begins, and how long it is.
+    Stored(&'c fs::File, u64, u64),
 }
 
 /// Writes `chunks` to `target` in the place of `old`, or as a new file.
 pub(crate) fn save<'c>(
     target: &Path,
     old: Option<&Old<'_>>,
-    chunks: impl Iterator<Item = &'c [u8]>,
+    chunks: impl Iterator<Item = Chunk<'c>>,
     watch: Watch<'_>,
 ) -> Result<Saved, NotebookError> {
     let folder = os::folder_of(target);
@@ -78,6 +88,9 @@ pub(crate) fn save<'c>(
     let mut temp =
         Temp::create(target).map_err(failed("create a temporary file in the folder", folder))?;
     let revision = write(&temp, chunks, watch).map_err(in_folder())?;
+    if old.is_some_and(|old| old.revision == revision) {
+        return Ok(Saved::Same { revision });
+    }
     watch(Step::Attributes).map_err(in_folder())?;
     match old {
         Some(old) => os::copy_attributes(&temp.file, old.metadata),
@@ -128,16 +141,33 @@ pub(crate) fn save<'c>(
 
 fn write<'c>(
     temp: &Temp,
-    chunks: impl Iterator<Item = &'c [u8]>,
+    chunks: impl Iterator<Item = Chunk<'c>>,
     watch: Watch<'_>,
 ) -> io::Result<Revision> {
     const BUFFER: usize = 256 * 1024;
     let mut digest = Digest::new();
     let mut out = BufWriter::with_capacity(BUFFER, &temp.file);
-    for chunk in chunks.flat_map(|chunk| chunk.chunks(BUFFER)) {
+    let mut put = |bytes: &[u8]| {
         watch(Step::Write)?;
-        digest.update(chunk);
-        out.write_all(chunk)?;
+        digest.update(bytes);
+        out.write_all(bytes)
+    };
+    let mut buffer = Vec::new();
+    for chunk in chunks {
+        match chunk {
+            Chunk::Bytes(bytes) => bytes.chunks(BUFFER).try_for_each(&mut put)?,
+            Chunk::Stored(file, start, length) => {
+                let end = start + length;
+                let mut at = start;
+                while at < end {
+                    let most = BUFFER.min(usize::try_from(end - at).unwrap_or(BUFFER));
+                    buffer.resize(most, 0);
+                    os::read_at(file, &mut buffer, at)?;
+                    put(&buffer)?;
+                    at += most as u64;
+                }
+            }
+        }
     }
     out.flush()?;
     Ok(digest.finish())

@@ -1,54 +1,97 @@
-//! Lays JSON out anew, the way Jupyter does: one space for each level, tokens as they are.
+//! Lays JSON out anew, tokens as they are: the way Jupyter does, or the way a file does.
 
-/// Indents a well-formed document.
-pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(json.len() + json.len() / 4);
-    let mut depth = 0usize;
-    let mut rest = json;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match byte {
-            b' ' | b'\n' | b'\r' | b'\t' => {}
-            b'{' | b'[' => {
-                out.push(byte);
-                let inside = rest.trim_ascii_start();
-                if matches!(inside.first(), Some(b'}' | b']')) {
-                    out.push(inside[0]);
-                    rest = &inside[1..];
-                } else {
-                    depth += 1;
-                    new_line(&mut out, depth);
+use std::fmt::Write as _;
+
+use crate::layout::Style;
+
+impl Style {
+    /// Lays out a well-formed value whose line is indented by `at`; on one line without it.
+    pub(crate) fn lay_out(&self, json: &str, at: Option<&str>) -> String {
+        let at = at.filter(|_| !self.newline.is_empty());
+        let mut out = String::with_capacity(json.len() + json.len() / 4);
+        let mut depth = 0usize;
+        let mut rest = json;
+        while let Some(character) = rest.chars().next() {
+            rest = &rest[character.len_utf8()..];
+            match character {
+                ' ' | '\n' | '\r' | '\t' => {}
+                '{' | '[' => {
+                    out.push(character);
+                    let inside = rest.trim_ascii_start();
+                    if inside.starts_with(['}', ']']) {
+                        out.push_str(&inside[..1]);
+                        rest = &inside[1..];
+                    } else {
+                        depth += 1;
+                        self.new_line(&mut out, at, depth);
+                    }
                 }
+                '}' | ']' => {
+                    depth = depth.saturating_sub(1);
+                    self.new_line(&mut out, at, depth);
+                    out.push(character);
+                }
+                ',' if at.is_some() => {
+                    out.push(',');
+                    self.new_line(&mut out, at, depth);
+                }
+                ',' => out.push_str(&self.comma),
+                ':' => out.push_str(&self.colon),
+                '"' => {
+                    let end = string_end(rest.as_bytes());
+                    out.push('"');
+                    self.token(&rest[..end], &mut out);
+                    rest = &rest[end..];
+                }
+                other => out.push(other),
             }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                new_line(&mut out, depth);
-                out.push(byte);
+        }
+        out
+    }
+
+    fn new_line(&self, out: &mut String, at: Option<&str>, depth: usize) {
+        if let Some(at) = at {
+            out.push_str(&self.newline);
+            out.push_str(at);
+            for _ in 0..depth {
+                out.push_str(&self.unit);
             }
-            b',' => {
-                out.push(byte);
-                new_line(&mut out, depth);
-            }
-            b':' => out.extend_from_slice(b": "),
-            b'"' => {
-                let end = string_end(rest);
-                out.push(b'"');
-                out.extend_from_slice(&rest[..end]);
-                rest = &rest[end..];
-            }
-            other => out.push(other),
         }
     }
-    out
+
+    fn token(&self, token: &str, out: &mut String) {
+        if !self.ascii || token.is_ascii() {
+            out.push_str(token);
+            return;
+        }
+        for character in token.chars() {
+            if character.is_ascii() {
+                out.push(character);
+                continue;
+            }
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                // Writing to a String cannot fail.
+                write!(out, "\\u{unit:04x}").ok();
+            }
+        }
+    }
 }
 
-fn new_line(out: &mut Vec<u8>, depth: usize) {
-    out.push(b'\n');
-    out.resize(out.len() + depth, b' ');
+/// Lays out a well-formed value that stands at a level of a file.
+pub(crate) fn lay_out(json: &[u8], style: &Style, depth: usize) -> Vec<u8> {
+    let json = String::from_utf8_lossy(json);
+    let at = style.unit.repeat(depth);
+    style.lay_out(&json, Some(&at)).into_bytes()
+}
+
+/// Indents a well-formed document the way Jupyter does.
+pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
+    let json = String::from_utf8_lossy(json);
+    Style::default().lay_out(&json, Some("")).into_bytes()
 }
 
 /// Where a string ends, closing quote included; the opening one is already taken.
-fn string_end(bytes: &[u8]) -> usize {
+pub(crate) fn string_end(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[at..]) {
         at += found;
@@ -72,5 +115,25 @@ mod tests {
         let json = r#"{"a":[1.0,{ } , [ ]],"b":"x: {\"y\", [é]}\\","c":{"d":null}}"#;
         let expected = "{\n \"a\": [\n  1.0,\n  {},\n  []\n ],\n \"b\": \"x: {\\\"y\\\", [é]}\\\\\",\n \"c\": {\n  \"d\": null\n }\n}";
         assert_eq!(String::from_utf8_lossy(&indent(json.as_bytes())), expected);
+    }
+
+    #[test]
+    fn a_value_takes_the_layout_of_where_it_stands() {
+        let spacing = Style {
+            newline: "\r\n".to_owned(),
+            unit: "\t".to_owned(),
+            colon: " : ".to_owned(),
+            comma: ",".to_owned(),
+            ascii: true,
+        };
+        let json = r#"{"a": [1, "é𝄞"], "b": {}}"#;
+        assert_eq!(
+            spacing.lay_out(json, Some("\t\t")),
+            "{\r\n\t\t\t\"a\" : [\r\n\t\t\t\t1,\r\n\t\t\t\t\"\\u00e9\\ud834\\udd1e\"\r\n\t\t\t],\r\n\t\t\t\"b\" : {}\r\n\t\t}"
+        );
+        assert_eq!(
+            spacing.lay_out(json, None),
+            r#"{"a" : [1,"\u00e9\ud834\udd1e"],"b" : {}}"#
+        );
     }
 }

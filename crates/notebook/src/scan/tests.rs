@@ -41,7 +41,7 @@ fn ahead(bytes: &[u8], size: usize) -> (Seen, Result<Revision, String>) {
 #[test]
 fn a_thread_that_reads_ahead_changes_nothing() {
     let mut expected = Seen::default();
-    let window = window(&mut NOTEBOOK.as_bytes(), 0, &mut expected);
+    let window = window(&mut NOTEBOOK.as_bytes(), 0, &mut expected, Contents::Shown);
     assert_eq!(expected.0.len(), 3);
     let (_, revision) = window.ok().unwrap();
     for size in 1..NOTEBOOK.len() + 2 {

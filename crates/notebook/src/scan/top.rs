@@ -12,6 +12,7 @@ pub(super) struct Top {
     pub(super) cells: Option<Span>,
     /// Where `cells` is, if it is no array.
     pub(super) bad_cells: Option<usize>,
+    pub(super) metadata: Span,
     pub(super) worksheets: bool,
 }
 

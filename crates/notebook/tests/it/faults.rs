@@ -117,6 +117,7 @@ fn a_new_file_that_cannot_be_written_is_not_there() {
         place: Place::End,
         kind: CellKind::Code,
         source: "x".to_owned(),
+        tags: Vec::new(),
     };
     for nth in 0.. {
         let Some((step, _)) = failing(&path, &insert, nth, io::ErrorKind::PermissionDenied) else {

@@ -185,7 +185,7 @@ impl Cell {
     }
 }
 
-fn layout() -> impl Strategy<Value = Layout> {
+pub(crate) fn layout() -> impl Strategy<Value = Layout> {
     let indented = |unit, newline| Spacing::Indented { unit, newline };
     let spacing = prop_oneof![
         1 => Just(Spacing::Inline { comma: ",", colon: ":" }),

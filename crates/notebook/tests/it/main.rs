@@ -8,6 +8,7 @@
 )]
 
 mod blocks;
+mod compare;
 mod corpus;
 mod faults;
 mod generate;
@@ -16,7 +17,11 @@ mod merge;
 mod merge_random;
 mod operations;
 mod oracle;
+mod record;
 mod robust;
 mod single;
 mod support;
+mod three_way;
+mod three_way_random;
+mod three_way_sides;
 mod window;

@@ -129,6 +129,7 @@ fn insert(place: Place, source: &str) -> Operation {
         place,
         kind: CellKind::Code,
         source: source.to_owned(),
+        tags: Vec::new(),
     }
 }
 

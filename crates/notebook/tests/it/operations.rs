@@ -61,6 +61,7 @@ fn cells_go_where_they_are_put() {
                 place,
                 kind,
                 source,
+                tags: Vec::new(),
             },
         );
         let mut expected = "abcd".to_owned();
@@ -116,7 +117,8 @@ fn places_that_are_not_there_are_refused() {
         draft(Operation::Insert {
             place,
             kind,
-            source
+            source,
+            tags: Vec::new(),
         }),
         out_of_range(3, 2, true)
     );
@@ -141,6 +143,7 @@ fn a_new_cell_has_its_members_in_the_order_of_its_neighbours() {
             place: Place::End,
             kind: CellKind::Code,
             source: "b".to_owned(),
+            tags: Vec::new(),
         },
     );
     let document = Document::read(new.bytes());
@@ -181,6 +184,7 @@ fn a_file_in_ascii_stays_in_ascii() {
                 place,
                 kind,
                 source,
+                tags: Vec::new(),
             },
         ] {
             let new = apply(&cells, &operation);
@@ -195,6 +199,7 @@ fn an_id_that_is_taken_is_not_given_again() {
         place: Place::End,
         kind: CellKind::Raw,
         source: "b".to_owned(),
+        tags: Vec::new(),
     };
     let given = apply(&notebook(&["a"]), &insert)
         .id(1)

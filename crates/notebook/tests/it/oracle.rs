@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cellwright_notebook::edit::{Address, Operation, Place};
-use cellwright_notebook::{CellKind, Cells, FormatError, Notebook, Plan, Slot, compose, upgrade};
+use cellwright_notebook::{
+    CellKind, Cells, FormatError, Marks, Notebook, Outputs, Plan, Slot, compose, three_way, upgrade,
+};
 use serde_json::{Map, Value, json};
 
 use crate::support::{corpus, fixtures, notebooks_in, repository};
@@ -14,7 +16,7 @@ use crate::support::{corpus, fixtures, notebooks_in, repository};
 const LARGE: usize = 300_000;
 
 /// The interpreter that has nbformat.
-fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     let given = std::env::var_os("CELLWRIGHT_TEST_PYTHON").map(PathBuf::from);
     let python = given.unwrap_or_else(|| repository().join("target/venv/bin/python"));
     assert!(
@@ -47,6 +49,7 @@ fn edits(notebook: &Notebook) -> Vec<(&'static str, Plan)> {
         place: Place::End,
         kind,
         source: "print('é')\n\n# two lines more".to_owned(),
+        tags: Vec::new(),
     };
     let mut edits = vec![
         ("insert code", draft(insert(CellKind::Code))),
@@ -81,14 +84,55 @@ fn edits(notebook: &Notebook) -> Vec<(&'static str, Plan)> {
     edits
 }
 
+/// The notebook after two have changed it and were put together.
+fn merge(notebook: &Notebook) -> Vec<u8> {
+    let mut ours = Plan::keep_all(notebook);
+    let mut theirs = ours.clone();
+    if let Some(slot) = ours.slots.first_mut() {
+        slot.source = Some(format!("# ours\n{}", notebook.source(0)));
+        slot.outputs = Outputs::Clear;
+    }
+    ours.slots.push(Slot::new(CellKind::Code, "'ours'"));
+    if let Some(slot) = theirs.slots.first_mut() {
+        slot.source = Some(format!("# theirs\n{}", notebook.source(0)));
+    }
+    if let Some(slot) = theirs.slots.last_mut() {
+        slot.kind = next_kind(slot.kind);
+    }
+    theirs.slots.push(Slot::new(CellKind::Markdown, "*theirs*"));
+    let side = |plan: &Plan| Notebook::parse(compose(notebook, plan).to_bytes()).unwrap();
+    three_way(notebook, &side(&ours), &side(&theirs), &Marks::default()).bytes
+}
+
 /// Files for Python to look at, and what we say of them.
-struct Jobs<'f> {
+pub(crate) struct Jobs<'f> {
     folder: &'f Path,
     jobs: Vec<Value>,
     files: usize,
 }
 
-impl Jobs<'_> {
+impl<'f> Jobs<'f> {
+    /// None yet; the files go into a folder.
+    pub(crate) fn new(folder: &'f Path) -> Self {
+        Self {
+            folder,
+            jobs: Vec::new(),
+            files: 0,
+        }
+    }
+
+    /// A notebook, and what became of it when its cells ran.
+    pub(crate) fn add_recorded(&mut self, path: &Path, recorded: &[u8]) {
+        let before = Notebook::parse(fs::read(path).unwrap()).unwrap();
+        let recorded = self.variant(recorded);
+        self.jobs.push(json!({
+            "name": path.file_name().unwrap().to_string_lossy(),
+            "original": path,
+            "sources": sources(&before),
+            "variants": { "recorded": recorded },
+        }));
+    }
+
     fn add(&mut self, path: &Path) {
         let bytes = fs::read(path).unwrap();
         let mut variants = Map::new();
@@ -100,6 +144,7 @@ impl Jobs<'_> {
                     let new = compose(&notebook, &plan).to_bytes();
                     variants.insert(name.to_owned(), self.variant(&new));
                 }
+                variants.insert("merge".to_owned(), self.variant(&merge(&notebook)));
             }
             Err(FormatError::OldFormat { major: 3 }) => {}
             Err(_) => return,
@@ -124,7 +169,7 @@ impl Jobs<'_> {
         json!({ "path": path, "sources": sources(&notebook) })
     }
 
-    fn ask(&self) -> Vec<Value> {
+    pub(crate) fn ask(&self) -> Vec<Value> {
         let jobs = serde_json::to_vec(&self.jobs).unwrap();
         fs::write(self.folder.join("jobs.json"), jobs).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/oracle.py");
@@ -142,7 +187,7 @@ impl Jobs<'_> {
     }
 }
 
-fn check(answer: &Value, problems: &mut Vec<String>) {
+pub(crate) fn check(answer: &Value, problems: &mut Vec<String>) {
     let before = &answer["before"];
     let mut complain = |what: &str, verdict: &Value| {
         problems.push(format!("{} {what}: {verdict}", answer["name"]));
@@ -174,11 +219,7 @@ fn check(answer: &Value, problems: &mut Vec<String>) {
 #[test]
 fn python_finds_every_edited_notebook_as_valid_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let mut jobs = Jobs {
-        folder: folder.path(),
-        jobs: Vec::new(),
-        files: 0,
-    };
+    let mut jobs = Jobs::new(folder.path());
     for path in fixtures() {
         jobs.add(&path);
     }

@@ -1,0 +1,59 @@
+//! A notebook without what running it has left: what belongs into a repository.
+
+use std::borrow::Cow;
+
+use crate::cell::{CellKind, EXECUTION};
+use crate::document::{Cells, Notebook};
+use crate::json::alter::{Change, Changes, Object};
+use crate::json::object::{self, Member};
+use crate::layout::Style;
+use crate::span::Span;
+
+/// The notebook's bytes without outputs, execution counts and, where there were some, the times of
+/// execution. Every other byte stays.
+pub fn strip(notebook: &Notebook) -> Cow<'_, [u8]> {
+    let mut splices = Vec::new();
+    for index in (0..notebook.count()).filter(|&index| notebook.kind(index) == CellKind::Code) {
+        cell(notebook, &notebook.members(index), &mut splices);
+    }
+    if splices.is_empty() {
+        return Cow::Borrowed(notebook.bytes());
+    }
+    splices.sort_by_key(|(span, _)| span.start());
+    let mut out = Vec::with_capacity(notebook.bytes().len());
+    let mut done = 0;
+    for (span, text) in splices {
+        out.extend_from_slice(&notebook.bytes()[done..span.start()]);
+        out.extend_from_slice(text.as_bytes());
+        done = span.end();
+    }
+    out.extend_from_slice(&notebook.bytes()[done..]);
+    Cow::Owned(out)
+}
+
+fn cell(notebook: &Notebook, members: &[Member], splices: &mut Vec<(Span, String)>) {
+    let before = splices.len();
+    let outputs = object::member(members, "outputs");
+    if let Some(outputs) = outputs
+        && !object::elements(notebook.bytes(), outputs.value).is_empty()
+    {
+        splices.push((outputs.value, "[]".to_owned()));
+    }
+    let count = object::member(members, "execution_count");
+    if let Some(count) = count
+        && notebook.slice(count.value) != b"null"
+    {
+        splices.push((count.value, "null".to_owned()));
+    }
+    let has_run = splices.len() > before;
+    let metadata = object::member(members, "metadata");
+    if let Some(metadata) = metadata
+        && has_run
+        && let Some(object) = Object::at(notebook.bytes(), metadata.value)
+        && object.get(EXECUTION).is_some()
+    {
+        let changes = Changes::from([(EXECUTION.to_owned(), Change::Remove)]);
+        let text = object.with(&changes, &[], None, &Style::default());
+        splices.push((metadata.value, text));
+    }
+}

@@ -1,0 +1,275 @@
+//! Two notebooks side by side, the text that is shown for changes, and notebooks without outputs.
+
+use cellwright_notebook::edit::{Operation, Place};
+use cellwright_notebook::{
+    CellKind, Cells, Comparison, Notebook, Scope, compare, compose, review, strip,
+};
+use proptest::prelude::*;
+
+use crate::generate::{Generated, layout, notebook};
+use crate::support::json::{Document, Value};
+use crate::support::relayout::{Layout, Order, relayout};
+use crate::support::{cases, shown};
+
+const BASE: &str = r#"{
+ "cells": [
+  {"cell_type": "markdown", "id": "title", "metadata": {}, "source": ["Title\n", "\n", "text"]},
+  {"cell_type": "code", "execution_count": 3, "id": "plot",
+   "metadata": {"execution": {"iopub.status.busy": "2026"}, "tags": ["slow", "plots"]},
+   "outputs": [
+    {"output_type": "stream", "name": "stdout", "text": ["one\n", "two\n"]},
+    {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AAAA", "text/plain": "<Figure>"}}
+   ],
+   "source": "plot()"},
+  {"cell_type": "code", "execution_count": null, "id": "last", "metadata": {}, "outputs": [], "source": "last"}
+ ],
+ "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+ "nbformat": 4,
+ "nbformat_minor": 5
+}
+"#;
+
+fn parse(text: &str) -> Notebook {
+    Notebook::parse(text).unwrap()
+}
+
+/// `BASE` with one piece of text replaced by another.
+fn with(old: &str, new: &str) -> Comparison {
+    assert!(BASE.contains(old));
+    compare(&parse(BASE), &parse(&BASE.replace(old, new)), Scope::All)
+}
+
+#[test]
+fn a_source_is_shown_by_its_lines() {
+    let found = with("\"text\"]", "\"words\"]");
+    assert_eq!(found.members, []);
+    let [cell] = &found.cells[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        (cell.old, cell.new, cell.id.as_deref()),
+        (Some(0), Some(0), Some("title"))
+    );
+    let [hunk] = &cell.source[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(hunk.place, "@@ -1,3 +1,3 @@");
+    assert_eq!(hunk.lines, " Title\n \n-text\n+words\n");
+    assert_eq!((&cell.outputs, &cell.members), (&vec![], &vec![]));
+}
+
+#[test]
+fn outputs_are_compared_one_by_one() {
+    let found = with("\"AAAA\"", "\"AAAB\"");
+    let cell = &found.cells[0];
+    let [output] = &cell.outputs[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        output.old.as_ref().unwrap().what,
+        ["image/png", "text/plain"]
+    );
+    assert_eq!(output.new.as_ref().unwrap().kind, "display_data");
+    // Of the same length, and still seen.
+    assert!(
+        cell.output_text[0]
+            .lines
+            .contains("\n-[image/png, 4 bytes, ")
+    );
+    assert!(
+        cell.output_text[0]
+            .lines
+            .contains("\n+[image/png, 4 bytes, ")
+    );
+    assert!(cell.source.is_empty());
+
+    // A stream in another shape says the same.
+    assert!(with(r#"["one\n", "two\n"]"#, r#""one\ntwo\n""#).is_same());
+    let counts = with("\"execution_count\": 3", "\"execution_count\": 4");
+    assert_eq!(counts.cells[0].execution_counts, Some([Some(3), Some(4)]));
+    assert_eq!(counts.cells[0].outputs, []);
+
+    let gone = with(
+        r#"    {"output_type": "stream", "name": "stdout", "text": ["one\n", "two\n"]},"#,
+        "",
+    );
+    let [output] = &gone.cells[0].outputs[..] else {
+        panic!("{gone:?}")
+    };
+    assert_eq!(output.old.as_ref().unwrap().what, ["stdout"]);
+    assert_eq!(output.new, None);
+}
+
+#[test]
+fn metadata_is_told_down_to_the_value() {
+    let found = with("\"Python 3\"", "\"Python 3.14\"");
+    let [member] = &found.members[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(member.name, "metadata.kernelspec.display_name");
+    assert_eq!(member.old.as_deref(), Some("\"Python 3\""));
+    assert_eq!(member.new.as_deref(), Some("\"Python 3.14\""));
+    let found = with(r#", "tags": ["slow", "plots"]"#, "");
+    let [member] = &found.cells[0].members[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(member.name, "metadata.tags");
+    assert_eq!(member.old.as_deref(), Some(r#"["slow", "plots"]"#));
+    assert_eq!(member.new, None);
+    // Who looks at sources does not see any of that.
+    let new = parse(&BASE.replace("slow", "fast").replace("AAAA", "AAAB"));
+    assert!(compare(&parse(BASE), &new, Scope::Sources).is_same());
+}
+
+#[test]
+fn cells_come_go_and_move() {
+    let old = parse(BASE);
+    let insert = Operation::Insert {
+        place: Place::At(0),
+        kind: CellKind::Raw,
+        source: "new".to_owned(),
+        tags: Vec::new(),
+    };
+    let mut plan = insert.draft(&old).unwrap().plan;
+    plan.slots.swap(1, 3);
+    plan.slots.remove(2);
+    let new = parse(&shown(&compose(&old, &plan).to_bytes()));
+    let found = compare(&old, &new, Scope::All);
+    let seen: Vec<_> = found
+        .cells
+        .iter()
+        .map(|cell| (cell.old, cell.new, cell.moved))
+        .collect();
+    // The new one; one of the two that changed places; the one that stood behind the title.
+    let expected = [
+        (None, Some(0), false),
+        (Some(2), Some(1), true),
+        (Some(1), None, false),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(found.cells[0].source[0].lines, "+new\n");
+    assert_eq!(found.cells[2].source[0].lines, "-plot()\n");
+}
+
+#[test]
+fn a_review_shows_sources_outputs_and_tags() {
+    let expected = "\
+#: kernelspec: python3
+# %% [markdown] id:title
+Title
+
+text
+# %% [code] id:plot
+#: tags: slow, plots
+plot()
+#> one
+#> two
+#> [image/png, 4 bytes, FINGER]
+#> <Figure>
+# %% [code] id:last
+last
+";
+    let text = review(&parse(BASE), Scope::All);
+    let at = text.find("bytes, ").unwrap() + 7;
+    let text = text.replace(&text[at..at + 8], "FINGER");
+    assert_eq!(text, expected);
+    let (shown, outputs): (Vec<&str>, Vec<&str>) =
+        expected.lines().partition(|line| !line.starts_with("#> "));
+    assert_eq!(outputs.len(), 4);
+    let sources = review(&parse(BASE), Scope::Sources);
+    assert_eq!(sources.lines().collect::<Vec<_>>(), shown);
+    let long = vec!["line\\n"; 100].concat();
+    let text = review(&parse(&BASE.replace("one\\n", &long)), Scope::All);
+    assert!(text.contains("#> line\n#> [… 63 more lines, "), "{text}");
+    assert_eq!(review(&Notebook::empty(), Scope::All), "");
+}
+
+#[test]
+fn what_a_run_left_is_taken_out_and_nothing_else() {
+    let stripped = strip(&parse(BASE)).into_owned();
+    let expected = BASE
+        .replace("\"execution_count\": 3", "\"execution_count\": null")
+        .replace(r#""execution": {"iopub.status.busy": "2026"}, "#, "");
+    let start = expected.find("\"outputs\": [\n").unwrap() + 11;
+    let end = expected.find("\n   ],\n   \"source\": \"plot()\"").unwrap() + 5;
+    let expected = format!("{}[]{}", &expected[..start], &expected[end..]);
+    assert_eq!(shown(&stripped), expected);
+    // Times alone are no sign that the cell has run.
+    let times = BASE.replace(
+        "\"metadata\": {}, \"outputs\": []",
+        r#""metadata": {"execution": 1}, "outputs": []"#,
+    );
+    assert!(shown(&strip(&parse(&times))).contains(r#""metadata": {"execution": 1}"#));
+}
+
+fn written_anew(bytes: &[u8], layout: &Layout) -> Vec<u8> {
+    let text = std::str::from_utf8(bytes).unwrap();
+    let layout = Layout {
+        order: Order::AsIs,
+        ..layout.clone()
+    };
+    relayout(text.trim_start_matches('\u{feff}'), &layout)
+}
+
+proptest! {
+    #![proptest_config(cases(600))]
+
+    #[test]
+    fn layout_is_no_difference(Generated(bytes) in notebook(), layout in layout()) {
+        let old = Notebook::parse(&bytes[..]).unwrap();
+        let new = Notebook::parse(written_anew(&bytes, &layout)).unwrap();
+        prop_assert_eq!(compare(&old, &new, Scope::All), Comparison::default());
+        prop_assert_eq!(review(&old, Scope::All), review(&new, Scope::All));
+    }
+
+    #[test]
+    fn any_two_notebooks_can_be_compared(Generated(old) in notebook(), Generated(new) in notebook()) {
+        let (old, new) = (Notebook::parse(old).unwrap(), Notebook::parse(new).unwrap());
+        let found = compare(&old, &new, Scope::Sources);
+        // Every source that is not in both is told.
+        let sources = |notebook: &Notebook| -> Vec<String> {
+            (0..notebook.count()).map(|cell| format!("{} {}", notebook.kind(cell), notebook.source(cell))).collect()
+        };
+        let (old_sources, new_sources) = (sources(&old), sources(&new));
+        for (index, source) in old_sources.iter().enumerate() {
+            let is_told = found.cells.iter().any(|cell| cell.old == Some(index));
+            prop_assert!(is_told || new_sources.contains(source));
+        }
+        for (index, source) in new_sources.iter().enumerate() {
+            let is_told = found.cells.iter().any(|cell| cell.new == Some(index));
+            prop_assert!(is_told || old_sources.contains(source));
+        }
+        prop_assert_eq!(found.is_same(), old_sources == new_sources);
+    }
+
+    #[test]
+    fn a_stripped_notebook_has_no_outputs_and_is_stripped_for_good(Generated(bytes) in notebook()) {
+        let notebook = Notebook::parse(&bytes[..]).unwrap();
+        let stripped = strip(&notebook).into_owned();
+        let document = Document::read(&stripped);
+        for (index, cell) in document.cells().iter().enumerate() {
+            if document.kind(index) == "code" {
+                prop_assert!(cell.get("outputs").is_none_or(|outputs| outputs.elements().is_empty()));
+                let count = cell.get("execution_count");
+                prop_assert!(count.is_none_or(|count| count.raw(&stripped) == b"null"));
+            }
+        }
+        let again = Notebook::parse(&stripped[..]).unwrap();
+        prop_assert_eq!(shown(&strip(&again)), shown(&stripped));
+        let found = compare(&notebook, &again, Scope::Sources);
+        prop_assert!(found.is_same());
+        // Nothing to take out, nothing changed.
+        let original = Document::read(&bytes);
+        let is_clean = original.cells().iter().enumerate().all(|(index, cell)| {
+            let outputs = cell.get("outputs").is_none_or(|outputs| match &outputs.value {
+                Value::Array(elements) => elements.is_empty(),
+                _ => true,
+            });
+            let count = cell.get("execution_count").is_none_or(|count| count.raw(&bytes) == b"null");
+            original.kind(index) != "code" || (outputs && count)
+        });
+        if is_clean {
+            prop_assert_eq!(shown(&stripped), shown(&bytes));
+        }
+    }
+}
