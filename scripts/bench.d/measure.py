@@ -30,6 +30,9 @@ class Tool:
     `most` is how many rounds it runs at most.
     """
 
+    # What is set for it besides what is set for all.
+    variables = {}
+
     def __init__(self, name, command, output="null", ours=False, writes=False, memory="all",
                  codes=(0,), warm=True, most=None):
         self.name = name
@@ -43,6 +46,7 @@ class Tool:
         self.most = most
         self.seconds = {}
         self.first = {}
+        self.own_cpu = {}
         self.kilobytes = []
         self.ended = []
 
@@ -52,15 +56,17 @@ class Tool:
             os.sync()
         command = [part.replace("{n}", str(number)) for part in self.command]
         answer = subprocess.run(
-            [BENCH / "spawn", self.output, self.counts, *command], env=environment(),
+            [BENCH / "spawn", self.output, self.counts, *command],
+            env={**environment(), **self.variables},
             stdout=subprocess.PIPE, text=True, check=True,
         ).stdout
-        nanoseconds, kilobytes, code, first, ended = (int(part) for part in answer.split())
+        nanoseconds, kilobytes, code, first, ended, own_cpu = (int(part) for part in answer.split())
         if code not in self.codes:
             sys.exit(f"{self.name} failed with exit code {code}: {' '.join(command)[:1000]}")
         if measured:
             self.seconds[number] = nanoseconds / 1e9
             self.first[number] = first / 1e9
+            self.own_cpu[number] = own_cpu / 1e9
             self.kilobytes.append(kilobytes)
             self.ended.append(code)
             self.look(number, ended)

@@ -4,15 +4,19 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::verbs::artifact::ArtifactArgs;
+use crate::verbs::check::CheckArgs;
 use crate::verbs::config::ConfigArgs;
+use crate::verbs::diff::DiffArgs;
 use crate::verbs::doctor::DoctorArgs;
 use crate::verbs::edit::EditArgs;
 use crate::verbs::eval::EvalArgs;
+use crate::verbs::git::GitArgs;
 use crate::verbs::helpers::HelpersArgs;
 use crate::verbs::host::HostArgs;
 use crate::verbs::kernels::KernelsArgs;
 use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
+use crate::verbs::run::RunArgs;
 use crate::verbs::runs::RunsArgs;
 use crate::verbs::trust::TrustArgs;
 use crate::verbs::write::WriteArgs;
@@ -35,7 +39,7 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 the code raised; 2 bad arguments, bad notebook, trouble with a file or a \
+Exit codes: 0 done; 1 the code raised, or notebooks differ; 2 bad arguments, bad notebook, trouble with a file or a \
 kernel; 3 conflict, nothing written; 124 timed out; 130 cancelled; 70 our bug.";
 
 /// Flags that every verb takes.
@@ -60,8 +64,16 @@ pub(crate) enum Verb {
     Edit(EditArgs),
     /// Change, add, remove or list cells
     Notebook(NotebookArgs),
+    /// Compare two notebooks, cell by cell
+    Diff(DiffArgs),
+    /// Let git show, merge and store notebooks well
+    Git(GitArgs),
     /// Run code
     Eval(EvalArgs),
+    /// Run a notebook's cells and write what they put out back
+    Run(Box<RunArgs>),
+    /// Run a notebook anew and compare what comes out with what is stored
+    Check(CheckArgs),
     /// Look after runs that go on in the background
     Runs(RunsArgs),
     /// Look after sessions, and into them

@@ -3,7 +3,10 @@
 
 mod host;
 mod kernel;
+mod run;
 mod settings;
+
+pub(crate) use run::capitalised;
 
 use std::any::Any;
 use std::error::Error as _;

@@ -5,15 +5,18 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use cellwright_output::Stream;
 use tokio::sync::Notify;
+
+use crate::evaluation::Mark;
 
 /// How much may wait in memory for a reader.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 
 /// One piece on its way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Chunk {
     /// A cell begins.
     Cell,
@@ -21,8 +24,20 @@ pub(crate) enum Chunk {
     Text(Stream, Vec<u8>),
     /// A whole piece of text that stands for something displayed.
     Piece(Stream, String),
+    /// Something happened to a cell of a notebook.
+    Mark(Box<Mark>),
     /// So many bytes were not kept for this reader.
     Lost(u64),
+}
+
+/// What a thread that waited was given.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Fed {
+    Chunk(Chunk),
+    /// Nothing came in time.
+    Nothing,
+    /// Nothing more will come.
+    End,
 }
 
 /// What happens to what the reader does not take in time.
@@ -81,21 +96,29 @@ impl Feed {
         self.0.for_tasks.notify_one();
     }
 
-    /// What is there, for a thread that waits; `None` at the end.
-    pub(crate) fn wait(&self) -> Option<Chunk> {
+    /// What is there, for a thread that waits, so long at the most.
+    pub(crate) fn wait_for(&self, patience: Option<Duration>) -> Fed {
         let mut queue = self.lock();
+        let condition = &self.0.for_threads;
         loop {
             if let Some(chunk) = queue.pop() {
-                return Some(chunk);
+                return Fed::Chunk(chunk);
             }
             if queue.closed {
-                return None;
+                return Fed::End;
             }
-            queue = self
-                .0
-                .for_threads
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            let Some(patience) = patience else {
+                queue = condition
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let waited = condition.wait_timeout(queue, patience);
+            let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            queue = locked;
+            if timeout.timed_out() && queue.is_empty() && !queue.closed {
+                return Fed::Nothing;
+            }
         }
     }
 
@@ -126,6 +149,11 @@ impl Feed {
 }
 
 impl Queue {
+    /// Whether nothing is there to be taken.
+    fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.spill.is_none()
+    }
+
     fn push(&mut self, chunk: Chunk) {
         if self.closed {
             return;
@@ -194,6 +222,7 @@ fn size(chunk: &Chunk) -> usize {
     match chunk {
         Chunk::Text(_, bytes) => bytes.len(),
         Chunk::Piece(_, text) => text.len(),
+        Chunk::Mark(_) => size_of::<Mark>(),
         Chunk::Cell | Chunk::Lost(_) => 0,
     }
 }
@@ -215,6 +244,7 @@ impl Spill {
     }
 
     fn write(&mut self, chunk: &Chunk) -> io::Result<()> {
+        let json;
         let (kind, bytes): (u8, &[u8]) = match chunk {
             Chunk::Cell => (0, &[]),
             Chunk::Text(Stream::Stdout, bytes) => (1, bytes),
@@ -222,6 +252,10 @@ impl Spill {
             Chunk::Piece(Stream::Stdout, text) => (3, text.as_bytes()),
             Chunk::Piece(Stream::Stderr, text) => (4, text.as_bytes()),
             Chunk::Lost(bytes) => (5, &bytes.to_le_bytes()),
+            Chunk::Mark(mark) => {
+                json = serde_json::to_vec(mark)?;
+                (6, &json)
+            }
         };
         let mut record = vec![kind];
         record.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
@@ -252,6 +286,7 @@ impl Spill {
             2 => Chunk::Text(Stream::Stderr, bytes),
             3 => Chunk::Piece(Stream::Stdout, text(bytes)?),
             4 => Chunk::Piece(Stream::Stderr, text(bytes)?),
+            6 => Chunk::Mark(serde_json::from_slice(&bytes)?),
             _ => {
                 let mut lost = [0; 8];
                 lost.copy_from_slice(bytes.get(..8).unwrap_or(&[0; 8]));
@@ -264,6 +299,13 @@ impl Spill {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn wait(feed: &Feed) -> Option<Chunk> {
+        match feed.wait_for(None) {
+            Fed::Chunk(chunk) => Some(chunk),
+            _ => None,
+        }
+    }
 
     fn text(bytes: &[u8]) -> Chunk {
         Chunk::Text(Stream::Stdout, bytes.to_vec())
@@ -279,7 +321,7 @@ mod tests {
         }
         feed.close();
         let (mut bytes, mut pieces) = (0, Vec::new());
-        while let Some(chunk) = feed.wait() {
+        while let Some(chunk) = wait(&feed) {
             match chunk {
                 Chunk::Text(_, text) => bytes += text.len(),
                 Chunk::Piece(_, piece) => pieces.push(piece),
@@ -298,10 +340,10 @@ mod tests {
         for _ in 0..4 {
             feed.push(text(&block));
         }
-        assert_eq!(feed.wait(), Some(text(&block)));
+        assert_eq!(wait(&feed), Some(text(&block)));
         feed.push(text(b"after"));
         feed.close();
-        let rest: Vec<Chunk> = std::iter::from_fn(|| feed.wait()).collect();
+        let rest: Vec<Chunk> = std::iter::from_fn(|| wait(&feed)).collect();
         let lost = Chunk::Lost(2 * block.len() as u64);
         assert_eq!(rest, [text(&block), lost, text(b"after")]);
     }

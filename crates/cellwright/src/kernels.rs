@@ -5,6 +5,7 @@ mod choice;
 mod chosen;
 pub(crate) mod ipykernel;
 pub(crate) mod jupyter;
+mod notebook;
 pub(crate) mod offers;
 
 use std::ffi::{OsStr, OsString};
@@ -21,6 +22,7 @@ use cellwright_kernel::python::{self, Interpreter, Search};
 pub(crate) use choice::{KernelChoice, Unlaunchable};
 pub(crate) use chosen::{Backend, Chosen, Flags};
 pub(crate) use jupyter::EXISTING;
+pub(crate) use notebook::for_notebook;
 
 use crate::engine::Engine;
 use crate::env;

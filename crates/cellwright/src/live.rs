@@ -36,6 +36,17 @@ pub(crate) enum Trouble {
     Unwritable(String),
 }
 
+impl Trouble {
+    /// What an attempt to write came to.
+    pub(crate) fn of(written: std::io::Result<()>) -> Option<Self> {
+        let error = written.err()?;
+        Some(match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Unwritable(error.to_string()),
+        })
+    }
+}
+
 /// One of our two streams.
 struct Lane {
     outlet: Outlet,
@@ -79,6 +90,21 @@ impl<'a> Face<'a> {
             self.pass(index, &last);
             if let Some(rest) = self.lanes[index].rest.take() {
                 self.print(index, &rest.into_text());
+            }
+        }
+    }
+
+    /// Whether what comes next begins a line.
+    pub(crate) fn at_line_start(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.at_line_start)
+    }
+
+    /// Ends the line that what was said last leaves open.
+    pub(crate) fn end_line(&mut self) {
+        for index in 0..2 {
+            if !self.lanes[index].at_line_start {
+                self.print(index, "\n");
+                self.lanes[index].at_line_start = true;
             }
         }
     }
@@ -149,11 +175,8 @@ impl<'a> Face<'a> {
         // What goes to stderr is for people; when it cannot be told, nobody is left who misses it.
         if outlet == Outlet::Stderr || self.trouble.is_none() {
             let written = self.screen.stream(outlet, text);
-            if let (Err(error), Outlet::Stdout) = (written, outlet) {
-                self.trouble = Some(match error.kind() {
-                    std::io::ErrorKind::BrokenPipe => Trouble::Closed,
-                    _ => Trouble::Unwritable(error.to_string()),
-                });
+            if outlet == Outlet::Stdout {
+                self.trouble = Trouble::of(written);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Words for [`Notice`]s: what a person should know although nothing failed.
 
+mod merge;
 mod session;
 
 use std::borrow::Cow;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use cellwright_notebook::Notice;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use merge::tell_merge;
 pub(crate) use session::tell_session;
 
 use crate::settings::{Entry, Origin, Place};

@@ -131,6 +131,18 @@ impl Screen {
         self.stdout.terminal
     }
 
+    /// Whether a line on stderr can be drawn again and again.
+    pub(crate) fn draws(&self) -> bool {
+        self.stderr.terminal && !self.quiet && !self.json
+    }
+
+    /// Prints what stands above what something says.
+    pub(crate) fn heading(&self, text: &str) -> io::Result<()> {
+        let colour = self.stdout.colour.then_some(Colour::Remark);
+        let line = format!("{}\n", paint(&tame(text), colour));
+        self.stream(Outlet::Stdout, &line)
+    }
+
     /// Prints text that was made safe, at once.
     pub(crate) fn stream(&self, outlet: Outlet, text: &str) -> io::Result<()> {
         match outlet {

@@ -2,16 +2,20 @@
 
 pub(crate) mod answer;
 pub(crate) mod artifact;
+pub(crate) mod check;
 pub(crate) mod config;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod eval;
+pub(crate) mod git;
 pub(crate) mod helpers;
 pub(crate) mod host;
 pub(crate) mod input;
 pub(crate) mod kernels;
 pub(crate) mod notebook;
 pub(crate) mod read;
+pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod trust;
 pub(crate) mod write;
@@ -25,7 +29,11 @@ use crate::screen::Screen;
 pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<u8, Failure> {
     match verb {
         Verb::Doctor(args) => return doctor::doctor(args, engine, screen),
+        Verb::Diff(args) => return diff::diff(args)?.show(screen),
+        Verb::Git(args) => return git::git(args, screen),
         Verb::Eval(args) => return eval::eval(args, engine, screen),
+        Verb::Run(args) => return run::run(args, engine, screen),
+        Verb::Check(args) => return check::check(args, engine, screen),
         Verb::Runs(args) => return runs::runs(args, screen),
         Verb::Kernels(args) => kernels::kernels(args, engine, screen),
         Verb::Read(args) => read::read(args, engine)?.show(engine, screen),

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use cellwright_kernel::session::{Launch, Policy, run_once};
 use cellwright_kernel::{KernelError, Stop, StopReason, Stopper};
-use cellwright_output::Artifacts;
+use cellwright_run::Places;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{EvalAnswer, Evaluation, Wish, viewer};
+use super::viewer::{self, View};
+use super::{EvalAnswer, Evaluation, Wish};
 use crate::failure::Failure;
 use crate::feed::Beyond;
 use crate::live::{Extent, Trouble};
@@ -23,18 +24,18 @@ const DESCRIPTORS: usize = 14;
 pub(crate) fn run(
     wish: &Wish,
     launch: Arc<dyn Launch>,
-    artifacts: Option<Artifacts>,
+    places: Places,
     screen: &Screen,
-    extent: Extent,
+    view: View,
 ) -> Result<(EvalAnswer, Option<Trouble>), Failure> {
     let runtime = runtime()?;
     let (stopper, stop) = Stop::new();
-    let (evaluation, stage) = Evaluation::new(wish, None, artifacts, None);
+    let (evaluation, stage) = Evaluation::new(wish, None, places, stopper.clone(), None)?;
     let unseen = std::thread::scope(|scope| {
-        let viewer = (extent != Extent::Nothing).then(|| {
+        let viewer = (view.extent != Extent::Nothing).then(|| {
             let feed = evaluation.follow(Beyond::Disk);
             let limits = wish.shown.limits();
-            viewer::spawn(scope, feed, screen, extent, limits, stopper.clone())
+            viewer::spawn(scope, feed, screen, view, limits, stopper.clone())
         });
         let ran = runtime.block_on(async {
             let mut signals = tokio::task::JoinSet::new();
@@ -48,7 +49,7 @@ pub(crate) fn run(
         Ok::<_, Failure>(viewer.and_then(|viewer| viewer.join().ok().flatten()))
     })?;
     let mut answer = evaluation
-        .with_answer(|answer| std::mem::replace(answer, EvalAnswer::new(None, Vec::new())));
+        .with_answer(|answer| std::mem::replace(answer, EvalAnswer::new(None, &Wish::default())));
     match answer.take_refusal() {
         Some(refusal) => Err(refusal),
         None => Ok((answer, unseen)),

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::alone::{runtime, watch_signals};
-use super::{Verdict, viewer};
+use super::viewer::{self, Form, View};
+use super::{Mark, Verdict, events};
 use crate::failure::Failure;
 use crate::feed::{Beyond, Chunk, Feed};
 use crate::host::connection::Connection;
@@ -57,17 +58,18 @@ pub(crate) enum Stake {
 pub(crate) fn watch(
     wanted: &Wanted,
     screen: &Screen,
-    extent: Extent,
+    view: impl Into<View>,
     limits: &Limits,
     stake: Stake,
 ) -> Result<Answer, Failure> {
+    let view = view.into();
     let runtime = runtime()?;
     let (stopper, stop) = Stop::new();
     let feed = Feed::new(Beyond::Disk);
     let (end, unseen) = std::thread::scope(|scope| {
-        let viewer = (extent != Extent::Nothing).then(|| {
+        let viewer = (view.extent != Extent::Nothing).then(|| {
             let (feed, stopper) = (feed.clone(), stopper.clone());
-            viewer::spawn(scope, feed, screen, extent, limits.clone(), stopper)
+            viewer::spawn(scope, feed, screen, view, limits.clone(), stopper)
         });
         let end = runtime.block_on(talk(wanted, &feed, &stopper, &stop, stake));
         feed.close();
@@ -178,6 +180,7 @@ fn chunk(frame: Frame) -> Result<Option<Chunk>, Failure> {
         text: Option<Name>,
         piece: Option<Name>,
         lost: Option<u64>,
+        mark: Option<Box<Mark>>,
     }
     #[derive(Clone, Copy, Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -204,6 +207,9 @@ fn chunk(frame: Frame) -> Result<Option<Chunk>, Failure> {
         Head {
             lost: Some(bytes), ..
         } => Some(Chunk::Lost(bytes)),
+        Head {
+            mark: Some(mark), ..
+        } => Some(Chunk::Mark(mark)),
         // A newer host may say more.
         _ => None,
     })
@@ -215,23 +221,29 @@ pub(crate) fn eval(
     wanted: EvalWanted,
     settings: &Settings,
     screen: &Screen,
-    extent: Extent,
+    view: View,
     notices: Vec<Told>,
     startup: Startup,
 ) -> Result<u8, Failure> {
+    let extent = view.extent;
+    let events = matches!(view.form, Form::Events);
     let stake = Stake::Owner {
         idle_exit: host::idle_exit(settings),
     };
     let limits = &settings.limits();
     let background = matches!(wanted.attach, Attach::Not);
     let wanted = Wanted::Eval(Box::new(wanted));
-    let known = match watch(&wanted, screen, extent, limits, stake)? {
+    let known = match watch(&wanted, screen, view, limits, stake)? {
         Answer::Known(known) => known,
         ended @ Answer::Ended { .. } => {
             if let Answer::Ended { verdict, .. } = &ended {
                 startup.tell(verdict.ready, settings, screen);
             }
-            return show_end(ended, screen, extent, notices);
+            return if events {
+                done(ended, screen, notices)
+            } else {
+                show_end(ended, screen, extent, notices)
+            };
         }
     };
     let run = known["run"].as_str().unwrap_or_default();
@@ -248,6 +260,32 @@ pub(crate) fn eval(
         )]);
     }
     Ok(0)
+}
+
+/// Tells how a run ended as the last of its events; says the exit code.
+fn done(answer: Answer, screen: &Screen, notices: Vec<Told>) -> Result<u8, Failure> {
+    let Answer::Ended {
+        verdict, document, ..
+    } = answer
+    else {
+        return Ok(0);
+    };
+    if let Some(refusal) = verdict.refusal() {
+        return Err(refusal);
+    }
+    let mut answer: Value = serde_json::from_slice(&document).map_err(std::io::Error::from)?;
+    lead(&mut answer, notices);
+    match events::done(screen, answer) {
+        Err(failure) if !failure.is_silent() => Err(failure),
+        _ => Ok(verdict.exit_code()),
+    }
+}
+
+/// Puts notices before those of an answer.
+fn lead(answer: &mut Value, notices: Vec<Told>) {
+    if let Some(Value::Array(told)) = answer.get_mut("notices") {
+        told.splice(0..0, notices.into_iter().map(|notice| json!(notice)));
+    }
 }
 
 /// Shows how a run ended; says the exit code.
@@ -269,9 +307,7 @@ pub(crate) fn show_end(
         return verdict.show(screen, extent, unseen.as_ref());
     }
     let mut document: Value = serde_json::from_slice(&document).map_err(std::io::Error::from)?;
-    if let Some(Value::Array(told)) = document.get_mut("notices") {
-        told.splice(0..0, notices.into_iter().map(|notice| json!(notice)));
-    }
+    lead(&mut document, notices);
     // There was no kernel for it: nothing else in the document says why.
     if let Some(refusal) = verdict.refusal() {
         screen.complain(&refusal);
@@ -279,7 +315,7 @@ pub(crate) fn show_end(
     }
     match screen.document(&document) {
         Err(failure) if !failure.is_silent() => Err(failure),
-        _ => Ok(verdict.status.exit_code()),
+        _ => Ok(verdict.exit_code()),
     }
 }
 

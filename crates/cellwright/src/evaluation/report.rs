@@ -9,10 +9,12 @@ use cellwright_output::{Captured, Json, Outputs, Traceback};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use super::mark::{Mark, Which};
+use super::notebook::{NotebookReport, Put};
+use super::verdict::Verdict;
+use super::wish::{CellWish, Failing, Wish};
 use crate::failure::{Failure, Kind};
-use crate::live::{Extent, Trouble};
 use crate::notice::{self, Told};
-use crate::screen::Screen;
 
 /// The answer, as `--json` prints it.
 #[derive(Debug, Serialize)]
@@ -25,24 +27,28 @@ pub(crate) struct EvalAnswer {
     pub(crate) kernel: Option<KernelReport>,
     pub(crate) cells: Vec<CellReport>,
     died: Option<Died>,
+    /// The notebook that the cells are from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) notebook: Option<NotebookReport>,
     pub(crate) notices: Vec<Told>,
     /// How long it took until a kernel was ready.
     #[serde(skip)]
     pub(crate) ready: Option<Duration>,
+    /// How long all of it took.
+    #[serde(skip)]
+    pub(super) took: Duration,
     /// What to tell a person at the end.
     #[serde(skip)]
-    trouble: Option<Failure>,
-}
-
-/// What a person is told at the end, and the exit code.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Verdict {
-    pub(crate) status: Status,
-    notices: Vec<Told>,
-    trouble: Option<Failure>,
-    /// How long it took until a kernel was ready.
-    #[serde(default)]
-    pub(crate) ready: Option<Duration>,
+    pub(super) trouble: Option<Failure>,
+    /// How the first cell ended that was not meant to end so.
+    #[serde(skip)]
+    failed: Option<Status>,
+    /// Whether nothing was allowed to run.
+    #[serde(skip)]
+    refused: bool,
+    /// Whether everything that is put out goes to a notebook.
+    #[serde(skip)]
+    in_notebook: bool,
 }
 
 /// How a cell, or all of them, ended.
@@ -120,19 +126,25 @@ impl KernelReport {
 #[derive(Debug, Serialize)]
 pub(crate) struct CellReport {
     pub(crate) index: usize,
-    id: Option<String>,
+    pub(crate) id: Option<String>,
     pub(crate) title: Option<String>,
     pub(crate) status: Status,
     pub(crate) execution_count: Option<u32>,
-    duration_ms: f64,
+    pub(crate) duration_ms: f64,
     pub(crate) text: String,
     truncated: Option<Truncated>,
     images: Vec<ImageReport>,
     json: Vec<Value>,
     events: Vec<Value>,
-    error: Option<ErrorReport>,
+    pub(crate) error: Option<ErrorReport>,
     #[serde(serialize_with = "outputs_or_none")]
-    pub(crate) outputs: Option<Outputs>,
+    pub(crate) outputs: Option<Put>,
+    /// What it means if it fails.
+    #[serde(skip)]
+    failing: Failing,
+    /// The number of the kernel that ran it.
+    #[serde(skip)]
+    pub(crate) generation: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -154,9 +166,9 @@ struct ImageReport {
 }
 
 #[derive(Debug, Serialize)]
-struct ErrorReport {
-    ename: String,
-    evalue: String,
+pub(crate) struct ErrorReport {
+    pub(crate) ename: String,
+    pub(crate) evalue: String,
     traceback: Vec<String>,
 }
 
@@ -178,11 +190,11 @@ struct Died {
 }
 
 impl CellReport {
-    pub(crate) fn new(index: usize, title: Option<String>) -> Self {
+    fn new(index: usize, id: Option<String>, wish: &CellWish) -> Self {
         Self {
             index,
-            id: None,
-            title,
+            id,
+            title: wish.title.clone(),
             status: Status::Pending,
             execution_count: None,
             duration_ms: 0.0,
@@ -193,33 +205,78 @@ impl CellReport {
             events: Vec::new(),
             error: None,
             outputs: None,
+            failing: wish.failing,
+            generation: 0,
+        }
+    }
+
+    /// Whether it ended as it was meant to: also with an exception, if one was expected.
+    pub(crate) fn is_well(&self) -> bool {
+        self.status == Status::Ok
+            || (self.status == Status::Error && self.failing == Failing::Expected)
+    }
+
+    /// What people call it.
+    fn name(&self) -> String {
+        match &self.id {
+            Some(id) => format!("Cell {} (id {id})", self.index),
+            None => format!("Cell {}", self.index),
         }
     }
 }
 
 impl EvalAnswer {
-    pub(crate) fn new(session: Option<String>, titles: Vec<Option<String>>) -> Self {
-        let cells = titles.into_iter().enumerate();
+    pub(crate) fn new(session: Option<String>, wish: &Wish) -> Self {
+        let planned = wish.order.as_ref().map(|order| &order.cells);
+        let cell = |(at, cell): (usize, &CellWish)| match planned.and_then(|cells| cells.get(at)) {
+            Some(planned) => CellReport::new(planned.index, planned.id.clone(), cell),
+            None => CellReport::new(at, None, cell),
+        };
         Self {
             status: Status::Pending,
             run: None,
             session,
             kernel: None,
-            cells: cells
-                .map(|(index, title)| CellReport::new(index, title))
-                .collect(),
+            cells: wish.cells.iter().enumerate().map(cell).collect(),
             died: None,
+            notebook: None,
             notices: Vec::new(),
             ready: None,
+            took: Duration::ZERO,
             trouble: None,
+            failed: None,
+            refused: false,
+            in_notebook: wish.order.is_some(),
+        }
+    }
+
+    /// Nothing may run, for this reason.
+    pub(super) fn refuse(&mut self, failure: Failure) {
+        self.refused = true;
+        self.status = Status::Refused;
+        self.trouble = Some(failure);
+    }
+
+    /// What the cells put out did not arrive. If one of them failed, that comes first.
+    pub(super) fn unwritten(&mut self, failure: Failure) {
+        match &mut self.trouble {
+            None => self.trouble = Some(failure),
+            Some(trouble) => {
+                trouble.causes.push(failure.message);
+                trouble.causes.extend(failure.causes);
+                trouble.hints.extend(failure.hints);
+            }
         }
     }
 
     /// Takes how a cell ended.
     pub(crate) fn take(&mut self, index: usize, end: CellEnd) {
-        let Some(cell) = self.cells.get_mut(index) else {
+        let refused = self.refused;
+        let Some(cell) = self.cells.get_mut(index).filter(|_| !refused) else {
             return;
         };
+        // A cell of a notebook that was not begun is as it was.
+        let untouched = self.in_notebook && cell.status == Status::Pending;
         // Microseconds are as far as it makes sense.
         cell.duration_ms = (end.time.as_secs_f64() * 1e6).round() / 1e3;
         let status = match end.result {
@@ -228,7 +285,7 @@ impl EvalAnswer {
                 self.take_ending(index, outcome.ending)
             }
             Err(KernelError::StoppedEarly { reason }) => {
-                self.trouble = Some(Failure::stopped(reason, None));
+                self.stopped_before(index, reason);
                 Status::of_stop(reason)
             }
             Err(error @ (KernelError::Died { .. } | KernelError::Protocol { .. })) => {
@@ -241,20 +298,54 @@ impl EvalAnswer {
                     exit_code: exit.and_then(|exit| exit.code),
                     stderr_tail: stderr,
                 });
-                let trouble = Failure::in_cell(error, index);
+                let trouble = Failure::in_cell(error, self.cells[index].index);
                 self.notices
                     .push(Told::new("kernel_died", trouble.message.clone()));
                 self.trouble = Some(trouble);
                 Status::Died
             }
-            // There was no kernel that could have run it.
+            // There was no kernel that could have run it, or is none any more.
             Err(error) => {
                 self.trouble = Some(Failure::from(error));
-                Status::Refused
+                if self.has_run() {
+                    Status::Died
+                } else {
+                    Status::Refused
+                }
             }
         };
-        self.cells[index].status = status;
-        self.status = status;
+        self.cells[index].status = if untouched { Status::Skipped } else { status };
+        if !self.cells[index].is_well() {
+            // What ended everything is what a caller must know; of others the first.
+            let last = !matches!(status, Status::Error | Status::Timeout);
+            if last {
+                self.failed = Some(status);
+            }
+            self.failed.get_or_insert(status);
+        }
+        self.status = self.failed.unwrap_or(Status::Ok);
+    }
+
+    /// Everything was stopped before a cell had begun.
+    fn stopped_before(&mut self, index: usize, reason: StopReason) {
+        let mut failure = Failure::stopped(reason, None);
+        if self.in_notebook {
+            let cell = format!("cell {}", self.cells[index].index);
+            failure.message = failure.message.replace("the code", &cell);
+        }
+        // A cell that failed and was allowed to is not what ended it.
+        let raised = |trouble: &Failure| matches!(trouble.kind, Kind::Raised);
+        if self.trouble.as_ref().is_none_or(raised) {
+            self.trouble = Some(failure);
+        }
+    }
+
+    /// Whether a cell has run.
+    fn has_run(&self) -> bool {
+        let ran = |cell: &CellReport| {
+            cell.status.is_final() && !matches!(cell.status, Status::Skipped | Status::Refused)
+        };
+        self.cells.iter().any(ran)
     }
 
     /// Nothing more will come: what did not run never will.
@@ -264,7 +355,7 @@ impl EvalAnswer {
             cell.status = Status::Skipped;
         }
         if !self.status.is_final() {
-            self.status = Status::Ok;
+            self.status = self.failed.unwrap_or(Status::Ok);
         }
     }
 
@@ -293,15 +384,16 @@ impl EvalAnswer {
         match ending {
             Ending::Completed | Ending::Exited { code: 0 } => Status::Ok,
             Ending::Raised(traceback) => {
-                let message = format!("Cell {index} raised {}", traceback.name);
+                let message = format!("{} raised {}", cell.name(), traceback.name);
                 cell.error = Some(traceback.into());
+                let failing = cell.failing;
                 // Of a single cell the traceback says enough.
-                if self.cells.len() > 1 {
+                if self.cells.len() > 1 && failing != Failing::Expected {
                     let after = self.cells.len() - index - 1;
                     let failure = Failure::new(Kind::Raised, message);
-                    self.trouble = Some(match after {
-                        0 => failure,
-                        1 => failure.hint("the cell after it was skipped"),
+                    self.trouble.get_or_insert(match (after, failing) {
+                        (0, _) | (_, Failing::Counts) => failure,
+                        (1, _) => failure.hint("the cell after it was skipped"),
                         _ => failure.hint(format!("the {after} cells after it were skipped")),
                     });
                 }
@@ -313,14 +405,18 @@ impl EvalAnswer {
                     evalue: code.to_string(),
                     traceback: Vec::new(),
                 });
-                self.trouble = Some(Failure::new(
+                self.trouble.get_or_insert(Failure::new(
                     Kind::Raised,
                     format!("The code asked to exit with code {code}"),
                 ));
                 Status::Error
             }
             Ending::Stopped { reason, state } => {
-                let trouble = Failure::stopped(reason, Some(state));
+                let mut trouble = Failure::stopped(reason, Some(state));
+                if self.in_notebook {
+                    let place = format!(" in cell {};", cell.index);
+                    trouble.message = trouble.message.replacen(';', &place, 1);
+                }
                 let kind = match state {
                     State::Kept => "interrupted",
                     State::Lost => "kernel_killed",
@@ -353,11 +449,17 @@ impl EvalAnswer {
         self.notices.push(Told::new("unpeaceful_end", text));
     }
 
-    /// Takes what a cell produced.
-    pub(crate) fn finish(&mut self, index: usize, captured: Captured) {
-        self.notices.extend(notice::tell_output(&captured.notices));
+    /// Takes what a cell produced; hands on what is for a notebook.
+    pub(crate) fn finish(&mut self, index: usize, captured: Captured) -> Outputs {
+        let in_file = self.in_notebook;
+        let missing = |notice: &&Told| {
+            !in_file || !["streams_shortened", "displays_moved"].contains(&notice.kind.as_ref())
+        };
+        // What is too much to be told is in the notebook.
+        let told = notice::tell_output(&captured.notices);
+        self.notices.extend(told.iter().filter(missing).cloned());
         let Some(cell) = self.cells.get_mut(index) else {
-            return;
+            return captured.outputs;
         };
         cell.truncated = captured.cut.map(|cut| Truncated {
             total_bytes: cut.total.bytes,
@@ -380,7 +482,7 @@ impl EvalAnswer {
         cell.text = captured.text;
         cell.json = captured.json.into_iter().map(json_value).collect();
         cell.events = captured.status;
-        cell.outputs = Some(captured.outputs);
+        let index = cell.index;
         if let Some(prompt) = captured.stdin_refused {
             self.notices.push(Told::new(
                 "input_refused",
@@ -389,6 +491,32 @@ impl EvalAnswer {
                 ),
             ));
         }
+        captured.outputs
+    }
+
+    /// Which cell of a notebook it is.
+    pub(super) fn which(&self, at: usize) -> Option<Which> {
+        let cell = self.cells.get(at)?;
+        Some(Which {
+            index: cell.index,
+            id: cell.id.clone(),
+            number: at + 1,
+            of: self.cells.len(),
+        })
+    }
+
+    /// How a cell of a notebook ended, for those who look on.
+    pub(super) fn end_mark(&self, at: usize) -> Option<Mark> {
+        let cell = self.cells.get(at)?;
+        let error = cell.error.as_ref();
+        Some(Mark::End {
+            cell: self.which(at)?,
+            status: cell.status,
+            execution_count: cell.execution_count,
+            duration_ms: cell.duration_ms,
+            error: error.map(|error| (error.ename.clone(), error.evalue.clone())),
+            expected: cell.failing == Failing::Expected,
+        })
     }
 
     /// What a person is told at the end.
@@ -398,57 +526,8 @@ impl EvalAnswer {
             notices: self.notices.clone(),
             trouble: self.trouble.clone(),
             ready: self.ready,
+            summary: self.summary(),
         }
-    }
-}
-
-impl Verdict {
-    /// Why there was no kernel for it, if there was none.
-    pub(crate) fn refusal(&self) -> Option<Failure> {
-        let refused = self.status == Status::Refused;
-        self.trouble.clone().filter(|_| refused)
-    }
-
-    /// Says what is to be said at the end; gives the exit code. `unseen` is why what the code said did
-    /// not arrive.
-    pub(crate) fn show(
-        &self,
-        screen: &Screen,
-        extent: Extent,
-        unseen: Option<&Trouble>,
-    ) -> Result<u8, Failure> {
-        match unseen {
-            // Whoever has read enough stops the code, which is no failure of it.
-            Some(Trouble::Closed) if self.status == Status::Cancelled => return Ok(0),
-            Some(Trouble::Unwritable(why)) if self.status == Status::Ok => {
-                let message = "The code ran to its end, but its output could not be written";
-                let mut failure = Failure::new(Kind::BadFile, message);
-                failure.causes.push(why.clone());
-                return Err(failure.hint("do not repeat it without need: it has done its work"));
-            }
-            _ => {}
-        }
-        // What stopped a cell is said once, as an error; what is missing in the outputs for a notebook
-        // matters to those who get them.
-        let said = [
-            "interrupted",
-            "kernel_killed",
-            "kernel_died",
-            "streams_shortened",
-        ];
-        let notices: Vec<Told> = self
-            .notices
-            .iter()
-            .filter(|notice| !said.contains(&notice.kind.as_ref()))
-            // Everything was shown.
-            .filter(|notice| extent != Extent::Full || notice.kind != "output_cut")
-            .cloned()
-            .collect();
-        screen.notices(&notices);
-        if let Some(trouble) = &self.trouble {
-            screen.report(trouble);
-        }
-        Ok(self.status.exit_code())
     }
 }
 
@@ -461,10 +540,7 @@ fn json_value(json: Json) -> Value {
 
 /// A cell that did not run has none.
 #[expect(clippy::ref_option, reason = "that is how serde calls it")]
-fn outputs_or_none<S: Serializer>(
-    outputs: &Option<Outputs>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn outputs_or_none<S: Serializer>(outputs: &Option<Put>, serializer: S) -> Result<S::Ok, S::Error> {
     match outputs {
         Some(outputs) => outputs.serialize(serializer),
         None => serializer.collect_seq([(); 0]),

@@ -1,18 +1,23 @@
 //! Where an evaluation takes place: [`Stage`] is told what happens, [`Evaluation`] is what everybody
 //! else sees of it, at any moment.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cellwright_kernel::session::{Audience, CellEnd, Notice, SessionId};
-use cellwright_kernel::{Description, Farewell, LateText};
+use cellwright_kernel::{Description, Farewell, LateText, StopReason, Stopper};
 use cellwright_output::{
     Artifacts, Capture, Event, Limits, Sink, Snapshot, Stream, displayed_text,
 };
+use cellwright_run::{Places, unfinished};
 use tokio::sync::watch;
 
-use super::Wish;
-use super::report::{EvalAnswer, KernelReport, Status, Verdict};
+use super::notebook::Put;
+use super::recording::Recording;
+use super::report::{EvalAnswer, KernelReport, Status};
+use super::verdict::Verdict;
+use super::{Mark, Wish};
 use crate::feed::{Beyond, Chunk, Feed};
 use crate::notice::tell_session;
 
@@ -53,6 +58,10 @@ pub(crate) struct Glance {
 pub(crate) struct Stage {
     sink: StageSink,
     phase: watch::Sender<Status>,
+    /// What cells put out is written into their notebook, if they are from one.
+    recording: Option<Recording>,
+    /// Stops everything if it may not run.
+    stopper: Stopper,
     /// Called when everything is known.
     at_end: Option<AtEnd>,
     ended: bool,
@@ -66,16 +75,21 @@ impl Evaluation {
     pub(crate) fn new(
         wish: &Wish,
         session: Option<String>,
-        artifacts: Option<Artifacts>,
+        places: Places,
+        stopper: Stopper,
         at_end: Option<AtEnd>,
-    ) -> (Self, Box<Stage>) {
-        let titles = wish.cells.iter().map(|cell| cell.title.clone()).collect();
+    ) -> io::Result<(Self, Box<Stage>)> {
+        let artifacts = places.artifacts.clone();
+        let recording = match &wish.order {
+            Some(order) => Some(Recording::start(order.clone(), places)?),
+            None => None,
+        };
         let play = Play {
-            answer: EvalAnswer::new(session, titles),
+            answer: EvalAnswer::new(session, wish),
             captures: wish.cells.iter().map(|_| None).collect(),
             running: None,
             followers: Vec::new(),
-            limits: wish.shown.limits(),
+            limits: wish.limits(),
             artifacts,
             session: None,
             made: Instant::now(),
@@ -88,10 +102,12 @@ impl Evaluation {
                 cell: 0,
             },
             phase: sender,
+            recording,
+            stopper,
             at_end,
             ended: false,
         };
-        (Self { shared, phase }, Box::new(stage))
+        Ok((Self { shared, phase }, Box::new(stage)))
     }
 
     /// Everything that is said from now on.
@@ -161,20 +177,24 @@ impl Stage {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
+        let count = self.play().captures.len();
+        for cell in 0..count {
+            self.finish_cell(cell);
+        }
+        let written = self.recording.take().map(Recording::finish);
         let status = {
             let mut guard = self.play();
             let play = &mut *guard;
-            for (index, capture) in play.captures.iter_mut().enumerate() {
-                if let Some(capture) = capture.take() {
-                    play.answer.finish(index, capture.finish());
-                }
-            }
             if abandoned {
                 play.answer.abandoned();
             } else {
                 play.answer.close();
             }
+            if let Some((written, order)) = written {
+                play.answer.written(&written, &order);
+            }
             play.running = None;
+            play.answer.took = play.made.elapsed();
             play.answer.status
         };
         if let Some(at_end) = self.at_end.take() {
@@ -184,6 +204,41 @@ impl Stage {
         self.phase.send_replace(status);
         for follower in self.play().followers.drain(..) {
             follower.close();
+        }
+    }
+}
+
+impl Stage {
+    /// Ends what is captured of a cell.
+    fn finish_cell(&mut self, cell: usize) {
+        let mut guard = self.play();
+        let play = &mut *guard;
+        let Some(capture) = play.captures.get_mut(cell).and_then(Option::take) else {
+            return;
+        };
+        let outputs = play.answer.finish(cell, capture.finish());
+        let Some(report) = play.answer.cells.get_mut(cell) else {
+            return;
+        };
+        let count = report.execution_count;
+        if self.recording.is_none() {
+            report.outputs = Some(Put::Captured(Box::new(outputs)));
+            return;
+        }
+        drop(guard);
+        if let Some(recording) = &self.recording {
+            recording.end(cell, count, outputs);
+        }
+    }
+
+    /// Tells those who look on what happens to a cell of a notebook.
+    fn mark(&self, mark: impl FnOnce(&EvalAnswer) -> Option<Mark>) {
+        // Of a notebook that was refused nothing runs.
+        if self.recording.as_ref().is_some_and(Recording::runs) {
+            let mut play = self.play();
+            if let Some(mark) = mark(&play.answer) {
+                play.tell(&Chunk::Mark(Box::new(mark)));
+            }
         }
     }
 }
@@ -198,10 +253,28 @@ impl Audience for Stage {
         let ready = play.made.elapsed();
         play.answer.ready.get_or_insert(ready);
         play.answer.kernel = Some(KernelReport::of(description, generation));
+        drop(play);
+        let Some(recording) = &mut self.recording else {
+            return;
+        };
+        // Now that there is a kernel, and before anything runs on it.
+        if let Err(error) = recording.ready(description) {
+            let order = recording.order().clone();
+            self.play().answer.not_committed(error, &order);
+            self.stopper.stop(StopReason::Cancelled);
+        }
     }
 
     fn begin(&mut self, cell: usize) -> &mut dyn Sink {
         self.sink.cell = cell;
+        if let Some(recording) = &self.recording {
+            recording.begin(cell);
+        }
+        self.mark(|answer| {
+            Some(Mark::Begin {
+                cell: answer.which(cell)?,
+            })
+        });
         {
             let mut play = self.play();
             let capture = Capture::new(play.limits.clone(), play.artifacts.clone());
@@ -210,8 +283,10 @@ impl Audience for Stage {
             }
             play.running = Some((cell, Instant::now()));
             play.answer.status = Status::Running;
+            let generation = play.answer.kernel.as_ref().map(|kernel| kernel.generation);
             if let Some(cell) = play.answer.cells.get_mut(cell) {
                 cell.status = Status::Running;
+                cell.generation = generation.unwrap_or_default();
             }
             play.tell(&Chunk::Cell);
         }
@@ -226,7 +301,22 @@ impl Audience for Stage {
     fn end(&mut self, cell: usize, end: CellEnd) {
         let mut play = self.play();
         play.running = None;
+        let begun = matches!(play.captures.get(cell), Some(Some(_)));
+        if self.recording.is_some()
+            && let Some(traceback) = unfinished(&end)
+            && let Some(Some(capture)) = play.captures.get_mut(cell)
+        {
+            // Whoever opens the notebook must not take it for one that came to its end.
+            capture.push(Event::Raised(traceback));
+        }
         play.answer.take(cell, end);
+        drop(play);
+        if self.recording.is_some() {
+            self.finish_cell(cell);
+        }
+        if begun {
+            self.mark(|answer| answer.end_mark(cell));
+        }
     }
 
     fn late(&mut self, cell: usize, text: &LateText) {
@@ -234,7 +324,13 @@ impl Audience for Stage {
             stream: text.stream,
             bytes: &text.bytes,
         };
-        self.play().push(cell, event);
+        let mut play = self.play();
+        let ended = matches!(play.captures.get(cell), Some(None));
+        play.push(cell, event);
+        drop(play);
+        if let Some(recording) = self.recording.as_ref().filter(|_| ended) {
+            recording.late(cell, text.stream, &text.bytes);
+        }
     }
 
     fn tell(&mut self, notice: Notice) {

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellwright_kernel::session::{Audience, Cell, Job, Then};
+use cellwright_kernel::session::{self, Audience, Cell, Job, Then};
 use cellwright_kernel::{Request, Stdin, Stop, Stopper};
 use cellwright_output::Limits;
+use cellwright_run::Order;
 use serde::{Deserialize, Serialize};
 
 /// The most characters of a cell that stand for it where there is little room.
@@ -21,6 +22,12 @@ pub(crate) struct Wish {
     /// How much of what they say is shown.
     #[serde(default)]
     pub(crate) shown: Shown,
+    /// How long all of them may take together.
+    #[serde(default)]
+    pub(crate) total: Option<Duration>,
+    /// The notebook that they are from, if what they put out is to be written there.
+    #[serde(default)]
+    pub(crate) order: Option<Order>,
 }
 
 /// How much of an output is shown, in bytes.
@@ -70,11 +77,54 @@ pub(crate) struct CellWish {
     pub(crate) reset: bool,
     /// The script that the code is.
     pub(crate) file: Option<PathBuf>,
+    /// What it means if it fails.
+    pub(crate) failing: Failing,
 }
 
+/// What it means if a cell fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Failing {
+    /// Everything ends.
+    #[default]
+    Ends,
+    /// The next one follows, and in the end it is told.
+    Counts,
+    /// Nothing: it was expected.
+    Expected,
+}
+
+/// What the texts of all cells of a notebook may take in memory, in bytes; of each of them this many at
+/// the least.
+const TEXTS: usize = 8 * 1024 * 1024;
+const TEXT: usize = 2 * 1024;
+
+/// What a cell of a notebook holds in memory until it ends, in bytes. The rest waits on disk.
+const HELD: usize = 1024 * 1024;
+
 impl Wish {
+    /// How much of what a cell says is held.
+    pub(crate) fn limits(&self) -> Limits {
+        let limits = self.shown.limits();
+        if self.order.is_none() {
+            return limits;
+        }
+        let most = (TEXTS / self.cells.len().max(1)).max(TEXT);
+        Limits {
+            inline_bytes: limits.inline_bytes.min(most),
+            head_bytes: limits.head_bytes.min(most / 2),
+            stream_bytes: HELD,
+            display_bytes: HELD,
+            ..limits
+        }
+    }
+
     /// What it is in a few words.
     pub(crate) fn label(&self) -> String {
+        if let Some(order) = &self.order {
+            let name = order.path.file_name().unwrap_or_default();
+            return name.to_string_lossy().into_owned();
+        }
         let Some(cell) = self.cells.first() else {
             return String::new();
         };
@@ -108,6 +158,14 @@ impl Wish {
             },
             timeout: wish.timeout,
             reset: wish.reset,
+            failing: match wish.failing {
+                Failing::Ends => session::Failing::Ends,
+                Failing::Counts | Failing::Expected => session::Failing::GoesOn,
+            },
+        };
+        let stop = match self.total {
+            Some(total) => stop.with_timeout(total),
+            None => stop,
         };
         Job {
             cells: self.cells.iter().map(cell).collect(),

@@ -7,7 +7,7 @@ use super::frame::Frame;
 
 /// What this version speaks after the first words. `status` and `stop` are understood whatever the
 /// number is.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// This version.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

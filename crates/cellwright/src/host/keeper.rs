@@ -6,6 +6,7 @@ mod journal;
 mod launches;
 mod ledger;
 mod look;
+mod notebooks;
 mod runs;
 
 use std::path::Path;
@@ -33,6 +34,7 @@ use crate::settings::Settings;
 use journal::Journals;
 use launches::Launches;
 use ledger::Ledger;
+use notebooks::Notebooks;
 use runs::Runs;
 
 /// Keeps sessions and runs.
@@ -45,6 +47,7 @@ pub(super) struct Keeper {
     launches: Launches,
     runs: Runs,
     journals: Arc<Journals>,
+    notebooks: Arc<Notebooks>,
     ledger: Ledger,
     log: Arc<Log>,
     /// Jobs on kernels of their own.
@@ -87,6 +90,7 @@ impl Keeper {
             bridge: SharedBridge::default(),
             runs: Runs::new(folder.file("runs.next"), &settings),
             journals: Arc::new(Journals::new(folder.file("journal"))),
+            notebooks: Arc::default(),
             ledger,
             policy,
             sessions,
@@ -136,6 +140,9 @@ impl Keeper {
             Wanted::RunCancel { run } => self.run_cancel(&run),
             Wanted::Kernels => {
                 Ok(json!({"kernels": look::reports(&self.sessions.list_with_memory())}))
+            }
+            Wanted::Freshness { path } => {
+                Ok(json!({"notebooks": self.notebooks.of(&path, &self.sessions.list())}))
             }
             Wanted::Interrupt { session } => self.interrupt(&session).await,
             Wanted::Reset { session } => self.reset(&session).await,

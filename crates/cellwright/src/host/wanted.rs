@@ -53,6 +53,8 @@ pub(crate) enum Wanted {
     },
     /// Where is written what ran on a session?
     Journal { session: Who },
+    /// Which cells of a notebook ran on which session?
+    Freshness { path: PathBuf },
 }
 
 impl Wanted {
@@ -60,7 +62,7 @@ impl Wanted {
     pub(crate) const EVAL: &str = "eval";
 
     /// What can be wanted.
-    pub(crate) const NAMES: [&str; 11] = [
+    pub(crate) const NAMES: [&str; 12] = [
         Self::EVAL,
         "runs",
         "run_wait",
@@ -72,6 +74,7 @@ impl Wanted {
         "end_session",
         "ask",
         "journal",
+        "freshness",
     ];
 }
 
@@ -127,7 +130,11 @@ pub(crate) enum Attach {
     /// It goes at once.
     Not,
     /// It waits for the end, or as long as this, and shows what is said meanwhile.
-    Watching { wait: Option<Duration> },
+    Watching {
+        wait: Option<Duration>,
+        /// Whether the end is wanted as a document, too.
+        document: bool,
+    },
     /// It waits for the end, or as long as this, for the answer as a document.
     Document { wait: Option<Duration> },
 }

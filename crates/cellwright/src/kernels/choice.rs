@@ -14,7 +14,7 @@ use cellwright_kernel::{BoxFuture, Kernel, KernelError, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::chosen::{Chosen, Spec};
+use super::chosen::{Chosen, Spec, Within};
 use super::supervisor_of_own;
 use crate::engine::Engine;
 use crate::inside::{Furnishing, Modules, SharedBridge};
@@ -25,8 +25,8 @@ use crate::launch::{JupyterLaunch, RunnerLaunch};
 pub(crate) struct KernelChoice {
     /// What tells it from others.
     pub(crate) label: String,
-    /// Whether somebody said which it is to be.
-    pub(crate) explicit: bool,
+    /// Which other kernels do as well.
+    pub(crate) within: Within,
     /// A [`Making`]. Most calls find a kernel that runs, so it is not looked at before it is needed.
     making: Box<RawValue>,
 }
@@ -141,7 +141,7 @@ impl KernelChoice {
         };
         Ok(Self {
             label: chosen.label,
-            explicit: chosen.explicit,
+            within: chosen.within,
             making: serde_json::value::to_raw_value(&making)?,
         })
     }

@@ -8,6 +8,7 @@ use cellwright_kernel::backend::jupyter::JupyterSpec;
 use cellwright_kernel::backend::runner::RunnerSpec;
 use cellwright_kernel::session::Launch;
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 use super::{jupyter, named, runner};
 use crate::engine::Engine;
@@ -53,8 +54,31 @@ pub(crate) struct Chosen {
     pub(super) spec: Spec,
     /// What tells it from other kernels, for people to read, too.
     pub(super) label: String,
-    /// Whether somebody said which it is to be.
-    pub(super) explicit: bool,
+    /// Which other kernels do as well, if a session has one.
+    pub(super) within: Within,
+}
+
+/// Which kernel of a session that lives is the one that is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Within {
+    /// This one and no other: somebody said so.
+    This,
+    /// Any of Jupyter's.
+    Jupyter,
+    /// Whichever there is.
+    All,
+}
+
+impl Within {
+    /// Whether a kernel does, by its label.
+    pub(crate) fn holds(self, label: &str, other: &str) -> bool {
+        match self {
+            Self::This => label == other,
+            Self::Jupyter => other.starts_with(jupyter::PREFIX),
+            Self::All => true,
+        }
+    }
 }
 
 /// How it is had.
@@ -83,7 +107,11 @@ impl Chosen {
                 let spec = runner(engine, settings, flags.python, cwd.to_owned())?;
                 Ok(Self {
                     label: spec.interpreter.program.display().to_string(),
-                    explicit: python.is_some() || backend.is_some(),
+                    within: if python.is_some() || backend.is_some() {
+                        Within::This
+                    } else {
+                        Within::All
+                    },
                     spec: Spec::Runner(spec),
                 })
             }

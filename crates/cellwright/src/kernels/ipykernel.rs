@@ -167,7 +167,7 @@ impl Place {
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);
     let text = path.to_string_lossy();
     if text.chars().all(plain) && path.as_os_str() != OsStr::new("") {

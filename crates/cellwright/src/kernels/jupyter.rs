@@ -12,7 +12,7 @@ use cellwright_kernel::backend::jupyter::{JupyterSpec, Source};
 use cellwright_kernel::python::{self, Interpreter};
 use cellwright_kernel::{KernelError, environment};
 
-use super::chosen::{Chosen, Spec};
+use super::chosen::{Chosen, Spec, Within};
 use super::ipykernel;
 use crate::engine::Engine;
 use crate::env;
@@ -22,6 +22,9 @@ use crate::settings::Settings;
 
 /// What the name of a kernel begins with that runs already and is not ours.
 pub(crate) const EXISTING: &str = "existing:";
+
+/// How the labels of kernels begin that are started.
+pub(super) const PREFIX: &str = "jupyter:";
 
 /// Below a folder of ours: where the sockets of kernels are.
 const SOCKETS: &str = "kernels";
@@ -149,10 +152,10 @@ pub(super) fn started(
     }
     let label = match (name, &program) {
         (Some(_), Some(program)) if named => {
-            format!("jupyter:{}:{}", kernelspec.name, program.display())
+            format!("{PREFIX}{}:{}", kernelspec.name, program.display())
         }
-        (None, Some(program)) => format!("jupyter:{}", program.display()),
-        _ => format!("jupyter:{}", kernelspec.name),
+        (None, Some(program)) => format!("{PREFIX}{}", program.display()),
+        _ => format!("{PREFIX}{}", kernelspec.name),
     };
     let source = Source::Start {
         kernelspec: Box::new(kernelspec),
@@ -229,7 +232,7 @@ fn chosen(
     Chosen {
         spec: Spec::Jupyter(spec),
         label,
-        explicit: true,
+        within: Within::This,
     }
 }
 

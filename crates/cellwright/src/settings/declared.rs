@@ -181,6 +181,15 @@ declare! {
         /// On whose behalf: owners share a session until one of them resets it.
         owner: String = "user", Text, Trusted, env::OWNER;
     }
+    /// Running notebooks.
+    run: Run {
+        /// Seconds that a cell of a notebook may take unless the call says otherwise; 0 for no limit.
+        timeout: Duration = "0", Seconds, Open;
+        /// Whether a notebook is told when each of its cells ran, as Jupyter does it.
+        timing: bool = "false", YES_OR_NO, Open;
+        /// Bytes of outputs of a cell beyond which they go to an artifact; 0 puts all into the notebook.
+        max_outputs: u64 = "0", BYTES, Open;
+    }
     /// Which kernel, and how it lives.
     kernel: Kernel {
         /// What runs code: `runner` needs nothing but Python, `jupyter` is any kernel of Jupyter's.

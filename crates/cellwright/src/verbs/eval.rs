@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_run::Places;
 use clap::Args;
 
 use crate::engine::Engine;
@@ -137,7 +138,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         return Err(Failure::disabled(settings.origin("eval.enabled")));
     }
     let mut notices = Vec::from_iter(notice::tell_ignored(settings.entries()));
-    let timeout = timeout(args.timeout, &settings, &mut notices);
+    let timeout = timeout(args.timeout, settings.eval.timeout, &settings, &mut notices);
     let cells = cells(args)?;
     let extent = match screen {
         _ if screen.json => Extent::Nothing,
@@ -146,8 +147,8 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
     };
     let mut wish = Wish {
         answers: args.answers.clone(),
-        cells: Vec::new(),
         shown: (&settings.limits()).into(),
+        ..Wish::default()
     };
     for code in cells {
         wish.cells.push(CellWish {
@@ -182,10 +183,13 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
             attach: match args.wait {
                 _ if args.background => Attach::Not,
                 wait if screen.json => Attach::Document { wait },
-                wait => Attach::Watching { wait },
+                wait => Attach::Watching {
+                    wait,
+                    document: false,
+                },
             },
         };
-        return kept::eval(wanted, &settings, screen, extent, notices, startup);
+        return kept::eval(wanted, &settings, screen, extent.into(), notices, startup);
     }
     let furnishing = Furnishing {
         engine: Arc::new(engine.clone()),
@@ -194,15 +198,18 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
         modules: (&settings).into(),
     };
     let launch = chosen.launch(furnishing);
-    let artifacts = engine.artifacts_kept(&settings);
-    let (mut answer, unseen) = alone::run(&wish, launch, artifacts, screen, extent)?;
+    let places = Places {
+        artifacts: engine.artifacts_kept(&settings),
+        baselines: None,
+    };
+    let (mut answer, unseen) = alone::run(&wish, launch, places, screen, extent.into())?;
     let verdict = answer.verdict();
     startup.tell(verdict.ready, &settings, screen);
     if screen.json {
         answer.notices.splice(0..0, notices);
         return match screen.document(&answer) {
             Err(failure) if !failure.is_silent() => Err(failure),
-            _ => Ok(verdict.status.exit_code()),
+            _ => Ok(verdict.exit_code()),
         };
     }
     verdict.show(screen, extent, unseen.as_ref())
@@ -252,13 +259,14 @@ pub(crate) fn canonical(cwd: PathBuf) -> PathBuf {
     cwd.canonicalize().unwrap_or(cwd)
 }
 
-/// How long a cell may take: as the call says, else the settings, but never longer than they allow.
-fn timeout(
+/// How long a cell may take: as the call says, else as usual, but never longer than the settings allow.
+pub(crate) fn timeout(
     given: Option<Duration>,
+    usual: Duration,
     settings: &Settings,
     notices: &mut Vec<Told>,
 ) -> Option<Duration> {
-    let asked = given.unwrap_or(settings.eval.timeout);
+    let asked = given.unwrap_or(usual);
     let most = settings.eval.max_timeout;
     if most.is_zero() || (!asked.is_zero() && asked <= most) {
         return (!asked.is_zero()).then_some(asked);

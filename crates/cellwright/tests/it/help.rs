@@ -8,14 +8,22 @@ use crate::context::Context;
 fn every_verb_has_help_with_examples() {
     let context = Context::new();
     assert_snapshot!("help", context.run(&["--help"]).exits(0).stdout);
-    let verbs: [&[&str]; 42] = [
+    let verbs: [&[&str]; 50] = [
         &["read"],
         &["write"],
         &["edit"],
         &["completions"],
         &["eval"],
         &["artifact"],
+        &["diff"],
+        &["git"],
+        &["git", "setup"],
+        &["git", "textconv"],
+        &["git", "merge"],
+        &["git", "clean"],
         &["doctor"],
+        &["run"],
+        &["check"],
         &["runs"],
         &["runs", "list"],
         &["runs", "wait"],

@@ -9,15 +9,18 @@
 
 mod artifact;
 mod bad_input;
+mod check;
 mod closed_pipe;
 mod concurrency;
 mod config;
 mod context;
 mod crash;
+mod diff;
 mod doctor;
 mod edit;
 mod eval;
 mod eval_trouble;
+mod git;
 mod help;
 mod host;
 mod inside;
@@ -25,6 +28,7 @@ mod jupyter;
 mod notebook;
 mod read;
 mod readme;
+mod run;
 mod save;
 mod sessions;
 mod soak;

@@ -38,10 +38,12 @@ fn follow_in(page: &str, environment: Option<&Path>) {
     let shell = |context: &Context, command: &str| shell(context, command, environment);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join(page)).unwrap();
-    let tour = std::fs::read(root.join("examples/tour.ipynb")).unwrap();
     let context = Context::new();
     let _host = EndOfHost(&context);
-    context.file("tour.ipynb", tour);
+    for name in ["dice.ipynb", "tour.ipynb"] {
+        let example = std::fs::read(root.join("examples").join(name)).unwrap();
+        context.file(name, example);
+    }
     shell(
         &context,
         "git init -q . && git add . && git -c user.name=a -c user.email=b commit -qm x",
@@ -93,6 +95,12 @@ fn shell(context: &Context, command: &str, environment: Option<&Path>) -> String
         .env_remove("JUPYTER_DATA_DIR")
         .env_remove("JUPYTER_RUNTIME_DIR")
         .env("NO_COLOR", "1")
+        // Who commits in the guide.
+        .env("GIT_AUTHOR_NAME", "a")
+        .env("GIT_AUTHOR_EMAIL", "a@example.org")
+        .env("GIT_COMMITTER_NAME", "a")
+        .env("GIT_COMMITTER_EMAIL", "a@example.org")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
         .output()
         .unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -126,6 +134,11 @@ fn the_tour_in_the_readme_is_true() {
 }
 
 #[test]
+fn the_guide_to_running_notebooks_is_true() {
+    follow("docs/guide/run.md");
+}
+
+#[test]
 fn the_guide_to_running_code_is_true() {
     follow("docs/guide/running.md");
 }
@@ -154,6 +167,11 @@ fn the_guide_to_settings_is_true() {
 #[test]
 fn the_guide_to_what_is_inside_is_true() {
     follow("docs/guide/inside.md");
+}
+
+#[test]
+fn the_guide_to_git_is_true() {
+    follow("docs/guide/git.md");
 }
 
 #[test]

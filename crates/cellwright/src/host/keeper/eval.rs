@@ -6,6 +6,7 @@ use std::time::Duration;
 use cellwright_kernel::session::{Call, Job, Launch, SessionKey};
 use cellwright_kernel::{Stop, StopReason};
 use cellwright_output::Stream;
+use cellwright_run::Places;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
@@ -50,9 +51,16 @@ impl Keeper {
         }
         let (stopper, stop) = Stop::new();
         let session = wanted.session.clone();
-        let artifacts = wanted.artifacts.as_ref().map(ArtifactsPlace::artifacts);
-        let at_end = self.journal_entry(&wanted);
-        let (evaluation, stage) = Evaluation::new(&wanted.wish, session, artifacts, Some(at_end));
+        let places = Places {
+            artifacts: wanted.artifacts.as_ref().map(ArtifactsPlace::artifacts),
+            baselines: self.engine.baselines.clone(),
+        };
+        let at_end = Some(self.journal_entry(&wanted));
+        let made = Evaluation::new(&wanted.wish, session, places, stopper.clone(), at_end);
+        let (evaluation, stage) = match made {
+            Ok(made) => made,
+            Err(error) => return end(connection, Err(error.into())).await,
+        };
         let feed = match wanted.attach {
             // Whose code it is gets everything, also if it is a little slower than the code.
             Attach::Watching { .. } => Some(evaluation.follow(Beyond::Disk)),
@@ -82,7 +90,7 @@ impl Keeper {
             // Whoever waits for the end will not ask for it again.
             let waits = matches!(
                 wanted.attach,
-                Attach::Watching { wait: None } | Attach::Document { wait: None }
+                Attach::Watching { wait: None, .. } | Attach::Document { wait: None }
             );
             answer.run = (!waits).then(|| run.clone());
         });
@@ -91,7 +99,7 @@ impl Keeper {
                 let answer = json!({"run": run, "session": wanted.session, "status": "running"});
                 return end(connection, Ok(answer)).await;
             }
-            Attach::Watching { wait } => (wait, false),
+            Attach::Watching { wait, document } => (wait, document),
             Attach::Document { wait } => (wait, true),
         };
         let Some(found) = self.runs.get(&run) else {
@@ -287,7 +295,7 @@ impl Keeper {
         let named = || sessions.iter().filter(|report| report.key.name == session);
         let fitting = named()
             .filter(|report| report.key.cwd == wanted.cwd)
-            .filter(|report| !wanted.kernel.explicit || report.key.kernel == *kernel)
+            .filter(|report| wanted.kernel.within.holds(kernel, &report.key.kernel))
             // Whoever does not care which kernel it is wants the one there is.
             .min_by_key(|report| (report.key.kernel != *kernel, report.idle));
         if let Some(report) = fitting {
@@ -321,9 +329,14 @@ impl Keeper {
             .iter()
             .map(|cell| cell.code.clone())
             .collect();
+        let notebooks = Arc::clone(&self.notebooks);
+        let order = wanted.wish.order.clone();
         Box::new(move |session, answer| {
             if let Some(session) = session {
                 journals.write(session, &codes, answer);
+                if let Some(order) = &order {
+                    notebooks.note(session, order, answer);
+                }
             }
         })
     }
@@ -353,6 +366,7 @@ async fn send(chunk: &Chunk, connection: &mut Connection) -> Result<(), FrameErr
             connection.send_with(&head, text.as_bytes()).await
         }
         Chunk::Lost(bytes) => connection.send(&json!({"lost": bytes})).await,
+        Chunk::Mark(mark) => connection.send(&json!({"mark": mark})).await,
     }
 }
 

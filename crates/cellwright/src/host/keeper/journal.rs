@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use crate::evaluation::Put;
 use cellwright_kernel::session::SessionId;
-use cellwright_output::Outputs;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -53,7 +53,7 @@ struct Line<'a> {
     /// When it ended, in seconds since 1970.
     at: u64,
     code: &'a str,
-    outputs: Option<&'a Outputs>,
+    outputs: Option<&'a Put>,
 }
 
 impl Journals {

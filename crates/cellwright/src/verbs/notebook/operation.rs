@@ -130,6 +130,7 @@ impl InsertCell {
             place: place.unwrap_or(Place::End),
             kind: self.kind,
             source: self.source.given("insert")?,
+            tags: Vec::new(),
         };
         let request = self.revision.request(engine, self.create);
         let changed = file::change(&self.path, request, &|cells| operation.draft(cells))

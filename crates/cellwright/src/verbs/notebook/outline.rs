@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use cellwright_notebook::outline::{self, Entry};
 use cellwright_notebook::{Cells, Notebook, file};
+use cellwright_run::{Freshness, Listing};
 use clap::Args;
 use serde::Serialize;
 
 use crate::engine::Engine;
 use crate::failure::Failure;
+use crate::freshness;
 use crate::notice::{self, Told};
 use crate::screen::Screen;
 
@@ -30,6 +32,8 @@ pub(crate) struct OutlineAnswer {
     revision: String,
     nbformat: String,
     total_cells: usize,
+    /// The session that says which cells are fresh.
+    session: Option<String>,
     cells: Vec<Cell>,
     notices: Vec<Told>,
 }
@@ -43,6 +47,8 @@ struct Cell {
     first_line: String,
     lines: usize,
     execution_count: Option<u64>,
+    /// Whether it is as it ran, if it ran on a session that lives.
+    freshness: Option<Freshness>,
     outputs: Vec<Output>,
 }
 
@@ -58,7 +64,16 @@ pub(super) fn outline(args: &OutlineArgs, engine: &Engine) -> Result<OutlineAnsw
     let notebook = file::load(&args.path)?;
     file::remember(&notebook, engine.baselines.as_ref());
     let entries = outline::outline(&notebook);
-    Ok(OutlineAnswer::new(&args.path, &notebook, entries))
+    let mut answer = OutlineAnswer::new(&args.path, &notebook, entries);
+    // Looking at a notebook needs no host, and does not fail with it.
+    if let Ok(Some(known)) = freshness::known(&args.path, None) {
+        let states = known.states(&Listing::of_notebook(&notebook));
+        for (cell, state) in answer.cells.iter_mut().zip(states) {
+            cell.freshness = state;
+        }
+        answer.session = Some(known.session);
+    }
+    Ok(answer)
 }
 
 impl OutlineAnswer {
@@ -68,6 +83,7 @@ impl OutlineAnswer {
             revision: notebook.revision().to_string(),
             nbformat: format!("4.{}", notebook.minor()),
             total_cells: notebook.count(),
+            session: None,
             cells: entries.into_iter().map(Cell::from).collect(),
             notices: notice::tell(&notebook.irregularities()),
         }
@@ -79,13 +95,16 @@ impl OutlineAnswer {
         }
         screen.notices(&self.notices);
         screen.data(&self.table())?;
+        if let Some(session) = &self.session {
+            screen.remark(&format!("session: {session}"));
+        }
         screen.remark(&format!("revision: {}", self.revision));
         Ok(())
     }
 
-    /// Columns: index, id, kind, count, lines, first line, outputs.
+    /// Columns: index, id, kind, count, freshness, first line, outputs.
     fn table(&self) -> String {
-        let rows: Vec<[String; 4]> = self
+        let rows: Vec<[String; 5]> = self
             .cells
             .iter()
             .map(|cell| {
@@ -99,10 +118,12 @@ impl OutlineAnswer {
                     short_id(cell.id.as_deref().unwrap_or_default()),
                     cell.cell_type.to_owned(),
                     count,
+                    cell.freshness
+                        .map_or_else(String::new, |state| freshness::word(state).to_owned()),
                 ]
             })
             .collect();
-        let mut widths = [0; 4];
+        let mut widths = [0; 5];
         for row in &rows {
             for (width, text) in widths.iter_mut().zip(row) {
                 *width = (*width).max(text.chars().count());
@@ -181,6 +202,7 @@ impl From<Entry> for Cell {
             first_line: entry.first_line,
             lines: entry.lines,
             execution_count: entry.execution_count,
+            freshness: None,
             outputs: entry
                 .outputs
                 .into_iter()

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::root;
 
 /// Our crates, and which of ours each may use.
-const ARROWS: [(&str, &[&str]); 5] = [
+const ARROWS: [(&str, &[&str]); 6] = [
     ("cellwright-notebook", &[]),
     ("cellwright-output", &[]),
     ("cellwright-jupyter", &[]),
@@ -18,18 +18,27 @@ const ARROWS: [(&str, &[&str]); 5] = [
         &["cellwright-output", "cellwright-jupyter"],
     ),
     (
+        "cellwright-run",
+        &[
+            "cellwright-notebook",
+            "cellwright-output",
+            "cellwright-kernel",
+        ],
+    ),
+    (
         "cellwright",
         &[
             "cellwright-notebook",
             "cellwright-output",
             "cellwright-jupyter",
             "cellwright-kernel",
+            "cellwright-run",
         ],
     ),
 ];
 
 /// Libraries that only some of our crates may know.
-const FENCES: [(&str, &[&str]); 16] = [
+const FENCES: [(&str, &[&str]); 18] = [
     ("axum", &["cellwright"]),
     ("bytes", &["cellwright-jupyter", "cellwright-kernel"]),
     ("getrandom", &["cellwright", "cellwright-jupyter"]),
@@ -39,6 +48,8 @@ const FENCES: [(&str, &[&str]); 16] = [
     ("etcetera", &["cellwright"]),
     ("strsim", &["cellwright"]),
     ("toml", &["cellwright"]),
+    ("granit-parser", &["cellwright"]),
+    ("unicode-ident", &["cellwright-run"]),
     (
         "serde_json",
         &[
@@ -46,6 +57,7 @@ const FENCES: [(&str, &[&str]); 16] = [
             "cellwright-output",
             "cellwright-jupyter",
             "cellwright-kernel",
+            "cellwright-run",
         ],
     ),
     (
@@ -59,7 +71,12 @@ const FENCES: [(&str, &[&str]); 16] = [
     ),
     (
         "tokio",
-        &["cellwright", "cellwright-jupyter", "cellwright-kernel"],
+        &[
+            "cellwright",
+            "cellwright-jupyter",
+            "cellwright-kernel",
+            "cellwright-run",
+        ],
     ),
     ("image", &["cellwright-output"]),
     ("htmd", &["cellwright-output"]),

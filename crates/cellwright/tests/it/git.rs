@@ -1,0 +1,87 @@
+//! Notebooks in repositories: set up with one command, shown, merged and stored as they should be.
+
+mod drivers;
+mod setup;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::context::{Context, Ran};
+
+/// A repository with one commit in it, and the binary on the path.
+struct Repository {
+    context: Context,
+    /// Where it is: a folder whose name is hard on shells.
+    root: PathBuf,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let context = Context::new();
+        let root = context.path("my 'own' repository");
+        std::fs::create_dir(&root).unwrap();
+        let repository = Self { context, root };
+        repository.git(&["init", "-q", "-b", "main", "."]);
+        repository
+    }
+
+    /// With the example of the project, `a.ipynb`, committed.
+    fn with_notebook(content: &str) -> Self {
+        let repository = Self::new();
+        repository.write("a.ipynb", content);
+        repository.commit("one");
+        repository
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.root.join(name), content).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.root.join(name)).unwrap()
+    }
+
+    fn commit(&self, message: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", message]);
+    }
+
+    /// A program in the repository, as this user would run it.
+    fn program(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program.as_ref());
+        let binary = Path::new(env!("CARGO_BIN_EXE_cellwright"))
+            .parent()
+            .unwrap();
+        let path = std::env::var("PATH").unwrap();
+        command
+            .args(arguments)
+            .current_dir(&self.root)
+            .env_clear()
+            .env("PATH", format!("{}:{path}", binary.display()))
+            .env("HOME", self.context.home())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_AUTHOR_NAME", "a")
+            .env("GIT_AUTHOR_EMAIL", "a@example.org")
+            .env("GIT_COMMITTER_NAME", "a")
+            .env("GIT_COMMITTER_EMAIL", "a@example.org")
+            .stdin(std::process::Stdio::null());
+        command
+    }
+
+    fn run(&self, command: &mut Command) -> Ran {
+        Ran::of(&self.context, &command.output().unwrap())
+    }
+
+    /// What git prints; it must succeed.
+    fn git(&self, arguments: &[&str]) -> String {
+        self.try_git(arguments).exits(0).stdout
+    }
+
+    fn try_git(&self, arguments: &[&str]) -> Ran {
+        self.run(&mut self.program("git", arguments))
+    }
+
+    fn cellwright(&self, arguments: &[&str]) -> Ran {
+        self.run(&mut self.program(env!("CARGO_BIN_EXE_cellwright"), arguments))
+    }
+}

@@ -1,0 +1,353 @@
+//! What git calls: seen from the repository, and on its own.
+
+use std::process::{Command, Stdio};
+
+use insta::assert_snapshot;
+
+use super::Repository;
+use crate::context::{Context, THREE_CELLS};
+
+/// Fails unless Python's own library finds the notebook valid.
+fn assert_valid(notebook: &str) {
+    let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") else {
+        eprintln!("not run: CELLWRIGHT_TEST_PYTHON is not set");
+        return;
+    };
+    let script = "import nbformat, sys; nbformat.validate(nbformat.reads(sys.stdin.read(), as_version=nbformat.NO_CONVERT))";
+    let mut child = Command::new(python)
+        .args(["-W", "error", "-c", script])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), notebook.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}\n{notebook}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Two branches of a repository with these versions of `a.ipynb`, merged into the first.
+fn merged(flags: &[&str], ours: &str, theirs: &str) -> (Repository, crate::context::Ran) {
+    let repository = Repository::with_notebook(THREE_CELLS);
+    let mut arguments = vec!["git", "setup"];
+    arguments.extend(flags);
+    repository.cellwright(&arguments).exits(0);
+    repository.commit("attributes");
+    repository.git(&["checkout", "-qb", "topic"]);
+    repository.write("a.ipynb", theirs);
+    repository.commit("theirs");
+    repository.git(&["checkout", "-q", "main"]);
+    repository.write("a.ipynb", ours);
+    repository.commit("ours");
+    let ran = repository.try_git(&["merge", "topic", "-m", "merged"]);
+    (repository, ran)
+}
+
+#[test]
+fn changes_show_as_text_below_the_marker_of_their_cell() {
+    let repository = Repository::with_notebook(THREE_CELLS);
+    repository.cellwright(&["git", "setup"]).exits(0);
+    let lines: String = (0..9).fold(String::new(), |lines, n| {
+        lines + &format!("    \"line {n}\\n\",\n")
+    });
+    let long = THREE_CELLS.replace("    \"answer = 42\\n\",\n", &lines);
+    repository.write("a.ipynb", &long);
+    repository.commit("long");
+    let changed = long
+        .replace("line 8", "line eight")
+        .replace("\"execution_count\": 1", "\"execution_count\": 5")
+        .replace("\"42\\n\"", "\"43\\n\"");
+    repository.write("a.ipynb", changed);
+    let diff = repository.git(&["diff"]);
+    assert!(diff.contains("@@ # %% [code] id:first-code\n"), "{diff}");
+    assert!(diff.contains("\n-line 8\n+line eight\n"), "{diff}");
+    assert!(diff.contains("\n-#> 42\n+#> 43\n"), "{diff}");
+    assert!(!diff.contains("execution_count"), "{diff}");
+}
+
+#[test]
+fn changes_to_different_cells_merge() {
+    let ours = THREE_CELLS
+        .replace("# A tour", "# Our tour")
+        .replace("\"Python 3\"", "\"Python 3.14\"");
+    let theirs = THREE_CELLS
+        .replace("answer + 1.0", "answer + 2.0")
+        .replace("\"tags\": []", "\"tags\": [\"slow\"]");
+    let (repository, ran) = merged(&[], &ours, &theirs);
+    ran.exits(0);
+    let expected = ours
+        .replace("answer + 1.0", "answer + 2.0")
+        .replace("\"tags\": []", "\"tags\": [\n     \"slow\"\n    ]");
+    assert_eq!(repository.read("a.ipynb"), expected);
+    assert_valid(&expected);
+    assert_eq!(repository.git(&["status", "--short"]), "");
+}
+
+#[test]
+fn changes_to_the_same_lines_stand_in_the_cell_and_the_file_stays_a_notebook() {
+    let ours = THREE_CELLS.replace("answer = 42", "answer = 43");
+    let theirs = THREE_CELLS
+        .replace("answer = 42", "answer = 44")
+        .replace("# A tour", "# Their tour");
+    let (repository, ran) = merged(&[], &ours, &theirs);
+    let ran = ran.exits(1);
+    assert!(
+        ran.stderr.contains("cell 1 (id:first-code)"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(repository.git(&["status", "--short"]), "UU a.ipynb\n");
+    assert_valid(&repository.read("a.ipynb"));
+    assert_snapshot!(
+        "git_conflict",
+        repository
+            .cellwright(&["read", "a.ipynb:ids:outputs"])
+            .seen()
+    );
+    // Settled as any other text.
+    let text = repository.cellwright(&["read", "a.ipynb", "-q"]).stdout;
+    let (start, rest) = text.split_once("<<<<<<< HEAD\n").unwrap();
+    let (ours, rest) = rest.split_once("=======\n").unwrap();
+    let (_, rest) = rest.split_once(">>>>>>> topic\n").unwrap();
+    std::fs::write(repository.root.join("text"), format!("{start}{ours}{rest}")).unwrap();
+    repository
+        .cellwright(&["write", "a.ipynb", "text"])
+        .exits(0);
+    std::fs::remove_file(repository.root.join("text")).unwrap();
+    repository.commit("settled");
+    let settled = repository.read("a.ipynb");
+    assert!(settled.contains("answer = 43") && settled.contains("# Their tour"));
+    assert_valid(&settled);
+}
+
+#[test]
+fn a_cell_that_one_deleted_and_the_other_changed_is_a_conflict_that_keeps_it() {
+    let (start, rest) = THREE_CELLS
+        .split_once(",\n  {\n   \"cell_type\": \"code\",\n   \"execution_count\": null")
+        .unwrap();
+    let (_, end) = rest.split_once("\n  }\n ],").unwrap();
+    let deleted = format!("{start}\n ],{end}");
+    let changed = THREE_CELLS.replace("answer + 1.0", "answer + 2.0");
+    let (repository, ran) = merged(&[], &deleted, &changed);
+    let ran = ran.exits(1);
+    assert!(ran.stderr.contains("our side deleted it"), "{}", ran.stderr);
+    assert_eq!(repository.read("a.ipynb"), changed);
+}
+
+#[test]
+fn with_the_filter_a_rerun_is_no_change_and_disk_keeps_its_outputs() {
+    let repository = Repository::with_notebook(THREE_CELLS);
+    repository.cellwright(&["git", "setup", "--clean"]).exits(0);
+    repository.git(&["add", "--renormalize", "."]);
+    repository.commit("without outputs");
+    let stored = repository.git(&["cat-file", "blob", "HEAD:a.ipynb"]);
+    assert_valid(&stored);
+    assert_eq!(
+        stored,
+        THREE_CELLS
+            .replace("\"execution_count\": 1", "\"execution_count\": null")
+            .replace(
+                "[\n    {\n     \"name\": \"stdout\",\n     \"output_type\": \"stream\",\n     \"text\": [\n      \"42\\n\"\n     ]\n    }\n   ]",
+                "[]"
+            )
+    );
+    assert_eq!(repository.read("a.ipynb"), THREE_CELLS);
+    // Run again: other outputs, other counts, other times.
+    let rerun = THREE_CELLS
+        .replace("\"42\\n\"", "\"42\\n\", \"again\\n\"")
+        .replace("\"execution_count\": 1", "\"execution_count\": 12")
+        .replace(
+            "\"tags\": []",
+            "\"execution\": {\"iopub.status.idle\": \"now\"},\n    \"tags\": []",
+        );
+    repository.write("a.ipynb", &rerun);
+    repository.try_git(&["diff", "--exit-code"]).exits(0);
+    repository.git(&["add", "a.ipynb"]);
+    assert_eq!(repository.git(&["status", "--short"]), "");
+    assert_eq!(repository.read("a.ipynb"), rerun);
+    // A change of a source is one.
+    repository.write("a.ipynb", rerun.replace("answer = 42", "answer = 43"));
+    repository.try_git(&["diff", "--exit-code"]).exits(1);
+    let diff = repository.git(&["diff"]);
+    assert!(!diff.contains("#>"), "{diff}");
+}
+
+#[test]
+fn both_run_everything_and_merge_with_the_filter() {
+    let run = |source: &str, output: &str| {
+        source
+            .replace("\"42\\n\"", &format!("\"{output}\\n\""))
+            .replace("\"execution_count\": 1", "\"execution_count\": 8")
+    };
+    let ours = run(&THREE_CELLS.replace("# A tour", "# Our tour"), "ours");
+    let theirs = run(
+        &THREE_CELLS.replace("answer + 1.0", "answer + 2.0"),
+        "theirs",
+    );
+    let (repository, ran) = merged(&["--clean"], &ours, &theirs);
+    ran.exits(0);
+    let merged = repository.read("a.ipynb");
+    assert!(merged.contains("# Our tour") && merged.contains("answer + 2.0"));
+    assert!(!merged.contains("stdout"), "{merged}");
+    assert_valid(&merged);
+}
+
+#[test]
+fn a_rebase_with_a_notebook_that_both_sides_made() {
+    let repository = Repository::new();
+    repository.cellwright(&["git", "setup"]).exits(0);
+    repository.commit("attributes");
+    repository.git(&["checkout", "-qb", "topic"]);
+    repository.write("a.ipynb", THREE_CELLS.replace("\"last\"", "\"other\""));
+    repository.commit("theirs");
+    repository.git(&["checkout", "-q", "main"]);
+    repository.write("a.ipynb", THREE_CELLS);
+    repository.commit("ours");
+    repository.git(&["checkout", "-q", "topic"]);
+    repository.git(&["rebase", "-q", "main"]);
+    let merged = repository.read("a.ipynb");
+    assert!(merged.contains("\"id\": \"last\"") && merged.contains("\"id\": \"other\""));
+    assert_valid(&merged);
+}
+
+#[test]
+fn the_past_can_be_compared() {
+    let repository = Repository::with_notebook(THREE_CELLS);
+    std::fs::create_dir(repository.root.join("sub")).unwrap();
+    repository.write("sub/b.ipynb", THREE_CELLS);
+    repository.commit("two");
+    repository.write("a.ipynb", THREE_CELLS.replace("answer = 42", "answer = 43"));
+    let ran = repository
+        .cellwright(&["diff", "HEAD:a.ipynb", "a.ipynb"])
+        .exits(1);
+    assert!(
+        ran.stdout
+            .starts_with("--- HEAD:a.ipynb\n+++ a.ipynb\n@@ -1,2 +1,2 @@ # %% [code] cell:1")
+    );
+    repository
+        .cellwright(&["diff", "HEAD:a.ipynb", "HEAD:sub/b.ipynb"])
+        .exits(0);
+    // Named from where one is.
+    let binary = env!("CARGO_BIN_EXE_cellwright");
+    let mut command = repository.program(binary, &["diff", "HEAD:b.ipynb", "b.ipynb"]);
+    repository
+        .run(command.current_dir(repository.root.join("sub")))
+        .exits(0);
+}
+
+#[test]
+fn what_is_no_notebook_passes_through_every_driver_untouched() {
+    let context = Context::with_notebook();
+    for content in [
+        "",
+        "no notebook\r\n",
+        "{\"cells\": [",
+        "{\"cells\": 5}",
+        "\u{feff}{}",
+    ] {
+        context.file("x.ipynb", content);
+        let ran = context.run(&["git", "textconv", "x.ipynb"]).exits(0);
+        assert_eq!(ran.stdout, content);
+        assert!(
+            ran.stderr.contains("x.ipynb is no notebook"),
+            "{}",
+            ran.stderr
+        );
+        let ran = context
+            .run_with_input(&["git", "clean", "--path", "x.ipynb"], content)
+            .exits(0);
+        assert_eq!(ran.stdout, content);
+        assert!(
+            ran.stderr.contains("x.ipynb is no notebook"),
+            "{}",
+            ran.stderr
+        );
+        for arguments in [
+            ["git", "merge", "a.ipynb", "x.ipynb", "a.ipynb"],
+            ["git", "merge", "a.ipynb", "a.ipynb", "x.ipynb"],
+        ] {
+            let ran = context.run(&arguments).exits(1);
+            assert!(ran.stderr.contains("ours is as it was"), "{}", ran.stderr);
+            assert_eq!(context.content("x.ipynb"), content);
+            assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+        }
+    }
+    let ran = context
+        .run(&["git", "textconv", "a.ipynb", "--json"])
+        .exits(0);
+    assert!(
+        ran.json()["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("#: kernelspec")
+    );
+    context
+        .run(&["git", "textconv", "x.ipynb", "--json"])
+        .exits(2);
+    context.run(&["git", "clean", "--json"]).exits(2);
+    // Bytes that are no text, too.
+    let bytes = b"\xff\xfe\0binary".to_vec();
+    let mut child = context
+        .command(&["git", "clean"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), &bytes).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, bytes);
+    // Old formats are shown as what they would become, and stored as they are.
+    let old = r#"{"metadata": {"name": ""}, "nbformat": 3, "nbformat_minor": 0, "worksheets": [{"cells":
+        [{"cell_type": "code", "input": "x = 1", "language": "python", "outputs": [], "prompt_number": 4}]}]}"#;
+    context.file("old.ipynb", old);
+    let ran = context.run(&["git", "textconv", "old.ipynb"]).exits(0);
+    assert!(ran.stdout.contains("# %% [code]"), "{}", ran.stdout);
+    assert_eq!(
+        context
+            .run_with_input(&["git", "clean"], old)
+            .exits(0)
+            .stdout,
+        old
+    );
+}
+
+#[test]
+fn a_merge_by_hand_has_its_own_marks_and_words_for_programs() {
+    let context = Context::with_notebook();
+    context.file(
+        "ours.ipynb",
+        THREE_CELLS.replace("answer = 42", "answer = 1"),
+    );
+    context.file(
+        "theirs.ipynb",
+        THREE_CELLS.replace("answer = 42", "answer = 2"),
+    );
+    let arguments = [
+        "git",
+        "merge",
+        "--marker-size",
+        "3",
+        "--ours",
+        "me",
+        "--theirs",
+        "%Y",
+        "--path",
+        "dir/n.ipynb",
+        "a.ipynb",
+        "ours.ipynb",
+        "theirs.ipynb",
+        "--json",
+    ];
+    let answer = context.run(&arguments).exits(1).json();
+    assert_eq!(answer["clean"], false);
+    assert_eq!(answer["path"], "dir/n.ipynb");
+    assert_eq!(answer["conflicts"][0]["kind"], "conflict_source");
+    assert_eq!(answer["notices"][0]["kind"], "outputs_cleared");
+    let merged = context.content("ours.ipynb");
+    assert!(
+        merged.contains("\"<<< me\\n\",\n    \"answer = 1\\n\",\n    \"===\\n\""),
+        "{merged}"
+    );
+    assert!(merged.contains("\">>> theirs\\n\""), "{merged}");
+}

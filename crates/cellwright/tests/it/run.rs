@@ -1,0 +1,354 @@
+//! `run`: a notebook's cells on its kernel, and what is in the file afterwards, whatever happens meanwhile.
+
+mod choosing;
+mod disturbed;
+mod editing;
+mod endings;
+mod killed;
+mod sessions;
+mod signals;
+mod watching;
+mod writing;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use serde_json::{Value, json};
+
+use crate::context::Ran;
+use crate::host::{Place, eventually, signal};
+
+/// Our own runner, and Jupyter's kernel.
+const BACKENDS: [&str; 2] = ["runner", "jupyter"];
+
+/// Says that it has begun, and waits until it is told to go on.
+const WAITS: &str = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('went on')";
+
+/// A folder with notebooks. If there is a host it ends with the test.
+struct Stand {
+    place: Place,
+}
+
+impl Stand {
+    fn new() -> Self {
+        Self {
+            place: Place::new(),
+        }
+    }
+
+    /// With `a.ipynb` in it.
+    fn with(cells: &[Value]) -> Self {
+        let stand = Self::new();
+        stand.notebook("a.ipynb", cells);
+        stand
+    }
+
+    fn notebook(&self, name: &str, cells: &[Value]) {
+        self.place.context.file(name, written(cells));
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.context.path(name)
+    }
+
+    fn content(&self, name: &str) -> String {
+        self.place.context.content(name)
+    }
+
+    /// `run a.ipynb` on a backend.
+    fn command(&self, backend: &str, arguments: &[&str]) -> Command {
+        let mut command = self.place.context.command(&["run", "a.ipynb"]);
+        command.args(["--backend", backend]);
+        if let Some(python) = python() {
+            command.arg("--python").arg(python);
+        }
+        command.args(arguments);
+        command
+    }
+
+    fn run_on(&self, backend: &str, arguments: &[&str]) -> Ran {
+        let output = self.command(backend, arguments).output().unwrap();
+        Ran::of(&self.place.context, &output)
+    }
+
+    /// `run a.ipynb` on the runner.
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_on("runner", arguments)
+    }
+
+    /// The same beside the test.
+    fn begin_on(&self, backend: &str, arguments: &[&str]) -> Running<'_> {
+        let child = self.command(backend, arguments).spawn().unwrap();
+        Running {
+            stand: self,
+            child: Some(child),
+        }
+    }
+
+    /// The same, with a cell that waits; it has begun.
+    fn begin(&self, arguments: &[&str]) -> Running<'_> {
+        let running = self.begin_on("runner", arguments);
+        self.begun();
+        running
+    }
+
+    /// Waits until a cell has begun that says so.
+    fn begun(&self) {
+        eventually("the cell does not begin", || self.path("begun").exists());
+    }
+
+    /// Lets a cell go on that waits.
+    fn go(&self) {
+        fs::write(self.path("go"), "").unwrap();
+    }
+
+    /// Another command.
+    fn other(&self, arguments: &[&str]) -> Ran {
+        self.place.context.run(arguments)
+    }
+
+    fn document(&self, name: &str) -> Value {
+        let content = self.content(name);
+        serde_json::from_str(&content).unwrap_or_else(|error| panic!("{error}: {content}"))
+    }
+
+    /// What the cells of `a.ipynb` have put out.
+    fn outputs(&self) -> Vec<String> {
+        self.outputs_in("a.ipynb")
+    }
+
+    fn outputs_in(&self, name: &str) -> Vec<String> {
+        let document = self.document(name);
+        let cells = document["cells"].as_array().unwrap().iter();
+        cells.map(put_out).collect()
+    }
+
+    fn counts(&self) -> Vec<Value> {
+        let document = self.document("a.ipynb");
+        let cells = document["cells"].as_array().unwrap().iter();
+        cells.map(|cell| cell["execution_count"].clone()).collect()
+    }
+
+    /// What cells wrote into the file `log`, in order.
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    /// Changes the notebook as others do: reads it, and writes it to where it was.
+    fn rewrite(&self, change: impl FnOnce(&mut Value)) {
+        let mut document = self.document("a.ipynb");
+        change(&mut document);
+        fs::write(self.path("a.ipynb"), laid_out(&document)).unwrap();
+    }
+
+    /// Fails unless Python's own library finds these notebooks valid.
+    fn are_valid(&self, names: &[&str]) {
+        const CHECK: &str = "import nbformat, sys\nfor path in sys.argv[1:]:\n    with open(path, encoding='utf-8') as file:\n        nbformat.validate(nbformat.reads(file.read(), as_version=nbformat.NO_CONVERT))";
+        let output = Command::new(python_with_nbformat())
+            .args(["-W", "error", "-c", CHECK])
+            .args(names.iter().map(|name| self.path(name)))
+            .output()
+            .unwrap();
+        let why = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{why}");
+    }
+
+    /// Names in the folder that are neither notebooks nor of the tests.
+    fn left_over(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.place.context.folder()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with('.')).collect()
+    }
+}
+
+/// A run beside the test, which ends with it.
+struct Running<'s> {
+    stand: &'s Stand,
+    child: Option<Child>,
+}
+
+impl Running<'_> {
+    fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    fn end(mut self) -> Ran {
+        let child = self.child.take().unwrap();
+        let output = child.wait_with_output().unwrap();
+        Ran::of(&self.stand.place.context, &output)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
+
+/// The interpreter of the tests.
+fn python() -> Option<PathBuf> {
+    std::env::var_os("CELLWRIGHT_TEST_PYTHON").map(PathBuf::from)
+}
+
+fn python_with_nbformat() -> PathBuf {
+    let made = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/python");
+    python().unwrap_or_else(made)
+}
+
+/// A code cell that has not run.
+fn code(source: &str) -> Value {
+    let lines: Vec<&str> = source.split_inclusive('\n').collect();
+    json!({"cell_type": "code", "execution_count": null, "metadata": {}, "outputs": [], "source": lines})
+}
+
+/// A code cell that ran before.
+fn old(source: &str) -> Value {
+    let mut cell = code(source);
+    cell["execution_count"] = json!(99);
+    cell["outputs"] = json!([{"name": "stdout", "output_type": "stream", "text": ["old\n"]}]);
+    cell
+}
+
+fn tagged(source: &str, tags: &[&str]) -> Value {
+    let mut cell = old(source);
+    cell["metadata"]["tags"] = json!(tags);
+    cell
+}
+
+fn markdown(source: &str) -> Value {
+    json!({"cell_type": "markdown", "metadata": {}, "source": [source]})
+}
+
+/// A notebook of these cells, each with the id `c` and its index, as Jupyter writes it.
+fn written(cells: &[Value]) -> String {
+    let cells: Vec<Value> = cells
+        .iter()
+        .enumerate()
+        .map(|(index, cell)| {
+            let mut cell = cell.clone();
+            cell["id"] = json!(format!("c{index}"));
+            cell
+        })
+        .collect();
+    laid_out(&json!({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+}
+
+/// JSON with one space for each level.
+fn laid_out(document: &Value) -> String {
+    use serde::Serialize;
+    let mut out = Vec::new();
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, formatter);
+    document.serialize(&mut serializer).unwrap();
+    out.push(b'\n');
+    String::from_utf8(out).unwrap()
+}
+
+/// What a cell has put out, in one line: text as it is, exceptions by their names.
+fn put_out(cell: &Value) -> String {
+    let lines = |text: &Value| match text {
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        other => other.as_str().unwrap_or_default().to_owned(),
+    };
+    let outputs = cell["outputs"].as_array().into_iter().flatten();
+    let said: Vec<String> = outputs
+        .map(|output| match output["output_type"].as_str() {
+            Some("stream") => lines(&output["text"])
+                .replace('\n', " ")
+                .trim_end()
+                .to_owned(),
+            Some("error") => format!("!{}", output["ename"].as_str().unwrap_or_default()),
+            _ => format!("={}", lines(&output["data"]["text/plain"])),
+        })
+        .collect();
+    said.join(" ")
+}
+
+/// The status of each cell in an answer.
+fn statuses(answer: &Value) -> Vec<&str> {
+    let cells = answer["cells"].as_array().unwrap().iter();
+    cells.map(|cell| cell["status"].as_str().unwrap()).collect()
+}
+
+/// The kinds of the notices in an answer.
+fn notices(answer: &Value) -> Vec<&str> {
+    let notices = answer["notices"].as_array().unwrap().iter();
+    notices
+        .map(|notice| notice["kind"].as_str().unwrap())
+        .collect()
+}
+
+/// What a person sees, made the same for every run and every Python: without the times that cells took, and
+/// without the marks under lines of source.
+fn seen(ran: &Ran) -> String {
+    let text = ran.seen();
+    let is_told = |line: &&str| {
+        let mark = line.trim();
+        mark.is_empty() || mark.bytes().any(|byte| !matches!(byte, b'^' | b'~'))
+    };
+    let mut lines = String::new();
+    for line in text.lines().filter(is_told) {
+        match line
+            .strip_suffix(" s")
+            .and_then(|line| line.rsplit_once(", "))
+        {
+            Some((before, time)) if line.starts_with('[') && is_time(time) => {
+                lines.push_str(before);
+            }
+            _ => lines.push_str(&without_time(line)),
+        }
+        lines.push('\n');
+    }
+    lines
+}
+
+/// The line with the time it tells made the same: `ran 2 cells in 0.1 s`.
+fn without_time(line: &str) -> String {
+    let told = line.split_once(" in ").filter(|_| line.starts_with("ran "));
+    match told.and_then(|(ran, rest)| Some((ran, rest.split_once(" s")?))) {
+        Some((ran, (time, rest))) if is_time(time) => format!("{ran} in [TIME] s{rest}"),
+        _ => line.to_owned(),
+    }
+}
+
+fn is_time(word: &str) -> bool {
+    word.bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// How often something is tried that depends on the moment; `CELLWRIGHT_TEST_FACTOR` multiplies it.
+fn times(number: usize) -> usize {
+    let factor = std::env::var("CELLWRIGHT_TEST_FACTOR").ok();
+    number * factor.and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// Numbers that are others every time, unless `CELLWRIGHT_TEST_SEED` says which.
+struct Numbers(u64);
+
+impl Numbers {
+    fn new() -> Self {
+        let given = std::env::var("CELLWRIGHT_TEST_SEED").ok();
+        let seed = given.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            now.unwrap().as_nanos().try_into().unwrap_or(7)
+        });
+        eprintln!("CELLWRIGHT_TEST_SEED={seed}");
+        Self(seed)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}

@@ -1,0 +1,289 @@
+//! What is seen while a notebook runs, and what its displays come to.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::{BACKENDS, Stand, code, markdown, old, seen, tagged};
+
+fn story() -> Vec<Value> {
+    vec![
+        markdown("# A story"),
+        code("print('first')\n40 + 2"),
+        code("quiet = True"),
+        code(
+            "import sys\nprint('to stderr', file=sys.stderr)\ndisplay({'text/markdown': '**bold**', 'text/plain': 'bold'}, raw=True)",
+        ),
+        tagged("raise ValueError('meant')", &["raises-exception"]),
+        code("def f(): raise KeyError('not meant')\nf()"),
+        code("print('never')"),
+        code("print('never either')"),
+    ]
+}
+
+#[test]
+fn a_person_sees_which_cell_says_what_and_how_it_ended() {
+    let stand = Stand::with(&story());
+    assert_snapshot!("story", seen(&stand.run(&[]).exits(1)));
+    assert_snapshot!("story_quiet", seen(&stand.run(&["--quiet"]).exits(1)));
+    let stand = Stand::with(&[code("1"), code("2")]);
+    assert_snapshot!("short_story", seen(&stand.run(&[]).exits(0)));
+    assert_snapshot!(
+        "elsewhere",
+        seen(&stand.run(&["-o", "b.ipynb", "--cells", "1"]).exits(0))
+    );
+    assert_snapshot!("nothing", seen(&stand.run(&["--above", "0"]).exits(0)));
+}
+
+#[test]
+fn a_person_is_told_what_ended_it() {
+    let stand = Stand::with(&[code("1"), code("import os\nos._exit(7)"), code("2")]);
+    assert_snapshot!("died", seen(&stand.run(&[]).exits(2)));
+    let stand = Stand::with(&[code("1"), code("import time\ntime.sleep(100)"), code("2")]);
+    assert_snapshot!(
+        "timed_out",
+        seen(&stand.run(&["--timeout", "2"]).exits(124))
+    );
+    let stand = Stand::with(&[code("1 / 0"), code("2"), code("oops")]);
+    assert_snapshot!("kept_going", seen(&stand.run(&["--keep-going"]).exits(1)));
+}
+
+/// Every line is a document; begin and end come in order, and the end of all comes last.
+#[test]
+fn events_tell_what_happens_as_it_happens() {
+    for backend in BACKENDS {
+        let stand = Stand::with(&[
+            code("print('ä' * 3)\n5"),
+            markdown("x"),
+            code("import sys\nprint('e', file=sys.stderr)\n1 / 0"),
+            code("3"),
+        ]);
+        let ran = stand.run_on(backend, &["--events"]).exits(1);
+        let events: Vec<Value> = ran
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let names: Vec<&str> = events
+            .iter()
+            .map(|event| event["event"].as_str().unwrap())
+            .collect();
+        let marks: Vec<(&str, &Value)> = events
+            .iter()
+            .filter_map(|event| {
+                Some((
+                    event["event"]
+                        .as_str()
+                        .filter(|name| ["begin", "end"].contains(name))?,
+                    &event["index"],
+                ))
+            })
+            .collect();
+        assert_eq!(
+            marks,
+            [
+                ("begin", &json!(0)),
+                ("end", &json!(0)),
+                ("begin", &json!(2)),
+                ("end", &json!(2))
+            ]
+        );
+        assert_eq!((names[0], *names.last().unwrap()), ("begin", "done"));
+        assert_eq!(names.iter().filter(|name| **name == "done").count(), 1);
+        assert_eq!(
+            events[0],
+            json!({"event": "begin", "index": 0, "id": "c0", "number": 1, "of": 3})
+        );
+        let said = |index: u64, stream: &str| -> String {
+            let texts = events.iter().filter(|event| {
+                event["event"] == "text" && event["index"] == index && event["stream"] == stream
+            });
+            texts.map(|event| event["text"].as_str().unwrap()).collect()
+        };
+        assert_eq!(said(0, "stdout"), "äää\n");
+        assert_eq!(said(2, "stderr"), "e\n");
+        let shown = events
+            .iter()
+            .find(|event| event["event"] == "display")
+            .unwrap();
+        assert_eq!((&shown["index"], &shown["text"]), (&json!(0), &json!("5")));
+        let end = events
+            .iter()
+            .rfind(|event| event["event"] == "end")
+            .unwrap();
+        assert_eq!(
+            (&end["status"], &end["error"]),
+            (
+                &json!("error"),
+                &json!(["ZeroDivisionError", "division by zero"])
+            )
+        );
+        let done = events.last().unwrap();
+        assert_eq!(super::statuses(done), ["ok", "error", "skipped"]);
+        assert_eq!(
+            done["notebook"]["revision"],
+            stand.place.context.revision("a.ipynb")
+        );
+    }
+}
+
+/// While it runs, not when it has ended.
+#[test]
+fn events_come_while_a_cell_runs() {
+    use std::io::{BufRead, BufReader};
+    let stand = Stand::with(&[code("print('early', flush=True)"), code(super::WAITS)]);
+    let mut child = stand.command("runner", &["--events"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["event"], "begin");
+    assert_eq!(next()["text"], "early\n");
+    assert_eq!(next()["event"], "end");
+    assert_eq!(next()["index"], 1);
+    stand.go();
+    while next()["event"] != "done" {}
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_document_has_what_the_specification_says() {
+    for backend in BACKENDS {
+        let stand = Stand::with(&[code("print('x')\n1"), code("1 / 0"), code("2")]);
+        let answer = stand.run_on(backend, &["--json"]).exits(1).json();
+        let names =
+            |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+        for name in [
+            "status", "session", "kernel", "cells", "died", "notices", "notebook",
+        ] {
+            assert!(names(&answer).contains(&name.to_owned()), "{name}");
+        }
+        for name in ["backend", "name", "pid", "interpreter", "generation"] {
+            assert!(
+                names(&answer["kernel"]).contains(&name.to_owned()),
+                "{name}"
+            );
+        }
+        let fields = [
+            "index",
+            "id",
+            "title",
+            "status",
+            "execution_count",
+            "duration_ms",
+            "text",
+            "truncated",
+            "images",
+            "json",
+            "events",
+            "error",
+            "outputs",
+        ];
+        for cell in answer["cells"].as_array().unwrap() {
+            let mut found = names(cell);
+            found.sort();
+            let mut expected = fields.map(str::to_owned).to_vec();
+            expected.sort();
+            assert_eq!(found, expected);
+        }
+        let cells = &answer["cells"];
+        assert_eq!(
+            (&cells[0]["execution_count"], &cells[2]["execution_count"]),
+            (&json!(1), &json!(null))
+        );
+        assert_eq!(cells[0]["id"], "c0");
+        assert!(cells[0]["duration_ms"].as_f64().unwrap() > 0.0);
+        // What is told is what is in the file.
+        let document = stand.document("a.ipynb");
+        for cell in 0..3 {
+            assert_eq!(cells[cell]["outputs"], document["cells"][cell]["outputs"]);
+        }
+        assert!(answer["died"].is_null() && answer["session"].is_null());
+    }
+}
+
+#[test]
+fn a_later_cell_changes_what_an_earlier_one_displays() {
+    for backend in BACKENDS {
+        let stand = Stand::with(&[
+            old("h = display(1, display_id=True)\ndisplay('between')"),
+            old("h.update(2)"),
+            old("print('x')\nh.update(3)\ng = display(4, display_id='g')\ng.update(5)"),
+            old("h.update(6)\ng.update(7)\nh.update(8)"),
+        ]);
+        let answer = stand.run_on(backend, &["--json"]).exits(0).json();
+        assert_eq!(
+            stand.outputs(),
+            ["=8 ='between'", "", "x =7", ""],
+            "{backend}"
+        );
+        assert_eq!(
+            answer["cells"][0]["outputs"],
+            stand.document("a.ipynb")["cells"][0]["outputs"]
+        );
+        stand.are_valid(&["a.ipynb"]);
+    }
+}
+
+#[test]
+fn what_is_cleared_is_not_in_the_file() {
+    for backend in BACKENDS {
+        let clear = "from IPython.display import clear_output\n";
+        let stand = Stand::with(&[
+            old(&format!("{clear}print(1)\nclear_output()\nprint(2)")),
+            old(&format!(
+                "{clear}print(1)\nclear_output(wait=True)\nprint(2)"
+            )),
+            old("print(1)\nclear_output(wait=True)"),
+            old("print(1)\nclear_output()"),
+            old("display(1)\nprint(1)\nclear_output()\ndisplay(2)\n1 / 0"),
+        ]);
+        stand.run_on(backend, &[]).exits(1);
+        assert_eq!(
+            stand.outputs(),
+            ["2", "2", "1", "", "=2 !ZeroDivisionError"],
+            "{backend}"
+        );
+    }
+}
+
+/// A thread that goes on after its cell has ended; its words are with the cell that started it.
+#[test]
+fn what_a_thread_says_late_is_in_the_file() {
+    let thread = "import threading, time\nh = display('shown', display_id=True)\nprint('early', flush=True)\ndef late():\n    while not go: time.sleep(0.01)\n    print('late', flush=True)\n    open('said', 'w').close()\ngo = []\nthreading.Thread(target=late).start()";
+    let waits = "import os\ngo.append(1)\nwhile not os.path.exists('said'): time.sleep(0.01)\ntime.sleep(0.2)";
+    // Long enough for a save in between.
+    let sleeps = "time.sleep(1.5)";
+    let stand = Stand::with(&[
+        old(thread),
+        old(waits),
+        old(sleeps),
+        old("h.update('updated')"),
+        old("print('end')"),
+    ]);
+    stand.run(&[]).exits(0);
+    assert_eq!(
+        stand.outputs(),
+        ["='updated' early late", "", "", "", "end"]
+    );
+    stand.are_valid(&["a.ipynb"]);
+    // Also after the last cell.
+    let last = "import threading, time\ndef late():\n    time.sleep(0.3)\n    print('at last', flush=True)\nthreading.Thread(target=late).start()";
+    let stand = Stand::with(&[old(last)]);
+    stand.run(&[]).exits(0);
+    assert_eq!(stand.outputs(), ["at last"]);
+}
+
+#[test]
+fn everything_that_is_printed_is_in_the_file_and_bounded_on_the_screen() {
+    let stand = Stand::with(&[
+        code("for i in range(30_000): print('line', i)"),
+        code("print('\\r'.join(str(i) for i in range(20_001)))"),
+    ]);
+    let ran = stand.run(&[]).exits(0);
+    assert!(ran.stdout.len() < 60 * 1024, "{}", ran.stdout.len());
+    let document = stand.document("a.ipynb");
+    let text = document["cells"][0]["outputs"][0]["text"]
+        .as_array()
+        .unwrap();
+    assert_eq!(text.len(), 30_000);
+    assert_eq!(text[29_999], "line 29999\n");
+    assert_eq!(stand.outputs()[1], "20000");
+}

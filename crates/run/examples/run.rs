@@ -1,0 +1,53 @@
+//! Runs a notebook on the built-in runner: `cargo run -p cellwright-run --example run -- NOTEBOOK`.
+//!
+//! The supervisor, which keeps kernels from outliving this program, is found next to it:
+//! `cargo build -p cellwright-kernel` makes it.
+
+#![expect(clippy::print_stdout, reason = "an example")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_kernel::Stop;
+use cellwright_kernel::backend::runner::{INTERRUPT_GRACE, RunnerSpec};
+use cellwright_kernel::process::Supervisor;
+use cellwright_kernel::python::{self, Search};
+use cellwright_run::{CellStatus, Options};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let notebook: PathBuf = std::env::args_os().nth(1).ok_or("which notebook?")?.into();
+    let env: Vec<_> = std::env::vars_os().collect();
+    let path = env.iter().find(|(name, _)| name == "PATH");
+    let search = Search {
+        path: path.map_or_else(Vec::new, |(_, path)| std::env::split_paths(path).collect()),
+        ..Search::default()
+    };
+    let runner = RunnerSpec {
+        interpreter: python::resolve(&search).map_err(|_| "there is no Python")?,
+        cwd: std::env::current_dir()?,
+        env,
+        supervisor: Supervisor {
+            program: std::env::current_exe()?.with_file_name("../cellwright-supervisor"),
+            arguments: Vec::new(),
+        },
+        staging: vec![std::env::temp_dir().join("cellwright-example")],
+        start_timeout: Duration::from_mins(1),
+        interrupt_grace: INTERRUPT_GRACE,
+        trace: None,
+    };
+    let report =
+        cellwright_run::run(&notebook, Options::default(), Arc::new(runner), Stop::new()).await?;
+    for cell in &report.cells {
+        let end = match &cell.status {
+            CellStatus::Completed => "ok".to_owned(),
+            CellStatus::Raised(error) => format!("{}: {}", error.name, error.value),
+            other => format!("{other:?}"),
+        };
+        println!("cell {} {end}, {:?}", cell.cell.index, cell.time);
+        print!("{}", cell.text);
+    }
+    println!("saved {} times", report.written.saves);
+    Ok(())
+}

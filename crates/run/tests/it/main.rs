@@ -1,0 +1,10 @@
+//! Tests of running notebooks.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![expect(clippy::disallowed_methods, reason = "tests are told where Python is")]
+
+mod compare;
+mod parameters;
+mod perform;
+mod recorder;
+mod support;

@@ -1,0 +1,280 @@
+"""The suite `run`: whole notebooks, beside nbclient, papermill, nbconvert and nb-cli."""
+
+import json
+import os
+import shutil
+import sys
+
+import run_books
+from eval_tools import clean_up
+from measure import (BENCH, MOST_SECONDS, Cellwright, Tool, build_helper, environment, find_python, goal_table,
+                     measure, name_text, output_of, part, ratio_text, rows, say, size_text, time_text, version_of)
+from suite_notebook import find_nb
+
+PACKAGES = {"ipykernel": "7.4.0", "jupyter_client": "8.10.0", "nbclient": "0.11.0", "nbformat": "5.11.1",
+            "papermill": "2.7.0", "nbconvert": "7.17.2"}
+FOLDER = BENCH / "run"
+# Of what takes long.
+HEAVY_ROUNDS = 5
+# Whoever takes longer is not waited for.
+PATIENCE = 600
+# How much of the time of a kernel that is busy for seconds is chance.
+CHANCE = 0.05
+MOST_MEMORY = 64e6
+PYTHON_TOOLS = ["nbclient", "papermill", "nbconvert"]
+
+
+def run(rounds, quick):
+    """Measures everything; gives the part of the document."""
+    programs = Programs()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    sections = [First(programs, rounds * 2)]
+    for book in run_books.books(quick):
+        sections.append(Section(programs, book, rounds if book.light else min(rounds, HEAVY_ROUNDS)))
+    shutil.rmtree(FOLDER)
+    text = METHOD.format(rounds=rounds, starts=rounds * 2, heavy=min(rounds, HEAVY_ROUNDS), most=MOST_SECONDS,
+                         patience=PATIENCE // 60)
+    return part(
+        "Running notebooks",
+        programs.versions(),
+        goal_table(goals(sections)),
+        (QUICK if quick else "") + text,
+        *["\n".join([f"### {section.title}", "", section.text()]) for section in sections],
+    )
+
+
+# ---- Who is measured ----------------------------------------------------------------------------
+
+class Programs:
+    def __init__(self):
+        self.built = Cellwright()
+        build_helper("spawn")
+        self.python = find_python(PACKAGES)
+        self.nb = find_nb()
+
+    def versions(self):
+        return [
+            self.built.version(),
+            *[f"{name} {version_of(self.python, name)}" for name in PACKAGES],
+            output_of(self.nb, "--version").replace("nb ", "nb-cli "),
+            output_of(self.python, "--version"),
+        ]
+
+    def tools(self, book):
+        """Everybody, each with a notebook and an output of its own."""
+        folder = self.python.parent
+        ours = [self.built.path, "run", "{in}", "-o", "{out}", "--quiet", "--python", self.python]
+        all_tools = [
+            Runner("ours, on the runner", book, "runner", [*ours, "--backend", "runner"], ours=True),
+            Runner("ours, on ipykernel", book, "jupyter", [*ours, "--backend", "jupyter"], ours=True),
+            Runner("`jupyter execute` (nbclient)", book, "nbclient",
+                   [folder / "jupyter-execute", "--output={stem}", "{in}"]),
+            Runner("`papermill`", book, "papermill",
+                   [folder / "papermill", "--no-progress-bar", "{in}", "{out}"]),
+            Runner("`jupyter nbconvert --execute`", book, "nbconvert",
+                   [folder / "jupyter-nbconvert", "--to", "notebook", "--execute", "--output", "{stem}", "{in}"]),
+            Runner("`nb execute`", book, "nb",
+                   [self.nb, "execute", "--timeout", PATIENCE, "{out}"], in_place=True),
+        ]
+        for tool in all_tools:
+            # As in an environment that is active: that is how some find the kernel.
+            tool.variables["PATH"] = f"{folder}{os.pathsep}{environment()['PATH']}"
+        return all_tools
+
+
+class Runner(Tool):
+    """A tool that runs a notebook. `{in}` in its command is the notebook, `{out}` what it writes, `{stem}` the
+    name of that without its ending. One of theirs that fails, or is wrong, is told of and not run again."""
+
+    def __init__(self, name, book, key, command, in_place=False, **options):
+        self.book = book
+        self.key = key
+        self.in_place = in_place
+        self.source, self.result = FOLDER / f"{book.name}.ipynb", FOLDER / f"{book.name}-{key}.ipynb"
+        for mark, meant in [("{in}", self.source), ("{out}", self.result), ("{stem}", self.result.stem)]:
+            command = [str(part).replace(mark, str(meant)) for part in command]
+        super().__init__(name, command, memory="own", writes=True, codes=range(256), warm=book.light, **options)
+        self.variables = {"SPAWN_SECONDS": str(PATIENCE)}
+        self.stored = 0
+        self.failed = None
+
+    def run(self, number, measured):
+        clean_up()
+        self.result.unlink(missing_ok=True)
+        if self.in_place:
+            shutil.copyfile(self.source, self.result)
+        super().run(number, measured)
+
+    def look(self, number, ended):
+        code = self.ended[-1]
+        if self.seconds[number] >= PATIENCE:
+            self.failed = f"takes more than {PATIENCE // 60} minutes"
+        elif code != 0:
+            self.failed = f"fails with exit code {code}"
+        else:
+            self.stored = self.result.stat().st_size
+            self.failed = self.wrong()
+        if self.failed and self.ours:
+            sys.exit(f"{self.name}, {self.book.title}: {self.failed}")
+
+    def wrong(self):
+        """What is wrong with the outputs. A tool that is fast because it lost some would be no news."""
+        try:
+            with open(self.result, encoding="utf-8") as file:
+                wrong = self.book.wrong(json.load(file)["cells"])
+        except (KeyError, ValueError, IndexError) as error:
+            wrong = f"{type(error).__name__}: {error}"
+        return wrong and f"stores something else: {wrong}"
+
+    def is_done(self):
+        return self.failed or super().is_done()
+
+
+def beside(tool, ours, of):
+    return "" if tool is ours or ours.failed else ratio_text(tool.ratio(ours, of))
+
+
+# ---- What is measured ---------------------------------------------------------------------------
+
+class Section:
+    """One notebook, run by everybody."""
+
+    def __init__(self, programs, book, rounds):
+        say(f"measuring: {book.title}")
+        self.title = book.title
+        self.name = book.name
+        self.tools = programs.tools(book)
+        book.write(self.tools[0].source)
+        self.size = self.tools[0].source.stat().st_size
+        self.prepare()
+        measure(self.tools, rounds)
+        for tool in self.tools:
+            tool.result.unlink(missing_ok=True)
+        self.tools[0].source.unlink()
+
+    def prepare(self):
+        """What is set before the tools run."""
+
+    @property
+    def on_runner(self):
+        return self.tools[0]
+
+    @property
+    def on_ipykernel(self):
+        return self.tools[1]
+
+    def peers(self, keys=None):
+        """Those of the others that did it."""
+        return [tool for tool in self.tools
+                if not tool.ours and not tool.failed and (keys is None or tool.key in keys)]
+
+    def text(self):
+        lines = []
+        for tool in self.tools:
+            if tool.failed:
+                lines.append(f"| {tool.name}: {tool.failed} |" + " |" * 8)
+                continue
+            lines.append(
+                f"| {name_text(tool)} | {time_text(tool.time())} | {beside(tool, self.on_runner, 'seconds')} | "
+                f"{beside(tool, self.on_ipykernel, 'seconds')} | {time_text(tool.time('own_cpu'))} | "
+                f"{beside_cpu(tool, self.on_ipykernel)} | {size_text(tool.memory())} | "
+                f"{stored_text(tool.stored)} | {len(tool.seconds)} |")
+        head = ("| | Time | Beside ours on the runner | Beside ours on ipykernel | Client CPU | "
+                "Beside ours on ipykernel | Client memory | Stored | Rounds |")
+        return rows(head, lines)
+
+
+class First(Section):
+    """A notebook of one cell, until its output is in the file."""
+
+    def __init__(self, programs, rounds):
+        super().__init__(programs, run_books.trivial(1), rounds)
+        self.title = "First result"
+
+    def prepare(self):
+        for tool in self.tools:
+            tool.variables["SPAWN_RESULT"] = str(tool.result)
+
+    def text(self):
+        lines = [f"| {tool.name}: {tool.failed} |" + " |" * 3 if tool.failed else
+                 f"| {name_text(tool)} | {time_text(tool.time('first'))} | "
+                 f"{beside(tool, self.on_runner, 'first')} | {beside(tool, self.on_ipykernel, 'first')} |"
+                 for tool in self.tools]
+        return rows("| | First result | Beside ours on the runner | Beside ours on ipykernel |", lines)
+
+
+def beside_cpu(tool, ours):
+    """Processor time is told in hundredths of a second, so of ours there may be none."""
+    return beside(tool, ours, "own_cpu") if all(ours.own_cpu.values()) else ""
+
+
+def stored_text(size):
+    return size_text(size) if size >= 1e5 else f"{size / 1e3:.1f} kB"
+
+
+# ---- What is wanted -----------------------------------------------------------------------------
+
+def goals(sections):
+    first, *others = sections
+    by_name = {section.name: section for section in others}
+    many = [section for section in others if section.name.startswith("trivial")][-1]
+    yield from least("First result on the runner: 10 times as soon as any other",
+                     [tool.ratio(first.on_runner, "first") for tool in first.peers()], 10)
+    yield from least(f"{many.title} on the runner: 20 times as fast as any other",
+                     [tool.ratio(many.on_runner) for tool in many.peers()], 20)
+    for section in others:
+        yield from least(f"{section.title} on the same ipykernel: not slower than any other",
+                         [tool.ratio(section.on_ipykernel) for tool in section.peers()], 1 - CHANCE)
+    for section in others:
+        # Less than a hundredth of a second is told as none.
+        ours = max(section.on_ipykernel.time("own_cpu"), 0.01)
+        yield from least(f"{section.title} on the same ipykernel: half the client CPU of those in Python",
+                         [tool.time("own_cpu") / ours for tool in section.peers(PYTHON_TOOLS)], 2)
+    memory = {section.title: max(section.on_runner.memory(), section.on_ipykernel.memory())
+              for section in others}
+    worst = max(memory, key=memory.get)
+    yield (f"Client memory under 64 MB everywhere; the most is with: {worst}", size_text(memory[worst]),
+           memory[worst] < MOST_MEMORY)
+    flushed = by_name["flushes"].on_runner.time()
+    yield "100,000 flushed prints on the runner: under a second", time_text(flushed), flushed < 1
+    stored = max(tool.stored for tool in by_name["updates"].tools[:2])
+    yield "20,000 updates of a line are stored as that line", stored_text(stored), stored < 2000
+
+
+def least(what, ratios, wanted):
+    """A goal about all that were compared; none if nobody was left."""
+    if ratios:
+        yield what, ratio_text(min(ratios)), min(ratios) >= wanted
+
+
+# ---- What is told -------------------------------------------------------------------------------
+
+QUICK = """\
+**This was a quick run**: small notebooks, few rounds, and perhaps other work on the machine. Its figures say
+that the suite works and little more; the goals are meant for the whole one.
+
+"""
+
+METHOD = """\
+`scripts/bench run` makes the notebooks, runs the tools and writes this part. Every tool runs the same notebook
+from the same file and writes the result to a file of its own; `nb execute` writes into the notebook, so it gets
+a copy. All start a kernel, run every cell and end the kernel. The kernel is the same ipykernel for all, and our
+own runner on the same interpreter for the first row. After each run the result is read: every output must be
+there as it should. A tool that fails, stores something else or takes more than {patience} minutes is told of
+and not run again; ours may not.
+
+Each table is one session: {rounds} rounds ({starts} for the first result, {heavy} for large outputs) of all tools
+in turn, every round beginning with another one; notebooks without large outputs are run once before by each, to
+warm up. A tool that has used up {most} seconds is not run again. Times are medians of the rounds. "Beside ours"
+is how many times as much as that row of ours: each round compared with itself, and of these the median.
+Everything is flushed to the disk before each run.
+
+- Time: wall time of the whole command, from start to end.
+- First result: from the start of the command until the file holds the output of the only cell, `print(1)`.
+- Client CPU: user and system time of the command's own process, without the kernel's (and without our
+  supervisor's, which sleeps), in hundredths of a second.
+- Client memory: the most that the command's own process held (`VmHWM`).
+- Stored: bytes of the notebook that was written.
+- papermill saves the notebook after each cell, as it does by default; so do we, but not more than about once a
+  second.
+"""
