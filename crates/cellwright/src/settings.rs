@@ -107,6 +107,14 @@ impl Settings {
         entry.map_or(&Origin::Default, |entry| &entry.origin)
     }
 
+    /// Without the helpers that Jupyter does not have, unless somebody wants them: a notebook that uses one
+    /// by mistake would run here and nowhere else.
+    pub(crate) fn run_like_jupyter(&mut self) {
+        if *self.origin("kernel.prelude") == Origin::Default {
+            self.topics.kernel.prelude = false;
+        }
+    }
+
     /// Which variables a kernel gets.
     pub(crate) fn choices(&self) -> Choices {
         Choices {

@@ -192,6 +192,14 @@ impl Kernelspec {
         program.into_iter().chain(arguments).collect()
     }
 
+    /// Whether it is Python's own kernel, as `python -m ipykernel_launcher` starts it.
+    pub fn is_ipykernel(&self) -> bool {
+        let is_it = |pair: &[String]| {
+            pair[0] == "-m" && ["ipykernel_launcher", "ipykernel"].contains(&pair[1].as_str())
+        };
+        self.argv.windows(2).any(is_it)
+    }
+
     /// What it wants in its environment, `${NAME}` replaced by what is in `env`.
     pub fn environment(&self, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
         self.env

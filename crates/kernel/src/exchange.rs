@@ -38,8 +38,17 @@ pub(crate) struct Exchange {
     refused: Option<String>,
     reply: Option<Value>,
     idle: bool,
+    place: Place,
     /// Where texts go that are too large for memory.
     scratch: Scratch,
+}
+
+/// Where what a request puts out is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Cell,
+    /// In a pager, or in a widget.
+    Aside,
 }
 
 /// What a message asks of whoever carries messages.
@@ -97,6 +106,7 @@ impl Exchange {
             refused: None,
             reply: None,
             idle: false,
+            place: Place::Cell,
             scratch: Scratch::default(),
         }
     }
@@ -114,6 +124,19 @@ impl Exchange {
     /// What the kernel replied.
     pub(crate) fn reply(&self) -> Option<&Value> {
         self.reply.as_ref()
+    }
+
+    /// Whether what it puts out is shown somewhere else than in the cell.
+    pub(crate) fn is_aside(&self) -> bool {
+        self.place == Place::Aside
+    }
+
+    /// What it puts out from now on is shown somewhere else, or in the cell.
+    pub(crate) fn goes_aside(&mut self, aside: bool, sink: &mut dyn Sink) {
+        if aside != self.is_aside() {
+            self.place = if aside { Place::Aside } else { Place::Cell };
+            sink.push(Event::Aside(aside));
+        }
     }
 
     /// Whether the kernel has said that nothing more will come.
@@ -245,11 +268,15 @@ impl Exchange {
                 let shown = display(format!("{{\"data\":{data}}}").into(), &self.scratch);
                 if let Some(text) = shown.bundle.get("text/plain").and_then(plain) {
                     let bundle = Bundle::text("text/plain", text);
+                    // It is for a pager.
+                    let before = self.is_aside();
+                    self.goes_aside(true, sink);
                     sink.push(Event::Display {
                         bundle,
                         id: None,
                         result: None,
                     });
+                    self.goes_aside(before, sink);
                 }
             }
         }
@@ -277,10 +304,11 @@ impl Exchange {
         self.reply = Some(json!({"status": status}));
     }
 
-    /// How it ended, now that everything was heard.
+    /// How it ended, now that everything was heard; `words` tells what it said last on standard error.
     pub(crate) fn outcome(
         &mut self,
         stopped: Option<(StopReason, State)>,
+        words: impl Fn() -> String,
         sink: &mut dyn Sink,
     ) -> Outcome {
         let broken_off = matches!(self.status(), Some("abort" | "aborted"));
@@ -302,7 +330,13 @@ impl Exchange {
                     value,
                 };
             }
-            self.raised(traceback, sink);
+            // IPython has told by then of a magic that is not there, in its own way.
+            let said = format!("{}: {}", traceback.name, traceback.value);
+            if words().trim_end().ends_with(&said) {
+                self.traceback = Some(traceback);
+            } else {
+                self.raised(traceback, sink);
+            }
         }
         // Some kernels publish an exception and think that all is well. One that does not say how it
         // went has its exception believed.

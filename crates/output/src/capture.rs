@@ -35,6 +35,8 @@ pub struct Capture {
     /// Whether the log's last line is unfinished.
     log_open: bool,
     clear_pending: bool,
+    /// Whether what comes is shown beside the cell.
+    aside: bool,
     status: VecDeque<Value>,
     status_bytes: u64,
     status_dropped: u64,
@@ -98,6 +100,7 @@ impl Capture {
             version: 0,
             log_open: false,
             clear_pending: false,
+            aside: false,
             status: VecDeque::new(),
             status_bytes: 0,
             status_dropped: 0,
@@ -228,11 +231,14 @@ impl Capture {
         self.write_log(&traceback_text(&traceback).into());
         let traceback = Arc::new(shorten::traceback(traceback, self.limits.traceback_bytes));
         self.outputs.raised(Arc::clone(&traceback));
-        self.error = Some(traceback);
+        // What a widget captures did not end the cell.
+        if !self.aside {
+            self.error = Some(traceback);
+        }
     }
 
     fn clear_if_pending(&mut self) {
-        if std::mem::take(&mut self.clear_pending) {
+        if !self.aside && std::mem::take(&mut self.clear_pending) {
             self.clear();
         }
     }
@@ -283,8 +289,14 @@ impl Sink for Capture {
             Event::Text { stream, bytes } => self.print(stream, bytes),
             Event::Display { bundle, id, result } => self.display(bundle, id, result),
             Event::Update { bundle, id } => self.update(bundle, &id),
+            // It is what is shown there that goes away; here it has been told.
+            Event::Clear { .. } if self.aside => {}
             Event::Clear { wait: true } => self.clear_pending = true,
             Event::Clear { wait: false } => self.clear(),
+            Event::Aside(aside) => {
+                self.aside = aside;
+                self.outputs.aside(aside);
+            }
             Event::Raised(traceback) => self.raised(traceback),
             Event::InputRefused { mut prompt } => {
                 shorten::shorten(&mut prompt, self.limits.column_bytes);

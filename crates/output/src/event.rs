@@ -61,6 +61,9 @@ pub enum Event<'a> {
         /// Whether to wait for the next output.
         wait: bool,
     },
+    /// What comes from now on is not shown in the cell but beside it, as in a pager or in a widget that
+    /// captures output; or in the cell again. A notebook's outputs do not have it, everybody else is told.
+    Aside(bool),
     /// The code raised an exception.
     Raised(Traceback),
     /// The code asked for input and nobody could answer.

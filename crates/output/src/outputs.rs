@@ -5,6 +5,7 @@
 //! of the artifact that keeps the raw bytes. Displayed values beyond a limit move to artifacts, for
 //! people, and to a file without a name, as they came, for the notebook.
 
+mod asides;
 mod display;
 mod lines;
 mod paper;
@@ -20,6 +21,7 @@ use crate::bundle::Bundle;
 use crate::event::{Stream, Traceback};
 use crate::limits::Limits;
 use crate::scratch::Scratch;
+use asides::Asides;
 pub(crate) use display::{Payload, Shown};
 use stream::{Printed, Runs};
 
@@ -27,6 +29,7 @@ use stream::{Printed, Runs};
 #[derive(Debug)]
 pub struct Outputs {
     list: Vec<Output>,
+    asides: Asides,
     runs: Runs,
     most: usize,
     most_display_bytes: u64,
@@ -77,6 +80,7 @@ impl Outputs {
     pub(crate) fn new(limits: &Limits, artifacts: Option<Artifacts>) -> Self {
         Self {
             list: Vec::new(),
+            asides: Asides::default(),
             runs: Runs::new(limits.stream_bytes),
             most: limits.outputs,
             most_display_bytes: limits.display_bytes as u64,
@@ -138,7 +142,9 @@ impl Outputs {
     /// Takes bytes that were written to a stream and stand at an offset of the log.
     pub(crate) fn print(&mut self, stream: Stream, bytes: &[u8], offset: u64) {
         let current = match self.list.last() {
-            Some(Output::Stream(printed)) => printed.stream == stream,
+            Some(Output::Stream(printed)) => {
+                printed.stream == stream && !self.asides.changed_at(self.list.len())
+            }
             _ => false,
         };
         if !current {
@@ -213,8 +219,15 @@ impl Outputs {
         }
     }
 
+    /// Whether what comes is shown beside the cell: a notebook does not have it.
+    pub(crate) fn aside(&mut self, aside: bool) {
+        self.dropping = None;
+        self.asides.change(aside, self.list.len());
+    }
+
     pub(crate) fn clear(&mut self) {
         self.list.clear();
+        self.asides.clear();
         self.runs.clear();
         self.display_bytes = self.updates.iter().map(update_size).sum();
         self.tally = Tally::default();

@@ -1,7 +1,8 @@
 //! Which representation of a value becomes text, and which are listed beside it.
 //!
-//! Text: `text/markdown`, else `text/plain`, else `text/html` turned into Markdown, else
-//! `text/latex`, else a stub that names what there is. Beside it: JSON, images, status events.
+//! Text: `text/markdown`, else `text/plain` unless it only names an object, else `text/html` turned
+//! into Markdown, else `text/latex`, else a stub that names what there is. Beside it: JSON, images,
+//! status events.
 
 use std::borrow::Cow;
 
@@ -110,7 +111,11 @@ pub(crate) fn words<'a>(bundle: &'a Bundle, limits: &Limits) -> Option<Words<'a>
             .and_then(string)
             .filter(|words| !words.is_empty())
     };
-    if let Some(words) = plain("text/markdown").or_else(|| plain("text/plain")) {
+    let says_something = |words: &Words<'_>| !is_bare_name(words);
+    if let Some(words) = plain("text/markdown")
+        .or_else(|| plain("text/plain"))
+        .filter(says_something)
+    {
         return Some(words);
     }
     let most = limits.html_bytes;
@@ -118,7 +123,28 @@ pub(crate) fn words<'a>(bundle: &'a Bundle, limits: &Limits) -> Option<Words<'a>
     if let Some(markdown) = markdown.filter(|markdown| !markdown.trim().is_empty()) {
         return Some(markdown.into());
     }
-    plain("text/latex").or_else(|| stub(bundle).map(Words::from))
+    plain("text/latex")
+        .or_else(|| plain("text/plain"))
+        .or_else(|| stub(bundle).map(Words::from))
+}
+
+/// Whether a text says only what sort of object there is, as `<IPython.core.display.HTML object>` does.
+/// Whatever else there is says more.
+fn is_bare_name(words: &Words<'_>) -> bool {
+    let Words::Here(text) = words else {
+        return false;
+    };
+    let text = text.trim_end();
+    let inner = text
+        .strip_prefix('<')
+        .and_then(|rest| rest.strip_suffix('>'));
+    inner.is_some_and(|inner| {
+        let (name, rest) = inner.split_once(' ').unwrap_or_default();
+        let dotted = |c: char| c.is_alphanumeric() || c == '.' || c == '_';
+        !name.is_empty()
+            && name.chars().all(dotted)
+            && (rest == "object" || rest.starts_with("object at 0x") && !rest.contains('\n'))
+    })
 }
 
 /// Text as a string, or as a list of lines, as notebooks write it.

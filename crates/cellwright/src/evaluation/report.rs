@@ -433,8 +433,8 @@ impl EvalAnswer {
         let text = match farewell.exit {
             _ if self.status.is_final() && self.status != Status::Ok => return,
             _ if !farewell.in_peace => {
-                "the code's threads or exit handlers were still running when time was up; they were \
-                 ended"
+                "the kernel did not end in time after the last cell; it was ended, with whatever threads \
+                 or exit handlers still ran"
                     .to_owned()
             }
             Some(Exit { code: Some(0), .. }) | None => return,

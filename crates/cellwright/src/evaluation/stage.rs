@@ -393,7 +393,7 @@ impl Play {
                 Some(Chunk::Piece(Stream::Stderr, text))
             }
             // Said once, with the outcome.
-            Event::Clear { .. } | Event::InputRefused { .. } => None,
+            Event::Clear { .. } | Event::Aside(_) | Event::InputRefused { .. } => None,
         }
     }
 

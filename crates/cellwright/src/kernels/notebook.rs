@@ -1,7 +1,6 @@
 //! The kernel that a notebook runs on: the one that was named, else the one that it asks for where that can be
 //! started, else the built-in runner if it is in Python.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cellwright_kernel::backend::jupyter::{JupyterSpec, Source};
@@ -149,13 +148,10 @@ fn lacks_ipykernel(chosen: &Chosen) -> Option<PathBuf> {
     else {
         return None;
     };
-    let command = kernelspec.command(Path::new(""), python.as_deref());
-    let needs = |pair: &[OsString]| {
-        pair[0] == "-m" && (pair[1] == "ipykernel_launcher" || pair[1] == "ipykernel")
-    };
-    if !command.windows(2).any(needs) {
+    if !kernelspec.is_ipykernel() {
         return None;
     }
+    let command = kernelspec.command(Path::new(""), python.as_deref());
     let program = PathBuf::from(command.first()?);
     if has_files(&program) {
         return None;

@@ -107,12 +107,8 @@ fn offer(listed: Listed, path: &[PathBuf], python: Option<&Path>) -> Offer {
 impl Offer {
     /// The interpreter that must have ipykernel for it.
     fn interpreter(&self) -> Option<PathBuf> {
-        let argv = &self.kernelspec.as_ref()?.argv;
-        let needs = |pair: &[String]| {
-            pair[0] == "-m" && ["ipykernel_launcher", "ipykernel"].contains(&pair[1].as_str())
-        };
-        let program = self.program.as_ref()?;
-        argv.windows(2).any(needs).then(|| program.clone())
+        let kernelspec = self.kernelspec.as_ref()?;
+        self.program.clone().filter(|_| kernelspec.is_ipykernel())
     }
 
     /// What starts it, in a few words: without what every kernel gets.

@@ -22,7 +22,7 @@ use crate::live::Extent;
 use crate::notice::Told;
 use crate::screen::{Mark, Screen};
 use crate::settings::Settings;
-use crate::verbs::eval::{seconds, timeout};
+use crate::verbs::eval::{interpreter, seconds, timeout};
 
 /// The tags of cells whose outputs are not compared.
 const IGNORED: [&str; 2] = ["ignore-output", "nbval-ignore-output"];
@@ -68,7 +68,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// The interpreter: a path, an environment's folder, or a command
-    #[arg(long, value_name = "PYTHON")]
+    #[arg(long, value_name = "PYTHON", value_parser = interpreter)]
     python: Option<PathBuf>,
     /// The kernel, by the name of its kernelspec (see `cellwright kernels specs`)
     #[arg(long, value_name = "NAME")]
@@ -119,7 +119,8 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, screen: &Screen) -> Resul
         Some(given) => crate::kernels::working_directory(Some(given))?,
         None => path.parent().unwrap_or(Path::new("/")).to_owned(),
     };
-    let settings = engine.settings(&cwd)?;
+    let mut settings = engine.settings(&cwd)?;
+    settings.run_like_jupyter();
     if !settings.eval.enabled {
         return Err(Failure::disabled(settings.origin("eval.enabled")));
     }

@@ -17,6 +17,7 @@ use crate::engine::{Engine, SettingsFiles};
 use crate::failure::Failure;
 use crate::screen::{Mark, Screen};
 use crate::settings::{Origin, Settings, SettingsError};
+use crate::verbs::eval::interpreter;
 use crate::{kernels, notice};
 
 /// Arguments of `doctor`.
@@ -32,7 +33,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// Check this interpreter instead of the one that would be chosen
-    #[arg(long, value_name = "PYTHON")]
+    #[arg(long, value_name = "PYTHON", value_parser = interpreter)]
     python: Option<PathBuf>,
 }
 

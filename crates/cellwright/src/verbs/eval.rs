@@ -71,7 +71,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// The interpreter: a path, an environment's folder, or a command
-    #[arg(long, value_name = "PYTHON")]
+    #[arg(long, value_name = "PYTHON", value_parser = interpreter)]
     python: Option<PathBuf>,
     /// The kernel, by the name of its kernelspec (see `cellwright kernels specs`)
     #[arg(long, value_name = "NAME")]
@@ -303,6 +303,17 @@ fn cells(args: &EvalArgs) -> Result<Vec<String>, Failure> {
     }
     cells.extend(args.cells.iter().cloned());
     Ok(cells)
+}
+
+/// An interpreter named on the command line. What is there is meant from here, not from the folder that the
+/// kernel will work in; anything else is a command, or not to be found.
+pub(crate) fn interpreter(text: &str) -> std::io::Result<PathBuf> {
+    let path = PathBuf::from(text);
+    let is_place = path.components().count() > 1 && !path.starts_with("~");
+    if is_place || path.exists() {
+        return std::path::absolute(path);
+    }
+    Ok(path)
 }
 
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {

@@ -15,6 +15,7 @@ use crate::inside::Inside;
 use crate::kernels;
 use crate::notice::Told;
 use crate::screen::Screen;
+use crate::verbs::eval::interpreter;
 
 /// How long the kernel and the user's modules may take.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -38,7 +39,7 @@ pub(crate) struct HelpersArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// The interpreter: a path, an environment's folder, or a command
-    #[arg(long, value_name = "PYTHON")]
+    #[arg(long, value_name = "PYTHON", value_parser = interpreter)]
     python: Option<PathBuf>,
 }
 

@@ -17,7 +17,7 @@ use crate::host::ask;
 use crate::host::wanted::{Asked, Wanted, Who};
 use crate::kernels::working_directory;
 use crate::screen::Screen;
-use crate::verbs::eval::{canonical, seconds};
+use crate::verbs::eval::{canonical, interpreter, seconds};
 
 /// How long a reset or a stop may take: a cell is given time to react, a kernel to end.
 const SLOW: Duration = Duration::from_secs(90);
@@ -63,7 +63,7 @@ Examples:
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
         /// The interpreter whose kernels come first: a path, an environment's folder, or a command
-        #[arg(long, value_name = "PYTHON")]
+        #[arg(long, value_name = "PYTHON", value_parser = interpreter)]
         python: Option<PathBuf>,
     },
     /// Interrupt what a session runs, as Ctrl-C would; variables stay

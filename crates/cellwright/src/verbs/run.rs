@@ -51,7 +51,10 @@ fn perform(args: &RunArgs, engine: &Engine, screen: &Screen) -> Result<u8, Failu
         Some(given) => crate::kernels::working_directory(Some(given))?,
         None => folder.to_owned(),
     };
-    let settings = engine.settings(&cwd)?;
+    let mut settings = engine.settings(&cwd)?;
+    if args.session.is_none() {
+        settings.run_like_jupyter();
+    }
     startup.step("settings");
     if !settings.eval.enabled {
         return Err(Failure::disabled(settings.origin("eval.enabled")));

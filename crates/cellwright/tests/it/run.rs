@@ -5,6 +5,7 @@ mod disturbed;
 mod editing;
 mod endings;
 mod killed;
+mod like_jupyter;
 mod sessions;
 mod signals;
 mod watching;

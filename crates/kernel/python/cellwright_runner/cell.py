@@ -113,6 +113,7 @@ def start(number, frame):
     with O.lock:
         O.send(frame)
         S.cell = number
+        S.asides = 0  # whatever the cell before has left open
 
 
 def _run(request, raw, count, history):

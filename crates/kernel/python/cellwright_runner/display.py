@@ -173,7 +173,7 @@ def complain(obj, name, error):
 
 def plain(obj):
     """text/plain; an exception of __repr__ goes to the caller."""
-    if type(obj) in (int, float, str, bytes, bool, complex):
+    if type(obj) in (int, str, bytes, bool, complex):
         return repr(obj)
     return lazy.load("pretty").pretty(obj)
 
@@ -282,6 +282,8 @@ def display(
     if update and display_id is None and "display_id" not in transient:
         raise TypeError("display_id required for update_display")
     name = transient.get("display_id")
+    if display_id is not None and not objs:
+        publish({}, metadata, name, update)  # a place for what comes
     for obj in objs:
         if raw:
             if not isinstance(obj, dict):
@@ -333,6 +335,17 @@ def clear_output(wait=False):
         return
     cell = O.cell_of_thread() if O.threaded else S.cell
     O.send(b'{"t":"clear","id":%s,"wait":%s' % (_id(cell), b"true" if wait else b"false"))
+
+
+def aside(begins):
+    """What comes next is shown beside the cell (in a pager, in a widget), or in the cell again. It may be
+    called several times over."""
+    before = S.asides
+    S.asides = max(0, before + (1 if begins else -1))
+    if S.forked or bool(before) == bool(S.asides):
+        return
+    cell = O.cell_of_thread() if O.threaded else S.cell
+    O.send(b'{"t":"%s","id":%s' % (b"aside" if begins else b"inside", _id(cell)))
 
 
 def new_display_id():

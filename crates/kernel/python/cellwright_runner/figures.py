@@ -118,9 +118,9 @@ def _publish(figure):
     except Exception as error:
         complain(figure, "savefig", error)
         return
-    if data:
-        data["text/plain"] = repr(figure)
-        publish(data, metadata)
+    # Of an empty one there is no picture, but that it is there is said.
+    data["text/plain"] = repr(figure)
+    publish(data, metadata)
 
 
 def shown(obj):

@@ -62,6 +62,7 @@ AFTER_IMPORT = {
     "getpass": ("stdin", "connect_getpass"),
     "matplotlib.pyplot": ("figures", "connect"),
     "matplotlib_inline.backend_inline": ("figures", "connect_inline"),
+    "ipywidgets.widgets.widget_output": ("widgets", "connect"),
     "IPython.core.getipython": ("ipython_installed", "connect_getipython"),
     "IPython.core.display_functions": ("ipython_installed", "connect_display"),
     "IPython.core.display": ("ipython_installed", "connect_display"),

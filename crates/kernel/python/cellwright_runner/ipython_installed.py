@@ -90,7 +90,15 @@ def _make(shell, kind):
     real.run_cell = shell.run_cell
     real.set_next_input = shell.set_next_input
     real.showtraceback = shell.showtraceback
+    real.set_hook("show_in_pager", _page, 99)
     return real
+
+
+def _page(shell, text, start=0, screen_lines=0, pager_cmd=None):
+    """What IPython's own magics show in a pager."""
+    if isinstance(text, dict):
+        text = text.get("text/plain", "")
+    lazy.load("magics.helping").page("\n".join(text.splitlines()[max(0, start) :]))
 
 
 def _private_folder():

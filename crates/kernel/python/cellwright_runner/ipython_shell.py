@@ -280,7 +280,7 @@ class ZMQInteractiveShell:
         return "inline", "inline", set()
 
     def show_usage(self):
-        print(lazy.load("magics").USAGE)
+        lazy.load("magics.helping").page(lazy.load("magics").USAGE)
 
     def ask_exit(self):
         raise SystemExit
@@ -292,11 +292,15 @@ class ZMQInteractiveShell:
         pass
 
     @property
+    def history_manager(self):
+        return lazy.load("history").Manager()
+
+    @property
     def extension_manager(self):
         return lazy.load("magics.extensions").Manager(self)
 
     def __getattr__(self, name):
-        # Rare parts (history_manager, Completer …) exist once IPython's own shell does.
+        # Rare parts (Completer …) exist once IPython's own shell does.
         real = self.__dict__.get("real")
         if real is not None and not name.startswith("__"):
             return getattr(real, name)

@@ -11,8 +11,18 @@ from . import lazy
 
 WIDTH = 79
 MAX_ITEMS = 1000
-_ATOMS = frozenset((int, float, str, bool, bytes, complex, type(None)))
+_ATOMS = frozenset((int, str, bool, bytes, complex, type(None)))
+_RE_FLAGS = ("IGNORECASE", "LOCALE", "MULTILINE", "DOTALL", "UNICODE", "VERBOSE", "DEBUG")
 _NEWLINE = object()
+
+
+class Floats:
+    """`F`, the one instance: how %precision wants them."""
+
+    form = "%r"
+
+
+F = Floats()
 
 
 class _Break:
@@ -159,7 +169,8 @@ def pretty(obj):
     """The text of an object; exceptions of its __repr__ go to the caller."""
     kind = type(obj)
     if kind in (list, tuple, set, frozenset) and len(obj) <= 40:
-        if all(type(item) in _ATOMS for item in obj) and (kind in (list, tuple) or len(obj) < 2):
+        simple = all(type(item) in _ATOMS for item in obj)
+        if simple and (kind in (list, tuple) or len(obj) < 2):
             text = repr(obj)
             if len(text) <= WIDTH:
                 return text
@@ -188,6 +199,9 @@ def _print(p, obj, cycle):
     if kind in _ATOMS:
         p.text(repr(obj))
         return
+    if kind is float:
+        p.text(F.form % obj)
+        return
     for base, function in _CONTAINERS:
         if kind is base or issubclass(kind, base) and kind.__repr__ is base.__repr__:
             function(p, obj, cycle)
@@ -202,6 +216,9 @@ def _print(p, obj, cycle):
     name = getattr(kind, "_repr_pretty_", None)
     if callable(name):
         obj._repr_pretty_(p, cycle)
+        return
+    if kind.__module__ == "re" and kind.__name__ == "Pattern":
+        _pattern(p, obj)
         return
     if kind.__repr__ is object.__repr__:
         _plain_object(p, obj, kind)
@@ -307,6 +324,13 @@ def _class(p, obj):
         p.text(str(name))
     else:
         p.text("%s.%s" % (module, name))
+
+
+def _pattern(p, obj):
+    module = lazy.stdlib("re")
+    flags = [name for name in _RE_FLAGS if obj.flags & getattr(module, name)]
+    text = "re.compile(r" + repr(obj.pattern).replace("\\\\", "\\")
+    p.text(text + (", " + "|".join(["re." + name for name in flags]) if flags else "") + ")")
 
 
 def _plain_object(p, obj, kind):

@@ -44,14 +44,15 @@ def streams_are_ours():
 
 
 def call(command, **options):
-    """Run a command with our fds 1 and 2 (or into the user's sys.stdout, if he replaced it)."""
+    """Run a command with our fd 1 (or into the user's sys.stdout, if he replaced it). As in notebooks,
+    where commands have a terminal of their own, what it says on stderr stands among the rest."""
+    options["stderr"] = subprocess.STDOUT
     if S.capture is None and (S.forked or streams_are_ours()):
         return wait(subprocess.Popen(command, stdin=subprocess.DEVNULL, **options))
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
         **options,
     )
     pump(process)

@@ -16,6 +16,7 @@ class State:
         self.forked = False  # True in a child made by os.fork: the channel is not ours there
         self.shell = None  # what get_ipython() returns, once somebody asked
         self.figures = None  # the module `figures`, once matplotlib.pyplot was imported
+        self.asides = 0  # how many pagers and widgets take what is put out
         self.capture = None  # a list while %%capture collects displays
         self.kept = {}  # names of the prelude and of silent cells: %reset leaves them
         self.hidden = {}  # names that somebody else's kernel came with

@@ -59,8 +59,9 @@ def test_shown_when_the_cell_fails(plt):
     assert kinds(events) == ["started", "error", "display", "done"] and status(events) == "error"
 
 
-def test_empty_figure_is_not_shown(plt):
-    assert pictures(plt.run("plt.figure();", timeout=60)) == []
+def test_of_an_empty_figure_only_its_name_is_shown(plt):
+    shown = pictures(plt.run("plt.figure();", timeout=60))
+    assert shown == [{"text/plain": "<Figure size 640x480 with 0 Axes>"}]
     assert result(plt.run("plt.get_fignums()")) == "[]"
 
 

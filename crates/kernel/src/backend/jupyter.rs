@@ -9,6 +9,7 @@ mod spec;
 mod start;
 mod stragglers;
 mod way;
+mod widgets;
 mod words;
 
 use std::collections::VecDeque;
@@ -35,6 +36,7 @@ use crate::stop::Stop;
 use life::Life;
 use python::Guest;
 pub use spec::{JupyterSpec, Source, Transport};
+use widgets::Widgets;
 
 /// How often a cell is interrupted within the time that it has to end.
 const INTERRUPTS: u32 = 5;
@@ -69,6 +71,7 @@ pub struct Jupyter {
     /// The numbers of our own silent requests whose replies nobody waits for.
     silent: VecDeque<String>,
     late: Late,
+    widgets: Widgets,
     /// The number of the cell that runs: while nobody follows it, of one that was let go.
     running: Option<String>,
     /// What its cells said last on standard error.
@@ -147,6 +150,7 @@ impl Jupyter {
             requests: 0,
             sent: VecDeque::new(),
             late: Late::default(),
+            widgets: Widgets::default(),
             running: None,
             moans: Tail::default(),
             remarks: Vec::new(),
@@ -220,6 +224,12 @@ impl Jupyter {
         match heard {
             Heard::Message(channel, mut message) => {
                 let parent = message.parent_id();
+                if channel == Channel::Iopub && message.header.msg_type.starts_with("comm_") {
+                    self.widgets.hear(&message);
+                    for content in self.widgets.news() {
+                        self.send(Channel::Shell, "comm_msg", &content);
+                    }
+                }
                 match cell {
                     // A question comes to us alone, so it is the cell's also if it does not say so.
                     Some((cell, sink))
@@ -230,6 +240,10 @@ impl Jupyter {
                             sink,
                             moans: &mut self.moans,
                         };
+                        cell.goes_aside(self.widgets.capture(&parent), &mut sink);
+                        if cell.is_aside() {
+                            self.widgets.show(&parent, &message);
+                        }
                         let want = cell.take(channel, &mut message, &mut sink);
                         if let Want::Answer(answer) = &want {
                             self.answer(&message, answer);

@@ -21,5 +21,5 @@ pub fn hear(said: &[(Channel, &str, &[u8])], on_disk: bool, sink: &mut dyn Sink)
         }
         exchange.take(*channel, &mut message, sink);
     }
-    exchange.outcome(None, sink)
+    exchange.outcome(None, String::new, sink)
 }

@@ -157,7 +157,7 @@ proptest! {
         prop_assert!(!dropped || replied);
         let raised = ear.raised;
         let stop = stopped.then_some((StopReason::Cancelled, State::Kept));
-        let outcome = exchange.outcome(stop, &mut ear);
+        let outcome = exchange.outcome(stop, String::new, &mut ear);
         // A reply is asked last, and at most once.
         prop_assert!(ear.raised <= raised + 1);
         match outcome.ending {
@@ -182,7 +182,7 @@ fn a_reply_that_overtakes_the_exception_does_not_tell_it_twice() {
             };
             exchange.take(channel, &mut message(msg_type, failure), &mut ear);
         }
-        let outcome = exchange.outcome(None, &mut ear);
+        let outcome = exchange.outcome(None, String::new, &mut ear);
         assert!(matches!(outcome.ending, Ending::Raised(raised) if raised.name == "E"));
         assert_eq!(ear.raised, 1);
     }

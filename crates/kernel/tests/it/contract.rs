@@ -552,7 +552,7 @@ async fn children_of_a_kernel_go_with_it(mut place: Place) {
     assert!(runs(pid));
     let farewell = place
         .kernel
-        .shutdown(Stop::never().with_timeout(Duration::from_secs(1)))
+        .shutdown(Stop::never().with_timeout(Duration::from_secs(10)))
         .await;
     assert_eq!(farewell.exit.unwrap().code, Some(0));
     assert!(!runs(pid), "it is over when the shutdown is");

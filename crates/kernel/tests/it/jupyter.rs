@@ -1,6 +1,7 @@
 //! Jupyter kernels: real ones, and what only they can do.
 
 mod broken;
+mod endings;
 mod languages;
 mod other;
 mod sharing;

@@ -90,6 +90,7 @@ pub(crate) enum Told {
         data: Vec<(String, Data)>,
         id: String,
     },
+    Aside(bool),
     Clear(bool),
     Raised(Traceback),
     Refused(String),
@@ -117,6 +118,7 @@ impl Sink for Heard {
                 id,
             },
             Event::Clear { wait } => Told::Clear(wait),
+            Event::Aside(aside) => Told::Aside(aside),
             Event::Raised(traceback) => Told::Raised(traceback),
             Event::InputRefused { prompt } => Told::Refused(prompt),
         };
@@ -154,6 +156,7 @@ impl Told {
             }
             Self::Update { data, .. } => format!("update[{}]", plain(data)),
             Self::Clear(wait) => format!("clear({wait})"),
+            Self::Aside(aside) => format!("aside({aside})"),
             Self::Raised(traceback) => format!("!{}", traceback.name),
             Self::Refused(prompt) => format!("refused:{prompt:?}"),
         }

@@ -25,8 +25,11 @@ impl Outputs {
     pub fn write(&self, out: &mut dyn Write, style: &Style, depth: usize) -> io::Result<()> {
         let mut paper = Paper::new(out, style, depth);
         paper.open(b'[');
-        for (at, output) in self.list.iter().enumerate() {
-            paper.item(at == 0);
+        let mut first = true;
+        let list = self.list.iter().enumerate();
+        for (_, output) in list.filter(|(at, _)| !self.asides.has(*at)) {
+            paper.item(first);
+            first = false;
             paper.open(b'{');
             match output {
                 Output::Stream(printed) => stream(printed, self.log.as_ref(), &mut paper)?,
@@ -35,7 +38,7 @@ impl Outputs {
             }
             paper.close(b'}', false)?;
         }
-        paper.close(b']', self.list.is_empty())?;
+        paper.close(b']', first)?;
         paper.finish()
     }
 }

@@ -560,3 +560,41 @@ fn too_many_outputs_are_counted_and_the_error_is_kept() {
             .any(|notice| notice.kind() == "outputs_dropped")
     );
 }
+
+#[test]
+fn what_is_shown_beside_a_cell_is_told_and_not_in_its_notebook() {
+    let mut capture = Capture::new(Limits::default(), None);
+    for event in [
+        out("a\n"),
+        Event::Aside(true),
+        out("b\n"),
+        show("c", None, None),
+        Event::Clear { wait: false },
+        Event::Raised(Traceback {
+            name: "E".to_owned(),
+            ..Traceback::default()
+        }),
+        Event::Aside(false),
+        out("d\n"),
+        // Nothing comes between.
+        Event::Aside(true),
+        Event::Aside(false),
+        out("e\n"),
+        Event::Clear { wait: true },
+        Event::Aside(true),
+        out("f\n"),
+    ] {
+        capture.push(event);
+    }
+    let captured = capture.finish();
+    assert_eq!(captured.text, "a\nb\nc\nE\nd\ne\nf\n");
+    // It was caught.
+    assert_eq!(captured.error, None);
+    assert_eq!(
+        written(&captured.outputs),
+        json!([
+            {"name": "stdout", "output_type": "stream", "text": ["a\n"]},
+            {"name": "stdout", "output_type": "stream", "text": ["d\n", "e\n"]},
+        ])
+    );
+}

@@ -25,7 +25,26 @@ fn bundle(parts: &[(&str, &str)]) -> Bundle {
 
 #[test]
 fn text_is_picked_by_precedence() {
-    let cases: [(&[(&str, &str)], &str); 12] = [
+    let cases: [(&[(&str, &str)], &str); 15] = [
+        // What only names an object says less than anything else.
+        (
+            &[
+                ("text/plain", "<IPython.core.display.HTML object>"),
+                ("text/html", "<b>h</b>"),
+            ],
+            "**h**\n",
+        ),
+        (
+            &[
+                ("text/plain", "<a.B object at 0x7f00>"),
+                ("image/svg+xml", "<svg/>"),
+            ],
+            "<a.B object at 0x7f00>\n",
+        ),
+        (
+            &[("text/plain", "<a b object>"), ("text/html", "<b>h</b>")],
+            "<a b object>\n",
+        ),
         (
             &[("text/plain", "p"), ("text/markdown", "**m**")],
             "**m**\n",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::kernels::{Backend, Flags};
-use crate::verbs::eval::seconds;
+use crate::verbs::eval::{interpreter, seconds};
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -139,7 +139,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
     /// The interpreter: a path, an environment's folder, or a command
-    #[arg(long, value_name = "PYTHON", help_heading = "Which kernel")]
+    #[arg(long, value_name = "PYTHON", value_parser = interpreter, help_heading = "Which kernel")]
     pub(super) python: Option<PathBuf>,
     /// The kernel, by the name of its kernelspec (see `cellwright kernels specs`)
     #[arg(long, value_name = "NAME", help_heading = "Which kernel")]

@@ -16,6 +16,7 @@ NOISE = [(re.compile(pattern), instead) for pattern, instead in [
     (r"\bsk-(?:container|estimator)-id-\d+", "<id>"),
     (r"\S*[/\\]ipykernel_\d+[/\\]\d+\.py", "<cell>"),
     (r"<ipython-input-\d+-[0-9a-f]+>", "<cell>"),
+    (r"\(\d+\.py, line ", "(<cell>, line "),
     (r"\bCell In\s?\[\d+\]", "<cell>"),
     (r"(?:/var)?/tmp/[^\s\"'/,:;)>]+", "<temporary>"),
     (r"(?m)^(CPU times|Wall time|Compiler time)\b.*$", r"\1"),

@@ -226,3 +226,27 @@ fn parameters_stand_in_a_cell_of_their_own() {
     assert!(ran.stderr.contains("nothing ran"), "{}", ran.stderr);
     assert_eq!(stand.content("a.ipynb"), before);
 }
+
+/// Where one types the command, and not where the notebook is.
+#[test]
+fn an_interpreter_is_named_from_here() {
+    let stand = Stand::new();
+    fs::create_dir(stand.path("sub")).unwrap();
+    stand.notebook("sub/a.ipynb", &[code("print(1)")]);
+    let python = super::python_with_nbformat();
+    std::os::unix::fs::symlink(python, stand.path("py")).unwrap();
+    for named in ["./py", "py"] {
+        let ran = stand.other(&["run", "sub/a.ipynb", "--python", named]);
+        ran.exits(0);
+        assert_eq!(stand.outputs_in("sub/a.ipynb"), ["1"], "{named}");
+    }
+    let ran = stand
+        .other(&["run", "sub/a.ipynb", "--python", "sub/none"])
+        .exits(2);
+    assert!(
+        ran.stderr.contains("sub/none: there is no such file"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("sub/sub"), "{}", ran.stderr);
+}

@@ -38,6 +38,7 @@ LINE = _table(
        running: run load loadpy=load pycat
        packages: pip uv conda mamba=conda micromamba=conda
        plotting: matplotlib pylab config
+       formats: precision
        extensions: load_ext unload_ext reload_ext autoreload aimport
        unavailable: debug pdb gui edit=no_editor ed=no_editor"""
 )

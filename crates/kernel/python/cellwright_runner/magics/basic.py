@@ -35,7 +35,11 @@ def cd(shell, line):
     path = os.path.expanduser(words or "~")
     if not os.path.isdir(path) and os.path.isdir(path.replace("\\ ", " ")):
         path = path.replace("\\ ", " ")
-    _go(path)
+    try:
+        _go(path)
+    except OSError as error:
+        # As in IPython: it says so, and the cell goes on where it was.
+        print(error)
     if not quiet:
         print(os.getcwd())
 
@@ -55,7 +59,9 @@ def popd(shell, line):
     """%popd: back to where %pushd left."""
     if not _stack:
         raise UsageError("%popd on empty stack")
-    cd(shell, shlex.quote(_stack.pop()))
+    path = _stack.pop()
+    cd(shell, shlex.quote(path))
+    print("popd -> " + path)
 
 
 def dirs(shell, line):
@@ -65,6 +71,7 @@ def dirs(shell, line):
 
 def dhist(shell, line):
     """%dhist: directories visited."""
+    print("Directory history (kept in _dh)")
     for number, path in enumerate(S.ns.get("_dh", [os.getcwd()])):
         print("%d: %s" % (number, path))
 
@@ -120,20 +127,36 @@ def env(shell, line):
 
 def lsmagic(shell, line):
     """%lsmagic: the magics that need no IPython."""
-    names = known(shell)
-    print("Available line magics:")
-    print("  ".join("%" + name for name in sorted(names["line"])))
-    print("\nAvailable cell magics:")
-    print("  ".join("%%" + name for name in sorted(names["cell"])))
-    print("\nAny other magic is IPython's, if IPython is installed in this environment.")
+    return Magics(known(shell))
+
+
+class Magics:
+    """A value that shows itself as the list."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def __repr__(self):
+        return "\n".join(
+            [
+                "Available line magics:",
+                "  ".join("%" + name for name in sorted(self.names["line"])),
+                "",
+                "Available cell magics:",
+                "  ".join("%%" + name for name in sorted(self.names["cell"])),
+                "",
+                "Any other magic is IPython's, if IPython is installed in this environment.",
+            ]
+        )
 
 
 def history(shell, line):
-    """%history [-n] [-l N | range]: inputs of this session."""
+    """%history [-n] [-t] [-l N | range]: inputs of this session; with -t what they were turned into."""
     found, rest = options(
         line, ("n", "o", "p", "t", "r"), ("l", "f"), "%history [-n] [-l N | range]"
     )
-    inputs = [(i, text) for i, text in enumerate(H.inputs) if i and text]
+    inputs = list(enumerate(H.inputs)) if "t" in found else list(H.cells.items())
+    inputs = [(i, text) for i, text in inputs if i and text]
     if "l" in found:
         inputs = inputs[-int(found["l"]) :]
     elif rest:
@@ -145,4 +168,7 @@ def history(shell, line):
             wanted.update(range(int(first), int(last or first) + 1))
         inputs = [(i, text) for i, text in inputs if i in wanted]
     for number, text in inputs:
-        print("%4d: %s" % (number, text.rstrip()) if "n" in found else text.rstrip())
+        text = text.rstrip()
+        if "n" in found:
+            text = "%4d:%s%s" % (number, "\n" if "\n" in text else " ", text)
+        print(text)

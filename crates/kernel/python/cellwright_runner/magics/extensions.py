@@ -58,7 +58,7 @@ def _unload(shell, name):
     _loaded.discard(name)
     if name == "autoreload":
         lazy.load("autoreload").switch(shell, "0")
-        return None
+        return "no unload function"
     real = lazy.load("ipython_installed").real_shell(shell)
     if real is not None:
         return real.extension_manager.unload_extension(name)

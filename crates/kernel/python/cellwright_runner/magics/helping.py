@@ -8,6 +8,16 @@ from ..state import S
 from . import USAGE, UsageError, find
 
 
+def page(text):
+    """Where there is a pager, it is for that: a notebook does not keep it."""
+    shown = lazy.load("display")
+    shown.aside(True)
+    try:
+        print(text)
+    finally:
+        shown.aside(False)
+
+
 def _show(shell, line, detail):
     name = line.strip()
     if name.startswith("%"):
@@ -16,13 +26,13 @@ def _show(shell, line, detail):
         if not (find(shell, bare, kind) or find(shell, bare)):
             print("Object `%s` not found." % name)
             return
-        print(lazy.load("magics.describe").text(shell, bare))
+        page(lazy.load("magics.describe").text(shell, bare))
         return
     found = lazy.load("inspection").describe(name, detail)
     if found is None:
         print("Object `%s` not found." % name)
     else:
-        print(found["text"])
+        page(found["text"])
 
 
 def pinfo(shell, line):
@@ -54,15 +64,14 @@ def psearch(shell, line):
         if (not name.startswith("_") or tail.startswith("_"))
         and fnmatch.fnmatchcase(name.lower() if lowered else name, tail)
     ]
-    for name in hits:
-        print(prefix + name)
+    page("\n".join(prefix + name for name in hits))
 
 
 def quickref(shell, line):
     """%quickref"""
-    print(USAGE)
+    page(USAGE)
 
 
 def magic(shell, line):
     """%magic"""
-    print(USAGE)
+    page(USAGE)

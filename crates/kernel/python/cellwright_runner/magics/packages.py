@@ -6,41 +6,35 @@ import shutil
 import sys
 
 from .. import shell as shells
+from ..state import S
 from . import UsageError, split
 
 
-class InstallError(Exception):
-    """The package manager ended with a code other than 0."""
-
-
-def _run(command, label):
-    code = shells.call(command)
+def _run(command):
+    """What fails says so itself; as in IPython the cell goes on, and `_exit_code` tells."""
+    S.ns["_exit_code"] = shells.call(command)
     importlib.invalidate_caches()
-    if code:
-        raise InstallError("`%s` failed with exit code %d" % (label, code))
 
 
 def pip(shell, line):
     """%pip …: pip of this interpreter; `uv pip` if it has none."""
     words = split(line)
-    label = "pip " + line
     if importlib.util.find_spec("pip") is not None:
-        _run([sys.executable, "-m", "pip"] + words, label)
+        _run([sys.executable, "-m", "pip"] + words)
     elif shutil.which("uv"):
-        uv_pip(words, label)
+        uv_pip(words)
     else:
         raise UsageError(
             "this environment has no pip and `uv` is not on PATH; "
             "install one of them (`%s -m ensurepip`)" % sys.executable
         )
-    if words[:1] == ["install"] or words[:1] == ["uninstall"]:
-        print("Note: you may need to restart the kernel to use updated packages.")
+    print("Note: you may need to restart the kernel to use updated packages.")
 
 
-def uv_pip(words, label):
+def uv_pip(words):
     """`uv pip …` for this interpreter."""
     command = ["uv", "pip"] + words[:1] + ["--python", sys.executable] + words[1:]
-    _run([word for word in command if word not in ("-y", "--yes")], label)
+    _run([word for word in command if word not in ("-y", "--yes")])
 
 
 def uv(shell, line):
@@ -49,9 +43,9 @@ def uv(shell, line):
         raise UsageError("`uv` is not on PATH")
     words = split(line)
     if words[:1] == ["pip"] and "--python" not in words:
-        uv_pip(words[1:], "uv " + line)
+        uv_pip(words[1:])
     else:
-        _run(["uv"] + words, "uv " + line)
+        _run(["uv"] + words)
 
 
 def conda(shell, line):
@@ -69,4 +63,4 @@ def conda(shell, line):
     if words and words[0] in ("install", "update", "upgrade", "remove", "uninstall", "list"):
         if not {"-p", "--prefix", "-n", "--name"} & set(words):
             extra += ["--prefix", sys.prefix]
-    _run([program] + words[:1] + extra + words[1:], "conda " + line)
+    _run([program] + words[:1] + extra + words[1:])

@@ -14,6 +14,8 @@ def matplotlib(shell, line):
 
 def pylab(shell, line):
     """%pylab: numpy and matplotlib's names in the namespace."""
+    print("%pylab is deprecated, use %matplotlib inline and import the required libraries.")
+    print("Populating the interactive namespace from numpy and matplotlib")
     exec(
         "import numpy\nimport matplotlib\nfrom matplotlib import pylab, mlab, pyplot\n"
         "np = numpy\nplt = pyplot\nfrom pylab import *\nfrom numpy import *\n",

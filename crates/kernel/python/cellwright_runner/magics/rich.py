@@ -3,26 +3,33 @@
 from ..display import publish
 
 
+def _publish(mime, body, name, metadata=None):
+    """As IPython's objects of that name do."""
+    data = {mime: body, "text/plain": "<IPython.core.display.%s object>" % name}
+    publish(data, metadata or {})
+
+
 def html(shell, line, body):
     """%%html [--isolated]"""
-    publish({"text/html": body}, {"text/html": {"isolated": True}} if "--isolated" in line else {})
+    isolated = {"text/html": {"isolated": True}} if "--isolated" in line else None
+    _publish("text/html", body, "HTML", isolated)
 
 
 def markdown(shell, line, body):
     """%%markdown"""
-    publish({"text/markdown": body})
+    _publish("text/markdown", body, "Markdown")
 
 
 def latex(shell, line, body):
     """%%latex"""
-    publish({"text/latex": body})
+    _publish("text/latex", body, "Latex")
 
 
 def svg(shell, line, body):
     """%%svg"""
-    publish({"image/svg+xml": body})
+    _publish("image/svg+xml", body, "SVG")
 
 
 def javascript(shell, line, body):
     """%%javascript"""
-    publish({"application/javascript": body})
+    _publish("application/javascript", body, "Javascript")

@@ -54,7 +54,8 @@ def _run(command, body, found, by_file):
             os.unlink(temporary)
     S.ns["_exit_code"] = code
     if code and "no-raise-error" not in found:
-        raise subprocess.CalledProcessError(code, body)
+        # Bytes, as IPython has it: the message shows it.
+        raise subprocess.CalledProcessError(code, body.encode("utf-8", "surrogateescape"))
 
 
 def _collect(process, found):

@@ -13,6 +13,10 @@ use crate::kernel::Farewell;
 use crate::process::Exit;
 use crate::stop::Stop;
 
+/// How long a kernel may take that was asked to end. Some stand still then for ever, as ipykernel can when its
+/// threads end in an unlucky order, so this holds even for those who have all the time in the world.
+const LEAVING: Duration = Duration::from_secs(5);
+
 /// How long the supervisor may take to end what the kernel left behind.
 const CLEARING: Duration = Duration::from_secs(3);
 
@@ -30,13 +34,9 @@ impl Jupyter {
             };
         }
         if self.life.ended().is_none() {
-            self.send(
-                Channel::Control,
-                "shutdown_request",
-                &json!({"restart": false}),
-            );
+            let patience = patience.with_timeout(LEAVING);
             tokio::select! {
-                _ = self.gone() => {}
+                () = self.leaves() => {}
                 _ = patience.pulled() => {}
             }
         }
@@ -63,6 +63,20 @@ impl Jupyter {
             late: self.late.take(),
             in_peace,
         }
+    }
+
+    /// Asks it to end, and waits until it has.
+    async fn leaves(&mut self) {
+        let ask = json!({"restart": false});
+        if self.description.is_python() && self.running.is_none() {
+            // Its main thread then does it all. If another one is asked, they may end in an unlucky order.
+            self.send(Channel::Shell, "shutdown_request", &ask);
+            if timeout(FAREWELL_STEP, self.gone()).await.is_ok() {
+                return;
+            }
+        }
+        self.send(Channel::Control, "shutdown_request", &ask);
+        self.gone().await;
     }
 
     /// Waits until its process is gone, and hears it out.

@@ -102,7 +102,7 @@ impl Jupyter {
         if cell.was_dropped() && stopped.is_none() {
             return Ok(None);
         }
-        Ok(Some(cell.outcome(stopped, sink)))
+        Ok(Some(cell.outcome(stopped, || self.moans.text(), sink)))
     }
 
     /// Hears a cell out; how it was stopped, if it was.

@@ -202,8 +202,14 @@ impl Attempt<'_> {
                 environment::set(&mut env, name, value);
             }
         }
+        let mut arguments = self.kernelspec.command(connection_file, self.python);
+        if self.kernelspec.is_ipykernel() {
+            // What agents and scripts try is not what its user typed; and many kernels that write into one
+            // file wait for each other.
+            arguments.push("--HistoryManager.hist_file=:memory:".into());
+        }
         let command = Command {
-            arguments: self.kernelspec.command(connection_file, self.python),
+            arguments,
             env,
             cwd: self.spec.cwd.clone(),
         };

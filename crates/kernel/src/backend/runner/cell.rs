@@ -72,6 +72,8 @@ impl CellRun {
                 id: None,
                 result: Some(frame.count.unwrap_or_default()),
             }),
+            "aside" => sink.push(Event::Aside(true)),
+            "inside" => sink.push(Event::Aside(false)),
             "clear" => sink.push(Event::Clear { wait: frame.wait }),
             "error" => {
                 let traceback = Traceback {
