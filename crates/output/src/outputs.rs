@@ -97,14 +97,14 @@ impl Outputs {
         }
     }
 
-    /// How many there are.
+    /// How many there are, those beside the cell among them.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// Whether a notebook would have none: those beside the cell do not count.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        (0..self.list.len()).all(|at| self.asides.has(at))
     }
 
     /// Updates of displays that this cell has not shown: they belong to cells before it.

@@ -289,6 +289,8 @@ impl Audience for Stage {
         };
         let captured = self.capture.take().map(|(_, mut capture)| {
             if let Some(last) = last {
+                // Wherever it was: this is said in the cell.
+                capture.push(Event::Aside(false));
                 capture.push(Event::Raised(last));
             }
             capture.finish()

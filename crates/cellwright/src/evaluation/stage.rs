@@ -306,7 +306,8 @@ impl Audience for Stage {
             && let Some(traceback) = unfinished(&end)
             && let Some(Some(capture)) = play.captures.get_mut(cell)
         {
-            // Whoever opens the notebook must not take it for one that came to its end.
+            // Whoever opens the notebook must not take it for one that came to its end, wherever it was.
+            capture.push(Event::Aside(false));
             capture.push(Event::Raised(traceback));
         }
         play.answer.take(cell, end);

@@ -102,6 +102,10 @@ const TEXT: usize = 2 * 1024;
 /// What a cell of a notebook holds in memory until it ends, in bytes. The rest waits on disk.
 const HELD: usize = 1024 * 1024;
 
+/// Outputs of such a cell: whoever writes on both streams by turns makes one of every line. More of them are
+/// counted and told.
+const OUTPUTS: usize = 100_000;
+
 impl Wish {
     /// How much of what a cell says is held.
     pub(crate) fn limits(&self) -> Limits {
@@ -115,6 +119,7 @@ impl Wish {
             head_bytes: limits.head_bytes.min(most / 2),
             stream_bytes: HELD,
             display_bytes: HELD,
+            outputs: OUTPUTS,
             ..limits
         }
     }

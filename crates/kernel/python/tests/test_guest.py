@@ -445,3 +445,52 @@ def test_history_after_reset_and_of_long_values(host):
     host.run("%reset -f")
     host.run("5")
     assert [(e["code"], e["output"]) for e in host.ask("history", last=9)] == [("5", "5")]
+
+
+# Flushing
+
+
+FLOOD = """
+import sys
+for n in range(2000):
+    print('o', n, flush=True)
+    if n % 10 == 0:
+        print('e', n, file=sys.stderr, flush=True)
+    if n % 7 == 0:
+        print('unflushed', n)
+        display(n)
+"""
+
+
+def test_a_flood_of_flushes_keeps_its_order(start):
+    def heard(kernel):
+        """What was put out, streams joined as long as nothing comes between."""
+        events = []
+        for kind, content in kernel.run(FLOOD).events:
+            if kind == "stream":
+                if events and events[-1][0] == content["name"]:
+                    events[-1][1] += content["text"]
+                else:
+                    events.append([content["name"], content["text"]])
+            elif kind == "display_data":
+                events.append([kind, content["data"]["text/plain"]])
+        return events
+
+    kernel = start()
+    # A client that is slower than the kernel would else have some dropped.
+    lift = "get_ipython().kernel.iopub_thread.socket.sndhwm = 0"
+    kernel.run(lift)
+    theirs = heard(kernel)
+    assert kernel.call("enter", {"front": True}).error is None
+    assert kernel.value("getattr(__import__('sys').stdout.flush, 'cellwright', False)")
+    assert heard(kernel) == theirs
+
+
+def test_what_is_said_before_the_end_arrives(start):
+    kernel = start()
+    kernel.call("enter", {"front": True})
+    kernel.client.execute("for n in range(5): print('said', n, flush=True)\nimport os; os._exit(1)")
+    said = ""
+    while "said 4" not in said:
+        message = kernel.client.get_iopub_msg(timeout=60)
+        said += message["content"].get("text", "")

@@ -590,6 +590,7 @@ fn what_is_shown_beside_a_cell_is_told_and_not_in_its_notebook() {
     assert_eq!(captured.text, "a\nb\nc\nE\nd\ne\nf\n");
     // It was caught.
     assert_eq!(captured.error, None);
+    assert!(!captured.outputs.is_empty());
     assert_eq!(
         written(&captured.outputs),
         json!([
@@ -597,4 +598,12 @@ fn what_is_shown_beside_a_cell_is_told_and_not_in_its_notebook() {
             {"name": "stdout", "output_type": "stream", "text": ["d\n", "e\n"]},
         ])
     );
+}
+
+#[test]
+fn a_cell_that_shows_everything_elsewhere_has_no_outputs() {
+    let captured = captured(vec![Event::Aside(true), out("help\n"), Event::Aside(false)]);
+    assert!(captured.outputs.is_empty());
+    assert_eq!(written(&captured.outputs), json!([]));
+    assert_eq!(captured.text, "help\n");
 }

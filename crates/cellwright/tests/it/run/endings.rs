@@ -218,3 +218,14 @@ fn input_without_an_answer_fails_and_with_one_goes_on() {
         assert!(notices(&answer).contains(&"input_refused"), "{answer}");
     }
 }
+
+/// What a widget captures is not in the cell, but that the cell did not come to its end is.
+#[test]
+fn a_cell_that_is_ended_inside_of_a_widget_says_so() {
+    for backend in BACKENDS {
+        let inside = "import ipywidgets, os, signal\nwith ipywidgets.Output():\n    print('inside', flush=True)\n    os.kill(os.getpid(), signal.SIGKILL)";
+        let stand = Stand::with(&[old(inside)]);
+        stand.run_on(backend, &[]).exits(2);
+        assert_eq!(stand.outputs(), ["!KernelDied"], "{backend}");
+    }
+}
