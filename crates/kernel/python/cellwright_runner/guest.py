@@ -134,8 +134,8 @@ _WAITING_RATE = 100
 def _flush_in_passing(stream):
     """ipykernel's flush waits for another thread, which takes ten times as long as everything else in a
     `print(…, flush=True)`. Of a flood of them only some wait; the others hand their text over, in order, and
-    go on. What a cell said last before it brings its process down still arrives, unless it never stopped
-    talking."""
+    go on. What a cell says last before it brings its process down is as safe as ever, unless it never
+    stopped talking."""
     if not all(hasattr(stream, name) for name in ("_buffer_lock", "_flush", "pub_thread")):
         return  # somebody else's, or of another time
     if getattr(stream.flush, "cellwright", False):
