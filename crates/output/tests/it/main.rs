@@ -8,6 +8,7 @@
 #![expect(clippy::format_collect, reason = "short inputs, made once")]
 
 mod artifacts;
+mod asides;
 mod capture;
 mod clean;
 mod html;

@@ -6,7 +6,7 @@ use cellwright_output::{
 };
 use serde_json::{Map, Value, json};
 
-fn captured(events: Vec<Event<'_>>) -> Captured {
+pub(crate) fn captured(events: Vec<Event<'_>>) -> Captured {
     let mut capture = Capture::new(Limits::default(), None);
     for event in events {
         capture.push(event);
@@ -23,13 +23,13 @@ fn check(events: Vec<Event<'_>>, expected: &Value) {
 }
 
 /// What is written for a notebook.
-fn written(outputs: &Outputs) -> Value {
+pub(crate) fn written(outputs: &Outputs) -> Value {
     let mut whole = Vec::new();
     outputs.write(&mut whole, &Style::default(), 3).unwrap();
     serde_json::from_slice(&whole).unwrap()
 }
 
-fn out(text: &str) -> Event<'_> {
+pub(crate) fn out(text: &str) -> Event<'_> {
     Event::Text {
         stream: Stream::Stdout,
         bytes: text.as_bytes(),
@@ -43,7 +43,7 @@ fn err(text: &str) -> Event<'_> {
     }
 }
 
-fn show(text: &str, id: Option<&str>, result: Option<u32>) -> Event<'static> {
+pub(crate) fn show(text: &str, id: Option<&str>, result: Option<u32>) -> Event<'static> {
     Event::Display {
         bundle: Bundle::text("text/plain", text),
         id: id.map(str::to_owned),
@@ -559,51 +559,4 @@ fn too_many_outputs_are_counted_and_the_error_is_kept() {
             .iter()
             .any(|notice| notice.kind() == "outputs_dropped")
     );
-}
-
-#[test]
-fn what_is_shown_beside_a_cell_is_told_and_not_in_its_notebook() {
-    let mut capture = Capture::new(Limits::default(), None);
-    for event in [
-        out("a\n"),
-        Event::Aside(true),
-        out("b\n"),
-        show("c", None, None),
-        Event::Clear { wait: false },
-        Event::Raised(Traceback {
-            name: "E".to_owned(),
-            ..Traceback::default()
-        }),
-        Event::Aside(false),
-        out("d\n"),
-        // Nothing comes between.
-        Event::Aside(true),
-        Event::Aside(false),
-        out("e\n"),
-        Event::Clear { wait: true },
-        Event::Aside(true),
-        out("f\n"),
-    ] {
-        capture.push(event);
-    }
-    let captured = capture.finish();
-    assert_eq!(captured.text, "a\nb\nc\nE\nd\ne\nf\n");
-    // It was caught.
-    assert_eq!(captured.error, None);
-    assert!(!captured.outputs.is_empty());
-    assert_eq!(
-        written(&captured.outputs),
-        json!([
-            {"name": "stdout", "output_type": "stream", "text": ["a\n"]},
-            {"name": "stdout", "output_type": "stream", "text": ["d\n", "e\n"]},
-        ])
-    );
-}
-
-#[test]
-fn a_cell_that_shows_everything_elsewhere_has_no_outputs() {
-    let captured = captured(vec![Event::Aside(true), out("help\n"), Event::Aside(false)]);
-    assert!(captured.outputs.is_empty());
-    assert_eq!(written(&captured.outputs), json!([]));
-    assert_eq!(captured.text, "help\n");
 }

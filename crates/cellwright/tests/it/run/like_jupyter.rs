@@ -74,7 +74,6 @@ fn text_values_and_exceptions() {
         "import asyncio\nawait asyncio.sleep(0)\n'awaited'",
         "if True:\n    42",
         "help(abs)",
-        "import os; os.system('echo from below')",
         "# raises\nraise KeyError('k') from ValueError('v')",
         "# raises\nassert 1 == 2, 'msg'",
         // What our helpers are called is nothing to a notebook.

@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 /// Bytes of a message that may be about such a widget; others carry images.
 const MOST_TALK: usize = 64 * 1024;
 
-/// Bytes that one may show. Of those that show more the kernel is not told.
-const MOST_SHOWN: usize = 4 * 1024 * 1024;
+/// Bytes that one may show, and all of them together. Of what is more the kernel is not told.
+const MOST_SHOWN: usize = 1024 * 1024;
+const MOST_IN_ALL: usize = 16 * MOST_SHOWN;
 
 /// How many are followed.
-const MOST_WIDGETS: usize = 10_000;
+const MOST_WIDGETS: usize = 1000;
 
 /// The widgets of one kernel that capture output.
 #[derive(Debug, Default)]
@@ -82,10 +83,11 @@ impl Widgets {
 
     /// Takes what one of them captures.
     pub(super) fn show(&mut self, request: &str, message: &Message) {
+        let others: usize = self.known.values().map(|widget| widget.bytes).sum();
         let mut known = self.known.values_mut();
         let captures = |widget: &&mut Widget| widget.request.as_deref() == Some(request);
         if let Some(widget) = known.find(captures) {
-            widget.show(message);
+            widget.show(message, MOST_IN_ALL.saturating_sub(others));
         }
     }
 
@@ -116,7 +118,8 @@ impl Widget {
         }
     }
 
-    fn show(&mut self, message: &Message) {
+    /// Takes what it captures, for which there is so much room.
+    fn show(&mut self, message: &Message, room: usize) {
         let size = match &message.content {
             Frame::Held(content) => content.len(),
             Frame::Stored(_) => MOST_SHOWN,
@@ -136,9 +139,15 @@ impl Widget {
         if std::mem::take(&mut self.clears) {
             self.clear();
         }
-        self.bytes += size;
+        // Once it is too much it stays so until it is cleared: half of it would be wrong.
+        self.bytes = if size < room {
+            self.bytes + size
+        } else {
+            MOST_SHOWN
+        };
         self.changed = self.bytes < MOST_SHOWN;
         if !self.changed {
+            self.shown.clear();
             return;
         }
         // In the order in which other clients have them, which shows in what the kernel makes of it.
@@ -154,9 +163,10 @@ impl Widget {
             && let Some(last) = self.shown.last_mut()
             && last["output_type"] == "stream"
             && last["name"] == output["name"]
-            && let (Some(before), Some(text)) = (last["text"].as_str(), output["text"].as_str())
+            && let Some(Value::String(before)) = last.get_mut("text")
+            && let Some(text) = output["text"].as_str()
         {
-            last["text"] = format!("{before}{text}").into();
+            before.push_str(text);
             return;
         }
         self.shown.push(output);
@@ -178,3 +188,80 @@ fn mentions_output(content: &Bytes) -> bool {
 }
 
 const NAME: &str = "OutputModel";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(msg_type: &str, content: &Value) -> Message {
+        Message::new(msg_type, "session", content)
+    }
+
+    /// Some widgets, of which the first captures what request `r` puts out.
+    fn capturing() -> Widgets {
+        let mut widgets = Widgets::default();
+        for comm in ["a", "b"] {
+            let state = json!({"_model_module": "@jupyter-widgets/output", "_model_name": NAME, "outputs": []});
+            let content = json!({"comm_id": comm, "data": {"state": state}});
+            widgets.hear(&message("comm_open", &content));
+        }
+        widgets.hear(&update("a", "r"));
+        assert!(widgets.capture("r") && !widgets.capture("other"));
+        widgets
+    }
+
+    fn update(comm: &str, request: &str) -> Message {
+        let data = json!({"method": "update", "state": {"msg_id": request}});
+        message("comm_msg", &json!({"comm_id": comm, "data": data}))
+    }
+
+    fn print(widgets: &mut Widgets, text: &str) {
+        let content = json!({"name": "stdout", "text": text});
+        widgets.show("r", &message("stream", &content));
+    }
+
+    /// What the kernel is told once nothing is captured any more.
+    fn told(widgets: &mut Widgets) -> Vec<Value> {
+        assert_eq!(widgets.news(), [json!(null); 0]);
+        widgets.hear(&update("a", ""));
+        assert!(!widgets.capture("r"));
+        let news = widgets.news();
+        assert_eq!(widgets.news(), [json!(null); 0]);
+        let outputs = |one: &Value| one["data"]["state"]["outputs"].clone();
+        news.iter().map(outputs).collect()
+    }
+
+    #[test]
+    fn the_kernel_is_told_what_its_widget_shows() {
+        let mut widgets = capturing();
+        print(&mut widgets, "gone");
+        widgets.show("r", &message("clear_output", &json!({"wait": true})));
+        print(&mut widgets, "a\n");
+        print(&mut widgets, "b\n");
+        let content = json!({"data": {"text/plain": "1"}, "metadata": {}, "transient": {}});
+        widgets.show("r", &message("display_data", &content));
+        widgets.show("r", &message("status", &json!({"execution_state": "busy"})));
+        assert_eq!(
+            told(&mut widgets),
+            [json!([
+                {"output_type": "stream", "name": "stdout", "text": "a\nb\n"},
+                {"output_type": "display_data", "metadata": {}, "data": {"text/plain": "1"}},
+            ])]
+        );
+    }
+
+    #[test]
+    fn of_what_is_too_much_nothing_is_told_until_it_is_cleared() {
+        let mut widgets = capturing();
+        let kilobyte = "x".repeat(1024);
+        for _ in 0..2000 {
+            print(&mut widgets, &kilobyte);
+        }
+        assert!(told(&mut widgets).is_empty());
+        widgets.hear(&update("a", "r"));
+        widgets.show("r", &message("clear_output", &json!({})));
+        print(&mut widgets, "new");
+        let shown = json!([{"output_type": "stream", "name": "stdout", "text": "new"}]);
+        assert_eq!(told(&mut widgets), [shown]);
+    }
+}
