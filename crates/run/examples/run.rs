@@ -1,22 +1,34 @@
 //! Runs a notebook on the built-in runner: `cargo run -p cellwright-run --example run -- NOTEBOOK`.
 //!
-//! The supervisor, which keeps kernels from outliving this program, is found next to it:
-//! `cargo build -p cellwright-kernel` makes it.
+//! What keeps kernels from outliving this program is this program once more, called with another first
+//! argument.
 
 #![expect(clippy::print_stdout, reason = "an example")]
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::Stop;
 use cellwright_kernel::backend::runner::{INTERRUPT_GRACE, RunnerSpec};
-use cellwright_kernel::process::Supervisor;
+use cellwright_kernel::process::{Supervisor, supervisor};
 use cellwright_kernel::python::{self, Search};
 use cellwright_run::{CellStatus, Options};
 
+const SUPERVISE: &str = "--supervise";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == SUPERVISE) {
+        let owner = std::io::stdin().as_fd().try_clone_to_owned()?;
+        return Ok(supervisor::main(&owner, arguments)?);
+    }
+    run()
+}
+
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let notebook: PathBuf = std::env::args_os().nth(1).ok_or("which notebook?")?.into();
     let env: Vec<_> = std::env::vars_os().collect();
     let path = env.iter().find(|(name, _)| name == "PATH");
@@ -29,8 +41,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         cwd: std::env::current_dir()?,
         env,
         supervisor: Supervisor {
-            program: std::env::current_exe()?.with_file_name("../cellwright-supervisor"),
-            arguments: Vec::new(),
+            program: std::env::current_exe()?,
+            arguments: vec![SUPERVISE.into()],
         },
         staging: vec![std::env::temp_dir().join("cellwright-example")],
         start_timeout: Duration::from_mins(1),
