@@ -6,8 +6,8 @@
 
 mod call;
 mod command;
-mod door;
-mod entrance;
+pub(crate) mod door;
+pub(crate) mod entrance;
 
 use std::ffi::OsString;
 use std::io;
@@ -97,7 +97,7 @@ impl Guests {
 }
 
 /// Compares without telling by the time it takes where the first difference is.
-fn same(left: &[u8], right: &[u8]) -> bool {
+pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
         return false;
     }

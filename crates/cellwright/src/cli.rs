@@ -14,6 +14,7 @@ use crate::verbs::git::GitArgs;
 use crate::verbs::helpers::HelpersArgs;
 use crate::verbs::host::HostArgs;
 use crate::verbs::kernels::KernelsArgs;
+use crate::verbs::mcp::McpArgs;
 use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
 use crate::verbs::run::RunArgs;
@@ -80,6 +81,8 @@ pub(crate) enum Verb {
     Kernels(KernelsArgs),
     /// List or print full outputs that were kept
     Artifact(ArtifactArgs),
+    /// Serve all of this to AI agents over MCP
+    Mcp(McpArgs),
     /// List the functions that code finds, your own included
     Helpers(HelpersArgs),
     /// Let a project's own modules and settings be used

@@ -7,6 +7,7 @@ use cellwright_output::{Artifacts, Retention};
 use etcetera::BaseStrategy;
 
 use crate::env;
+use crate::host::reach::Reach;
 use crate::settings::{Settings, SettingsError, Sources, place};
 use crate::trust::Trust;
 
@@ -23,6 +24,8 @@ pub(crate) struct Engine {
     pub(crate) config: Option<PathBuf>,
     /// Where what must be remembered is; `None` without a home.
     pub(crate) state: Option<PathBuf>,
+    /// Who keeps the kernels that stay.
+    pub(crate) kernels: Reach,
 }
 
 impl Engine {
@@ -38,6 +41,7 @@ impl Engine {
             staging,
             config: config_folder(),
             state: state_folder(),
+            kernels: Reach::Host,
         }
     }
 

@@ -20,4 +20,4 @@ pub(crate) use notebook::{Put, settled};
 pub(crate) use report::{EvalAnswer, Status};
 pub(crate) use stage::{AtEnd, Evaluation};
 pub(crate) use verdict::Verdict;
-pub(crate) use wish::{CellWish, Failing, Wish};
+pub(crate) use wish::{CellWish, Failing, Shown, Wish};

@@ -1,4 +1,4 @@
-//! Asks the host which cells of a notebook are as they ran.
+//! Asks whoever keeps kernels which cells of a notebook are as they ran.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use cellwright_run::{Freshness, Ledger, Listing};
 use serde::Deserialize;
 
 use crate::failure::Failure;
-use crate::host::ask;
+use crate::host::reach::Reach;
 use crate::host::wanted::Wanted;
 
 /// What ran of a notebook on a session.
@@ -27,11 +27,15 @@ impl Known {
 }
 
 /// What ran of a notebook: on the session that is named, else on the one that ran it last.
-pub(crate) fn known(path: &Path, session: Option<(&str, &Path)>) -> Result<Option<Known>, Failure> {
+pub(crate) fn known(
+    kernels: &Reach,
+    path: &Path,
+    session: Option<(&str, &Path)>,
+) -> Result<Option<Known>, Failure> {
     let wanted = Wanted::Freshness {
         path: std::path::absolute(path)?,
     };
-    let Some(mut answer) = ask::ask(&wanted, Duration::ZERO)? else {
+    let Some(mut answer) = kernels.ask(&wanted, Duration::ZERO)? else {
         return Ok(None);
     };
     let all = answer["notebooks"].take();

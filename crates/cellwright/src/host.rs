@@ -20,6 +20,7 @@ mod keeper;
 mod launch;
 pub(crate) mod log;
 mod place;
+pub(crate) mod reach;
 pub(crate) mod record;
 mod server;
 pub(crate) mod service;

@@ -15,6 +15,7 @@ mod inside;
 mod kernels;
 mod launch;
 mod live;
+mod mcp;
 mod notice;
 mod parameters;
 mod screen;

@@ -13,6 +13,7 @@ pub(crate) mod helpers;
 pub(crate) mod host;
 pub(crate) mod input;
 pub(crate) mod kernels;
+pub(crate) mod mcp;
 pub(crate) mod notebook;
 pub(crate) mod read;
 pub(crate) mod run;
@@ -41,6 +42,7 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Screen) -> Result<u8, F
         Verb::Edit(args) => edit::edit(args, engine)?.show(screen),
         Verb::Notebook(args) => notebook::notebook(args, engine, screen),
         Verb::Artifact(args) => artifact::artifact(args, engine, screen),
+        Verb::Mcp(args) => mcp::mcp(args, engine, screen),
         Verb::Host(args) => host::host(args, engine, screen),
         Verb::Config(args) => config::config(args, engine, screen),
         Verb::Helpers(args) => helpers::helpers(args, engine)?.show(screen),

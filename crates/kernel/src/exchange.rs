@@ -13,7 +13,7 @@ use cellwright_jupyter::message::Message;
 use cellwright_output::{Bundle, Data, Event, Scratch, Sink, Traceback};
 use serde_json::{Value, json};
 
-use crate::kernel::{Answers, Ending, History, Outcome, Request, State, Stdin};
+use crate::kernel::{Answers, BoxFuture, Ending, History, Outcome, Prompt, Request, State, Stdin};
 use crate::stop::StopReason;
 
 use content::said;
@@ -60,6 +60,8 @@ pub(crate) enum Want {
     GoesOn,
     /// An answer to `input()`.
     Answer(String),
+    /// That somebody is asked.
+    Ask(Prompt),
     /// That the code, which waits for an answer nobody has, is interrupted.
     Interrupt,
 }
@@ -227,7 +229,24 @@ impl Exchange {
         if let Some(answer) = self.answers.as_ref().and_then(Answers::next) {
             return Want::Answer(answer);
         }
-        let prompt = content["prompt"].as_str().unwrap_or_default().to_owned();
+        let prompt = Prompt {
+            text: content["prompt"].as_str().unwrap_or_default().to_owned(),
+            secret: content["password"].as_bool().unwrap_or_default(),
+        };
+        if self.answers.as_ref().is_some_and(Answers::can_ask) {
+            return Want::Ask(prompt);
+        }
+        self.refuse(prompt, sink)
+    }
+
+    /// Whoever can be asked is.
+    pub(crate) fn ask(&self, prompt: &Prompt) -> Option<BoxFuture<'static, Option<String>>> {
+        self.answers.as_ref()?.ask(prompt.clone())
+    }
+
+    /// Nobody answers a question.
+    pub(crate) fn refuse(&mut self, prompt: Prompt, sink: &mut dyn Sink) -> Want {
+        let prompt = prompt.text;
         self.refused = Some(prompt.clone());
         sink.push(Event::InputRefused { prompt });
         Want::Interrupt

@@ -139,27 +139,79 @@ pub enum Stdin {
     /// An exception, at once.
     #[default]
     Refuse,
-    /// These answers in order, then an exception.
+    /// These answers in order, then an exception, or what somebody says who is asked.
     Answers(Answers),
 }
 
 /// Answers that are given once each; clones share them, so that cells use them up one after the
-/// other.
+/// other. When there are none left, somebody can be asked.
 #[derive(Clone, Debug, Default)]
-pub struct Answers(Arc<Mutex<VecDeque<String>>>);
+pub struct Answers {
+    left: Arc<Mutex<VecDeque<String>>>,
+    asker: Option<Asker>,
+}
 
 impl Answers {
     /// The next one, if any is left.
     pub fn next(&self) -> Option<String> {
-        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.pop_front()
+    }
+
+    /// The same answers, and then somebody who is asked.
+    #[must_use]
+    pub fn then_ask(mut self, asker: Asker) -> Self {
+        self.asker = Some(asker);
+        self
+    }
+
+    /// Whether somebody can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.asker.is_some()
+    }
+
+    /// Asks, if there is somebody.
+    pub(crate) fn ask(&self, prompt: Prompt) -> Option<BoxFuture<'static, Option<String>>> {
+        self.asker.as_ref().map(|asker| (asker.0)(prompt))
+    }
+}
+
+/// What code asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// Its words.
+    pub text: String,
+    /// Whether the answer is nobody's business.
+    pub secret: bool,
+}
+
+/// Somebody who is asked what code wants to know, and may take their time. `None`: they will not say.
+#[derive(Clone)]
+pub struct Asker(Arc<dyn Fn(Prompt) -> BoxFuture<'static, Option<String>> + Send + Sync>);
+
+impl Asker {
+    /// Asks by calling this.
+    pub fn new<F>(ask: F) -> Self
+    where
+        F: Fn(Prompt) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
+    {
+        Self(Arc::new(ask))
+    }
+}
+
+impl std::fmt::Debug for Asker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Asker")
     }
 }
 
 impl<T: Into<String>> FromIterator<T> for Answers {
     fn from_iter<I: IntoIterator<Item = T>>(answers: I) -> Self {
         let answers = answers.into_iter().map(Into::into).collect();
-        Self(Arc::new(Mutex::new(answers)))
+        Self {
+            left: Arc::new(Mutex::new(answers)),
+            asker: None,
+        }
     }
 }
 

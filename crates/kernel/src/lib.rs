@@ -57,7 +57,7 @@ pub use error::{Begun, KernelError, Retry, signal_name};
 #[cfg(feature = "fuzz")]
 pub use exchange::hear;
 pub use kernel::{
-    Answers, BoxFuture, Description, Ending, Farewell, History, Kernel, LateText, Outcome,
-    Question, Remark, Request, State, Stdin,
+    Answers, Asker, BoxFuture, Description, Ending, Farewell, History, Kernel, LateText, Outcome,
+    Prompt, Question, Remark, Request, State, Stdin,
 };
 pub use stop::{Stop, StopReason, Stopper};

@@ -2,6 +2,7 @@
 //! looked at.
 
 mod decoded;
+mod rows;
 mod scale;
 
 use std::borrow::Cow;
@@ -102,6 +103,18 @@ impl Image {
         image
     }
 
+    /// One that was kept. Whether it is there, and what it is, shows when it is looked at.
+    pub fn kept(artifacts: &Artifacts, id: ArtifactId, mime: &str) -> Self {
+        Self {
+            mime: mime.to_owned(),
+            bytes: 0,
+            width: None,
+            height: None,
+            artifact: Some(id),
+            source: Source::Stored(artifacts.clone()),
+        }
+    }
+
     /// The first bytes, where the size in pixels stands, and how many there are in all.
     fn head(&self) -> Result<(Cow<'_, [u8]>, u64), ArtifactError> {
         /// What cameras and printers have to say comes first.
@@ -194,18 +207,24 @@ impl Image {
         };
         let sane = width.min(height) >= limits.least_side && width.max(height) <= limits.side;
         if sane && original.len() <= limits.bytes {
+            // What cannot be decoded here cannot be elsewhere, and some refuse everything because of it.
+            if !scale::can_be_decoded(&original, limits) {
+                return self.stub("it cannot be decoded");
+            }
             return Bounded::Unchanged {
                 mime: self.mime.clone(),
                 bytes: original.into_owned(),
             };
         }
-        if u64::from(width) * u64::from(height) > limits.pixels {
-            return self.stub(&format!("{width}×{height} pixels are too many"));
-        }
-        match scale::within(&original, limits) {
-            Some(scaled) => scaled,
-            None => self.stub("it cannot be decoded"),
-        }
+        let scaled = if u64::from(width) * u64::from(height) > limits.pixels {
+            match rows::shrunk(&original, limits.side) {
+                Some(image) => Some(scale::encoded(image, limits)),
+                None => return self.stub(&format!("{width}×{height} pixels are too many")),
+            }
+        } else {
+            scale::within(&original, limits)
+        };
+        scaled.unwrap_or_else(|| self.stub("it cannot be decoded"))
     }
 
     fn stub(&self, why: &str) -> Bounded {

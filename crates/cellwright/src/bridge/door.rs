@@ -16,13 +16,16 @@ use super::call::{self, Answer, Call};
 use super::entrance::Entrance;
 use super::{Guest, Guests};
 
+/// How many are let in at once; others wait outside.
+const MOST: usize = 64;
+
 /// Largest body that is read: a notebook's text fits.
 const MAX_BODY: usize = 64 << 20;
 
 /// Serves until the other end of `end` is gone.
 pub(super) async fn serve(listener: TcpListener, guests: Arc<Guests>, end: oneshot::Receiver<()>) {
     let door = Router::new().fallback(enter).with_state(guests);
-    let served = axum::serve(Entrance::new(listener), door).with_graceful_shutdown(async {
+    let served = axum::serve(Entrance::new(listener, MOST), door).with_graceful_shutdown(async {
         end.await.ok();
     });
     // It only ends when it is told to.
@@ -90,25 +93,31 @@ async fn admitted(guests: &Guests, request: Request) -> Result<(Arc<Guest>, Call
     Ok((guest, call))
 }
 
-fn token(headers: &HeaderMap) -> Option<&[u8]> {
+/// What a request carries to be let in.
+pub(crate) fn token(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(AUTHORIZATION)?.as_bytes();
     value.strip_prefix(b"Bearer ")
 }
 
 /// Whether the request was meant for this machine, whatever name led here.
 fn is_loopback(headers: &HeaderMap) -> bool {
+    host_name(headers).is_some_and(|name| LOOPBACK.contains(&name))
+}
+
+/// What this machine is called from here.
+pub(crate) const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
+
+/// The name that led here, without a port; `None` if there is not exactly one.
+pub(crate) fn host_name(headers: &HeaderMap) -> Option<&str> {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
-        return false;
+        return None;
     };
-    let Ok(host) = host.to_str() else {
-        return false;
-    };
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    ["127.0.0.1", "localhost", "[::1]"].contains(&name)
+    let host = host.to_str().ok()?;
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(name),
+        _ => Some(host),
+    }
 }
 
 #[cfg(test)]

@@ -14,23 +14,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 
-/// How many are let in at once; others wait outside.
-const MOST: usize = 64;
-
 /// How long somebody may stand there without a word.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// A listener that lets in only so many at once.
-pub(super) struct Entrance {
+pub(crate) struct Entrance {
     listener: TcpListener,
     room: Arc<Semaphore>,
 }
 
 impl Entrance {
-    pub(super) fn new(listener: TcpListener) -> Self {
+    /// Lets in so many at once; others wait outside.
+    pub(crate) fn new(listener: TcpListener, most: usize) -> Self {
         Self {
             listener,
-            room: Arc::new(Semaphore::new(MOST)),
+            room: Arc::new(Semaphore::new(most)),
         }
     }
 }
@@ -57,7 +55,7 @@ impl Listener for Entrance {
 }
 
 /// Somebody who was let in.
-pub(super) struct Visitor {
+pub(crate) struct Visitor {
     stream: TcpStream,
     /// Runs until the first word.
     silence: Option<Pin<Box<Sleep>>>,

@@ -40,7 +40,7 @@ pub(crate) fn run(
         let ran = runtime.block_on(async {
             let mut signals = tokio::task::JoinSet::new();
             signals.spawn(watch_signals(stopper.clone())?);
-            let job = wish.job("", (stopper.clone(), stop), stage);
+            let job = wish.job("", (stopper.clone(), stop), stage, None);
             run_once(launch, Policy::default(), job).await;
             Ok::<_, Failure>(())
         });

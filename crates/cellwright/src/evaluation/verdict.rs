@@ -33,6 +33,21 @@ impl Verdict {
         }
     }
 
+    /// What went wrong, if anything did.
+    pub(crate) fn trouble(&self) -> Option<&Failure> {
+        self.trouble.as_ref()
+    }
+
+    /// Whether there is a notice of that kind.
+    pub(crate) fn has_notice(&self, kind: &str) -> bool {
+        self.notices.iter().any(|notice| notice.kind == kind)
+    }
+
+    /// How it went with a notebook.
+    pub(crate) fn summary(&self) -> Option<&str> {
+        self.summary.as_deref()
+    }
+
     /// Why there was no kernel for it, if there was none.
     pub(crate) fn refusal(&self) -> Option<Failure> {
         let refused = self.status == Status::Refused;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_kernel::session::{self, Audience, Cell, Job, Then};
-use cellwright_kernel::{Request, Stdin, Stop, Stopper};
+use cellwright_kernel::{Answers, Asker, Request, Stdin, Stop, Stopper};
 use cellwright_output::Limits;
 use cellwright_run::Order;
 use serde::{Deserialize, Serialize};
@@ -147,14 +147,19 @@ impl Wish {
         label
     }
 
-    /// The job that a session can run.
+    /// The job that a session can run. Whatever it asks beyond the answers goes to the asker.
     pub(crate) fn job(
         &self,
         owner: &str,
         (stopper, stop): (Stopper, Stop),
         audience: Box<dyn Audience>,
+        asker: Option<Asker>,
     ) -> Job {
-        let stdin = Stdin::Answers(self.answers.iter().cloned().collect());
+        let answers: Answers = self.answers.iter().cloned().collect();
+        let stdin = Stdin::Answers(match asker {
+            Some(asker) => answers.then_ask(asker),
+            None => answers,
+        });
         let cell = |wish: &CellWish| Cell {
             request: Request {
                 stdin: stdin.clone(),

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::host::error::HostError;
 
 /// How long an answer may take that needs no kernel.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The host, started if there is none.
 pub(crate) async fn host(idle_exit: Option<Duration>) -> Result<Client, Failure> {

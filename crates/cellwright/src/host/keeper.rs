@@ -7,6 +7,7 @@ mod launches;
 mod ledger;
 mod look;
 mod notebooks;
+mod questions;
 mod runs;
 
 use std::path::Path;

@@ -84,6 +84,12 @@ pub(crate) struct EvalWanted {
     pub(crate) wish: Wish,
     /// `None`: a kernel of its own.
     pub(crate) session: Option<String>,
+    /// Whether one of that name will do that lives in another folder, if there is just one.
+    #[serde(default)]
+    pub(crate) anywhere: bool,
+    /// Whether the command is told the name of the run at once, and can answer `input()`.
+    #[serde(default)]
+    pub(crate) talk: Talk,
     pub(crate) owner: String,
     pub(crate) cwd: PathBuf,
     pub(crate) kernel: KernelChoice,
@@ -93,6 +99,19 @@ pub(crate) struct EvalWanted {
     #[serde(default)]
     pub(crate) artifacts: Option<ArtifactsPlace>,
     pub(crate) attach: Attach,
+}
+
+/// What is said to the command while its code runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Talk {
+    /// Only what the code says.
+    #[default]
+    Little,
+    /// The name of the run, too.
+    Name,
+    /// The name of the run, and what `input()` asks: the command answers.
+    Questions,
 }
 
 /// Where full outputs are kept, and how long: where the command will look for them.
@@ -196,6 +215,8 @@ pub(crate) enum Meanwhile {
         /// Without waiting for the code to react.
         at_once: bool,
     },
+    /// What somebody typed; `None`: nobody will.
+    Input { text: Option<String> },
 }
 
 #[cfg(test)]

@@ -151,6 +151,11 @@ const COUNT_OR_NONE: Kind = Number {
     least: 0,
     most: 100_000,
 };
+/// Less says nothing, and more is cut by those who call.
+const TEXT: Kind = Number {
+    least: 500,
+    most: 1_000_000,
+};
 const YES_OR_NO: Kind = Flag(&[]);
 const BYTES: Kind = Kind::Bytes { most: u64::MAX };
 
@@ -265,6 +270,13 @@ declare! {
         tail: usize = "30 KiB", SHOWN, Open;
         /// Bytes that a model sees of one line; 0 for all of it.
         line: usize = "768", SHOWN, Open;
+    }
+    /// The MCP server.
+    mcp: Mcp {
+        /// Characters of text in one answer of the MCP server; what is cut is counted, and kept.
+        text: usize = "10000", TEXT, Open;
+        /// Seconds after which code goes on as a run and the MCP call answers; 0 waits for its end.
+        wait: Duration = "50", Seconds, Open;
     }
     /// For whoever looks for a mistake.
     trace: Trace {

@@ -23,13 +23,13 @@ pub(crate) struct ChangeAnswer {
     cell_type: Option<&'static str>,
     source: Option<String>,
     total_cells: usize,
-    revision: String,
+    pub(crate) revision: String,
     previous_revision: Option<String>,
     cells: Counts,
-    diff: String,
-    notices: Vec<Told>,
+    pub(crate) diff: String,
+    pub(crate) notices: Vec<Told>,
     #[serde(skip)]
-    headline: String,
+    pub(crate) headline: String,
 }
 
 /// How many cells were touched, by what happened to them.

@@ -147,6 +147,63 @@ pub(crate) fn read(address_text: &str, engine: &Engine, screen: &Screen) -> Resu
     printer.finish()
 }
 
+/// A part of an artifact that is small enough for a model.
+pub(crate) struct PartOf {
+    pub(crate) artifact: String,
+    pub(crate) mime: &'static str,
+    pub(crate) bytes: u64,
+    pub(crate) lines: u64,
+    pub(crate) text: String,
+    /// The line to go on with, if there is more.
+    pub(crate) next: Option<u64>,
+}
+
+/// The first so many characters of what is asked for of an artifact, without colours.
+pub(crate) fn part(address_text: &str, engine: &Engine, most: usize) -> Result<PartOf, Failure> {
+    let (id, ranges) = address(address_text)?;
+    let mut artifact = store(engine)?.open(id)?;
+    refuse_binary(&artifact)?;
+    let total = artifact.lines()?;
+    let (first, last) = match ranges.as_slice() {
+        [] => (1, u64::MAX),
+        [only] => (
+            only.start as u64,
+            only.end.map_or(u64::MAX, |end| end as u64),
+        ),
+        _ => {
+            let failure = Failure::new(
+                Kind::BadArguments,
+                "Of an artifact one range is read at a time",
+            );
+            return Err(failure.hint(format!("such as {id}:1-40")));
+        }
+    };
+    if first > total.max(1) {
+        let message = format!("{id} has {total} lines; none of those asked for is among them");
+        return Err(Failure::new(Kind::BadArguments, message));
+    }
+    let mut passage = artifact.read_lines(first..=last, most)?;
+    if passage.cut
+        && let Some(end) = passage.bytes.iter().rposition(|&byte| byte == b'\n')
+    {
+        // Half a line is read again with the next part.
+        passage.bytes.truncate(end + 1);
+        let lines = memchr::memchr_iter(b'\n', &passage.bytes).count();
+        passage.lines = lines as u64;
+    }
+    let after = passage.first_line + passage.lines;
+    let more = passage.cut || (last == u64::MAX && !passage.at_end);
+    Ok(PartOf {
+        artifact: id.to_string(),
+        mime: artifact.kind.mime(),
+        bytes: artifact.bytes(),
+        lines: total,
+        text: passage.text(),
+        // A line that is longer than all there is room for is not begun again.
+        next: (more && after <= total).then_some(after),
+    })
+}
+
 /// Hands a part of an artifact over, piece by piece.
 fn pieces(
     artifact: &Artifact,
@@ -190,16 +247,24 @@ struct Document {
     text: String,
 }
 
-fn whole(artifact: &Artifact, screen: &Screen) -> Result<(), Failure> {
-    let id = artifact.id;
+/// An error if it is no text.
+fn refuse_binary(artifact: &Artifact) -> Result<(), Failure> {
     let is_text = !matches!(
         artifact.kind,
         ArtifactKind::Png | ArtifactKind::Jpeg | ArtifactKind::Binary
     );
-    if !is_text && (screen.json || screen.on_terminal()) {
-        let message = format!("{id} is {}, not text", artifact.kind.mime());
-        let path = artifact.path().display();
-        return Err(Failure::new(Kind::BadArguments, message).hint(format!("it is in {path}")));
+    if is_text {
+        return Ok(());
+    }
+    let message = format!("{} is {}, not text", artifact.id, artifact.kind.mime());
+    let path = artifact.path().display();
+    Err(Failure::new(Kind::BadArguments, message).hint(format!("it is in {path}")))
+}
+
+fn whole(artifact: &Artifact, screen: &Screen) -> Result<(), Failure> {
+    let id = artifact.id;
+    if screen.json || screen.on_terminal() {
+        refuse_binary(artifact)?;
     }
     let span = 0..artifact.bytes();
     if screen.json {
@@ -262,6 +327,15 @@ fn show_hits(id: ArtifactId, hits: &Hits, screen: &Screen) -> Result<(), Failure
             "artifact": id.to_string(), "hits": found, "total": hits.total, "lines": hits.lines,
         }));
     }
+    screen.data(&hits_text(hits))?;
+    let shown = hits.hits.len() as u64;
+    let (total, lines) = (hits.total, hits.lines);
+    screen.remark(&format!("{shown} of {total} matches in {lines} lines"));
+    Ok(())
+}
+
+/// Lines that were found, with their numbers.
+pub(crate) fn hits_text(hits: &Hits) -> String {
     let mut text = String::new();
     for (position, hit) in hits.hits.iter().enumerate() {
         let around = hit.before.len() + hit.after.len() > 0;
@@ -277,11 +351,7 @@ fn show_hits(id: ArtifactId, hits: &Hits, screen: &Screen) -> Result<(), Failure
             text.push_str(&format!("{number}-{line}\n"));
         }
     }
-    screen.data(&text)?;
-    let shown = hits.hits.len() as u64;
-    let (total, lines) = (hits.total, hits.lines);
-    screen.remark(&format!("{shown} of {total} matches in {lines} lines"));
-    Ok(())
+    text
 }
 
 fn list(store: &Artifacts, screen: &Screen) -> Result<(), Failure> {
@@ -336,7 +406,7 @@ fn ago(seconds: u64) -> String {
 }
 
 /// The number and the lines in `12`, `artifact://12`, `artifact://12:3-5`.
-fn address(text: &str) -> Result<(ArtifactId, Vec<Lines>), Failure> {
+pub(crate) fn address(text: &str) -> Result<(ArtifactId, Vec<Lines>), Failure> {
     let (name, selector) = select::split(text, &|_| false)?;
     let ranges = match (selector.view, selector.part) {
         (View::Text | View::Raw, Part::All) => Vec::new(),
@@ -351,7 +421,7 @@ fn address(text: &str) -> Result<(ArtifactId, Vec<Lines>), Failure> {
     Ok((name.parse()?, ranges))
 }
 
-fn store(engine: &Engine) -> Result<&Artifacts, Failure> {
+pub(crate) fn store(engine: &Engine) -> Result<&Artifacts, Failure> {
     engine.artifacts.as_ref().ok_or_else(|| {
         Failure::new(Kind::BadFile, "There is no folder for artifacts")
             .hint("set HOME, or name one in CELLWRIGHT_ARTIFACTS_DIR")

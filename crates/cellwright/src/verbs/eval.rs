@@ -11,7 +11,7 @@ use clap::Args;
 use crate::engine::Engine;
 use crate::evaluation::{CellWish, Wish, alone, kept};
 use crate::failure::{Failure, Kind};
-use crate::host::wanted::{ArtifactsPlace, Attach, EvalWanted};
+use crate::host::wanted::{ArtifactsPlace, Attach, EvalWanted, Talk};
 use crate::inside::{Furnishing, SharedBridge};
 use crate::kernels::{Backend, Chosen, Flags, KernelChoice};
 use crate::live::Extent;
@@ -25,7 +25,7 @@ use crate::verbs::input;
 const PER_CALL: &str = "per-call";
 
 /// Arguments of `eval`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "\
 The code runs on a fresh Python (`cellwright doctor` says which) that ends with the command, together
 with everything it started. With --session NAME it runs on one that stays: variables are there for
@@ -56,59 +56,59 @@ Examples:
 pub(crate) struct EvalArgs {
     /// The code, or `-` to read it from stdin
     #[arg(value_name = "CODE", allow_hyphen_values = true)]
-    code: Option<String>,
+    pub(crate) code: Option<String>,
     /// Read the code from a file
     #[arg(long, short, value_name = "FILE", conflicts_with = "code")]
-    file: Option<String>,
+    pub(crate) file: Option<String>,
     /// A cell to run after the others, on the same kernel; the first that fails ends the run
     #[arg(long = "cell", value_name = "CODE", allow_hyphen_values = true)]
-    cells: Vec<String>,
+    pub(crate) cells: Vec<String>,
     /// Seconds that each cell may take, the start of the kernel included; 0 for no limit [default: the
     /// setting eval.timeout, which is 30 unless changed]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// Where the code runs
     #[arg(long, value_name = "DIR")]
-    cwd: Option<PathBuf>,
+    pub(crate) cwd: Option<PathBuf>,
     /// The interpreter: a path, an environment's folder, or a command
     #[arg(long, value_name = "PYTHON", value_parser = interpreter)]
-    python: Option<PathBuf>,
+    pub(crate) python: Option<PathBuf>,
     /// The kernel, by the name of its kernelspec (see `cellwright kernels specs`)
     #[arg(long, value_name = "NAME")]
-    kernel: Option<String>,
+    pub(crate) kernel: Option<String>,
     /// What runs the code [default: jupyter with --kernel, else the setting kernel.backend, which is runner
     /// unless changed]
     #[arg(long, value_name = "BACKEND")]
-    backend: Option<Backend>,
+    pub(crate) backend: Option<Backend>,
     /// Run it on a kernel that runs already: its connection file, or the name of that in Jupyter's runtime
     /// folder
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "python", "reset"])]
-    existing: Option<PathBuf>,
+    pub(crate) existing: Option<PathBuf>,
     /// What the next `input()` gets; can be repeated. Without an answer it raises at once
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
-    answers: Vec<String>,
+    pub(crate) answers: Vec<String>,
     /// Run it on a kernel that stays, and that other commands in this folder can use by this name
     #[arg(long, short, value_name = "NAME", conflicts_with = "per_call")]
-    session: Option<String>,
+    pub(crate) session: Option<String>,
     /// Use a kernel that ends with the call, also if the settings name a session
     #[arg(long)]
-    per_call: bool,
+    pub(crate) per_call: bool,
     /// Begin with a fresh kernel; others who share the session keep theirs
     #[arg(long)]
-    reset: bool,
+    pub(crate) reset: bool,
     /// On whose behalf: owners share a session until one of them resets it [default: the setting
     /// eval.owner]
     #[arg(long, value_name = "NAME")]
-    owner: Option<String>,
+    pub(crate) owner: Option<String>,
     /// Do not wait: print the name of the run (see `cellwright runs`)
     #[arg(long, conflicts_with_all = ["wait", "full"])]
-    background: bool,
+    pub(crate) background: bool,
     /// Wait so long at the most; the run goes on after that (see `cellwright runs`)
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    wait: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
     /// Show everything, also where output would be cut
     #[arg(long)]
-    full: bool,
+    pub(crate) full: bool,
 }
 
 impl EvalArgs {
@@ -123,14 +123,23 @@ impl EvalArgs {
     }
 }
 
-/// Runs code and shows what comes of it; says the exit code.
-pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<u8, Failure> {
-    if args.full && screen.json {
-        let message = "--full and --json do not go together";
-        let failure = Failure::new(Kind::BadArguments, message);
-        return Err(failure.hint("with --json, what is cut from a text is in its artifact"));
-    }
-    let mut startup = Startup::new();
+/// Code that is about to run.
+pub(crate) struct Prepared {
+    pub(crate) wish: Wish,
+    pub(crate) chosen: Chosen,
+    /// The session that it runs on, if it is one that stays.
+    pub(crate) session: Option<String>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) settings: Settings,
+    pub(crate) notices: Vec<Told>,
+}
+
+/// Finds out what a call comes to; nothing has run yet.
+pub(crate) fn prepare(
+    args: &EvalArgs,
+    engine: &Engine,
+    startup: &mut Startup,
+) -> Result<Prepared, Failure> {
     let cwd = crate::kernels::working_directory(args.cwd.as_deref())?;
     let settings = engine.settings(&cwd)?;
     startup.step("settings");
@@ -139,18 +148,12 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
     }
     let mut notices = Vec::from_iter(notice::tell_ignored(settings.entries()));
     let timeout = timeout(args.timeout, settings.eval.timeout, &settings, &mut notices);
-    let cells = cells(args)?;
-    let extent = match screen {
-        _ if screen.json => Extent::Nothing,
-        _ if args.full || screen.on_terminal() => Extent::Full,
-        _ => Extent::Bounded,
-    };
     let mut wish = Wish {
         answers: args.answers.clone(),
         shown: (&settings.limits()).into(),
         ..Wish::default()
     };
-    for code in cells {
+    for code in cells(args)? {
         wish.cells.push(CellWish {
             code,
             timeout,
@@ -162,51 +165,90 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<
     }
     let chosen = Chosen::new(engine, &settings, args.kernel(), &cwd)?;
     startup.step("interpreter");
-    let session = session(args, &settings)?;
-    // A person should know before the code runs.
-    screen.notices(&notices);
-    if session.is_some() || args.background || args.wait.is_some() {
+    Ok(Prepared {
+        wish,
+        chosen,
+        session: session(args, &settings)?,
+        cwd,
+        settings,
+        notices,
+    })
+}
+
+impl Prepared {
+    /// What a host is asked for; also gives what is still needed here.
+    pub(crate) fn wanted(
+        self,
+        args: &EvalArgs,
+        engine: &Engine,
+        attach: Attach,
+    ) -> Result<(EvalWanted, Settings, Vec<Told>), Failure> {
+        let settings = self.settings;
+        let owner = args.owner.as_ref().unwrap_or(&settings.eval.owner);
+        let artifacts = engine.artifacts.as_ref();
         let wanted = EvalWanted {
-            wish,
-            session,
-            owner: args
-                .owner
-                .clone()
-                .unwrap_or_else(|| settings.eval.owner.clone()),
-            cwd: canonical(cwd),
-            kernel: KernelChoice::new(chosen, (&settings).into()).map_err(io::Error::from)?,
+            wish: self.wish,
+            session: self.session,
+            anywhere: false,
+            talk: Talk::Little,
+            owner: owner.clone(),
+            cwd: canonical(self.cwd),
+            kernel: KernelChoice::new(self.chosen, (&settings).into()).map_err(io::Error::from)?,
             reset: args.reset,
-            artifacts: engine
-                .artifacts
-                .as_ref()
+            artifacts: artifacts
                 .map(|artifacts| ArtifactsPlace::new(artifacts, &settings.retention())),
-            attach: match args.wait {
-                _ if args.background => Attach::Not,
-                wait if screen.json => Attach::Document { wait },
-                wait => Attach::Watching {
-                    wait,
-                    document: false,
-                },
+            attach,
+        };
+        Ok((wanted, settings, self.notices))
+    }
+}
+
+/// Runs code and shows what comes of it; says the exit code.
+pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Screen) -> Result<u8, Failure> {
+    if args.full && screen.json {
+        let message = "--full and --json do not go together";
+        let failure = Failure::new(Kind::BadArguments, message);
+        return Err(failure.hint("with --json, what is cut from a text is in its artifact"));
+    }
+    let mut startup = Startup::new();
+    let prepared = prepare(args, engine, &mut startup)?;
+    let extent = match screen {
+        _ if screen.json => Extent::Nothing,
+        _ if args.full || screen.on_terminal() => Extent::Full,
+        _ => Extent::Bounded,
+    };
+    // A person should know before the code runs.
+    screen.notices(&prepared.notices);
+    if prepared.session.is_some() || args.background || args.wait.is_some() {
+        let attach = match args.wait {
+            _ if args.background => Attach::Not,
+            wait if screen.json => Attach::Document { wait },
+            wait => Attach::Watching {
+                wait,
+                document: false,
             },
         };
+        let (wanted, settings, notices) = prepared.wanted(args, engine, attach)?;
         return kept::eval(wanted, &settings, screen, extent.into(), notices, startup);
     }
+    let settings = prepared.settings;
     let furnishing = Furnishing {
         engine: Arc::new(engine.clone()),
         bridge: SharedBridge::default(),
         session: PER_CALL.to_owned(),
         modules: (&settings).into(),
     };
-    let launch = chosen.launch(furnishing);
+    let launch = prepared.chosen.launch(furnishing);
     let places = Places {
         artifacts: engine.artifacts_kept(&settings),
         baselines: None,
     };
+    let wish = prepared.wish;
     let (mut answer, unseen) = alone::run(&wish, launch, places, screen, extent.into())?;
     let verdict = answer.verdict();
     startup.tell(verdict.ready, &settings, screen);
     if screen.json {
-        answer.notices.splice(0..0, notices);
+        answer.notices.splice(0..0, prepared.notices);
         return match screen.document(&answer) {
             Err(failure) if !failure.is_silent() => Err(failure),
             _ => Ok(verdict.exit_code()),

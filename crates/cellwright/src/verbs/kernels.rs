@@ -1,8 +1,8 @@
 //! `kernels`: the sessions that the host keeps, and what is in them.
 
 mod export;
-mod list;
-mod specs;
+pub(crate) mod list;
+pub(crate) mod specs;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::screen::Screen;
 use crate::verbs::eval::{canonical, interpreter, seconds};
 
 /// How long a reset or a stop may take: a cell is given time to react, a kernel to end.
-const SLOW: Duration = Duration::from_secs(90);
+pub(crate) const SLOW: Duration = Duration::from_secs(90);
 
 /// How many variables are listed.
-const VARIABLES: usize = 1000;
+pub(crate) const VARIABLES: usize = 1000;
 
 /// Arguments of `kernels`.
 #[derive(Debug, Args)]
@@ -244,7 +244,7 @@ pub(crate) fn kernels(args: &KernelsArgs, engine: &Engine, screen: &Screen) -> R
         Action::Stop(args) => stop(args, engine, screen),
         Action::Variables(question) => {
             let answer = question.ask(Asked::Variables { limit: VARIABLES }, engine)?;
-            list::variables(answer, screen)
+            list::variables(&answer, screen)
         }
         Action::Inspect {
             session,

@@ -1,7 +1,7 @@
 //! `notebook`: one-cell operations, the outline and the upgrade.
 
-mod operation;
-mod outline;
+pub(crate) mod operation;
+pub(crate) mod outline;
 mod upgrade;
 
 use clap::{Args, Subcommand};

@@ -57,7 +57,7 @@ pub(crate) struct TextAnswer {
     /// `null` for `:raw`, where nothing is counted.
     total_cells: Option<usize>,
     /// The text as printed, final newline included.
-    text: String,
+    pub(crate) text: String,
     notices: Vec<Told>,
     /// The bytes of `:raw`, when they are no text.
     #[serde(skip)]
@@ -100,7 +100,15 @@ pub(crate) fn read(args: &ReadArgs, engine: &Engine) -> Result<ReadAnswer, Failu
     }
     let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
     let (path, selector) = select::split(argument, &exists)?;
-    let path = Path::new(path);
+    read_selected(Path::new(path), &selector, engine)
+}
+
+/// Reads what a selector says of a notebook.
+pub(crate) fn read_selected(
+    path: &Path,
+    selector: &Selector,
+    engine: &Engine,
+) -> Result<ReadAnswer, Failure> {
     match selector.view {
         View::Raw => {
             // For the revision alone: what is no notebook can be looked at all the same.
@@ -117,7 +125,7 @@ pub(crate) fn read(args: &ReadArgs, engine: &Engine) -> Result<ReadAnswer, Failu
                 path, &notebook, entries,
             )))
         }
-        View::Text => text(path, &selector, engine).map(ReadAnswer::Text),
+        View::Text => text(path, selector, engine).map(ReadAnswer::Text),
     }
 }
 

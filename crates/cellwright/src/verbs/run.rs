@@ -4,7 +4,7 @@ mod args;
 mod plan;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::evaluation::viewer::{Form, View};
 use crate::evaluation::{CellWish, EvalAnswer, Wish, alone, events, kept, settled};
 use crate::failure::{Failure, Kind};
-use crate::host::wanted::{ArtifactsPlace, Attach, EvalWanted};
+use crate::host::wanted::{ArtifactsPlace, Attach, EvalWanted, Talk};
 use crate::inside::{Furnishing, SharedBridge};
 use crate::kernels::{Chosen, KernelChoice, for_notebook};
 use crate::live::{Extent, Trouble};
@@ -43,8 +43,23 @@ pub(crate) fn run(args: &RunArgs, engine: &Engine, screen: &Screen) -> Result<u8
     ran
 }
 
-fn perform(args: &RunArgs, engine: &Engine, screen: &Screen) -> Result<u8, Failure> {
-    let mut startup = Startup::new();
+/// A notebook that is about to run, or of which nothing is to run.
+pub(crate) struct Prepared {
+    plan: Plan,
+    pub(crate) wish: Wish,
+    /// The kernel; none if no cell is to run.
+    pub(crate) chosen: Option<Chosen>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) settings: Settings,
+    pub(crate) notices: Vec<Told>,
+}
+
+/// Finds out what a call comes to; nothing has run and nothing is written yet.
+pub(crate) fn prepare(
+    args: &RunArgs,
+    engine: &Engine,
+    startup: &mut Startup,
+) -> Result<Prepared, Failure> {
     let path = notebook_path(&args.path)?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let cwd = match &args.cwd {
@@ -52,7 +67,7 @@ fn perform(args: &RunArgs, engine: &Engine, screen: &Screen) -> Result<u8, Failu
         None => folder.to_owned(),
     };
     let mut settings = engine.settings(&cwd)?;
-    if args.session.is_none() {
+    if args.session.is_none() || args.like_jupyter {
         settings.run_like_jupyter();
     }
     startup.step("settings");
@@ -60,31 +75,74 @@ fn perform(args: &RunArgs, engine: &Engine, screen: &Screen) -> Result<u8, Failu
         return Err(Failure::disabled(settings.origin("eval.enabled")));
     }
     let mut notices = Vec::from_iter(notice::tell_ignored(settings.entries()));
-    let plan = Plan::make(args, &path, &cwd)?;
+    let plan = Plan::make(args, &path, &cwd, engine)?;
     notices.extend(plan.notices.iter().cloned());
     let usual = settings.run.timeout;
     let limit = timeout(args.timeout, usual, &settings, &mut notices);
     let wish = wish(args, &plan, &path, &settings, limit)?;
     // What needs no kernel gets none.
-    if plan.cells.is_empty() {
-        screen.notices(&notices);
-        let answer = settled(&wish, places(engine, &settings))?;
-        return tell(answer, notices, args, screen, None);
-    }
-    let (chosen, told) = for_notebook(engine, &settings, args.kernel(), &plan.listing, &cwd)?;
-    notices.extend(told);
+    let chosen = if plan.cells.is_empty() {
+        None
+    } else {
+        let (chosen, told) = for_notebook(engine, &settings, args.kernel(), &plan.listing, &cwd)?;
+        notices.extend(told);
+        Some(chosen)
+    };
     startup.step("notebook");
+    Ok(Prepared {
+        plan,
+        wish,
+        chosen,
+        cwd,
+        settings,
+        notices,
+    })
+}
+
+/// What a host is asked for.
+pub(crate) fn wanted(
+    args: &RunArgs,
+    wish: Wish,
+    chosen: Chosen,
+    cwd: PathBuf,
+    engine: &Engine,
+    settings: &Settings,
+    attach: Attach,
+) -> Result<EvalWanted, Failure> {
+    let owner = args.owner.as_ref().unwrap_or(&settings.eval.owner);
+    let artifacts = engine.artifacts.as_ref();
+    Ok(EvalWanted {
+        wish,
+        session: args.session.clone(),
+        anywhere: false,
+        talk: Talk::Little,
+        owner: owner.clone(),
+        cwd: canonical(cwd),
+        kernel: KernelChoice::new(chosen, settings.into()).map_err(io::Error::from)?,
+        reset: args.restart,
+        artifacts: artifacts.map(|artifacts| ArtifactsPlace::new(artifacts, &settings.retention())),
+        attach,
+    })
+}
+
+fn perform(args: &RunArgs, engine: &Engine, screen: &Screen) -> Result<u8, Failure> {
+    let mut startup = Startup::new();
+    let prepared = prepare(args, engine, &mut startup)?;
+    let (notices, settings) = (prepared.notices, prepared.settings);
     // A person should know before the code runs.
     screen.notices(&notices);
-    let view = view(args, &plan, screen);
+    let Some(chosen) = prepared.chosen else {
+        let answer = settled(&prepared.wish, places(engine, &settings))?;
+        return tell(answer, notices, args, screen, None);
+    };
     let job = Job {
-        wish,
-        view,
+        view: view(args, &prepared.plan, screen),
+        wish: prepared.wish,
         notices,
         startup,
     };
     if args.session.is_some() || args.background || args.wait.is_some() {
-        job.kept(args, engine, &settings, screen, chosen, cwd)
+        job.kept(args, engine, &settings, screen, chosen, prepared.cwd)
     } else {
         job.alone(args, engine, &settings, screen, chosen)
     }
@@ -129,30 +187,17 @@ impl Job {
         settings: &Settings,
         screen: &Screen,
         chosen: Chosen,
-        cwd: std::path::PathBuf,
+        cwd: PathBuf,
     ) -> Result<u8, Failure> {
-        let artifacts = engine.artifacts.as_ref();
-        let wanted = EvalWanted {
-            wish: self.wish,
-            session: args.session.clone(),
-            owner: args
-                .owner
-                .clone()
-                .unwrap_or_else(|| settings.eval.owner.clone()),
-            cwd: canonical(cwd),
-            kernel: KernelChoice::new(chosen, settings.into()).map_err(io::Error::from)?,
-            reset: args.restart,
-            artifacts: artifacts
-                .map(|artifacts| ArtifactsPlace::new(artifacts, &settings.retention())),
-            attach: match args.wait {
-                _ if args.background => Attach::Not,
-                wait if screen.json => Attach::Document { wait },
-                wait => Attach::Watching {
-                    wait,
-                    document: args.events,
-                },
+        let attach = match args.wait {
+            _ if args.background => Attach::Not,
+            wait if screen.json => Attach::Document { wait },
+            wait => Attach::Watching {
+                wait,
+                document: args.events,
             },
         };
+        let wanted = wanted(args, self.wish, chosen, cwd, engine, settings, attach)?;
         kept::eval(
             wanted,
             settings,
@@ -190,7 +235,7 @@ fn tell(
     verdict.show(screen, extent, unseen.as_ref())
 }
 
-fn places(engine: &Engine, settings: &Settings) -> Places {
+pub(crate) fn places(engine: &Engine, settings: &Settings) -> Places {
     Places {
         artifacts: engine.artifacts_kept(settings),
         baselines: engine.baselines.clone(),
@@ -198,7 +243,7 @@ fn places(engine: &Engine, settings: &Settings) -> Places {
 }
 
 /// The notebook, absolute: a host is somewhere else.
-fn notebook_path(given: &Path) -> Result<std::path::PathBuf, Failure> {
+fn notebook_path(given: &Path) -> Result<PathBuf, Failure> {
     Ok(std::path::absolute(given)?)
 }
 

@@ -54,6 +54,17 @@ fn revision(text: &str) -> Result<String, String> {
 }
 
 impl RevisionArg {
+    /// A revision that is given as data, not typed.
+    pub(crate) fn given(rev: Option<String>) -> Result<Self, Failure> {
+        match rev.as_deref().map(revision) {
+            Some(Err(words)) => {
+                let words = format!("`rev` makes no sense: {words}");
+                Err(Failure::new(Kind::BadArguments, words).hint("nothing was written"))
+            }
+            _ => Ok(Self { rev }),
+        }
+    }
+
     /// A request to change a file, as the arguments say.
     pub(crate) fn request<'r>(&'r self, engine: &'r Engine, create: bool) -> Request<'r> {
         Request {
@@ -72,23 +83,30 @@ impl RevisionArg {
 /// Replaces a notebook by edited text.
 pub(crate) fn write(args: &WriteArgs, engine: &Engine) -> Result<ChangeAnswer, Failure> {
     let text = input::text_from(&args.text)?;
-    if text.is_empty() && !is_new(args) {
+    replace(&args.path, &text, &args.revision, args.create, engine)
+}
+
+/// The same with the text at hand.
+pub(crate) fn replace(
+    path: &Path,
+    text: &str,
+    revision: &RevisionArg,
+    create: bool,
+    engine: &Engine,
+) -> Result<ChangeAnswer, Failure> {
+    let is_new = create && !path.exists();
+    if text.is_empty() && !is_new {
         // `read` never prints nothing: this is a pipe whose other end failed.
         return Err(Failure::new(
             Kind::BadArguments,
-            format!("The text for {} is empty", args.path.display()),
+            format!("The text for {} is empty", path.display()),
         )
         .hint("nothing was written; to delete all cells, write a text of one empty line"));
     }
-    let request = args.revision.request(engine, args.create);
-    let draft = |cells: &dyn Cells| edit::replace_all(cells, &text);
-    let changed = file::change(&args.path, request, &draft)
-        .map_err(|error| hint_create(Failure::of_change(error), &args.path, args.create))?;
-    Ok(ChangeAnswer::new("write", &args.path, changed))
-}
-
-fn is_new(args: &WriteArgs) -> bool {
-    args.create && !args.path.exists()
+    let draft = |cells: &dyn Cells| edit::replace_all(cells, text);
+    let changed = file::change(path, revision.request(engine, create), &draft)
+        .map_err(|error| hint_create(Failure::of_change(error), path, create))?;
+    Ok(ChangeAnswer::new("write", path, changed))
 }
 
 /// Points to `--create` when the file is what is missing.

@@ -72,6 +72,8 @@ pub struct Jupyter {
     silent: VecDeque<String>,
     late: Late,
     widgets: Widgets,
+    /// The question that somebody is being asked.
+    question: Option<Message>,
     /// The number of the cell that runs: while nobody follows it, of one that was let go.
     running: Option<String>,
     /// What its cells said last on standard error.
@@ -151,6 +153,7 @@ impl Jupyter {
             sent: VecDeque::new(),
             late: Late::default(),
             widgets: Widgets::default(),
+            question: None,
             running: None,
             moans: Tail::default(),
             remarks: Vec::new(),
@@ -245,8 +248,10 @@ impl Jupyter {
                             self.widgets.show(&parent, &message);
                         }
                         let want = cell.take(channel, &mut message, &mut sink);
-                        if let Want::Answer(answer) = &want {
-                            self.answer(&message, answer);
+                        match &want {
+                            Want::Answer(answer) => self.answer(&message, answer),
+                            Want::Ask(_) => self.question = Some(*message),
+                            _ => {}
                         }
                         return Took::Want(want);
                     }
@@ -276,6 +281,13 @@ impl Jupyter {
             Heard::Heartbeat(Beat::Felt) | Heard::Open(_) => {}
         }
         Took::Fine
+    }
+
+    /// Tells the code what somebody said to its question.
+    fn answer_question(&mut self, answer: &str) {
+        if let Some(question) = self.question.take() {
+            self.answer(&question, answer);
+        }
     }
 
     fn answer(&self, question: &Message, answer: &str) {

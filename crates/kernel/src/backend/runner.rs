@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::{Begun, KernelError};
 use crate::kernel::{
-    BoxFuture, Description, Farewell, Kernel, LateText, Outcome, Question, Request, State,
+    BoxFuture, Description, Farewell, Kernel, LateText, Outcome, Prompt, Question, Request, State,
 };
 use crate::process::{Command, Exit, StartError, Supervised, Supervisor};
 use crate::python::Interpreter;
@@ -260,10 +260,12 @@ impl Runner {
         // An interrupt can fall on deaf ears for a moment: C's `system` ignores it, a handler of the
         // code swallows it. So it is repeated within the grace.
         let mut again = tokio::time::interval(self.interrupt_grace / INTERRUPTS);
+        // What the code waits for somebody to say.
+        let mut question: Option<(Prompt, BoxFuture<'static, Option<String>>)> = None;
         loop {
             let (process, wire, route) = (&mut self.process, &mut self.wire, &mut self.route);
             let mut hear = |stream, bytes: &[u8]| route.text(stream, bytes, Some(&mut *sink));
-            let frame = tokio::select! {
+            let (frame, given) = tokio::select! {
                 biased;
                 reason = &mut pulled, if stopped.is_none() => {
                     process.interrupt();
@@ -280,23 +282,33 @@ impl Runner {
                     wire.rest(&mut hear);
                     return Ok(cell.outcome(stopped.map(|(reason, _)| (reason, State::Lost))));
                 }
-                frame = wire.next(&mut hear) => frame,
+                frame = wire.next(&mut hear) => (frame, None),
                 exit = process.exited() => return self.ended_in(cell, exit, stopped, sink),
+                given = said(&mut question), if question.is_some() => (Ok(None), Some(given)),
             };
+            if let Some(given) = given {
+                let asked = question.take().map(|(prompt, _)| prompt);
+                if let (Some(prompt), None) = (asked, &given) {
+                    let prompt = prompt.text;
+                    sink.push(Event::InputRefused { prompt });
+                }
+                let bytes = frame::answer(cell.id, given.as_deref());
+                match self.send(&bytes, stop).await {
+                    Err(KernelError::StoppedEarly { reason }) => {
+                        return Ok(cell.outcome(Some((reason, State::Lost))));
+                    }
+                    sent => sent?,
+                }
+                continue;
+            }
             match frame {
                 Ok(Some(mut frame)) => {
                     if let Some(prompt) = cell.take(&mut frame, &mut self.route, sink) {
-                        let given = cell.next_answer();
-                        if given.is_none() {
-                            sink.push(Event::InputRefused { prompt });
-                        }
-                        let bytes = frame::answer(cell.id, given.as_deref());
-                        match self.send(&bytes, stop).await {
-                            Err(KernelError::StoppedEarly { reason }) => {
-                                return Ok(cell.outcome(Some((reason, State::Lost))));
-                            }
-                            sent => sent?,
-                        }
+                        let given = match cell.next_answer() {
+                            None => cell.ask(&prompt),
+                            given => Some(at_hand(given)),
+                        };
+                        question = Some((prompt, given.unwrap_or_else(|| at_hand(None))));
                     }
                     if cell.done.is_some() {
                         return Ok(cell.outcome(stopped.map(|(reason, _)| (reason, State::Kept))));
@@ -520,4 +532,19 @@ pub fn check_directory(cwd: &std::path::Path) -> Result<(), KernelError> {
         path: cwd.to_owned(),
         why,
     })
+}
+
+/// An answer that is there already.
+fn at_hand(answer: Option<String>) -> BoxFuture<'static, Option<String>> {
+    Box::pin(std::future::ready(answer))
+}
+
+/// Waits for what somebody says.
+async fn said(
+    question: &mut Option<(Prompt, BoxFuture<'static, Option<String>>)>,
+) -> Option<String> {
+    match question {
+        Some((_, answer)) => answer.as_mut().await,
+        None => std::future::pending().await,
+    }
 }

@@ -268,6 +268,10 @@ pub(super) fn resolve(path: &Path) -> Result<Target, NotebookError> {
     let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let target = match is_link(path) {
         Ok(false) => path.to_owned(),
+        Ok(true) if super::os::through_held_folder(path) => {
+            let why = "it has become a link meanwhile";
+            return Err(failed(io::Error::other(why)));
+        }
         Ok(true) => match fs::canonicalize(path) {
             Ok(target) => target,
             // The end of a chain of links that leads nowhere; loops are another error.

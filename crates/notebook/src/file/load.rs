@@ -133,7 +133,7 @@ fn expected_size(metadata: &fs::Metadata) -> Result<usize, ScanError> {
 
 fn open(path: &Path) -> Result<File, NotebookError> {
     check_regular(path)?;
-    File::open(path).map_err(|error| cannot_read(path, error))
+    super::os::open(path).map_err(|error| cannot_read(path, error))
 }
 
 /// Refuses what is no file, before it is opened: opening a named pipe would wait for a writer.

@@ -44,7 +44,7 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, NotebookError> {
     };
     let started = Instant::now();
     loop {
-        let file = match File::open(path) {
+        let file = match super::os::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(NotebookError::NotFound {

@@ -261,3 +261,22 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
+
+/// Opens a file for reading. Whoever looks a file up in a folder that they hold open, and comes by
+/// `/proc/self/fd/N/name`, has followed every link already: another one at the end was put there since, and is
+/// not followed.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    if !through_held_folder(path) {
+        return File::open(path);
+    }
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits();
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(i32::try_from(flags).unwrap_or_default())
+        .open(path)
+}
+
+/// Whether a path leads through a folder that is held open.
+pub(crate) fn through_held_folder(path: &Path) -> bool {
+    path.starts_with("/proc/self/fd")
+}

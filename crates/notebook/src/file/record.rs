@@ -124,7 +124,7 @@ pub fn copy(from: &Survey, to: &Path) -> Result<Survey, NotebookError> {
         let _lock = target.exists.then(|| lock(&target.path)).transpose()?;
         let old = if target.exists {
             super::load::check_regular(&target.path)?;
-            let mut file = File::open(&target.path).map_err(failed)?;
+            let mut file = super::os::open(&target.path).map_err(failed)?;
             let attributes = file.metadata().map_err(failed)?;
             Some((
                 super::load::revision_of(&mut file).map_err(failed)?,

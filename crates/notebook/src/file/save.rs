@@ -186,7 +186,7 @@ fn unchanged(target: &Path, old: &Old<'_>) -> io::Result<Option<Stamp>> {
         return Ok(Some(stamp));
     }
     // `touch` alone is no change.
-    let mut file = fs::File::open(target)?;
+    let mut file = super::os::open(target)?;
     let same = revision_of(&mut file)? == old.revision;
     Ok(same.then_some(stamp))
 }

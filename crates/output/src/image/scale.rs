@@ -17,7 +17,13 @@ const SCALES: [u32; 5] = [100, 75, 50, 35, 25];
 
 /// The image in a size and an encoding that is allowed; none if it cannot be decoded.
 pub(super) fn within(bytes: &[u8], limits: &ImageLimits) -> Option<Bounded> {
-    let image = padded(fitted(decode(bytes, limits)?, limits.side), limits);
+    let image = fitted(decode(bytes, limits)?, limits.side);
+    Some(encoded(image, limits))
+}
+
+/// An image that is no longer than allowed, in an encoding that is.
+pub(super) fn encoded(image: DynamicImage, limits: &ImageLimits) -> Bounded {
+    let image = padded(image, limits);
     for scale in SCALES {
         let (width, height) = (share(image.width(), scale), share(image.height(), scale));
         let least = limits.least_side.min(image.width().min(image.height()));
@@ -32,17 +38,20 @@ pub(super) fn within(bytes: &[u8], limits: &ImageLimits) -> Option<Bounded> {
             &scaled
         };
         if let Some((mime, bytes)) = encode(image, limits.bytes) {
-            return Some(Bounded::Scaled {
+            return Bounded::Scaled {
                 mime,
                 bytes,
                 width,
                 height,
-            });
+            };
         }
     }
-    Some(Bounded::Stub(
-        "[image: it cannot be made small enough]".to_owned(),
-    ))
+    Bounded::Stub("[image: it cannot be made small enough]".to_owned())
+}
+
+/// Whether it is whole.
+pub(super) fn can_be_decoded(bytes: &[u8], limits: &ImageLimits) -> bool {
+    decode(bytes, limits).is_some()
 }
 
 fn decode(bytes: &[u8], limits: &ImageLimits) -> Option<DynamicImage> {

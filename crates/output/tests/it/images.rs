@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use cellwright_output::{
-    Artifacts, Bounded, Bundle, Capture, Data, Event, Image, ImageLimits, Limits, Retention, Sink,
+    Artifacts, Bounded, Bundle, Capture, Data, Event, Image, Limits, Retention, Sink,
 };
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
 
@@ -129,23 +129,77 @@ fn what_cannot_be_decoded_is_named() {
 }
 
 #[test]
-fn a_bomb_is_refused() {
-    let bytes = encoded(&flat(12_000, 9_000), ImageFormat::Png);
-    assert!(bytes.len() < 2_000_000);
+fn a_huge_figure_is_shrunk_row_by_row() {
+    // A corner of another colour, to see which way up it is.
+    let figure = RgbImage::from_fn(12_000, 9_000, |x, y| {
+        Rgb(if x < 3000 && y < 3000 {
+            [250, 10, 10]
+        } else {
+            [10, 20, 30]
+        })
+    });
+    let bytes = encoded(&DynamicImage::ImageRgb8(figure), ImageFormat::Png);
     let image = shown("image/png", Data::Bytes(bytes));
     assert_eq!((image.width, image.height), (Some(12_000), Some(9_000)));
+    let Bounded::Scaled {
+        mime,
+        bytes,
+        width,
+        height,
+    } = image.bounded()
+    else {
+        panic!("{:?}", image.bounded());
+    };
+    assert_eq!((mime, width, height), ("image/png", 1568, 1176));
+    let small = image::load_from_memory(&bytes).unwrap().to_rgb8();
+    assert_eq!(small.get_pixel(10, 10).0, [250, 10, 10]);
+    assert_eq!(small.get_pixel(380, 380).0, [250, 10, 10]);
+    assert_eq!(small.get_pixel(400, 400).0, [10, 20, 30]);
+    assert_eq!(small.get_pixel(1500, 1100).0, [10, 20, 30]);
+}
+
+#[test]
+fn a_bomb_is_refused() {
+    // A small image that says it is a large one.
+    let mut bytes = encoded(&flat(20, 20), ImageFormat::Png);
+    bytes[16..20].copy_from_slice(&30_000_u32.to_be_bytes());
+    bytes[20..24].copy_from_slice(&20_000_u32.to_be_bytes());
+    let sum = crc(&bytes[12..29]);
+    bytes[29..33].copy_from_slice(&sum.to_be_bytes());
+    let image = shown("image/png", Data::Bytes(bytes));
+    assert_eq!((image.width, image.height), (Some(30_000), Some(20_000)));
     match image.bounded() {
-        Bounded::Stub(text) => assert!(text.contains("12000×9000 pixels are too many"), "{text}"),
+        Bounded::Stub(text) => assert!(text.contains("30000×20000 pixels are too many"), "{text}"),
         other => panic!("{other:?}"),
     }
-    let generous = ImageLimits {
-        pixels: 200_000_000,
-        ..ImageLimits::default()
-    };
-    assert!(matches!(
-        image.bounded_to(&generous),
-        Bounded::Scaled { .. }
-    ));
+}
+
+#[test]
+fn half_an_image_is_named() {
+    let bytes = encoded(&flat(300, 200), ImageFormat::Png);
+    for length in [40, bytes.len() / 2, bytes.len() - 20] {
+        let image = shown("image/png", Data::Bytes(bytes[..length].to_vec()));
+        match image.bounded() {
+            Bounded::Stub(text) => assert!(text.contains("cannot be decoded"), "{text}"),
+            other => panic!("{length}: {other:?}"),
+        }
+    }
+}
+
+/// The checksum of PNG.
+fn crc(bytes: &[u8]) -> u32 {
+    let mut sum = u32::MAX;
+    for &byte in bytes {
+        sum ^= u32::from(byte);
+        for _ in 0..8 {
+            sum = if sum & 1 == 1 {
+                0xedb8_8320 ^ (sum >> 1)
+            } else {
+                sum >> 1
+            };
+        }
+    }
+    !sum
 }
 
 #[test]

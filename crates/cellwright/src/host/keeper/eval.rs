@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::session::{Call, Job, Launch, SessionKey};
+use cellwright_kernel::session::{Call, Job, Launch, SessionKey, SessionReport};
 use cellwright_kernel::{Stop, StopReason};
 use cellwright_output::Stream;
 use cellwright_run::Places;
@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep_until};
 use super::super::connection::Connection;
 use super::super::frame::FrameError;
 use super::super::log::Level;
-use super::super::wanted::{ArtifactsPlace, Attach, EvalWanted, Meanwhile};
+use super::super::wanted::{ArtifactsPlace, Attach, EvalWanted, Meanwhile, Talk};
+use super::questions::Questions;
 use super::runs::Run;
 use super::{Keeper, end, refuse_to_replace};
 use crate::evaluation::{AtEnd, Evaluation};
@@ -67,9 +68,11 @@ impl Keeper {
             _ => None,
         };
         let name = wanted.session.as_deref().unwrap_or_default();
+        let (questions, asker) = Questions::new();
+        let asker = (wanted.talk == Talk::Questions).then_some(asker);
         let job = wanted
             .wish
-            .job(&wanted.owner, (stopper.clone(), stop), stage);
+            .job(&wanted.owner, (stopper.clone(), stop), stage, asker);
         let launch = wanted
             .kernel
             .clone()
@@ -105,7 +108,12 @@ impl Keeper {
         let Some(found) = self.runs.get(&run) else {
             return end(connection, Err(no_run(&run, &[]))).await;
         };
-        let waited = self.watch(&found, feed, wait, connection).await;
+        if wanted.talk != Talk::Little {
+            connection.send(&json!({"run": run})).await?;
+        }
+        let waited = self
+            .watch(&found, feed, wait, connection, Some(questions))
+            .await;
         match waited {
             Ok(Waited::Done) => {
                 let told = tell(&found, document, connection).await;
@@ -171,7 +179,7 @@ impl Keeper {
         let Some(run) = self.runs.get(name) else {
             return end(connection, Err(no_run(name, &self.runs.names()))).await;
         };
-        match self.watch(&run, None, wait, connection).await? {
+        match self.watch(&run, None, wait, connection, None).await? {
             Waited::Done => {
                 if !document {
                     let texts = run.evaluation.with_answer(|answer| {
@@ -224,7 +232,7 @@ impl Keeper {
             send(&Chunk::Piece(Stream::Stdout, so_far.clone()), connection).await?;
         }
         if let Some(feed) = feed
-            && let Waited::Alone = self.watch(&run, Some(feed), None, connection).await?
+            && let Waited::Alone = self.watch(&run, Some(feed), None, connection, None).await?
         {
             return Ok(());
         }
@@ -260,7 +268,9 @@ impl Keeper {
         feed: Option<Feed>,
         wait: Option<Duration>,
         connection: &mut Connection,
+        questions: Option<Questions>,
     ) -> Result<Waited, FrameError> {
+        let mut questions = questions.unwrap_or_default();
         let until = wait.and_then(|wait| Instant::now().checked_add(wait));
         loop {
             tokio::select! {
@@ -275,10 +285,15 @@ impl Keeper {
                         Meanwhile::Cancel { at_once: true } => {
                             run.stopper.stop_at_once(StopReason::Cancelled);
                         }
+                        Meanwhile::Input { text } => questions.answer(text),
                     },
                 },
-                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {
+                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() && !questions.is_waiting() => {
                     return Ok(Waited::StillRunning);
+                }
+                prompt = questions.next() => {
+                    let input = json!({"prompt": prompt.text, "secret": prompt.secret});
+                    connection.send(&json!({"input": input})).await?;
                 }
                 chunk = next_of(feed.as_ref(), &run.evaluation) => match chunk {
                     Some(chunk) => send(&chunk, connection).await?,
@@ -300,6 +315,14 @@ impl Keeper {
             .min_by_key(|report| (report.key.kernel != *kernel, report.idle));
         if let Some(report) = fitting {
             return (report.key.clone(), None);
+        }
+        if wanted.anywhere {
+            let holds =
+                |report: &&SessionReport| wanted.kernel.within.holds(kernel, &report.key.kernel);
+            let mut elsewhere = named().filter(holds);
+            if let (Some(only), None) = (elsewhere.next(), elsewhere.next()) {
+                return (only.key.clone(), None);
+            }
         }
         let notice = named().next().map(|other| {
             let cwd = other.key.cwd.display();

@@ -24,6 +24,15 @@ pub(super) fn list(screen: &Screen) -> Result<(), Failure> {
     if screen.json {
         return screen.document(&sessions);
     }
+    if let Some(table) = table(&sessions) {
+        return screen.data(&table);
+    }
+    screen.remark("no sessions; `cellwright eval --session NAME CODE` makes one");
+    Ok(())
+}
+
+/// Sessions in columns; `None` if there are none.
+pub(crate) fn table(sessions: &Value) -> Option<String> {
     let head = [
         "SESSION", "STATE", "KERNEL", "VERSION", "BACKEND", "PID", "GEN", "CELLS", "WAITING",
         "MEMORY", "AGE", "OWNERS", "ID", "CWD",
@@ -32,11 +41,7 @@ pub(super) fn list(screen: &Screen) -> Result<(), Failure> {
     for session in sessions.as_array().into_iter().flatten() {
         rows.push(row(session));
     }
-    if rows.len() == 1 {
-        screen.remark("no sessions; `cellwright eval --session NAME CODE` makes one");
-        return Ok(());
-    }
-    screen.data(&aligned(&rows))
+    (rows.len() > 1).then(|| aligned(&rows))
 }
 
 fn row(session: &Value) -> Vec<String> {
@@ -106,12 +111,20 @@ pub(super) fn stop_all(screen: &Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn variables(mut answer: Value, screen: &Screen) -> Result<(), Failure> {
+pub(super) fn variables(answer: &Value, screen: &Screen) -> Result<(), Failure> {
     if screen.json {
-        return screen.document(&answer);
+        return screen.document(answer);
     }
-    let list = answer.get_mut("variables").map(Value::take);
-    let list = list.unwrap_or(answer);
+    if let Some(table) = variables_table(answer) {
+        return screen.data(&table);
+    }
+    screen.remark("no variables");
+    Ok(())
+}
+
+/// Variables in columns; `None` if there are none.
+pub(crate) fn variables_table(answer: &Value) -> Option<String> {
+    let list = answer.get("variables").unwrap_or(answer);
     let head = ["NAME", "TYPE", "SHAPE", "SIZE", "VALUE"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for variable in list.as_array().into_iter().flatten() {
@@ -136,34 +149,40 @@ pub(super) fn variables(mut answer: Value, screen: &Screen) -> Result<(), Failur
             shown("preview"),
         ]);
     }
-    if rows.len() == 1 {
-        screen.remark("no variables");
-        return Ok(());
-    }
-    screen.data(&aligned(&rows))
+    (rows.len() > 1).then(|| aligned(&rows))
 }
 
 pub(super) fn inspection(answer: &Value, code: &str, screen: &Screen) -> Result<(), Failure> {
     if screen.json {
         return screen.document(answer);
     }
-    let text = answer["data"]["text/plain"].as_str();
-    let Some(text) = text.or(answer["text"].as_str()) else {
-        let words = format!("Nothing is known of `{code}`");
-        return Err(Failure::new(crate::failure::Kind::BadArguments, words));
-    };
+    let text = inspected(answer, code)?;
     screen.data(&format!("{}\n", text.trim_end()))
+}
+
+/// What is known of a name, as text.
+pub(crate) fn inspected<'a>(answer: &'a Value, code: &str) -> Result<&'a str, Failure> {
+    let text = answer["data"]["text/plain"].as_str();
+    text.or(answer["text"].as_str()).ok_or_else(|| {
+        let words = format!("Nothing is known of `{code}`");
+        Failure::new(crate::failure::Kind::BadArguments, words)
+    })
 }
 
 pub(super) fn completions(answer: &Value, screen: &Screen) -> Result<(), Failure> {
     if screen.json {
         return screen.document(answer);
     }
+    screen.data(&completed(answer))
+}
+
+/// How code could go on, a line each.
+pub(crate) fn completed(answer: &Value) -> String {
     let mut out = String::new();
     for found in answer["matches"].as_array().into_iter().flatten() {
         let text = found.as_str().or_else(|| found["text"].as_str());
         out.push_str(text.unwrap_or_default());
         out.push('\n');
     }
-    screen.data(&out)
+    out
 }

@@ -15,7 +15,7 @@ use crate::table::aligned;
 
 /// A kernel that could be started, or not.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(crate) struct Row {
     name: String,
     backend: &'static str,
     language: Option<String>,
@@ -34,12 +34,12 @@ struct Row {
     starts: String,
 }
 
-pub(super) fn specs(
+/// The kernels that could be started, the built-in one first.
+pub(crate) fn rows(
     cwd: Option<&Path>,
     python: Option<&Path>,
     engine: &Engine,
-    screen: &Screen,
-) -> Result<(), Failure> {
+) -> Result<Vec<Row>, Failure> {
     let cwd = kernels::working_directory(cwd)?;
     let settings = engine.settings(&cwd)?;
     let named = kernels::named(python, &settings);
@@ -51,12 +51,35 @@ pub(super) fn specs(
     let offers = offers(&places, &env, program, settings.python.skip_check)?;
     let mut rows = vec![runner(&found, &named)];
     rows.extend(offers.iter().map(row));
+    Ok(rows)
+}
+
+pub(super) fn specs(
+    cwd: Option<&Path>,
+    python: Option<&Path>,
+    engine: &Engine,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let rows = rows(cwd, python, engine)?;
     if screen.json {
         return screen.document(&rows);
     }
+    screen.data(&table(&rows))?;
+    let broken = rows.iter().filter(|row| !row.ok).count();
+    if broken > 0 {
+        screen.remark(&format!(
+            "{broken} of {} cannot be started; `cellwright doctor` says what to do",
+            rows.len()
+        ));
+    }
+    Ok(())
+}
+
+/// Kernels in columns.
+pub(crate) fn table(rows: &[Row]) -> String {
     let head = ["NAME", "BACKEND", "LANGUAGE", "STARTS", "FROM"];
     let mut table = vec![head.map(str::to_owned).to_vec()];
-    for row in &rows {
+    for row in rows {
         table.push(vec![
             row.name.clone(),
             row.backend.to_owned(),
@@ -71,15 +94,7 @@ pub(super) fn specs(
                 .unwrap_or_else(|| "-".to_owned()),
         ]);
     }
-    screen.data(&aligned(&table))?;
-    let broken = rows.iter().filter(|row| !row.ok).count();
-    if broken > 0 {
-        screen.remark(&format!(
-            "{broken} of {} cannot be started; `cellwright doctor` says what to do",
-            rows.len()
-        ));
-    }
-    Ok(())
+    aligned(&table)
 }
 
 /// The built-in one.

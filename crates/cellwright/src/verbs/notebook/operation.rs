@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use cellwright_notebook::edit::{Address, Operation, Place};
 use cellwright_notebook::{CellKind, Cells, file};
+use cellwright_run::Edit;
 use clap::Args;
 
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, capitalised};
 use crate::verbs::answer::ChangeAnswer;
 use crate::verbs::input;
 use crate::verbs::write::{RevisionArg, hint_create};
@@ -270,5 +271,31 @@ fn carry_out(
     let draft = |cells: &dyn Cells| operation.draft(cells);
     let changed =
         file::change(path, revision.request(engine, false), &draft).map_err(Failure::of_change)?;
+    Ok(ChangeAnswer::new(action, path, changed))
+}
+
+/// Makes an edit that is given as data, not typed.
+pub(crate) fn perform(
+    path: &Path,
+    edit: &Edit,
+    revision: &RevisionArg,
+    create: bool,
+    engine: &Engine,
+) -> Result<ChangeAnswer, Failure> {
+    let operation = edit.operation().map_err(|error| {
+        let failure = Failure::new(Kind::BadArguments, capitalised(&error.to_string()));
+        failure.hint("nothing was written")
+    })?;
+    let draft = |cells: &dyn Cells| operation.draft(cells);
+    let changed = file::change(path, revision.request(engine, create), &draft)
+        .map_err(|error| hint_create(Failure::of_change(error), path, create))?;
+    let action = match operation {
+        Operation::Insert { .. } => "insert",
+        Operation::Delete { .. } => "delete",
+        Operation::Move { .. } => "move",
+        Operation::Type { .. } => "type",
+        Operation::Clear { .. } => "clear",
+        Operation::Edit { .. } => "edit",
+    };
     Ok(ChangeAnswer::new(action, path, changed))
 }

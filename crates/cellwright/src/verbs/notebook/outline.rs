@@ -61,12 +61,17 @@ struct Output {
 
 /// Lists the cells.
 pub(super) fn outline(args: &OutlineArgs, engine: &Engine) -> Result<OutlineAnswer, Failure> {
-    let notebook = file::load(&args.path)?;
+    of(&args.path, &args.path, engine)
+}
+
+/// The cells of a notebook, and which of them are as they ran. `name` is the path that it runs by.
+pub(crate) fn of(path: &Path, name: &Path, engine: &Engine) -> Result<OutlineAnswer, Failure> {
+    let notebook = file::load(path)?;
     file::remember(&notebook, engine.baselines.as_ref());
     let entries = outline::outline(&notebook);
-    let mut answer = OutlineAnswer::new(&args.path, &notebook, entries);
+    let mut answer = OutlineAnswer::new(path, &notebook, entries);
     // Looking at a notebook needs no host, and does not fail with it.
-    if let Ok(Some(known)) = freshness::known(&args.path, None) {
+    if let Ok(Some(known)) = freshness::known(&engine.kernels, name, None) {
         let states = known.states(&Listing::of_notebook(&notebook));
         for (cell, state) in answer.cells.iter_mut().zip(states) {
             cell.freshness = state;
@@ -103,7 +108,7 @@ impl OutlineAnswer {
     }
 
     /// Columns: index, id, kind, count, freshness, first line, outputs.
-    fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let rows: Vec<[String; 5]> = self
             .cells
             .iter()

@@ -9,7 +9,7 @@ use crate::kernels::{Backend, Flags};
 use crate::verbs::eval::{interpreter, seconds};
 
 /// Arguments of `run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "\
 Runs the code cells of a notebook in order on its kernel and writes what they put out back into the
 file: outputs, counts, and nothing else. It is saved about once a second while it runs and once more
@@ -37,34 +37,34 @@ Examples:
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
 pub(crate) struct RunArgs {
     /// The notebook
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Which cells: a list of indexes, ranges and ids, as in `3-5,8,id:ab12`
     #[arg(long, value_name = "LIST", help_heading = "Which cells")]
-    pub(super) cells: Option<String>,
+    pub(crate) cells: Option<String>,
     /// This cell and those behind it
     #[arg(long, value_name = "CELL", help_heading = "Which cells")]
-    pub(super) from: Option<String>,
+    pub(crate) from: Option<String>,
     /// This cell and those before it
     #[arg(long, value_name = "CELL", help_heading = "Which cells")]
-    pub(super) to: Option<String>,
+    pub(crate) to: Option<String>,
     /// The cells before this one
     #[arg(long, value_name = "CELL", help_heading = "Which cells")]
-    pub(super) above: Option<String>,
+    pub(crate) above: Option<String>,
     /// The cells behind this one
     #[arg(long, value_name = "CELL", help_heading = "Which cells")]
-    pub(super) below: Option<String>,
+    pub(crate) below: Option<String>,
     /// Cells with this tag; can be repeated
     #[arg(long = "tag", value_name = "TAG", help_heading = "Which cells")]
-    pub(super) tags: Vec<String>,
+    pub(crate) tags: Vec<String>,
     /// Cells that are not fresh in this session: changed, never run there, or behind such a cell
     #[arg(long, help_heading = "Which cells", conflicts_with = "changed")]
-    pub(super) stale: bool,
+    pub(crate) stale: bool,
     /// Cells that were changed or added since they ran in this session
     #[arg(long, help_heading = "Which cells")]
-    pub(super) changed: bool,
+    pub(crate) changed: bool,
     /// Give this cell a new source first; then it runs, unless more is said
     #[arg(long, value_name = "CELL", help_heading = "Edit first")]
-    pub(super) edit_cell: Option<String>,
+    pub(crate) edit_cell: Option<String>,
     /// The new source
     #[arg(
         long,
@@ -73,7 +73,7 @@ pub(crate) struct RunArgs {
         help_heading = "Edit first"
     )]
     #[arg(requires = "edit_cell", conflicts_with = "source_file")]
-    pub(super) source: Option<String>,
+    pub(crate) source: Option<String>,
     /// Take the new source from a file, or `-` for stdin
     #[arg(
         long,
@@ -81,7 +81,7 @@ pub(crate) struct RunArgs {
         help_heading = "Edit first",
         requires = "edit_cell"
     )]
-    pub(super) source_file: Option<String>,
+    pub(crate) source_file: Option<String>,
     /// Several edits: a file with a JSON list such as `[{\"action\": \"edit\", \"cell\": \"3\", \"source\":
     /// \"…\"}]`, or `-` for stdin
     #[arg(
@@ -90,16 +90,16 @@ pub(crate) struct RunArgs {
         help_heading = "Edit first",
         conflicts_with = "edit_cell"
     )]
-    pub(super) edits: Option<String>,
+    pub(crate) edits: Option<String>,
     /// Run the cells behind the edited ones, too
     #[arg(long, help_heading = "Edit first")]
-    pub(super) and_below: bool,
+    pub(crate) and_below: bool,
     /// The revision that the edits are for; if the file has another one, they are merged or refused
     #[arg(long, value_name = "REV", help_heading = "Edit first")]
-    pub(super) rev: Option<String>,
+    pub(crate) rev: Option<String>,
     /// Write the notebook to another file and leave this one as it is
     #[arg(long, short, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// A value for the notebook, as in `year=2026`; YAML. Goes into a cell behind the one tagged
     /// `parameters`
     #[arg(
@@ -108,7 +108,7 @@ pub(crate) struct RunArgs {
         value_name = "NAME=VALUE",
         help_heading = "Parameters"
     )]
-    pub(super) parameters: Vec<String>,
+    pub(crate) parameters: Vec<String>,
     /// The same, but the value is text whatever it looks like
     #[arg(
         long = "raw-parameter",
@@ -116,7 +116,7 @@ pub(crate) struct RunArgs {
         value_name = "NAME=TEXT",
         help_heading = "Parameters"
     )]
-    pub(super) raw_parameters: Vec<String>,
+    pub(crate) raw_parameters: Vec<String>,
     /// Values from a file: YAML or JSON, names and values
     #[arg(
         long = "parameters-file",
@@ -124,63 +124,66 @@ pub(crate) struct RunArgs {
         value_name = "FILE",
         help_heading = "Parameters"
     )]
-    pub(super) parameters_files: Vec<PathBuf>,
+    pub(crate) parameters_files: Vec<PathBuf>,
     /// Seconds that each cell may take; 0 for no limit [default: the setting run.timeout, which is 0 unless
     /// changed]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(super) timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// Seconds that all of it may take, the start of the kernel included
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(super) total_timeout: Option<Duration>,
+    pub(crate) total_timeout: Option<Duration>,
     /// Go on after a cell that failed
     #[arg(long, short)]
-    pub(super) keep_going: bool,
+    pub(crate) keep_going: bool,
     /// Where the cells run [default: the notebook's folder]
     #[arg(long, value_name = "DIR")]
-    pub(super) cwd: Option<PathBuf>,
+    pub(crate) cwd: Option<PathBuf>,
     /// The interpreter: a path, an environment's folder, or a command
     #[arg(long, value_name = "PYTHON", value_parser = interpreter, help_heading = "Which kernel")]
-    pub(super) python: Option<PathBuf>,
+    pub(crate) python: Option<PathBuf>,
     /// The kernel, by the name of its kernelspec (see `cellwright kernels specs`)
     #[arg(long, value_name = "NAME", help_heading = "Which kernel")]
-    pub(super) kernel: Option<String>,
+    pub(crate) kernel: Option<String>,
     /// What runs the code
     #[arg(long, value_name = "BACKEND", help_heading = "Which kernel")]
-    pub(super) backend: Option<Backend>,
+    pub(crate) backend: Option<Backend>,
     /// Run it on a kernel that runs already: its connection file, or the name of that in Jupyter's runtime
     /// folder
     #[arg(long, value_name = "FILE", help_heading = "Which kernel")]
     #[arg(conflicts_with_all = ["kernel", "python", "restart"])]
-    pub(super) existing: Option<PathBuf>,
+    pub(crate) existing: Option<PathBuf>,
     /// Keep the kernel, for other commands in this folder to use by this name
     #[arg(long, short, value_name = "NAME", help_heading = "Which kernel")]
-    pub(super) session: Option<String>,
+    pub(crate) session: Option<String>,
     /// Begin with a fresh kernel in the session
     #[arg(long, requires = "session", help_heading = "Which kernel")]
-    pub(super) restart: bool,
+    pub(crate) restart: bool,
     /// On whose behalf: owners share a session until one of them resets it [default: the setting eval.owner]
     #[arg(long, value_name = "NAME", help_heading = "Which kernel")]
-    pub(super) owner: Option<String>,
+    pub(crate) owner: Option<String>,
     /// What the next `input()` gets; can be repeated. Without an answer it raises at once
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
-    pub(super) answers: Vec<String>,
+    pub(crate) answers: Vec<String>,
     /// Do not wait: print the name of the run (see `cellwright runs`)
     #[arg(long, conflicts_with_all = ["wait", "full", "events"])]
-    pub(super) background: bool,
+    pub(crate) background: bool,
     /// Wait so long at the most; the run goes on after that (see `cellwright runs`)
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "events")]
-    pub(super) wait: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
     /// Show everything that the cells say, also where output would be cut
     #[arg(long)]
-    pub(super) full: bool,
+    pub(crate) full: bool,
     /// Print a JSON document for everything that happens, each on a line of its own
     #[arg(long)]
-    pub(super) events: bool,
+    pub(crate) events: bool,
+    /// Whether cells find what they would in Jupyter and no more, also on a session that stays.
+    #[arg(skip)]
+    pub(crate) like_jupyter: bool,
 }
 
 impl RunArgs {
     /// What is said about the kernel.
-    pub(super) fn kernel(&self) -> Flags<'_> {
+    pub(crate) fn kernel(&self) -> Flags<'_> {
         Flags {
             python: self.python.as_deref(),
             backend: self.backend,

@@ -9,6 +9,7 @@ use cellwright_run::{
 };
 
 use super::RunArgs;
+use crate::engine::Engine;
 use crate::evaluation::Failing;
 use crate::failure::{Failure, Kind, capitalised};
 use crate::freshness;
@@ -26,7 +27,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn make(args: &RunArgs, path: &Path, cwd: &Path) -> Result<Self, Failure> {
+    pub(super) fn make(
+        args: &RunArgs,
+        path: &Path,
+        cwd: &Path,
+        engine: &Engine,
+    ) -> Result<Self, Failure> {
         let mut edits = edits(args)?;
         let mut seen = look(path, &edits).map_err(Failure::of_look)?;
         let given = parameters::gather(
@@ -37,7 +43,7 @@ impl Plan {
         let mut notices = given.notices;
         let mut chosen = chosen(args, &seen, path, !given.parameters.is_empty())?;
         if args.stale || args.changed {
-            let states = states(args, &seen.listing, path, cwd)?;
+            let states = states(args, &seen.listing, path, cwd, engine)?;
             chosen.retain(|&index| match states[index] {
                 Some(Freshness::Fresh) | None => false,
                 Some(Freshness::Stale) => args.stale,
@@ -102,6 +108,7 @@ fn states(
     listing: &Listing,
     path: &Path,
     cwd: &Path,
+    engine: &Engine,
 ) -> Result<Vec<Option<Freshness>>, Failure> {
     let Some(session) = &args.session else {
         let flag = if args.stale { "--stale" } else { "--changed" };
@@ -112,7 +119,7 @@ fn states(
     };
     let cwd = canonical(cwd.to_owned());
     if !args.restart
-        && let Some(known) = freshness::known(path, Some((session, &cwd)))?
+        && let Some(known) = freshness::known(&engine.kernels, path, Some((session, &cwd)))?
     {
         return Ok(known.states(listing));
     }

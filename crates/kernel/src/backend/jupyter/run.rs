@@ -13,7 +13,7 @@ use super::python::Guest;
 use super::{DROPPED, DROPS, FAREWELL_STEP, INTERRUPTS, Jupyter, REMEMBERED, Took, often};
 use crate::error::{Begun, KernelError};
 use crate::exchange::{self, Exchange, Want};
-use crate::kernel::{Outcome, Request, State, Stdin};
+use crate::kernel::{BoxFuture, Outcome, Prompt, Request, State, Stdin};
 use crate::process::Exit;
 use crate::stop::{Stop, StopReason};
 
@@ -120,6 +120,8 @@ impl Jupyter {
         let mut unanswered: Option<Instant> = None;
         let mut last_word = Instant::now();
         let mut probe = None;
+        // What the code waits for somebody to say.
+        let mut question: Option<(Prompt, BoxFuture<'static, Option<String>>)> = None;
         loop {
             // It is over with the reply and the last word on iopub. Should one of them be missing, that is
             // not waited for without end.
@@ -178,6 +180,20 @@ impl Jupyter {
                 }
                 heard = self.link.next() => heard,
                 exit = self.life.exited() => return self.ended_in(cell, exit, stopped, sink).await,
+                given = said(&mut question), if question.is_some() => {
+                    let prompt = question.take().map(|(prompt, _)| prompt);
+                    match (given, prompt) {
+                        (Some(text), _) => self.answer_question(&text),
+                        (None, Some(prompt)) => {
+                            cell.refuse(prompt, sink);
+                            self.interrupt();
+                            again.reset();
+                            unanswered = Some(Instant::now() + self.interrupt_grace);
+                        }
+                        (None, None) => {}
+                    }
+                    continue;
+                }
             };
             if let (Heard::Message(Channel::Shell, message), Some(probe)) = (&heard, &probe)
                 && message.parent_id() == *probe
@@ -190,6 +206,9 @@ impl Jupyter {
                 // What others say is nothing to this cell.
                 Took::Fine => continue,
                 Took::Want(Want::Answer(_) | Want::Nothing) => {}
+                Took::Want(Want::Ask(prompt)) => {
+                    question = cell.ask(&prompt).map(|answer| (prompt, answer));
+                }
                 Took::Want(Want::GoesOn) => unanswered = None,
                 Took::Want(Want::Interrupt) if cell.has_reply() => {}
                 Took::Want(Want::Interrupt) => {
@@ -262,5 +281,15 @@ async fn patience(stopped: Option<(StopReason, Instant)>, stop: &Stop) {
     tokio::select! {
         () = moment(stopped.map(|(_, until)| until)) => {}
         () = stop.at_once() => {}
+    }
+}
+
+/// Waits for what somebody says.
+async fn said(
+    question: &mut Option<(Prompt, BoxFuture<'static, Option<String>>)>,
+) -> Option<String> {
+    match question {
+        Some((_, answer)) => answer.as_mut().await,
+        None => std::future::pending().await,
     }
 }

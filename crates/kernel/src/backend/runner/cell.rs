@@ -4,7 +4,7 @@ use cellwright_output::{Event, Sink, Traceback};
 
 use super::frame::Frame;
 use super::route::Route;
-use crate::kernel::{Answers, Ending, Outcome, Request, State, Stdin};
+use crate::kernel::{Answers, BoxFuture, Ending, Outcome, Prompt, Request, State, Stdin};
 use crate::stop::StopReason;
 
 /// One cell under way.
@@ -31,9 +31,14 @@ impl CellRun {
         }
     }
 
-    /// The answer to the next question.
+    /// The answer to a question, if there is one at hand.
     pub(super) fn next_answer(&self) -> Option<String> {
         self.answers.as_ref()?.next()
+    }
+
+    /// Whoever can be asked is.
+    pub(super) fn ask(&self, prompt: &Prompt) -> Option<BoxFuture<'static, Option<String>>> {
+        self.answers.as_ref()?.ask(prompt.clone())
     }
 
     /// Takes a frame; a prompt that wants an answer comes back.
@@ -42,7 +47,7 @@ impl CellRun {
         frame: &mut Frame,
         route: &mut Route,
         sink: &mut dyn Sink,
-    ) -> Option<String> {
+    ) -> Option<Prompt> {
         if frame.t == "border" {
             route.owner = frame.cell.unwrap_or(route.owner);
             return None;
@@ -87,7 +92,12 @@ impl CellRun {
             "refused" => sink.push(Event::InputRefused {
                 prompt: std::mem::take(&mut frame.prompt),
             }),
-            "input" => return Some(std::mem::take(&mut frame.prompt)),
+            "input" => {
+                return Some(Prompt {
+                    text: std::mem::take(&mut frame.prompt),
+                    secret: frame.password,
+                });
+            }
             "done" => self.done = Some(std::mem::take(frame)),
             // A newer runner may say more; what it means cannot matter to us.
             _ => {}

@@ -24,6 +24,10 @@ const POURED: usize = 256 * 1024;
 /// What the runner says.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "frames of every sort have their fields here"
+)]
 pub(super) struct Frame {
     /// The sort of frame.
     pub(super) t: String,
@@ -41,6 +45,7 @@ pub(super) struct Frame {
     pub(super) evalue: String,
     pub(super) traceback: Vec<String>,
     pub(super) prompt: String,
+    pub(super) password: bool,
     pub(super) status: String,
     pub(super) exit_code: Option<i64>,
     pub(super) cell: Option<u64>,

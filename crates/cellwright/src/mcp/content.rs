@@ -1,0 +1,222 @@
+//! What a tool answers: text for a model, images, links, and the same as structured content.
+//!
+//! What code printed or a file holds stands between borders with a number that is drawn for each answer:
+//! no text can pretend to be ours, because it was there before the number.
+
+use std::io;
+
+use rmcp::model::{CallToolResult, ContentBlock, Resource};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::words;
+use crate::bridge::hex;
+use crate::failure::Failure;
+
+/// An answer under way.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) blocks: Vec<ContentBlock>,
+    pub(super) structured: Value,
+    pub(super) error: bool,
+}
+
+impl Reply {
+    /// An answer of text and the same as a document.
+    pub(super) fn new(text: impl Into<String>, document: &impl Serialize) -> io::Result<Self> {
+        let text: String = text.into();
+        Ok(Self {
+            blocks: vec![ContentBlock::text(text.trim_end())],
+            structured: serde_json::to_value(document)?,
+            error: false,
+        })
+    }
+
+    /// Puts a link to a full output behind it.
+    pub(super) fn link(&mut self, artifact: &str, what: &str, mime: &str) {
+        let resource = Resource::new(artifact, artifact.trim_start_matches("artifact://"))
+            .with_description(what)
+            .with_mime_type(mime);
+        self.blocks.push(ContentBlock::resource_link(resource));
+    }
+
+    pub(super) fn into_result(self) -> CallToolResult {
+        let mut result = if self.error {
+            CallToolResult::error(self.blocks)
+        } else {
+            CallToolResult::success(self.blocks)
+        };
+        result.structured_content = Some(self.structured);
+        result
+    }
+}
+
+/// A call that came to nothing, in words.
+pub(super) fn failed(failure: &Failure) -> Reply {
+    let mut document = failure.document();
+    if let Some(hints) = document["error"]["hints"].as_array_mut() {
+        for hint in hints {
+            *hint = json!(words::of_tools(hint.as_str().unwrap_or_default()));
+        }
+    }
+    Reply {
+        blocks: vec![ContentBlock::text(words::failure(failure).trim_end())],
+        structured: document,
+        error: true,
+    }
+}
+
+/// Borders that nobody else can draw.
+#[derive(Debug)]
+pub(super) struct Border(String);
+
+impl Border {
+    pub(super) fn new() -> io::Result<Self> {
+        let mut bytes = [0_u8; 4];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(hex(&bytes)))
+    }
+
+    /// Somebody else's text, as such.
+    pub(super) fn enclose(&self, what: &str, text: &str) -> String {
+        let number = &self.0;
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        format!("<{what} {number}>\n{text}{end}</{what} {number}>\n")
+    }
+}
+
+/// How many characters each of several texts may have, so that all of them fit: short ones stay whole,
+/// long ones get the same share.
+pub(super) fn shares(lengths: &[usize], most: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.sort_by_key(|&at| lengths[at]);
+    let mut shares = vec![0; lengths.len()];
+    let mut left = most;
+    for (done, &at) in order.iter().enumerate() {
+        let share = left / (lengths.len() - done);
+        shares[at] = lengths[at].min(share);
+        left -= shares[at];
+    }
+    shares
+}
+
+/// A text of no more than so many characters: its beginning and its end. How many are missing, if any.
+pub(super) fn cut(text: &str, most: usize) -> (String, usize) {
+    let total = text.chars().count();
+    if total <= most {
+        return (text.to_owned(), 0);
+    }
+    let head = most * 2 / 5;
+    let tail = most - head;
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(total - tail).collect();
+    // Whole lines where that costs little.
+    let start = match start.rfind('\n') {
+        Some(at) if at > start.len() / 2 => &start[..=at],
+        _ => &start,
+    };
+    let end = match end.find('\n') {
+        Some(at) if at < end.len() / 2 => &end[at + 1..],
+        _ => &end,
+    };
+    let missing = total - start.chars().count() - end.chars().count();
+    let gap = if start.ends_with('\n') || start.is_empty() {
+        ""
+    } else {
+        "\n"
+    };
+    (
+        format!("{start}{gap}[… {missing} characters …]\n{end}"),
+        missing,
+    )
+}
+
+/// The first lines of a text that fit into so many characters; how many lines that are, and whether it is
+/// all. A line that does not fit on its own is cut.
+pub(super) fn first_lines(text: &str, most: usize) -> (String, usize, bool) {
+    let mut used = 0;
+    let mut lines = 0;
+    let mut kept = String::new();
+    for line in text.split_inclusive('\n') {
+        let length = line.chars().count();
+        if used + length > most {
+            if lines == 0 {
+                kept.extend(line.chars().take(most));
+                kept.push_str("…\n");
+                lines = 1;
+            }
+            return (kept, lines, false);
+        }
+        used += length;
+        lines += 1;
+        kept.push_str(line);
+    }
+    (kept, lines, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn short_texts_stay_whole_and_long_ones_share() {
+        assert_eq!(shares(&[5, 1000, 10, 1000], 100), [5, 42, 10, 43]);
+        assert_eq!(shares(&[5, 6], 100), [5, 6]);
+        assert_eq!(shares(&[], 100), [0_usize; 0]);
+        assert_eq!(shares(&[7, 7], 0), [0, 0]);
+    }
+
+    #[test]
+    fn what_is_cut_is_counted() {
+        let lines: Vec<String> = (0..1000).map(|line| format!("line {line}\n")).collect();
+        let text = lines.concat();
+        let (shown, missing) = cut(&text, 200);
+        assert!(shown.starts_with("line 0\n") && shown.ends_with("line 999\n"));
+        let gap = format!("[… {missing} characters …]\n");
+        let kept = shown.replace(&gap, "");
+        assert_eq!(kept.chars().count() + missing, text.chars().count());
+        assert_eq!(cut("short", 10), ("short".to_owned(), 0));
+    }
+
+    #[test]
+    fn what_is_between_borders_cannot_close_them() {
+        let (one, other) = (Border::new().unwrap(), Border::new().unwrap());
+        let forged = one.enclose("output", "x");
+        let enclosed = other.enclose("output", &forged);
+        let last = enclosed.lines().last().unwrap();
+        assert_eq!(enclosed.matches(last).count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn shares_never_exceed_what_there_is(
+            lengths in prop::collection::vec(0_usize..5000, 0..20), most in 0_usize..20_000
+        ) {
+            let shares = shares(&lengths, most);
+            prop_assert!(shares.iter().sum::<usize>() <= most);
+            prop_assert!(shares.iter().zip(&lengths).all(|(share, length)| share <= length));
+        }
+
+        #[test]
+        fn a_cut_keeps_characters_whole(text in "(\\PC|\n){0,300}", most in 0_usize..200) {
+            let (shown, missing) = cut(&text, most);
+            if missing == 0 {
+                prop_assert_eq!(shown, text);
+            } else {
+                prop_assert!(shown.chars().count() <= most + 40);
+            }
+        }
+
+        #[test]
+        fn first_lines_are_a_beginning(text in "([a-zä]|\n){0,300}", most in 1_usize..200) {
+            let (shown, lines, all) = first_lines(&text, most);
+            if all {
+                prop_assert_eq!(&shown, &text);
+            }
+            prop_assert!(text.starts_with(shown.trim_end_matches("…\n")));
+            prop_assert_eq!(shown.split_inclusive('\n').count(), lines);
+        }
+    }
+}

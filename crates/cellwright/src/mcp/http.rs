@@ -1,0 +1,161 @@
+//! The server over streamable HTTP: who may come in, and where.
+//!
+//! One layer around every route asks, in this order: was it meant for us (Host), does no foreign page send it
+//! (Origin), does it carry the token. Only then is looked at what it wants.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::handler::Handler;
+use super::server::Server;
+use crate::bridge::door::{LOOPBACK, host_name, token};
+use crate::bridge::entrance::Entrance;
+use crate::bridge::same;
+use crate::evaluation::alone::watch_signals;
+use crate::failure::{Failure, Kind};
+
+/// Where the protocol is spoken.
+pub(crate) const PATH: &str = "/mcp";
+
+/// Connections at once; others wait outside.
+const CONNECTIONS: usize = 256;
+
+/// Largest request that is read: a notebook's text fits.
+const MAX_BODY: usize = 64 << 20;
+
+/// How long a client that began a session may be silent before it counts as gone.
+const SILENCE: Duration = Duration::from_hours(12);
+
+/// How long connections have to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Who may come in.
+#[derive(Clone, Debug)]
+pub(crate) struct Guard {
+    /// What must be carried.
+    pub(crate) token: String,
+    /// Names of this machine, besides those of the loopback.
+    pub(crate) hosts: Vec<String>,
+    /// Pages that may send requests, such as `https://example.org`.
+    pub(crate) origins: Vec<String>,
+}
+
+/// Opens the port. Not on an address that others can reach, unless that was said.
+pub(crate) async fn listen(address: SocketAddr, remote: bool) -> Result<TcpListener, Failure> {
+    if !address.ip().is_loopback() && !remote {
+        let message = format!("Others could reach {address}");
+        let failure = Failure::new(Kind::Refused, message);
+        return Err(failure.hint(
+            "use 127.0.0.1, or add --allow-remote and --allow-host NAME if that is meant; the connection is \
+             not encrypted",
+        ));
+    }
+    TcpListener::bind(address).await.map_err(|error| {
+        let mut failure = Failure::new(Kind::BadFile, format!("Could not listen on {address}"));
+        failure.causes.push(error.to_string());
+        failure.hint("port 0 takes one that is free")
+    })
+}
+
+/// Serves until a signal comes; then the kernels go.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    server: Server,
+    guard: Guard,
+) -> Result<(), Failure> {
+    let (stopper, stop) = cellwright_kernel::Stop::new();
+    let mut signals = tokio::task::JoinSet::new();
+    signals.spawn(watch_signals(stopper)?);
+    let ending = CancellationToken::new();
+    let hosts: Vec<String> = LOOPBACK.iter().map(|name| (*name).to_owned()).collect();
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(hosts.into_iter().chain(guard.hosts.iter().cloned()))
+        .with_cancellation_token(ending.clone())
+        .with_max_request_body_bytes(MAX_BODY);
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(SILENCE);
+    let common = server.clone();
+    let service = StreamableHttpService::new(
+        move || Ok(Handler::per_client(common.clone())),
+        Arc::new(sessions),
+        config,
+    );
+    let door = Router::new()
+        .route_service(PATH, service)
+        .fallback(nothing)
+        .layer(middleware::from_fn_with_state(Arc::new(guard), enter));
+    let told = ending.clone();
+    let served = axum::serve(Entrance::new(listener, CONNECTIONS), door)
+        .with_graceful_shutdown(async move { told.cancelled().await });
+    let mut served = tokio::spawn(served.into_future());
+    tokio::select! {
+        _ = stop.pulled() => {}
+        _ = &mut served => {}
+    }
+    ending.cancel();
+    tokio::time::timeout(GRACE, served).await.ok();
+    server.end().await;
+    Ok(())
+}
+
+async fn enter(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    match guard.refuses(request.headers()) {
+        Some(refusal) => refusal,
+        None => next.run(request).await,
+    }
+}
+
+async fn nothing() -> Response {
+    refusal(StatusCode::NOT_FOUND, "there is only /mcp")
+}
+
+impl Guard {
+    /// Why a request is not looked at.
+    fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
+        let ours = host_name(headers).is_some_and(|name| {
+            LOOPBACK.contains(&name) || self.hosts.iter().any(|host| host == name)
+        });
+        if !ours {
+            return Some(refusal(StatusCode::FORBIDDEN, "not meant for this server"));
+        }
+        let own = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let foreign = |origin: &axum::http::HeaderValue| {
+            let named = |origin: &str| {
+                let same = origin
+                    .strip_prefix("http://")
+                    .is_some_and(|rest| Some(rest) == own);
+                same || self.origins.iter().any(|ours| ours == origin)
+            };
+            !origin.to_str().is_ok_and(named)
+        };
+        if headers.get_all(ORIGIN).iter().any(foreign) {
+            return Some(refusal(StatusCode::FORBIDDEN, "not from this page"));
+        }
+        let known = token(headers).is_some_and(|given| same(self.token.as_bytes(), given));
+        if !known {
+            let mut response = refusal(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
+            let how = axum::http::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(WWW_AUTHENTICATE, how);
+            return Some(response);
+        }
+        None
+    }
+}
+
+fn refusal(status: StatusCode, words: &str) -> Response {
+    let body = json!({"error": words}).to_string();
+    (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+}

@@ -1,0 +1,73 @@
+//! Images for models: of a size that models take, and really what they say they are.
+
+use cellwright_output::{ArtifactId, Artifacts, Bounded, Image};
+use rmcp::model::ContentBlock;
+use serde_json::Value;
+
+/// Images in one answer; the others are named.
+const MOST: usize = 6;
+
+/// Images of an answer, and what is to be said of those that are not shown.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) blocks: Vec<ContentBlock>,
+    pub(super) remarks: Vec<String>,
+}
+
+impl Shown {
+    /// Takes the images of a cell, as its report names them.
+    pub(super) fn take(&mut self, cell: u64, images: &Value, artifacts: Option<&Artifacts>) {
+        for image in images.as_array().into_iter().flatten() {
+            let mime = image["mime"].as_str().unwrap_or_default();
+            let Some(id) = image["artifact"].as_str() else {
+                self.remark(cell, mime, "it could not be kept");
+                continue;
+            };
+            if self.blocks.len() >= MOST {
+                self.remark(cell, mime, &format!("{id} has it"));
+                continue;
+            }
+            let found = artifacts.zip(id.parse::<ArtifactId>().ok());
+            let bounded = found.map(|(store, id)| Image::kept(store, id, mime).bounded());
+            match bounded {
+                Some(Bounded::Unchanged { bytes, .. } | Bounded::Scaled { bytes, .. }) => {
+                    // A host that is told a wrong type refuses the whole conversation.
+                    match sniffed(&bytes) {
+                        Some(mime) => self.blocks.push(ContentBlock::image(base64(&bytes), mime)),
+                        None => {
+                            self.remark(cell, mime, &format!("models cannot see it; {id} has it"));
+                        }
+                    }
+                }
+                Some(Bounded::Stub(why)) => self.remark(cell, mime, &format!("{why}; {id} has it")),
+                None => self.remark(cell, mime, "it is not kept"),
+            }
+        }
+    }
+
+    fn remark(&mut self, cell: u64, mime: &str, why: &str) {
+        self.remarks.push(format!(
+            "an image of cell {cell} ({mime}) is not shown: {why}"
+        ));
+    }
+}
+
+/// The type of an image that models can see.
+fn sniffed(bytes: &[u8]) -> Option<&'static str> {
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+    const JPEG: &[u8] = b"\xff\xd8\xff";
+    if bytes.starts_with(PNG) {
+        Some("image/png")
+    } else if bytes.starts_with(JPEG) {
+        Some("image/jpeg")
+    } else {
+        None
+    }
+}
+
+/// Bytes as MCP carries them.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

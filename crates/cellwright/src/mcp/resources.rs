@@ -1,0 +1,280 @@
+//! Notebooks, full outputs and kernels as resources.
+//!
+//! `notebook:///path/to/a.ipynb` is the text of a notebook, a selector behind it as for `read`;
+//! `artifact://7` and `artifact://7:1-40` are full outputs; `kernel://1` is the state of a session.
+
+use std::path::{Path, PathBuf};
+
+use cellwright_notebook::select;
+use cellwright_output::Artifact;
+use rmcp::ErrorData;
+use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::{Value, json};
+
+use super::images::base64;
+use super::roots::{address_of, unescaped};
+use super::server::Server;
+use super::tools::sessions;
+use super::words;
+use crate::failure::{Failure, Kind};
+use crate::verbs::artifact;
+use crate::verbs::read::{ReadAnswer, read_selected};
+
+/// Notebooks that are listed, and how deep below a root they are looked for.
+const NOTEBOOKS: usize = 200;
+const DEPTH: usize = 4;
+
+/// Artifacts that are listed, newest first.
+const ARTIFACTS: usize = 50;
+
+/// Largest text or file that is given at once, in bytes.
+const MOST: u64 = 4 << 20;
+
+/// What an address names.
+pub(super) enum Named {
+    /// A notebook, by path, with a selector behind it.
+    Notebook(String),
+    /// An artifact, with lines behind it.
+    Artifact(String),
+    /// A session, by its number.
+    Kernel(u64),
+}
+
+impl Named {
+    pub(super) fn of(uri: &str) -> Result<Self, Failure> {
+        if let Some(path) = uri.strip_prefix("notebook://") {
+            let path = unescaped(path).ok_or_else(|| unknown(uri))?;
+            return Ok(Self::Notebook(path));
+        }
+        if uri.starts_with("artifact://") {
+            return Ok(Self::Artifact(uri.to_owned()));
+        }
+        if let Some(id) = uri.strip_prefix("kernel://") {
+            return Ok(Self::Kernel(id.parse().map_err(|_| unknown(uri))?));
+        }
+        Err(unknown(uri))
+    }
+}
+
+fn unknown(uri: &str) -> Failure {
+    let failure = Failure::new(Kind::BadArguments, format!("There is no resource {uri}"));
+    failure.hint("there are notebook:///PATH, artifact://ID and kernel://ID")
+}
+
+/// What cannot be read, as the protocol says it.
+pub(super) fn missing(uri: &str, failure: &Failure) -> ErrorData {
+    let words = words::failure(failure);
+    let data = json!({"uri": uri, "error": failure.document()["error"]});
+    ErrorData::resource_not_found(
+        words.trim_start_matches("error: ").trim_end().to_owned(),
+        Some(data),
+    )
+}
+
+/// What there is.
+pub(super) async fn list(server: &Server) -> Vec<Resource> {
+    let mut all = Vec::new();
+    let roots = server.roots().all();
+    let found = tokio::task::spawn_blocking(move || notebooks(&roots)).await;
+    for path in found.unwrap_or_default() {
+        let address = address_of(&path).replacen("file://", "notebook://", 1);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let resource = Resource::new(address, name.into_owned())
+            .with_description(path.display().to_string())
+            .with_mime_type("text/plain");
+        all.push(resource);
+    }
+    // Whoever cannot be asked has none.
+    let kernels = sessions(server).await.unwrap_or_default();
+    for kernel in kernels.as_array().into_iter().flatten() {
+        let id = kernel["id"].as_u64().unwrap_or_default();
+        let name = kernel["session"].as_str().unwrap_or_default();
+        let resource = Resource::new(format!("kernel://{id}"), name)
+            .with_description(format!("session {name}: its kernel and what it does"))
+            .with_mime_type("application/json");
+        all.push(resource);
+    }
+    let store = server.engine().artifacts.as_ref();
+    let mut entries = store
+        .and_then(|store| store.list().ok())
+        .unwrap_or_default();
+    entries.reverse();
+    for entry in entries.into_iter().take(ARTIFACTS) {
+        let id = entry.id.to_string();
+        let resource = Resource::new(id.as_str(), id.trim_start_matches("artifact://"))
+            .with_description("full output")
+            .with_mime_type(entry.kind.mime())
+            .with_size(entry.bytes);
+        all.push(resource);
+    }
+    all
+}
+
+/// How addresses are made.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    [
+        (
+            "notebook://{+path}",
+            "notebook",
+            "A notebook as text with cell markers; behind the path a selector such as :outline or :cells=3-5",
+            "text/plain",
+        ),
+        (
+            "artifact://{id}:{first}-{last}",
+            "artifact",
+            "Lines of a full output; without a range all of it, up to 4 MiB",
+            "text/plain",
+        ),
+        (
+            "kernel://{id}",
+            "kernel",
+            "A session: its kernel and what it does",
+            "application/json",
+        ),
+    ]
+    .into_iter()
+    .map(|(uri, name, what, mime)| {
+        ResourceTemplate::new(uri, name)
+            .with_description(what)
+            .with_mime_type(mime)
+    })
+    .collect()
+}
+
+/// What is in one.
+pub(super) async fn read(server: &Server, uri: &str) -> Result<ReadResourceResult, Failure> {
+    let contents = match Named::of(uri)? {
+        Named::Kernel(id) => {
+            let kernel = kernel(server, id).await?;
+            let text = serde_json::to_string_pretty(&kernel).map_err(std::io::Error::from)?;
+            ResourceContents::text(text, uri).with_mime_type("application/json")
+        }
+        Named::Notebook(path) => {
+            let server = server.clone();
+            let text = blocking(move || notebook(&server, &path)).await?;
+            ResourceContents::text(text, uri).with_mime_type("text/plain")
+        }
+        Named::Artifact(address) => {
+            let (server, uri) = (server.clone(), uri.to_owned());
+            blocking(move || of_artifact(&server, &address, &uri)).await?
+        }
+    };
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(std::io::Error::other)?
+}
+
+/// The session of that number.
+pub(super) async fn kernel(server: &Server, id: u64) -> Result<Value, Failure> {
+    let kernels = sessions(server).await?;
+    let found = kernels.as_array().into_iter().flatten();
+    let mut found = found.filter(|kernel| kernel["id"].as_u64() == Some(id));
+    let kernel = found.next().cloned();
+    kernel.ok_or_else(|| unknown(&format!("kernel://{id}")))
+}
+
+fn notebook(server: &Server, path: &str) -> Result<String, Failure> {
+    let exists = |name: &str| {
+        let place = server.roots().file(name);
+        place.is_ok_and(|place| place.path().symlink_metadata().is_ok())
+    };
+    let (name, selector) = select::split(path, &exists)?;
+    let place = server.roots().file(name)?;
+    let answer = read_selected(place.path(), &selector, server.engine())
+        .map_err(|failure| place.named(failure))?;
+    let text = match answer {
+        ReadAnswer::Text(answer) => answer.text,
+        ReadAnswer::Outline(answer) => answer.table(),
+        ReadAnswer::Artifact(_) => return Err(unknown(path)),
+    };
+    check(
+        text.len() as u64,
+        "ask for some cells, such as :cells=3-5, or for :outline",
+    )?;
+    Ok(text)
+}
+
+fn of_artifact(server: &Server, address: &str, uri: &str) -> Result<ResourceContents, Failure> {
+    let (id, ranges) = artifact::address(address)?;
+    let mut found: Artifact = artifact::store(server.engine())?.open(id)?;
+    let mime = found.kind.mime();
+    let read_by_lines = format!("read it by lines, such as {id}:1-1000");
+    let bytes = if ranges.is_empty() {
+        check(found.bytes(), &read_by_lines)?;
+        found.read_raw(0, usize::try_from(MOST).unwrap_or(usize::MAX))?
+    } else {
+        let mut bytes = Vec::new();
+        for range in &ranges {
+            let last = range.end.map_or(u64::MAX, |end| end as u64);
+            let span = found.span(range.start as u64..=last)?;
+            check(bytes.len() as u64 + span.end - span.start, &read_by_lines)?;
+            let length = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
+            bytes.extend(found.read_raw(span.start, length)?);
+        }
+        bytes
+    };
+    let contents = match String::from_utf8(bytes) {
+        Ok(text) if !mime.starts_with("image/") || mime == "image/svg+xml" => {
+            ResourceContents::text(text, uri)
+        }
+        Ok(text) => ResourceContents::blob(base64(text.as_bytes()), uri),
+        Err(error) if mime.starts_with("text/") => {
+            ResourceContents::text(String::from_utf8_lossy(error.as_bytes()).into_owned(), uri)
+        }
+        Err(error) => ResourceContents::blob(base64(error.as_bytes()), uri),
+    };
+    Ok(contents.with_mime_type(mime))
+}
+
+fn check(bytes: u64, hint: &str) -> Result<(), Failure> {
+    if bytes <= MOST {
+        return Ok(());
+    }
+    let message = format!(
+        "That is too much at once: {}",
+        cellwright_output::Bytes(bytes)
+    );
+    Err(Failure::new(Kind::BadArguments, message).hint(hint))
+}
+
+/// The notebooks below some folders, by name.
+fn notebooks(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for root in roots {
+        descend(root, DEPTH, &mut found);
+    }
+    found.sort();
+    found
+}
+
+fn descend(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    // What cannot be looked into has none.
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut folders = Vec::new();
+    for entry in entries {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        // Environments and dependencies are full of other people's notebooks.
+        if name.starts_with(['.', '_']) || matches!(&*name, "node_modules" | "venv" | "target") {
+            continue;
+        }
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        if kind.is_dir() && depth > 1 {
+            folders.push(entry.path());
+        } else if kind.is_file() && name.ends_with(".ipynb") && found.len() < NOTEBOOKS {
+            found.push(entry.path());
+        }
+    }
+    for folder in folders {
+        if found.len() < NOTEBOOKS {
+            descend(&folder, depth - 1, found);
+        }
+    }
+}

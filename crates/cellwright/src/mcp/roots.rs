@@ -1,0 +1,339 @@
+//! Where a client's paths may lead: into its roots, or the folder that the server was started in.
+//!
+//! A path is looked up by the system, folder by folder from the root, in one step that no link and no `..`
+//! can lead out of; what is found is held open, and the file is reached through that. So it does not matter
+//! what somebody does to the names in between.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use serde_json::Value;
+
+use crate::failure::{Failure, Kind};
+
+/// How often a link at the end of a path is followed.
+const LINKS: usize = 20;
+
+/// The folders that paths may lead into. The first one is what relative paths are meant from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Roots(Arc<Mutex<Vec<PathBuf>>>);
+
+/// A path that leads into a root.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// How it is opened.
+    path: PathBuf,
+    /// What it is called.
+    pub(crate) shown: PathBuf,
+    /// The folder it is in, held open; none where the system has no such way.
+    folder: Option<OwnedFd>,
+}
+
+impl Roots {
+    /// These folders. What is not there is left out.
+    pub(crate) fn new(folders: &[PathBuf]) -> Self {
+        let roots = Self::default();
+        roots.set(folders);
+        roots
+    }
+
+    /// Other folders from now on.
+    pub(crate) fn set(&self, folders: &[PathBuf]) {
+        let real = |folder: &PathBuf| folder.canonicalize().ok().filter(|path| path.is_dir());
+        let mut found: Vec<PathBuf> = folders.iter().filter_map(real).collect();
+        // Everything is no confinement: whoever was started there was not told where to work.
+        found.retain(|path| path != Path::new("/"));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found;
+    }
+
+    /// The folders.
+    pub(crate) fn all(&self) -> Vec<PathBuf> {
+        let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        roots.clone()
+    }
+
+    /// Where relative paths are meant from.
+    pub(crate) fn base(&self) -> Result<PathBuf, Failure> {
+        self.all().into_iter().next().ok_or_else(no_root)
+    }
+
+    /// A file, which may be missing, in a folder, which may not.
+    pub(crate) fn file(&self, given: &str) -> Result<Place, Failure> {
+        let (root, inside) = self.inside(given)?;
+        let Some(name) = inside.file_name() else {
+            return Err(outside(given, "it names a folder, not a file"));
+        };
+        let parent = inside.parent().unwrap_or(Path::new(""));
+        open(given, &root, parent, Path::new(name), LINKS)
+    }
+
+    /// A folder that is there.
+    pub(crate) fn folder(&self, given: &str) -> Result<PathBuf, Failure> {
+        let (root, inside) = self.inside(given)?;
+        let folder = beneath(&root, &inside, OFlags::PATH | OFlags::DIRECTORY);
+        let folder = folder.map_err(|error| refused(given, error))?;
+        match &folder {
+            Some(fd) => real_path(fd).ok_or_else(|| outside(given, "it cannot be looked up")),
+            None => checked(given, &root, &root.join(&inside)),
+        }
+    }
+
+    /// The root that a path leads into, and the rest of the path.
+    fn inside(&self, given: &str) -> Result<(PathBuf, PathBuf), Failure> {
+        if given.is_empty() {
+            return Err(outside(given, "it is empty"));
+        }
+        if given.contains('\0') {
+            return Err(outside(given, "it has a NUL character in it"));
+        }
+        let roots = self.all();
+        let Some(first) = roots.first() else {
+            return Err(no_root());
+        };
+        let path = Path::new(given);
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Err(outside(given, "`..` is not allowed"));
+        }
+        if path.starts_with("~") {
+            return Err(outside(given, "`~` is not allowed"));
+        }
+        if path.is_relative() {
+            return Ok((first.clone(), tidy(path)));
+        }
+        let within = |root: &&PathBuf| path.starts_with(root);
+        let Some(root) = roots.iter().find(within) else {
+            let mut failure = outside(given, "it leads out of the roots");
+            failure.hints.push(listed(&roots));
+            return Err(failure);
+        };
+        let rest = path.strip_prefix(root).unwrap_or(path);
+        Ok((root.clone(), tidy(rest)))
+    }
+}
+
+impl Place {
+    /// How it is opened.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder it is in, as it is opened.
+    fn way(&self) -> Option<String> {
+        self.folder.as_ref()?;
+        Some(self.path.parent()?.display().to_string())
+    }
+
+    /// Names it in an error as its reader knows it.
+    pub(crate) fn named(&self, mut failure: Failure) -> Failure {
+        let (Some(way), Some(folder)) = (self.way(), self.shown.parent()) else {
+            return failure;
+        };
+        let folder = folder.display().to_string();
+        failure.message = failure.message.replace(&way, &folder);
+        for text in failure.causes.iter_mut().chain(&mut failure.hints) {
+            *text = text.replace(&way, &folder);
+        }
+        failure
+    }
+
+    /// Names it in an answer as its reader knows it.
+    pub(crate) fn named_in(&self, document: &mut Value) {
+        if let Some(path) = document.get_mut("path") {
+            *path = Value::String(self.shown.display().to_string());
+        }
+    }
+}
+
+/// Finds a file in a folder, and holds that open.
+fn open(
+    given: &str,
+    root: &Path,
+    parent: &Path,
+    name: &Path,
+    links: usize,
+) -> Result<Place, Failure> {
+    let opened = beneath(root, parent, OFlags::PATH | OFlags::DIRECTORY);
+    let Some(folder) = opened.map_err(|error| refused(given, error))? else {
+        let whole = root.join(parent).join(name);
+        let shown = match checked(given, root, &whole) {
+            Err(failure) if whole.symlink_metadata().is_ok() => return Err(failure),
+            Ok(real) => real,
+            // What is not there yet is where its folder is.
+            Err(_) => checked(given, root, &root.join(parent))?.join(name),
+        };
+        return Ok(Place {
+            path: shown.clone(),
+            shown,
+            folder: None,
+        });
+    };
+    let Some(real) = real_path(&folder) else {
+        return Err(outside(given, "it cannot be looked up"));
+    };
+    let found = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    let is_link = found.is_ok_and(|found| {
+        rustix::fs::FileType::from_raw_mode(found.st_mode) == rustix::fs::FileType::Symlink
+    });
+    if is_link {
+        // Where it leads is looked up like any other path.
+        let led = beneath(root, &parent.join(name), OFlags::PATH);
+        let led = led.map_err(|error| refused(given, error))?;
+        let target = led.as_ref().and_then(real_path);
+        let target = target.filter(|_| links > 0);
+        let inside = target
+            .as_deref()
+            .and_then(|target| target.strip_prefix(root).ok())
+            .ok_or_else(|| outside(given, "it is a link that leads out of the roots"))?;
+        let (Some(parent), Some(name)) = (inside.parent(), inside.file_name()) else {
+            return Err(outside(given, "it names a folder, not a file"));
+        };
+        return open(given, root, parent, Path::new(name), links - 1);
+    }
+    let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    Ok(Place {
+        path: path.join(name),
+        shown: real.join(name),
+        folder: Some(folder),
+    })
+}
+
+/// Opens a path from a root without ever leaving it; `None` if the system has no such way.
+fn beneath(
+    root: &Path,
+    inside: &Path,
+    flags: OFlags,
+) -> Result<Option<OwnedFd>, rustix::io::Errno> {
+    let root = match File::open(root) {
+        Ok(root) => root,
+        Err(error) => {
+            let code = error.raw_os_error().unwrap_or_default();
+            return Err(rustix::io::Errno::from_raw_os_error(code));
+        }
+    };
+    let inside = if inside.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        inside
+    };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(
+        &root,
+        inside,
+        flags | OFlags::CLOEXEC,
+        Mode::empty(),
+        resolve,
+    ) {
+        Ok(fd) => Ok(Some(fd)),
+        Err(rustix::io::Errno::NOSYS) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the system calls what is open.
+fn real_path(fd: &OwnedFd) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
+}
+
+/// The same by name, where the system cannot do it in one step.
+fn checked(given: &str, root: &Path, path: &Path) -> Result<PathBuf, Failure> {
+    let real = path.canonicalize().map_err(|error| {
+        let mut failure = Failure::new(Kind::BadFile, format!("There is no `{given}`"));
+        failure.causes.push(error.to_string());
+        failure
+    })?;
+    if real.starts_with(root) {
+        return Ok(real);
+    }
+    Err(outside(given, "it leads out of the roots"))
+}
+
+/// A path without what means nothing.
+fn tidy(path: &Path) -> PathBuf {
+    let normal = |part: &Component<'_>| matches!(part, Component::Normal(_));
+    path.components().filter(normal).collect()
+}
+
+fn refused(given: &str, error: rustix::io::Errno) -> Failure {
+    match error {
+        rustix::io::Errno::XDEV | rustix::io::Errno::LOOP => {
+            outside(given, "it leads out of the roots")
+        }
+        rustix::io::Errno::NOENT => {
+            let failure = Failure::new(Kind::BadFile, format!("There is no `{given}`"));
+            failure.hint("`read` of a folder, such as `.`, lists what is in it")
+        }
+        error => {
+            let mut failure = Failure::new(Kind::BadFile, format!("Could not look up `{given}`"));
+            failure.causes.push(error.to_string());
+            failure
+        }
+    }
+}
+
+fn outside(given: &str, why: &str) -> Failure {
+    let mut failure = Failure::new(Kind::Refused, format!("The path `{given}` is refused"));
+    failure.causes.push(why.to_owned());
+    failure.hint("give a path inside the roots, best a relative one")
+}
+
+fn listed(roots: &[PathBuf]) -> String {
+    let names: Vec<String> = roots
+        .iter()
+        .map(|root| root.display().to_string())
+        .collect();
+    format!("the roots are: {}", names.join(", "))
+}
+
+fn no_root() -> Failure {
+    let failure = Failure::new(Kind::Refused, "There is no folder to work in");
+    failure.hint(
+        "start the server in a project's folder, or with `cellwright mcp --root FOLDER`; `/` is not taken",
+    )
+}
+
+/// The folder that a root's address names.
+pub(crate) fn folder_of(uri: &str) -> Option<PathBuf> {
+    let rest = uri.strip_prefix("file://")?;
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !path.starts_with('/') {
+        return None;
+    }
+    Some(PathBuf::from(unescaped(path)?))
+}
+
+/// Text of an address without its escapes.
+pub(crate) fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes().iter();
+    while let Some(&byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
+        let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+        bytes.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// A path as an address.
+pub(crate) fn address_of(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+
+    let mut address = "file://".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            address.push(char::from(byte));
+        } else {
+            address.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests;

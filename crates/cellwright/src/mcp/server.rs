@@ -1,0 +1,166 @@
+//! [`Server`]: what a client, or several, work with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cellwright_output::Limits;
+use rmcp::RoleServer;
+use rmcp::model::CallToolResponse;
+use rmcp::service::RequestContext;
+
+use super::content;
+use super::flights::Flights;
+use super::input::Waiting;
+use super::roots::{self, Roots};
+use super::subscriptions::Subscriptions;
+use crate::engine::Engine;
+use crate::evaluation::Shown;
+use crate::failure::Failure;
+use crate::host::reach::Reach;
+use crate::settings::Settings;
+
+/// Of each of many cells so much is held at the least, in bytes.
+const LEAST_SHOWN: usize = 1000;
+
+/// How long a client may take to say what its roots are.
+const ROOTS: Duration = Duration::from_secs(5);
+
+/// How a server is to work.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// Folders that were named; the client's do not count then.
+    pub(crate) roots: Vec<PathBuf>,
+    /// Where it was started.
+    pub(crate) start: PathBuf,
+    /// Characters of text in an answer.
+    pub(crate) text: usize,
+    /// How long a call may take before its code goes on as a run; `None`: as long as it takes.
+    pub(crate) wait: Option<Duration>,
+}
+
+/// What clients work with; clones are the same.
+#[derive(Clone)]
+pub(crate) struct Server(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    options: Options,
+    roots: Roots,
+    /// Whether the client is still to be asked for its roots.
+    ask_roots: AtomicBool,
+    flights: Flights,
+    waiting: Waiting,
+    subscriptions: Subscriptions,
+}
+
+impl Server {
+    /// A server whose kernels are those that the engine reaches.
+    pub(crate) fn new(engine: Engine, options: Options) -> Self {
+        let named = !options.roots.is_empty();
+        let roots = if named {
+            Roots::new(&options.roots)
+        } else {
+            Roots::new(std::slice::from_ref(&options.start))
+        };
+        Self(Arc::new(Inner {
+            engine,
+            options,
+            roots,
+            ask_roots: AtomicBool::new(!named),
+            flights: Flights::default(),
+            waiting: Waiting::default(),
+            subscriptions: Subscriptions::default(),
+        }))
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    pub(super) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    pub(super) fn roots(&self) -> &Roots {
+        &self.0.roots
+    }
+
+    pub(super) fn flights(&self) -> &Flights {
+        &self.0.flights
+    }
+
+    pub(super) fn waiting(&self) -> &Waiting {
+        &self.0.waiting
+    }
+
+    pub(super) fn subscriptions(&self) -> &Subscriptions {
+        &self.0.subscriptions
+    }
+
+    /// Ends the kernels that are this server's own.
+    pub(crate) async fn end(&self) {
+        self.0.waiting.clear();
+        self.0.engine.kernels.end().await;
+    }
+
+    /// One with other kernels: what one client does is nothing to another.
+    pub(crate) fn of_its_own(&self) -> Result<Self, Failure> {
+        let mut engine = self.0.engine.clone();
+        if engine.kernels.is_own() {
+            engine.kernels = Reach::own()?;
+        }
+        Ok(Self::new(engine, self.0.options.clone()))
+    }
+
+    /// How much of what a cell says is held for an answer of so many.
+    pub(super) fn shown(&self, cells: usize, settings: &Settings) -> Shown {
+        let usual = settings.limits();
+        let most = self.0.options.text;
+        let share = (most / cells.max(1)).max(LEAST_SHOWN.min(most));
+        Shown::from(&Limits {
+            inline_bytes: share,
+            head_bytes: share * 2 / 5,
+            ..usual
+        })
+    }
+
+    /// The client's roots are to be asked for anew.
+    pub(super) fn forget_roots(&self) {
+        if self.0.options.roots.is_empty() {
+            self.0.ask_roots.store(true, Ordering::Release);
+        }
+    }
+
+    /// Asks the client for its roots, if it has any and was not asked yet.
+    #[expect(
+        deprecated,
+        reason = "clients of the older revisions still say what their roots are"
+    )]
+    pub(super) async fn learn_roots(&self, context: &RequestContext<RoleServer>) {
+        if !self.0.ask_roots.load(Ordering::Acquire) {
+            return;
+        }
+        let info = context.peer.peer_info();
+        let has_roots = info.is_some_and(|info| info.capabilities.roots.is_some());
+        if has_roots {
+            let listed = tokio::time::timeout(ROOTS, context.peer.list_roots()).await;
+            let Ok(Ok(listed)) = listed else {
+                // It may be able to say so later; until then the start folder counts.
+                return;
+            };
+            let folder = |root: &rmcp::model::Root| roots::folder_of(&root.uri);
+            let folders: Vec<PathBuf> = listed.roots.iter().filter_map(folder).collect();
+            if !folders.is_empty() {
+                self.0.roots.set(&folders);
+            }
+        }
+        self.0.ask_roots.store(false, Ordering::Release);
+    }
+}
+
+/// A call that came to nothing, as an answer.
+pub(super) fn failed(failure: &Failure) -> CallToolResponse {
+    content::failed(failure).into_result().into()
+}

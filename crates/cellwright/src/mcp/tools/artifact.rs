@@ -1,0 +1,144 @@
+//! `artifact`: full outputs, listed and searched.
+
+use std::time::SystemTime;
+
+use cellwright_output::{Bytes, Pattern, Search};
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::arguments::{self, Word};
+use super::super::content::{Border, Reply, cut};
+use super::super::server::Server;
+use super::{Effect, Told};
+use crate::failure::{Failure, Kind};
+use crate::verbs::artifact::{address, hits_text, store};
+
+pub(super) const TOLD: Told = Told {
+    name: "artifact",
+    title: "Search full outputs",
+    description: "\
+Full outputs that were cut. list: the newest. search: lines of `id` that contain `grep` (or match `regex`), numbered, \
+with `context` lines around each; at most `most` (default 20). To read lines use `read` with artifact://ID:10-40. \
+Example: {\"action\": \"search\", \"id\": \"artifact://7\", \"grep\": \"Traceback\", \"context\": 5}",
+    arguments: r#"{"action": {"enum": ["list", "search"]}, "id": {"type": "string"}, "grep": {"type": "string"}, "regex": {"type": "string"}, "context": {"type": "integer"}, "most": {"type": "integer"}}"#,
+    required: &["action"],
+    answer: r#"{"artifacts": {"type": "array"}, "hits": {"type": "array"}, "total": {"type": "integer"}, "lines": {"type": "integer"}}"#,
+    effect: Effect::Reads,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    action: String,
+    id: Option<Word>,
+    grep: Option<String>,
+    regex: Option<String>,
+    #[serde(default)]
+    context: usize,
+    #[serde(default = "most")]
+    most: usize,
+}
+
+fn most() -> usize {
+    20
+}
+
+/// Artifacts that are listed.
+const LISTED: usize = 50;
+
+pub(super) fn artifact(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
+    let given: Arguments = arguments::read("artifact", given)?;
+    match given.action.as_str() {
+        "list" => listed(server),
+        "search" => search(server, given),
+        other => {
+            let message = format!("There is no action `{other}`");
+            Err(Failure::new(Kind::BadArguments, message).hint("there are list and search"))
+        }
+    }
+}
+
+fn listed(server: &Server) -> Result<Reply, Failure> {
+    let mut entries = store(server.engine())?.list()?;
+    entries.reverse();
+    let total = entries.len();
+    entries.truncate(LISTED);
+    let now = SystemTime::now();
+    let mut text = String::new();
+    let mut documents = Vec::new();
+    for entry in &entries {
+        let age = now.duration_since(entry.modified).unwrap_or_default();
+        text.push_str(&format!(
+            "{} {} {}, {} s ago\n",
+            entry.id,
+            Bytes(entry.bytes),
+            entry.kind.mime(),
+            age.as_secs()
+        ));
+        documents.push(json!({
+            "artifact": entry.id.to_string(), "mime": entry.kind.mime(),
+            "bytes": entry.bytes, "age_seconds": age.as_secs(),
+        }));
+    }
+    if total > entries.len() {
+        text.push_str(&format!("{} of {total} are listed\n", entries.len()));
+    }
+    if text.is_empty() {
+        text.push_str("no artifacts\n");
+    }
+    Ok(Reply::new(text, &json!({"artifacts": documents}))?)
+}
+
+fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
+    let pattern = match (given.grep, given.regex) {
+        (Some(text), None) => Pattern::Plain(text),
+        (None, Some(text)) => Pattern::Regex(text),
+        _ => {
+            let failure = Failure::new(Kind::BadArguments, "Give either `grep` or `regex`");
+            return Err(failure);
+        }
+    };
+    let Some(Word(id)) = given.id else {
+        return Err(Failure::new(
+            Kind::BadArguments,
+            "`search` needs the `id` of an artifact",
+        ));
+    };
+    let (id, _) = address(&id)?;
+    let search = Search {
+        most_hits: given.most.min(1000),
+        context: given.context.min(100),
+        ..Search::default()
+    };
+    let hits = store(server.engine())?
+        .open(id)?
+        .search(&pattern, &search)?;
+    let (text, missing) = cut(&hits_text(&hits), server.options().text);
+    let mut whole = format!(
+        "{} of {} matches in {} lines of {id}\n",
+        hits.hits.len(),
+        hits.total,
+        hits.lines
+    );
+    whole.push_str(&Border::new()?.enclose("text", &text));
+    if missing > 0 {
+        whole.push_str(&format!(
+            "{missing} characters are not shown; ask for fewer matches\n"
+        ));
+    }
+    let room = server.options().text;
+    let mut used = 0;
+    let mut documents: Vec<Value> = Vec::new();
+    for hit in &hits.hits {
+        used += hit.text.len();
+        if used > room {
+            break;
+        }
+        documents.push(json!({"line": hit.line, "text": hit.text}));
+    }
+    let document = json!({
+        "artifact": id.to_string(), "hits": documents, "total": hits.total, "lines": hits.lines,
+    });
+    Ok(Reply::new(whole, &document)?)
+}

@@ -1,0 +1,52 @@
+//! `edit`: a piece of a notebook's text replaced.
+
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+
+use super::super::arguments;
+use super::super::content::Reply;
+use super::super::server::Server;
+use super::{Effect, Told, change};
+use crate::failure::Failure;
+use crate::verbs::edit::{self, EditArgs};
+use crate::verbs::write::RevisionArg;
+
+pub(super) const TOLD: Told = Told {
+    name: "edit",
+    title: "Edit a notebook's text",
+    description: "\
+Replace text in a notebook, as `read` shows it; may span lines, cells and markers. `old` must occur exactly once \
+unless `all`; else nothing is written. Outputs, ids and metadata stay. Best for small changes; the answer has the \
+diff, read back from the file. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
+    arguments: r#"{"path": {"type": "string"}, "old": {"type": "string"}, "new": {"type": "string"}, "all": {"type": "boolean", "description": "replace every occurrence"}, "rev": {"type": "string", "description": "revision from `read`: what others changed since is merged, or the edit refused"}}"#,
+    required: &["path", "old", "new"],
+    answer: change::ANSWER,
+    effect: Effect::Changes,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+    old: String,
+    new: String,
+    #[serde(default)]
+    all: bool,
+    rev: Option<String>,
+}
+
+pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
+    let given: Arguments = arguments::read("edit", given)?;
+    let place = server.roots().file(&given.path)?;
+    let args = EditArgs {
+        path: place.path().to_owned(),
+        old: Some(given.old),
+        new: Some(given.new),
+        old_file: None,
+        new_file: None,
+        all: given.all,
+        revision: RevisionArg::given(given.rev)?,
+    };
+    let changed = edit::edit(&args, server.engine()).map_err(|failure| place.named(failure))?;
+    change::answer(server, &place, &changed)
+}

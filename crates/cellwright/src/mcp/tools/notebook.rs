@@ -1,0 +1,74 @@
+//! `notebook`: one cell changed, added, taken out or moved; and the outline.
+
+use cellwright_run::Edit;
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::super::arguments::{self, Word};
+use super::super::content::Reply;
+use super::super::server::Server;
+use super::{Effect, Told, change, read};
+use crate::failure::{Failure, Kind};
+use crate::verbs::notebook::operation;
+use crate::verbs::write::RevisionArg;
+
+pub(super) const TOLD: Told = Told {
+    name: "notebook",
+    title: "Change cells of a notebook",
+    description: "\
+Change one cell. A cell is its index (from 0) or `id:` and the beginning of its id; ids survive moves. \
+edit: replace the `source` of `cell`. insert: new cell with `source` after/before a cell or at index `to` (default: \
+at the end; `create` makes the file). delete, move (`to`, `after` or `before`), type (`type`), clear (outputs of \
+`cell`, or all). outline: list cells. \
+Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"id:ab12\", \"source\": \"df.head()\"}",
+    arguments: r#"{"action": {"enum": ["edit", "insert", "delete", "move", "type", "clear", "outline"]}, "path": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"enum": ["code", "markdown", "raw"]}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer", "description": "index it shall have"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
+    required: &["action", "path"],
+    answer: change::ANSWER,
+    effect: Effect::Changes,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    action: String,
+    path: String,
+    cell: Option<Word>,
+    source: Option<String>,
+    r#type: Option<String>,
+    after: Option<Word>,
+    before: Option<Word>,
+    to: Option<usize>,
+    rev: Option<String>,
+    #[serde(default)]
+    create: bool,
+}
+
+pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
+    let given: Arguments = arguments::read("notebook", given)?;
+    if given.action == "outline" {
+        let path = json!(format!("{}:outline", given.path));
+        return read::read(server, JsonObject::from_iter([("path".to_owned(), path)]));
+    }
+    let place = server.roots().file(&given.path)?;
+    let revision = RevisionArg::given(given.rev)?;
+    if given.create && given.action != "insert" {
+        let message = format!("`create` goes with insert, not with {}", given.action);
+        return Err(Failure::new(Kind::BadArguments, message).hint("nothing was written"));
+    }
+    let word = |word: Option<Word>| word.map(|word| word.0);
+    let edit = Edit {
+        action: given.action,
+        cell: word(given.cell),
+        source: given.source,
+        kind: given.r#type,
+        after: word(given.after),
+        before: word(given.before),
+        to: given.to,
+        ..Edit::default()
+    };
+    let (path, engine) = (place.path(), server.engine());
+    let changed = operation::perform(path, &edit, &revision, given.create, engine)
+        .map_err(|failure| place.named(failure))?;
+    change::answer(server, &place, &changed)
+}

@@ -1,0 +1,219 @@
+//! `read`: a notebook, an artifact or a folder as text.
+
+use std::path::Path;
+
+use cellwright_notebook::select::{self, Part, View};
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::content::{Border, Reply, first_lines};
+use super::super::roots::Place;
+use super::super::server::Server;
+use super::super::{arguments, words};
+use super::{Effect, Told};
+use crate::failure::{Failure, Kind};
+use crate::notice;
+use crate::verbs::artifact;
+use crate::verbs::notebook::outline;
+use crate::verbs::read::{ReadAnswer, read_selected};
+
+pub(super) const TOLD: Told = Told {
+    name: "read",
+    title: "Read a notebook",
+    description: "\
+Read a notebook as text: each cell begins with a marker line such as `# %% [code] cell:3`, cells count from 0. \
+Also reads a folder (lists notebooks) and artifact://ID (full output). Put a selector behind the path: \
+`:outline` one line per cell (best first look at a large notebook), `:cells=3-5` or `:id=ab12` some cells, \
+`:outputs` with outputs, `:ids` with cell ids, `:10-40` lines, `:raw` the JSON. At most 10000 characters come \
+back; the answer says where to go on. Keep `revision` for edits. \
+Example: {\"path\": \"analysis.ipynb:cells=3-5:outputs\"}",
+    arguments: r#"{"path": {"type": "string", "description": "path[:selector], artifact://ID[:lines], or a folder"}}"#,
+    required: &["path"],
+    answer: r#"{"revision": {"type": "string"}, "total_cells": {"type": ["integer", "null"]}, "text": {"type": "string"}, "next": {"type": "string", "description": "path that reads on"}, "notices": {"type": "array"}}"#,
+    effect: Effect::Reads,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+}
+
+pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
+    let Arguments { path } = arguments::read("read", given)?;
+    if path.starts_with("artifact://") {
+        return of_artifact(server, &path);
+    }
+    if let Some((scheme, _)) = path.split_once("://") {
+        let message = format!("`{scheme}://` addresses cannot be read");
+        let failure = Failure::new(Kind::BadArguments, message);
+        return Err(failure.hint("give the path of a notebook, or artifact://ID"));
+    }
+    // What is there counts as a name, whatever colons are in it.
+    let exists = |name: &str| {
+        let place = server.roots().file(name);
+        place.is_ok_and(|place| place.path().symlink_metadata().is_ok())
+    };
+    let (name, selector) = select::split(&path, &exists)?;
+    if let Ok(folder) = server.roots().folder(name) {
+        return of_folder(server, name, &folder);
+    }
+    let place = server.roots().file(name)?;
+    let engine = server.engine();
+    // Which cells are as they ran is known by the name, not by the way there.
+    let answer = if selector.view == View::Outline && selector.part == Part::All {
+        outline::of(place.path(), &place.shown, engine).map(ReadAnswer::Outline)
+    } else {
+        read_selected(place.path(), &selector, engine)
+    };
+    let answer = answer.map_err(|failure| place.named(failure))?;
+    let (mut document, text) = match answer {
+        ReadAnswer::Text(answer) => {
+            let document = serde_json::to_value(&answer).map_err(std::io::Error::from)?;
+            (document, answer.text)
+        }
+        ReadAnswer::Outline(answer) => {
+            let mut document = serde_json::to_value(&answer).map_err(std::io::Error::from)?;
+            if let Some(object) = document.as_object_mut() {
+                // The text says the same in a tenth of the room.
+                object.remove("cells");
+                object.insert("view".to_owned(), "outline".into());
+            }
+            (document, answer.table())
+        }
+        ReadAnswer::Artifact(address) => return of_artifact(server, &address),
+    };
+    place.named_in(&mut document);
+    bounded(server, name, &path, &place, document, &text)
+}
+
+/// The beginning of a text that may be too long for a model, and where it goes on.
+fn bounded(
+    server: &Server,
+    name: &str,
+    asked: &str,
+    place: &Place,
+    mut document: Value,
+    text: &str,
+) -> Result<Reply, Failure> {
+    let (shown, lines, all) = first_lines(text, server.options().text);
+    let mut notices = document["notices"].take();
+    if !all {
+        let total = text.split_inclusive('\n').count();
+        let (first, rest) = match first_line_asked(name, asked) {
+            Some(first) => (first, true),
+            // Of some cells, or an outline, there are no lines to go on with.
+            None => (1, asked == name),
+        };
+        let mut words = format!("this is the beginning: {lines} of {total} lines");
+        if rest {
+            let next = format!("{name}:{}-", first + lines);
+            words.push_str(&format!("; `{next}` reads on"));
+            document["next"] = json!(next);
+        } else {
+            words.push_str("; ask for fewer cells, such as :cells=3");
+        }
+        words.push_str(". Do not `write` a part back: cells that are not in it would be deleted");
+        let told = notice::Told::new("text_cut", words);
+        match notices.as_array_mut() {
+            Some(notices) => notices.push(json!(told)),
+            None => notices = json!([told]),
+        }
+    }
+    let mut head = place.shown.display().to_string();
+    if let Some(cells) = document["total_cells"].as_u64() {
+        head.push_str(&format!(", {cells} cells"));
+    }
+    if let Some(revision) = document["revision"].as_str() {
+        head.push_str(&format!(", revision {revision}"));
+    }
+    head.push('\n');
+    let told: Vec<notice::Told> = serde_json::from_value(notices.clone()).unwrap_or_default();
+    head.push_str(&words::notices(&told));
+    head.push_str(&Border::new()?.enclose("text", &shown));
+    document["text"] = json!(shown);
+    document["notices"] = notices;
+    Ok(Reply::new(head, &document)?)
+}
+
+/// The first line that was asked for, if lines were.
+fn first_line_asked(name: &str, asked: &str) -> Option<usize> {
+    let selector = asked.strip_prefix(name)?.strip_prefix(':')?;
+    let (start, rest) = selector.split_at(selector.find('-')?);
+    (rest == "-").then(|| start.parse().ok()).flatten()
+}
+
+fn of_artifact(server: &Server, address: &str) -> Result<Reply, Failure> {
+    let part = artifact::part(address, server.engine(), server.options().text)?;
+    let mut head = format!(
+        "{}, {}, {} bytes, {} lines\n",
+        part.artifact, part.mime, part.bytes, part.lines
+    );
+    let mut document = json!({
+        "path": part.artifact, "view": "artifact", "text": part.text,
+        "lines": part.lines, "bytes": part.bytes, "notices": [],
+    });
+    if let Some(next) = part.next {
+        let next = format!("{}:{next}-", part.artifact);
+        let told = notice::Told::new("text_cut", format!("there is more: `{next}` reads on"));
+        head.push_str(&words::notices(std::slice::from_ref(&told)));
+        document["next"] = json!(next);
+        document["notices"] = json!([told]);
+    }
+    head.push_str(&Border::new()?.enclose("text", &part.text));
+    Ok(Reply::new(head, &document)?)
+}
+
+/// Entries of a folder that are listed.
+const ENTRIES: usize = 200;
+
+/// The notebooks and folders in a folder.
+fn of_folder(server: &Server, name: &str, folder: &Path) -> Result<Reply, Failure> {
+    let trouble = |error: std::io::Error| {
+        let mut failure = Failure::new(Kind::BadFile, format!("Could not list `{name}`"));
+        failure.causes.push(error.to_string());
+        failure
+    };
+    let mut folders = Vec::new();
+    let mut notebooks = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(trouble)? {
+        let entry = entry.map_err(trouble)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') {
+            continue;
+        }
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder {
+            folders.push(format!("{name}/"));
+        } else if Path::new(&name)
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
+        {
+            notebooks.push(name);
+        }
+    }
+    folders.sort();
+    notebooks.sort();
+    let total = folders.len() + notebooks.len();
+    let listed: Vec<String> = notebooks.into_iter().chain(folders).take(ENTRIES).collect();
+    let mut text = listed.join("\n");
+    if text.is_empty() {
+        text.push_str("no notebooks and no folders");
+    }
+    let mut head = format!("{}, notebooks and folders\n", folder.display());
+    let mut notices = Vec::new();
+    if total > ENTRIES {
+        let words = format!("{ENTRIES} of {total} are listed");
+        notices.push(notice::Told::new("list_cut", words));
+    }
+    head.push_str(&words::notices(&notices));
+    head.push_str(&Border::new()?.enclose("text", &text));
+    let roots = server.roots().all();
+    let document = json!({
+        "path": folder.display().to_string(), "view": "folder", "text": text,
+        "roots": roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>(),
+        "notices": notices,
+    });
+    Ok(Reply::new(head, &document)?)
+}

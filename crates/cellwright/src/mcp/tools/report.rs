@@ -1,0 +1,309 @@
+//! What came of code, for a model: how it went, what it printed, what to do next.
+
+use cellwright_output::Artifacts;
+use serde_json::{Map, Value, json};
+
+use super::super::content::{Border, Reply, cut, shares};
+use super::super::images::Shown;
+use super::super::server::Server;
+use super::super::words;
+use crate::evaluation::{Status, Verdict};
+use crate::failure::Failure;
+use crate::notice::Told;
+
+/// What `eval`, `run` and `runs wait` answer.
+pub(super) const ANSWER: &str = r#"{"status": {"enum": ["ok", "error", "timeout", "cancelled", "died", "refused", "running"]}, "run": {"type": "string"}, "session": {"type": ["string", "null"]}, "cells": {"type": "array", "description": "index, id, status, text, error, images, truncated of each"}, "notebook": {"type": "object"}, "notices": {"type": "array"}}"#;
+
+/// What telling of a cell takes besides its output, in characters: at most half of an answer.
+const OVERHEAD: usize = 200;
+
+/// Of so many cells also those are in the structured content that said nothing.
+const DOCUMENTED: usize = 50;
+
+/// JSON that a cell displayed is told as such up to here, in characters.
+const JSON: usize = 2000;
+
+/// Notices that are told as such elsewhere, or say what an answer of ours shows anyway.
+const SAID: [&str; 3] = ["output_cut", "outputs_untold", "streams_shortened"];
+
+/// The answer for code that has ended.
+pub(super) fn ended(
+    server: &Server,
+    verdict: &Verdict,
+    mut document: Value,
+    before: Vec<Told>,
+) -> Result<Reply, Failure> {
+    if let Some(refusal) = verdict.refusal() {
+        return Err(refusal);
+    }
+    let told: Vec<Told> = serde_json::from_value(document["notices"].take()).unwrap_or_default();
+    let notices: Vec<Told> = before
+        .into_iter()
+        .chain(told)
+        .filter(|notice: &Told| !SAID.contains(&notice.kind.as_ref()))
+        .collect();
+    let cells = match document["cells"].take() {
+        Value::Array(cells) => cells,
+        _ => Vec::new(),
+    };
+    let artifacts = server.engine().artifacts.as_ref();
+    let mut told = Telling::new(server, artifacts)?;
+    told.cells(&cells, document["notebook"].is_object());
+    let mut text = heading(verdict, &document, &cells);
+    // What stopped a cell is said once, as an error.
+    let stops = ["interrupted", "kernel_killed", "kernel_died"];
+    let told_twice =
+        |notice: &Told| verdict.trouble().is_some() && stops.contains(&notice.kind.as_ref());
+    let said: Vec<Told> = notices
+        .iter()
+        .filter(|notice| !told_twice(notice))
+        .cloned()
+        .collect();
+    text.push_str(&words::notices(&said));
+    text.push_str(&told.text);
+    if let Some(trouble) = verdict.trouble() {
+        text.push_str(&words::failure(trouble));
+    }
+    text.push_str(next_step(verdict.status, &document));
+    if let Some(object) = document.as_object_mut() {
+        // It has ended: nobody will ask for it again.
+        object.remove("run");
+    }
+    document["cells"] = Value::Array(told.documents);
+    document["notices"] = json!(notices);
+    if let Some(trouble) = verdict.trouble() {
+        document["trouble"] = json!({"message": trouble.message, "causes": trouble.causes});
+    }
+    let mut reply = Reply::new(text, &document)?;
+    reply.error = verdict.exit_code() != 0;
+    reply.blocks.extend(told.images.blocks);
+    for (artifact, what) in told.links {
+        reply.link(&artifact, &what, "text/plain");
+    }
+    Ok(reply)
+}
+
+/// The answer for code that goes on.
+pub(super) fn goes_on(known: &Value, before: &[Told]) -> Result<Reply, Failure> {
+    let run = known["run"].as_str().unwrap_or_default();
+    let mut text = format!(
+        "running: it goes on as run {run}; `runs` {{\"action\": \"wait\", \"run\": \"{run}\"}} waits for its \
+         end, `tail` shows what it says, `cancel` stops it\n"
+    );
+    text.push_str(&words::notices(before));
+    let document = json!({
+        "status": "running", "run": run, "session": known["session"], "notices": before,
+    });
+    Ok(Reply::new(text, &document)?)
+}
+
+fn heading(verdict: &Verdict, document: &Value, cells: &[Value]) -> String {
+    let mut line = document["status"].as_str().unwrap_or_default().to_owned();
+    if let Some(session) = document["session"].as_str() {
+        line.push_str(&format!(", session {session}"));
+    }
+    if let Some(kernel) = document["kernel"]["name"].as_str() {
+        let backend = document["kernel"]["backend"].as_str().unwrap_or_default();
+        line.push_str(&format!(", {backend} {kernel}"));
+    }
+    if document["notebook"].is_null() {
+        let took: f64 = cells
+            .iter()
+            .filter_map(|cell| cell["duration_ms"].as_f64())
+            .sum();
+        line.push_str(&format!(", {took:.1} ms"));
+    }
+    line.push('\n');
+    if let Some(summary) = verdict.summary() {
+        line.push_str(summary);
+        line.push('\n');
+    }
+    line
+}
+
+/// What a model might do now.
+fn next_step(status: Status, document: &Value) -> &'static str {
+    let in_notebook = document["notebook"].is_object();
+    let kept = document["session"].is_string();
+    match status {
+        Status::Error if in_notebook && kept => {
+            "next: correct the cell with `edit` or `notebook`, then `run` with \"stale\": true\n"
+        }
+        Status::Died if kept => {
+            "next: the kernel is gone with its variables; the next call starts a fresh one\n"
+        }
+        _ => "",
+    }
+}
+
+/// Cells on their way into an answer.
+struct Telling<'a> {
+    most: usize,
+    artifacts: Option<&'a Artifacts>,
+    border: Border,
+    text: String,
+    documents: Vec<Value>,
+    images: Shown,
+    links: Vec<(String, String)>,
+}
+
+impl<'a> Telling<'a> {
+    fn new(server: &Server, artifacts: Option<&'a Artifacts>) -> Result<Self, Failure> {
+        Ok(Self {
+            most: server.options().text,
+            artifacts,
+            border: Border::new()?,
+            text: String::new(),
+            documents: Vec::new(),
+            images: Shown::default(),
+            links: Vec::new(),
+        })
+    }
+
+    fn cells(&mut self, cells: &[Value], in_notebook: bool) {
+        let speaks = |cell: &&Value| {
+            let quiet = matches!(cell["status"].as_str(), Some("ok" | "skipped"));
+            let text = cell["text"].as_str().unwrap_or_default();
+            let images = cell["images"]
+                .as_array()
+                .is_some_and(|images| !images.is_empty());
+            !quiet || !text.is_empty() || images
+        };
+        let speaking: Vec<&Value> = cells.iter().filter(speaks).collect();
+        let told = most_telling(&speaking, (self.most / (2 * OVERHEAD)).max(1));
+        let lengths: Vec<usize> = told
+            .iter()
+            .map(|cell| cell["text"].as_str().unwrap_or_default().chars().count())
+            .collect();
+        let alone = cells.len() == 1;
+        let room = self
+            .most
+            .saturating_sub(told.len() * OVERHEAD)
+            .max(self.most / 2);
+        for (cell, share) in told.iter().zip(shares(&lengths, room)) {
+            self.cell(cell, share, alone, in_notebook);
+        }
+        if alone && told.is_empty() && cells[0]["status"] == "ok" {
+            self.text.push_str("no output\n");
+        }
+        if cells.len() <= DOCUMENTED {
+            let silent = cells.iter().filter(|cell| !speaks(cell));
+            let silent = silent.map(|cell| documented(cell, String::new()));
+            self.documents.extend(silent);
+            let place = |cell: &Value| cell["index"].as_u64();
+            self.documents.sort_by_key(place);
+        }
+        let silent = cells.iter().filter(|cell| !speaks(cell)).count();
+        if silent > 0 && !alone {
+            let plural = if silent == 1 { "" } else { "s" };
+            let ok = cells
+                .iter()
+                .filter(|cell| !speaks(cell) && cell["status"] == "ok")
+                .count();
+            self.text.push_str(&format!(
+                "{silent} cell{plural} without output: {ok} ok, {} not run\n",
+                silent - ok
+            ));
+        }
+        if cells.len() > told.len() {
+            let left = cells
+                .iter()
+                .filter(speaks)
+                .count()
+                .saturating_sub(told.len());
+            if left > 0 {
+                let words = format!("{left} more cells have outputs; they are in the notebook\n");
+                self.text.push_str(&words);
+            }
+        }
+        for remark in &self.images.remarks {
+            self.text.push_str(&format!("notice (image): {remark}\n"));
+        }
+    }
+
+    fn cell(&mut self, cell: &Value, share: usize, alone: bool, in_notebook: bool) {
+        let index = cell["index"].as_u64().unwrap_or_default();
+        let status = cell["status"].as_str().unwrap_or_default();
+        let printed = cell["text"].as_str().unwrap_or_default();
+        let (shown, missing) = cut(printed, share);
+        if !(alone || printed.is_empty() && matches!(status, "ok" | "skipped")) {
+            let id = cell["id"].as_str().map(|id| format!(" (id {id})"));
+            let title = cell["title"].as_str().map(|title| format!(" {title:?}"));
+            self.text.push_str(&format!(
+                "cell {index}{}{}: {status}\n",
+                id.unwrap_or_default(),
+                title.unwrap_or_default()
+            ));
+        }
+        if !shown.is_empty() {
+            self.text.push_str(&self.border.enclose("output", &shown));
+        }
+        let artifact = cell["truncated"]["artifact"].as_str();
+        if missing > 0 || cell["truncated"].is_object() {
+            let bytes = cell["truncated"]["total_bytes"].as_u64();
+            let lines = cell["truncated"]["total_lines"].as_u64();
+            let mut words = format!("cut: {} characters shown", shown.chars().count());
+            if let (Some(bytes), Some(lines)) = (bytes, lines) {
+                words.push_str(&format!(" of {bytes} bytes in {lines} lines"));
+            }
+            match artifact {
+                Some(artifact) => words.push_str(&format!(
+                    "; all of it: `read` {artifact}, such as {artifact}:1-100"
+                )),
+                None if in_notebook => words.push_str("; all of it is in the notebook (:outputs)"),
+                None => {}
+            }
+            words.push('\n');
+            self.text.push_str(&words);
+        }
+        if let Some(artifact) = artifact {
+            let what = format!("all that cell {index} printed");
+            self.links.push((artifact.to_owned(), what));
+        }
+        self.images.take(index, &cell["images"], self.artifacts);
+        self.documents.push(documented(cell, shown));
+    }
+}
+
+/// Of many cells those that say most: the ones that failed, and the last ones. In their order.
+fn most_telling<'v>(cells: &[&'v Value], most: usize) -> Vec<&'v Value> {
+    let failed = |cell: &Value| !matches!(cell["status"].as_str(), Some("ok" | "skipped"));
+    let mut order: Vec<usize> = (0..cells.len()).collect();
+    order.sort_by_key(|&at| (!failed(cells[at]), std::cmp::Reverse(at)));
+    order.truncate(most);
+    order.sort_unstable();
+    order.into_iter().map(|at| cells[at]).collect()
+}
+
+/// A cell without what only a notebook needs.
+fn documented(cell: &Value, shown: String) -> Value {
+    let mut document = Map::new();
+    for name in [
+        "index",
+        "id",
+        "title",
+        "status",
+        "execution_count",
+        "duration_ms",
+        "truncated",
+        "images",
+    ] {
+        if !cell[name].is_null() {
+            document.insert(name.to_owned(), cell[name].clone());
+        }
+    }
+    document.insert("text".to_owned(), shown.into());
+    if let Some(error) = cell["error"].as_object() {
+        let mut brief = Map::new();
+        for name in ["ename", "evalue"] {
+            let text = error.get(name).and_then(Value::as_str).unwrap_or_default();
+            brief.insert(name.to_owned(), cut(text, 1000).0.into());
+        }
+        document.insert("error".to_owned(), Value::Object(brief));
+    }
+    let json = &cell["json"];
+    if json.as_array().is_some_and(|json| !json.is_empty()) && json.to_string().len() <= JSON {
+        document.insert("json".to_owned(), json.clone());
+    }
+    Value::Object(document)
+}

@@ -1,0 +1,45 @@
+//! `write`: a notebook replaced by edited text.
+
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+
+use super::super::arguments;
+use super::super::content::Reply;
+use super::super::server::Server;
+use super::{Effect, Told, change};
+use crate::failure::Failure;
+use crate::verbs::write::{self, RevisionArg};
+
+pub(super) const TOLD: Told = Told {
+    name: "write",
+    title: "Write a notebook",
+    description: "\
+Replace a whole notebook by text with cell markers, or make a new one (`create`). A block whose marker names a \
+cell (`# %% [code] cell:3`) changes that cell and keeps its outputs; a marker without a number (`# %% [code]`, \
+`# %% [markdown]`) makes a new cell; cells that are left out are DELETED. For large rewrites and new notebooks; \
+else use `edit` or `notebook`. Example: {\"path\": \"new.ipynb\", \"create\": true, \"text\": \"# %% [code]\\nprint(1)\"}",
+    arguments: r#"{"path": {"type": "string"}, "text": {"type": "string"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
+    required: &["path", "text"],
+    answer: change::ANSWER,
+    effect: Effect::Replaces,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+    text: String,
+    rev: Option<String>,
+    #[serde(default)]
+    create: bool,
+}
+
+pub(super) fn write(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
+    let given: Arguments = arguments::read("write", given)?;
+    let place = server.roots().file(&given.path)?;
+    let revision = RevisionArg::given(given.rev)?;
+    let (path, engine) = (place.path(), server.engine());
+    let changed = write::replace(path, &given.text, &revision, given.create, engine)
+        .map_err(|failure| place.named(failure))?;
+    change::answer(server, &place, &changed)
+}

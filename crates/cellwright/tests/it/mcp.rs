@@ -1,0 +1,14 @@
+//! The MCP server, used as clients use it: over its standard streams and over HTTP.
+
+mod client;
+mod ends;
+mod forgery;
+mod http;
+mod images;
+mod input;
+mod interleaved;
+mod output;
+mod paths;
+mod protocol;
+mod resources;
+mod story;

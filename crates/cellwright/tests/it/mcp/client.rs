@@ -1,0 +1,277 @@
+//! [`Client`]: speaks the protocol line by line, and sees everything that comes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::context::Context;
+
+/// Longer than anything takes.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The newer revision, in which a client says with each request who it is.
+pub(crate) const NEWER: &str = "2026-07-28";
+
+/// A client of a server that it has started.
+pub(crate) struct Client {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    last: u64,
+    /// What says who it is, in the newer revision.
+    meta: Option<Value>,
+    /// What came besides answers.
+    pub(crate) notifications: Vec<Value>,
+    /// What it types when it is asked.
+    pub(crate) typed: Option<&'static str>,
+    /// What it was asked.
+    pub(crate) asked: Vec<Value>,
+    /// What its roots are.
+    pub(crate) roots: Value,
+}
+
+/// What a tool answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) result: Value,
+}
+
+impl Client {
+    /// One that introduces itself as clients of 2025 do.
+    pub(crate) fn older(context: &Context) -> Self {
+        Self::with(context, &["mcp"], &json!({}))
+    }
+
+    /// The same with arguments and capabilities.
+    pub(crate) fn with(context: &Context, arguments: &[&str], capabilities: &Value) -> Self {
+        let mut client = Self::of(context.command(arguments));
+        client.introduce(capabilities);
+        client
+    }
+
+    /// One of the newer revision, which does not introduce itself.
+    pub(crate) fn newer(context: &Context, capabilities: &Value) -> Self {
+        let mut client = Self::of(context.command(&["mcp"]));
+        client.meta = Some(json!({
+            "io.modelcontextprotocol/protocolVersion": NEWER,
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        }));
+        client
+    }
+
+    /// A client of this command, which has said nothing yet.
+    pub(crate) fn of(mut command: Command) -> Self {
+        if let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") {
+            command.env("CELLWRIGHT_PYTHON", python);
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines() {
+                // A test that has failed does not listen.
+                sender.send(line.unwrap()).ok();
+            }
+        });
+        Self {
+            stdin: child.stdin.take(),
+            child,
+            lines,
+            last: 0,
+            meta: None,
+            notifications: Vec::new(),
+            typed: None,
+            asked: Vec::new(),
+            roots: json!([]),
+        }
+    }
+
+    fn introduce(&mut self, capabilities: &Value) {
+        let info = json!({"name": "test", "version": "1"});
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info,
+        });
+        self.request("initialize", params).unwrap();
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        let line = format!("{message}\n");
+        self.stdin
+            .as_mut()
+            .unwrap()
+            .write_all(line.as_bytes())
+            .unwrap();
+    }
+
+    /// Asks for something without waiting; says the number of the request.
+    pub(crate) fn begin(&mut self, method: &str, mut params: Value) -> u64 {
+        self.last += 1;
+        if let Some(Value::Object(meta)) = &self.meta {
+            let mut all = meta.clone();
+            if let Some(Value::Object(more)) = params.get("_meta") {
+                all.extend(more.clone());
+            }
+            params["_meta"] = Value::Object(all);
+        }
+        let id = self.last;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// The answer to a request, or its error.
+    pub(crate) fn end(&mut self, id: u64) -> Result<Value, Value> {
+        loop {
+            let message = self.next(PATIENCE).unwrap();
+            if message["id"] == json!(id) && message.get("method").is_none() {
+                return match message.get("error") {
+                    Some(error) => Err(error.clone()),
+                    None => Ok(message["result"].clone()),
+                };
+            }
+        }
+    }
+
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        let id = self.begin(method, params);
+        self.end(id)
+    }
+
+    /// The next message; requests of the server are answered, the rest is remembered. `None` when nothing
+    /// more came in time, or ever will.
+    pub(crate) fn next(&mut self, patience: Duration) -> Option<Value> {
+        let line = match self.lines.recv_timeout(patience) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+        };
+        let message: Value = serde_json::from_str(&line)
+            .unwrap_or_else(|error| panic!("not the protocol: {line:?} ({error})"));
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        match message["method"].as_str() {
+            Some("elicitation/create") => {
+                self.asked.push(message["params"].clone());
+                let result = match self.typed {
+                    Some(typed) => json!({"action": "accept", "content": {"answer": typed}}),
+                    None => json!({"action": "decline"}),
+                };
+                self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
+            }
+            Some("roots/list") => {
+                let result = json!({"roots": self.roots});
+                self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
+            }
+            Some(_) => self.notifications.push(message.clone()),
+            None => {}
+        }
+        Some(message)
+    }
+
+    /// Calls a tool; whatever goes wrong is in its answer.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "it is made where it is passed"
+    )]
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Answer {
+        let params = json!({"name": tool, "arguments": arguments});
+        let result = self.request("tools/call", params);
+        Answer {
+            result: result.unwrap_or_else(|error| panic!("{tool}: {error}")),
+        }
+    }
+
+    /// Calls a tool without waiting.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "it is made where it is passed"
+    )]
+    pub(crate) fn begin_call(&mut self, tool: &str, arguments: Value, token: &str) -> u64 {
+        let params = json!({
+            "name": tool, "arguments": arguments, "_meta": {"progressToken": token},
+        });
+        self.begin("tools/call", params)
+    }
+
+    /// Closes its end, and waits for the end of the server.
+    pub(crate) fn leave(mut self) -> std::process::ExitStatus {
+        drop(self.stdin.take());
+        self.child.wait().unwrap()
+    }
+
+    /// Kills the server.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // A test that fails leaves nothing behind.
+        drop(self.stdin.take());
+        if std::thread::panicking() {
+            self.child.kill().ok();
+        }
+        self.child.wait().ok();
+    }
+}
+
+impl Answer {
+    /// Its texts, one after the other, as a host puts them together.
+    pub(crate) fn text(&self) -> String {
+        let blocks = self.result["content"].as_array().unwrap();
+        let texts: Vec<&str> = blocks
+            .iter()
+            .filter_map(|block| block["text"].as_str())
+            .collect();
+        texts.join("\n")
+    }
+
+    /// The blocks of a type.
+    pub(crate) fn blocks(&self, kind: &str) -> Vec<&Value> {
+        let blocks = self.result["content"].as_array().unwrap();
+        blocks
+            .iter()
+            .filter(|block| block["type"] == kind)
+            .collect()
+    }
+
+    pub(crate) fn structured(&self) -> &Value {
+        &self.result["structuredContent"]
+    }
+
+    pub(crate) fn is_error(&self) -> bool {
+        self.result["isError"] == true
+    }
+
+    /// Fails the test if it is an error.
+    pub(crate) fn ok(self) -> Self {
+        assert!(!self.is_error(), "{}", self.text());
+        self
+    }
+
+    /// Fails the test unless it is an error; gives its words.
+    pub(crate) fn refused(self) -> String {
+        assert!(self.is_error(), "{}", self.text());
+        self.text()
+    }
+
+    /// What the first cell printed.
+    pub(crate) fn printed(&self) -> &str {
+        self.structured()["cells"][0]["text"].as_str().unwrap()
+    }
+
+    /// The kinds of its notices.
+    pub(crate) fn notices(&self) -> Vec<&str> {
+        let notices = self.structured()["notices"].as_array();
+        let kinds = notices.into_iter().flatten();
+        kinds.filter_map(|notice| notice["kind"].as_str()).collect()
+    }
+}

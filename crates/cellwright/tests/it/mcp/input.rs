@@ -1,0 +1,132 @@
+//! What code asks with `input()`, in both generations of the protocol.
+
+use serde_json::json;
+
+use super::client::Client;
+use crate::context::Context;
+
+const ASKS: &str = "name = input('Who? ')\nprint('Hello', name)";
+
+#[test]
+fn a_client_that_can_asks_its_user() {
+    let context = Context::new();
+    let can = json!({"elicitation": {}});
+    let mut client = Client::with(&context, &["mcp"], &can);
+    client.typed = Some("World");
+    let ran = client.call("eval", json!({"code": ASKS})).ok();
+    assert!(ran.printed().contains("Hello World"), "{}", ran.printed());
+    let message = client.asked[0]["message"].as_str().unwrap();
+    assert!(message.contains("Who?"), "{message}");
+    // What was given along comes first.
+    let ran = client
+        .call("eval", json!({"code": ASKS, "answer": ["given"]}))
+        .ok();
+    assert!(ran.printed().contains("Hello given"));
+    assert_eq!(client.asked.len(), 1);
+    // Whoever will not say gets the exception that they would have got anyway.
+    client.typed = None;
+    let words = client.call("eval", json!({"code": ASKS})).refused();
+    assert!(words.contains("nobody can answer"), "{words}");
+    assert_eq!(client.asked.len(), 2);
+    assert_eq!(
+        client
+            .call("eval", json!({"code": "1"}))
+            .ok()
+            .printed()
+            .trim(),
+        "1"
+    );
+}
+
+#[test]
+fn one_that_cannot_is_told_at_once() {
+    let context = Context::new();
+    let mut client = Client::older(&context);
+    let refused = client.call("eval", json!({"code": ASKS}));
+    assert!(refused.notices().contains(&"input_refused"));
+    assert!(refused.refused().contains("nobody can answer"));
+}
+
+#[test]
+fn in_the_newer_revision_the_call_is_made_again_with_the_answer() {
+    let context = Context::new();
+    let mut client = Client::newer(&context, &json!({"elicitation": {"form": {}}}));
+    let call = |state: Option<&str>, typed: Option<&str>| {
+        let mut params = json!({"name": "eval", "arguments": {"code": ASKS}});
+        if let Some(state) = state {
+            params["requestState"] = json!(state);
+        }
+        if let Some(typed) = typed {
+            params["inputResponses"] =
+                json!({"answer": {"action": "accept", "content": {"answer": typed}}});
+        }
+        params
+    };
+    let first = client.request("tools/call", call(None, None)).unwrap();
+    assert_eq!(first["resultType"], "input_required");
+    let asked = &first["inputRequests"]["answer"];
+    assert_eq!(asked["method"], "elicitation/create");
+    assert!(
+        asked["params"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("Who?"),
+        "{asked}"
+    );
+    let state = first["requestState"].as_str().unwrap().to_owned();
+    let second = client
+        .request("tools/call", call(Some(&state), Some("World")))
+        .unwrap();
+    let printed = second["structuredContent"]["cells"][0]["text"]
+        .as_str()
+        .unwrap();
+    assert!(printed.contains("Hello World"), "{second}");
+    // A handle is good for once, and nobody can make one up.
+    for state in [state.as_str(), "made up"] {
+        let refused = client
+            .request("tools/call", call(Some(state), Some("x")))
+            .unwrap();
+        assert_eq!(refused["isError"], true, "{refused}");
+    }
+    // Without an answer the code goes on without one.
+    let first = client.request("tools/call", call(None, None)).unwrap();
+    let state = first["requestState"].as_str().unwrap().to_owned();
+    let refused = client
+        .request("tools/call", call(Some(&state), None))
+        .unwrap();
+    assert_eq!(refused["isError"], true);
+    assert_eq!(
+        client
+            .call("eval", json!({"code": "1"}))
+            .ok()
+            .printed()
+            .trim(),
+        "1"
+    );
+}
+
+#[test]
+fn kernels_of_jupyter_ask_too() {
+    if std::env::var_os("CELLWRIGHT_TEST_PYTHON").is_none() {
+        eprintln!("not run: no interpreter with ipykernel");
+        return;
+    }
+    let context = Context::new();
+    let mut client = Client::with(&context, &["mcp"], &json!({"elicitation": {}}));
+    client.typed = Some("World");
+    let ran = client
+        .call("eval", json!({"code": ASKS, "backend": "jupyter"}))
+        .ok();
+    assert!(ran.printed().contains("Hello World"), "{}", ran.printed());
+    client.typed = None;
+    let refused = client.call("eval", json!({"code": ASKS, "backend": "jupyter"}));
+    assert!(refused.refused().contains("nobody can answer"));
+    let code = "from getpass import getpass\nlen(getpass('Secret: '))";
+    client.typed = Some("hush");
+    let ran = client
+        .call("eval", json!({"code": code, "backend": "jupyter"}))
+        .ok();
+    assert_eq!(ran.printed().trim(), "4");
+    let message = client.asked.last().unwrap()["message"].as_str().unwrap();
+    assert!(message.contains("will not be shown"), "{message}");
+}
