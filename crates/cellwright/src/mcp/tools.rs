@@ -108,9 +108,6 @@ fn parsed(text: &str) -> Value {
 struct Call<'a> {
     server: &'a Server,
     context: &'a RequestContext<RoleServer>,
-    /// What the client says to what it was asked for.
-    request_state: Option<String>,
-    responses: Option<rmcp::model::InputResponses>,
 }
 
 /// Carries out a call. What goes wrong is told to the model, which can do something about it.
@@ -123,9 +120,20 @@ pub(super) async fn call(
     let call = Call {
         server,
         context: &context,
-        request_state: request.request_state,
-        responses: request.input_responses,
     };
+    // A client that was asked for something calls again with it.
+    if let Some(handle) = &request.request_state {
+        let taken = server
+            .waiting()
+            .take(handle, request.input_responses.as_ref());
+        let Some((conversation, answer)) = taken else {
+            let words = "nothing waits for this requestState: its code has ended or waited too long, or it was \
+                         never given out; call again without it";
+            return Err(ErrorData::invalid_params(words, None));
+        };
+        let told = call.go_on(conversation, answer).await;
+        return Ok(told.unwrap_or_else(|failure| failed(&failure)));
+    }
     let answer = match request.name.as_ref() {
         "read" => call.file(given, read::read).await,
         "edit" => call.file(given, edit::edit).await,

@@ -72,9 +72,6 @@ struct CellArguments {
 }
 
 pub(super) async fn eval(call: &Call<'_>, given: JsonObject) -> Result<CallToolResponse, Failure> {
-    if let Some(answer) = call.resumed().await {
-        return answer;
-    }
     let given: Arguments = arguments::read("eval", given)?;
     let (server, way) = (call.server.clone(), Way::of(call.context));
     let planned = tokio::task::spawn_blocking(move || plan(&server, given, way)).await;
@@ -199,21 +196,14 @@ impl Call<'_> {
         self.follow(begun, session, plan.notices).await
     }
 
-    /// Goes on with a call whose client was asked for something.
-    pub(super) async fn resumed(&self) -> Option<Result<CallToolResponse, Failure>> {
-        let handle = self.request_state.as_deref()?;
-        let taken = self.server.waiting().take(handle, self.responses.as_ref());
-        let Some((mut conversation, answer)) = taken else {
-            let message = "Nothing waits for this answer any more";
-            let failure = Failure::new(Kind::BadArguments, message);
-            return Some(Err(
-                failure.hint("the code has ended, or waited too long; call again")
-            ));
-        };
-        if let Err(failure) = conversation.answer(answer).await {
-            return Some(Err(failure));
-        }
-        Some(self.follow(conversation, None, Vec::new()).await)
+    /// Goes on with code that waited for what its client's user says.
+    pub(super) async fn go_on(
+        &self,
+        mut conversation: Conversation,
+        answer: Option<String>,
+    ) -> Result<CallToolResponse, Failure> {
+        conversation.answer(answer).await?;
+        self.follow(conversation, None, Vec::new()).await
     }
 
     /// Listens to code until there is something to tell.

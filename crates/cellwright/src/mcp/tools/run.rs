@@ -76,9 +76,6 @@ enum Planned {
 }
 
 pub(super) async fn run(call: &Call<'_>, given: JsonObject) -> Result<CallToolResponse, Failure> {
-    if let Some(answer) = call.resumed().await {
-        return answer;
-    }
     let given: Arguments = arguments::read("run", given)?;
     let (server, way) = (call.server.clone(), Way::of(call.context));
     let planned = tokio::task::spawn_blocking(move || plan(&server, given, way)).await;

@@ -1,0 +1,136 @@
+"""Stands between the conformance suite and the server.
+
+The suite knows no tokens, and asks for tools, resources and prompts by names of its own. Each of them that a
+server of notebooks has something for is turned into that: the suite then judges what our tools really answer.
+"""
+
+import http.client
+import http.server
+import json
+import threading
+from urllib.parse import urlsplit
+
+from conftest import PNG
+
+# What the suite calls, and what that is with us.
+TOOLS = {
+    "test_simple_text": ("eval", {"code": "print('This is a simple text response for testing.')"}),
+    "test_image_content": ("eval", {"code": PNG}),
+    "test_error_handling": ("eval", {"code": "raise RuntimeError('This tool intentionally returns an error')"}),
+    "test_tool_with_progress": ("eval", {"code": "import time\nfor i in range(6):\n    print(i)\n    time.sleep(1)"}),
+    "test_elicitation": ("eval", {"code": "input('Please provide your information')"}),
+    "test_input_required_result_elicitation": ("eval", {"code": "print('Hello', input('What is your name?'))"}),
+    "test_input_required_result_request_state": ("eval", {"code": "print('state-ok', input('Confirm?'))"}),
+    "test_input_required_result_tampered_state": ("eval", {"code": "print(input('Confirm?'))"}),
+    "test_input_required_result_capabilities": ("eval", {"code": "print(input('Confirm?'))"}),
+    "test_input_required_result_multi_round": (
+        "eval",
+        {"code": "print(input('Step 1: What is your name?'), input('Step 2: What is your favorite color?'))"},
+    ),
+}
+# The keys under which the suite wants to be asked, each with the field that it fills in.
+ASKED = {"test_input_required_result_elicitation": ("user_name", "name")}
+PROMPTS = {
+    "test_simple_prompt": ("review-notebook", lambda given: {"path": "static.ipynb"}),
+    "test_prompt_with_arguments": (
+        "explore-data",
+        lambda given: {"data": given.get("arg1", ""), "path": given.get("arg2", "")},
+    ),
+}
+
+
+class Adapter:
+    """Listens on a port of its own."""
+
+    def __init__(self, listening, resources):
+        adapter = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                adapter.pass_on(self)
+
+            do_GET = do_DELETE = do_PUT = do_OPTIONS = do_POST
+
+        self.target = urlsplit(listening.url)
+        self.token = listening.token
+        self.resources = resources
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/mcp"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+
+    def pass_on(self, request):
+        body = request.rfile.read(int(request.headers.get("content-length") or 0))
+        headers = [(name, value) for name, value in request.headers.items() if name.lower() != "content-length"]
+        key = self.asked_by(body)
+        body, headers = self.translated(body, headers)
+        there = http.client.HTTPConnection(self.target.hostname, self.target.port)
+        there.putrequest(request.command, request.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in headers:
+            there.putheader(name, value)
+        there.putheader("Authorization", f"Bearer {self.token}")
+        there.putheader("Content-Length", str(len(body)))
+        there.endheaders(body)
+        answer = there.getresponse()
+        request.send_response_only(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("transfer-encoding", "content-length", "connection"):
+                request.send_header(name, value)
+        request.send_header("Connection", "close")
+        request.end_headers()
+        request.close_connection = True
+        try:
+            while piece := answer.read1(65536):
+                if key:
+                    piece = piece.replace(b'"inputRequests":{"answer"', f'"inputRequests":{{"{key}"'.encode())
+                request.wfile.write(piece)
+                request.wfile.flush()
+        except OSError:
+            # The suite has gone: so do we, and the server hears of it.
+            pass
+        finally:
+            there.close()
+
+    def asked_by(self, body):
+        try:
+            message = json.loads(body)
+            return ASKED.get(message["params"]["name"], (None, None))[0]
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def translated(self, body, headers):
+        try:
+            message = json.loads(body)
+        except ValueError:
+            return body, headers
+        params = message.get("params") if isinstance(message, dict) else None
+        if not isinstance(params, dict):
+            return body, headers
+        name = None
+        if message.get("method") == "tools/call" and params.get("name") in TOOLS:
+            key, field = ASKED.get(params["name"], (None, None))
+            responses = params.get("inputResponses")
+            if isinstance(responses, dict) and key in responses:
+                given = responses.pop(key)
+                if isinstance(given, dict) and isinstance(given.get("content"), dict):
+                    given["content"] = {"answer": given["content"].get(field)}
+                responses["answer"] = given
+            name, params["arguments"] = TOOLS[params["name"]]
+            params["name"] = name
+        elif message.get("method") == "prompts/get" and params.get("name") in PROMPTS:
+            name, arguments = PROMPTS[params["name"]]
+            params["name"], params["arguments"] = name, arguments(params.get("arguments") or {})
+        elif str(message.get("method")).startswith("resources/") and params.get("uri") in self.resources:
+            name = params["uri"] = self.resources[params["uri"]]
+        if name is None:
+            return body, headers
+        headers = [(key, name if key.lower() == "mcp-name" else value) for key, value in headers]
+        return json.dumps(message).encode(), headers

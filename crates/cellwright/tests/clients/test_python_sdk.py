@@ -1,0 +1,96 @@
+"""The Python SDK drives a whole story, over both transports and in both generations."""
+
+import anyio
+import httpx2
+import pytest
+from conftest import BINARY, PNG, Listening
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
+
+
+@pytest.fixture(params=["stdio", "http"])
+def way(request, place):
+    """How the SDK gets to a server."""
+    if request.param == "stdio":
+        yield lambda: StdioServerParameters(
+            command=str(BINARY), args=["mcp"], cwd=str(place.folder), env=place.env
+        )
+        return
+    server = Listening(place)
+    headers = {"Authorization": f"Bearer {server.token}"}
+    yield lambda: streamable_http_client(server.url, http_client=httpx2.AsyncClient(headers=headers, timeout=60))
+    server.close()
+
+
+def text_of(result):
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
+def test_a_whole_story(way, place, mode):
+    place.notebook("a.ipynb", "prices = [3, 1, 2]", "total = sum(price)\ntotal", PNG, "print('done', total)")
+
+    async def typed(context, params):
+        assert "Who?" in params.message
+        return ElicitResult(action="accept", content={"answer": "World"})
+
+    async def story():
+        async with Client(way(), mode=mode, elicitation_callback=typed) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert len(tools) == 9 and tools["read"].annotations.read_only_hint
+
+            # Open it, read it, edit two cells.
+            listed = await client.call_tool("read", {"path": "."})
+            assert "a.ipynb" in text_of(listed)
+            read = await client.call_tool("read", {"path": "a.ipynb"})
+            revision = read.structured_content["revision"]
+            edit = {"path": "a.ipynb", "old": "[3, 1, 2]", "new": "[3, 1, 2, 4]", "rev": revision}
+            edited = await client.call_tool("edit", edit)
+            assert edited.structured_content["cell_index"] == 0
+            source = "print('finished', total)"
+            change = {"action": "edit", "path": "a.ipynb", "cell": "id:cell-3", "source": source}
+            changed = await client.call_tool("notebook", change)
+            assert "+print('finished', total)" in text_of(changed)
+
+            # Run it, hit the error, fix it, run what is stale, see the figure.
+            failed = await client.call_tool("run", {"path": "a.ipynb"})
+            assert failed.is_error and "NameError" in text_of(failed)
+            assert failed.structured_content["cells"][1]["status"] == "error"
+            fixed = {"path": "a.ipynb", "old": "sum(price)", "new": "sum(prices)"}
+            assert not (await client.call_tool("edit", fixed)).is_error
+            ran = await client.call_tool("run", {"path": "a.ipynb", "stale": True})
+            assert not ran.is_error, text_of(ran)
+            assert "finished 10" in text_of(ran)
+            images = [block for block in ran.content if block.type == "image"]
+            assert len(images) == 1 and images[0].mime_type == "image/png"
+
+            # Cancel a long one; the kernel is still there.
+            heard = []
+
+            async def progress(done, total, message):
+                heard.append(message)
+
+            with anyio.move_on_after(3) as scope:
+                long = {"code": "import time\nprint('begun')\ntime.sleep(600)", "timeout": 0, "session": "a.ipynb"}
+                await client.call_tool("eval", long, progress_callback=progress)
+            assert scope.cancelled_caught
+            assert heard and "begun" in heard[0]
+            after = await client.call_tool("eval", {"code": "total", "session": "a.ipynb"})
+            assert after.structured_content["cells"][0]["text"].strip() == "10"
+            kinds = [notice["kind"] for notice in after.structured_content["notices"]]
+            assert "call_cancelled" in kinds, text_of(after)
+
+            # What the code asks, the user answers.
+            asked = await client.call_tool("eval", {"code": "print('Hello', input('Who?'))"})
+            assert "Hello World" in text_of(asked)
+
+            # Full outputs by address.
+            printed = await client.call_tool("eval", {"code": "for i in range(50_000): print(i)"})
+            link = next(block for block in printed.content if block.type == "resource_link")
+            lines = await client.read_resource(f"{link.uri}:40001-40002")
+            assert lines.contents[0].text == "40000\n40001\n"
+            prompt = await client.get_prompt("fix-notebook", {"path": "a.ipynb"})
+            assert "a.ipynb" in prompt.messages[0].content.text
+
+    anyio.run(story)
