@@ -4,14 +4,16 @@
 //! can lead out of; what is found is held open, and the file is reached through that. So it does not matter
 //! what somebody does to the names in between.
 
-use std::fs::File;
+mod beneath;
+
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::fs::AtFlags;
 use serde_json::Value;
 
+use self::beneath::{Sought, beneath, real_path};
 use crate::failure::{Failure, Kind};
 
 /// How often a link at the end of a path is followed.
@@ -73,7 +75,7 @@ impl Roots {
     /// A folder that is there.
     pub(crate) fn folder(&self, given: &str) -> Result<PathBuf, Failure> {
         let (root, inside) = self.inside(given)?;
-        let folder = beneath(&root, &inside, OFlags::PATH | OFlags::DIRECTORY);
+        let folder = beneath(&root, &inside, Sought::Folder);
         let folder = folder.map_err(|error| refused(given, error))?;
         match &folder {
             Some(fd) => real_path(fd).ok_or_else(|| outside(given, "it cannot be looked up")),
@@ -155,7 +157,7 @@ fn open(
     name: &Path,
     links: usize,
 ) -> Result<Place, Failure> {
-    let opened = beneath(root, parent, OFlags::PATH | OFlags::DIRECTORY);
+    let opened = beneath(root, parent, Sought::Folder);
     let Some(folder) = opened.map_err(|error| refused(given, error))? else {
         let whole = root.join(parent).join(name);
         let shown = match checked(given, root, &whole) {
@@ -179,7 +181,7 @@ fn open(
     });
     if is_link {
         // Where it leads is looked up like any other path.
-        let led = beneath(root, &parent.join(name), OFlags::PATH);
+        let led = beneath(root, &parent.join(name), Sought::Anything);
         let led = led.map_err(|error| refused(given, error))?;
         let target = led.as_ref().and_then(real_path);
         let target = target.filter(|_| links > 0);
@@ -198,43 +200,6 @@ fn open(
         shown: real.join(name),
         folder: Some(folder),
     })
-}
-
-/// Opens a path from a root without ever leaving it; `None` if the system has no such way.
-fn beneath(
-    root: &Path,
-    inside: &Path,
-    flags: OFlags,
-) -> Result<Option<OwnedFd>, rustix::io::Errno> {
-    let root = match File::open(root) {
-        Ok(root) => root,
-        Err(error) => {
-            let code = error.raw_os_error().unwrap_or_default();
-            return Err(rustix::io::Errno::from_raw_os_error(code));
-        }
-    };
-    let inside = if inside.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        inside
-    };
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    match rustix::fs::openat2(
-        &root,
-        inside,
-        flags | OFlags::CLOEXEC,
-        Mode::empty(),
-        resolve,
-    ) {
-        Ok(fd) => Ok(Some(fd)),
-        Err(rustix::io::Errno::NOSYS) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// What the system calls what is open.
-fn real_path(fd: &OwnedFd) -> Option<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
 }
 
 /// The same by name, where the system cannot do it in one step.

@@ -33,6 +33,7 @@ pub(super) fn ended(
     mut document: Value,
     before: Vec<Told>,
 ) -> Result<Reply, Failure> {
+    // Some hosts give their model the text, some the structured content, some both: each says everything.
     if let Some(refusal) = verdict.refusal() {
         return Err(refusal);
     }
@@ -61,19 +62,16 @@ pub(super) fn ended(
         .collect();
     text.push_str(&words::notices(&said));
     text.push_str(&told.text);
+    let mut next: Vec<String> = Vec::new();
     if let Some(trouble) = verdict.trouble() {
         text.push_str(&words::failure(trouble));
+        next.extend(trouble.hints.iter().map(|hint| words::of_tools(hint)));
     }
-    text.push_str(next_step(verdict.status, &document));
-    if let Some(object) = document.as_object_mut() {
-        // It has ended: nobody will ask for it again.
-        object.remove("run");
+    if let Some(step) = next_step(verdict.status, &document) {
+        text.push_str(&format!("next: {step}\n"));
+        next.push(step.to_owned());
     }
-    document["cells"] = Value::Array(told.documents);
-    document["notices"] = json!(notices);
-    if let Some(trouble) = verdict.trouble() {
-        document["trouble"] = json!({"message": trouble.message, "causes": trouble.causes});
-    }
+    let document = told.document(verdict, &document, &notices, &next);
     let mut reply = Reply::new(text, &document)?;
     reply.error = verdict.exit_code() != 0;
     reply.blocks.extend(told.images.blocks);
@@ -91,8 +89,9 @@ pub(super) fn goes_on(known: &Value, before: &[Told]) -> Result<Reply, Failure> 
          end, `tail` shows what it says, `cancel` stops it\n"
     );
     text.push_str(&words::notices(before));
+    let next = format!("`runs` with action wait and run {run}");
     let document = json!({
-        "status": "running", "run": run, "session": known["session"], "notices": before,
+        "status": "running", "run": run, "session": known["session"], "notices": before, "next": [next],
     });
     Ok(Reply::new(text, &document)?)
 }
@@ -122,17 +121,15 @@ fn heading(verdict: &Verdict, document: &Value, cells: &[Value]) -> String {
 }
 
 /// What a model might do now.
-fn next_step(status: Status, document: &Value) -> &'static str {
+fn next_step(status: Status, document: &Value) -> Option<&'static str> {
     let in_notebook = document["notebook"].is_object();
     let kept = document["session"].is_string();
     match status {
         Status::Error if in_notebook && kept => {
-            "next: correct the cell with `edit` or `notebook`, then `run` with \"stale\": true\n"
+            Some("correct the cell with `edit` or `notebook`, then `run` with \"stale\": true")
         }
-        Status::Died if kept => {
-            "next: the kernel is gone with its variables; the next call starts a fresh one\n"
-        }
-        _ => "",
+        Status::Died if kept => Some("the next call on this session starts a fresh kernel"),
+        _ => None,
     }
 }
 
@@ -158,6 +155,41 @@ impl<'a> Telling<'a> {
             images: Shown::default(),
             links: Vec::new(),
         })
+    }
+
+    /// The same as a document, what matters most first.
+    fn document(
+        &mut self,
+        verdict: &Verdict,
+        answer: &Value,
+        notices: &[Told],
+        next: &[String],
+    ) -> Value {
+        let mut document = json!({"status": answer["status"], "session": answer["session"]});
+        if let Some(summary) = verdict.summary() {
+            document["summary"] = json!(summary);
+        }
+        if let Some(trouble) = verdict.trouble() {
+            document["trouble"] = json!({"message": trouble.message, "causes": trouble.causes});
+        }
+        document["cells"] = Value::Array(std::mem::take(&mut self.documents));
+        document["notices"] = json!(notices);
+        if !next.is_empty() {
+            document["next"] = json!(next);
+        }
+        for name in ["notebook", "died"] {
+            if answer[name].is_object() {
+                document[name] = answer[name].clone();
+            }
+        }
+        if answer["kernel"].is_object() {
+            let kernel = &answer["kernel"];
+            document["kernel"] = json!({
+                "backend": kernel["backend"], "name": kernel["name"], "pid": kernel["pid"],
+                "generation": kernel["generation"],
+            });
+        }
+        document
     }
 
     fn cells(&mut self, cells: &[Value], in_notebook: bool) {
@@ -278,21 +310,18 @@ fn most_telling<'v>(cells: &[&'v Value], most: usize) -> Vec<&'v Value> {
 /// A cell without what only a notebook needs.
 fn documented(cell: &Value, shown: String) -> Value {
     let mut document = Map::new();
-    for name in [
-        "index",
-        "id",
-        "title",
-        "status",
-        "execution_count",
-        "duration_ms",
-        "truncated",
-        "images",
-    ] {
+    for name in ["index", "id", "title", "status"] {
         if !cell[name].is_null() {
             document.insert(name.to_owned(), cell[name].clone());
         }
     }
     document.insert("text".to_owned(), shown.into());
+    for name in ["truncated", "images", "execution_count", "duration_ms"] {
+        let empty = cell[name].as_array().is_some_and(Vec::is_empty);
+        if !cell[name].is_null() && !empty {
+            document.insert(name.to_owned(), cell[name].clone());
+        }
+    }
     if let Some(error) = cell["error"].as_object() {
         let mut brief = Map::new();
         for name in ["ename", "evalue"] {

@@ -1,0 +1,61 @@
+//! Opening a path without leaving a folder: what is particular to Linux about it.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+/// What is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sought {
+    /// A folder.
+    Folder,
+    /// Whatever is there.
+    Anything,
+}
+
+/// Opens a path from a root without ever leaving it; `None` if the system has no such way.
+#[cfg(target_os = "linux")]
+pub(super) fn beneath(
+    root: &Path,
+    inside: &Path,
+    sought: Sought,
+) -> Result<Option<OwnedFd>, Errno> {
+    use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+    let root = match std::fs::File::open(root) {
+        Ok(root) => root,
+        Err(error) => {
+            let code = error.raw_os_error().unwrap_or_default();
+            return Err(Errno::from_raw_os_error(code));
+        }
+    };
+    let inside = if inside.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        inside
+    };
+    let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+    if sought == Sought::Folder {
+        flags |= OFlags::DIRECTORY;
+    }
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(&root, inside, flags, Mode::empty(), resolve) {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::NOSYS) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// There is no such way.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn beneath(_: &Path, _: &Path, _: Sought) -> Result<Option<OwnedFd>, Errno> {
+    Ok(None)
+}
+
+/// What the system calls what is open.
+pub(super) fn real_path(fd: &OwnedFd) -> Option<PathBuf> {
+    use std::os::fd::AsRawFd;
+
+    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
+}

@@ -1,0 +1,79 @@
+"""A client of MCP in a few lines: whatever a server's SDK does besides is not ours to measure."""
+
+import json
+import os
+import subprocess
+import time
+
+
+class Client:
+    """A server that was started, over its standard streams."""
+
+    def __init__(self, command, folder, env):
+        self.began = time.perf_counter()
+        self.process = subprocess.Popen(
+            [str(part) for part in command], cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self.last = 0
+        info = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        self.request("initialize", info)
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def send(self, message):
+        self.process.stdin.write((json.dumps(message) + "\n").encode())
+        self.process.stdin.flush()
+
+    def request(self, method, params=None):
+        """The answer, and how many bytes it came in."""
+        self.last += 1
+        self.send({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params or {}})
+        while line := self.process.stdout.readline():
+            message = json.loads(line)
+            if message.get("id") == self.last and "method" not in message:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                self.bytes = len(line)
+                return message["result"]
+        raise RuntimeError(f"{method}: the server has gone")
+
+    def call(self, tool, **arguments):
+        return self.request("tools/call", {"name": tool, "arguments": arguments})
+
+    def since(self):
+        """Seconds since the server was started."""
+        return time.perf_counter() - self.began
+
+    def memory(self):
+        """What the server holds, in bytes; its kernels are processes of their own."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            line = next(line for line in status if line.startswith("VmRSS"))
+        return int(line.split()[1]) * 1024
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def text_of(result):
+    """What a model reads of an answer."""
+    return "\n".join(block.get("text", "") for block in result["content"])
+
+
+def kernels_below(pid):
+    """The processes that a server has started, and theirs."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as stat:
+                    parent = int(stat.read().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == pid:
+                found += [int(entry), *kernels_below(int(entry))]
+    return found
