@@ -12,7 +12,10 @@ pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     for row in rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
-            line.push_str(&format!("{cell:<width$}  "));
+            // Not by `format!`, which knows no widths beyond sixteen bits.
+            let blanks = width - cell.chars().count() + 2;
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', blanks));
         }
         out.push_str(line.trim_end());
         out.push('\n');

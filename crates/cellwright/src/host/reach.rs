@@ -1,5 +1,6 @@
 //! [`Reach`]: the way to whoever keeps kernels, a host or this very process.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,33 @@ use super::service::{Request, Service};
 use super::wanted::Wanted;
 use crate::failure::Failure;
 
+/// What the folder of a process that keeps its own kernels begins with.
+const PREFIX: &str = "cellwright-own-";
+
+/// The file in it that its owner holds locked.
+const ALIVE: &str = "alive";
+
+/// Folders that are younger may have an owner who is about to lock them.
+const YOUNG: Duration = Duration::from_mins(1);
+
+/// Removes what processes left behind that were killed.
+fn sweep() {
+    let entries = std::fs::read_dir(std::env::temp_dir());
+    for entry in entries.into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let age = entry.metadata().and_then(|found| found.modified());
+        let age = age.ok().and_then(|time| time.elapsed().ok());
+        if !ours || age.is_none_or(|age| age < YOUNG) {
+            continue;
+        }
+        // Whose it is nobody else can lock, and of another user's nothing can be removed.
+        let lock = File::options().write(true).open(entry.path().join(ALIVE));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            std::fs::remove_dir_all(entry.path()).ok();
+        }
+    }
+}
+
 /// The way to whoever keeps kernels; clones lead to the same.
 #[derive(Clone)]
 pub(crate) enum Reach {
@@ -33,6 +61,8 @@ pub(crate) enum Reach {
 pub(crate) struct Own {
     service: Arc<dyn Service>,
     runtime: Handle,
+    /// Held as long as it lives.
+    _alive: File,
     /// Where it writes down what ran; goes with it.
     _folder: tempfile::TempDir,
 }
@@ -40,12 +70,17 @@ pub(crate) struct Own {
 impl Reach {
     /// A keeper of this process. Must be called within a runtime.
     pub(crate) fn own() -> Result<Self, Failure> {
-        let folder = tempfile::Builder::new().prefix("cellwright-").tempdir()?;
+        sweep();
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+        let alive = File::create(folder.path().join(ALIVE))?;
+        // Where files cannot be locked, nobody sweeps.
+        alive.lock().ok();
         let place = Folder::make(folder.path().join("kernels"))?;
         let log = Arc::new(Log::open(&place));
         let own = Own {
             service: Arc::new(Keeper::new(&place, &log)),
             runtime: Handle::current(),
+            _alive: alive,
             _folder: folder,
         };
         Ok(Self::Own(Arc::new(own)))

@@ -54,10 +54,11 @@ impl Reply {
 /// A call that came to nothing, in words.
 pub(super) fn failed(failure: &Failure) -> Reply {
     let mut document = failure.document();
-    if let Some(hints) = document["error"]["hints"].as_array_mut() {
-        for hint in hints {
-            *hint = json!(words::of_tools(hint.as_str().unwrap_or_default()));
-        }
+    let error = &mut document["error"];
+    error["message"] = json!(words::sentence(&failure.message));
+    for (name, texts) in [("causes", &failure.causes), ("hints", &failure.hints)] {
+        let texts: Vec<String> = texts.iter().map(|text| words::sentence(text)).collect();
+        error[name] = json!(texts);
     }
     Reply {
         blocks: vec![ContentBlock::text(words::failure(failure).trim_end())],
@@ -131,27 +132,41 @@ pub(super) fn cut(text: &str, most: usize) -> (String, usize) {
     )
 }
 
-/// The first lines of a text that fit into so many characters; how many lines that are, and whether it is
-/// all. A line that does not fit on its own is cut.
-pub(super) fn first_lines(text: &str, most: usize) -> (String, usize, bool) {
-    let mut used = 0;
-    let mut lines = 0;
-    let mut kept = String::new();
-    for line in text.split_inclusive('\n') {
-        let length = line.chars().count();
-        if used + length > most {
-            if lines == 0 {
-                kept.extend(line.chars().take(most));
-                kept.push_str("…\n");
-                lines = 1;
-            }
-            return (kept, lines, false);
+/// A piece of a text: so many characters from an offset on, whole lines where that costs little.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Piece<'t> {
+    pub(super) text: &'t str,
+    /// How many characters it has.
+    pub(super) characters: usize,
+    /// Whether the text ends with it.
+    pub(super) last: bool,
+}
+
+impl<'t> Piece<'t> {
+    pub(super) fn of(text: &'t str, offset: usize, most: usize) -> Self {
+        let at = |count: usize, text: &str| {
+            let found = text.char_indices().nth(count);
+            found.map_or(text.len(), |(at, _)| at)
+        };
+        let rest = &text[at(offset, text)..];
+        let end = at(most, rest);
+        if end == rest.len() {
+            return Self {
+                text: rest,
+                characters: rest.chars().count(),
+                last: true,
+            };
         }
-        used += length;
-        lines += 1;
-        kept.push_str(line);
+        let kept = match rest[..end].rfind('\n') {
+            Some(line) if line >= end / 2 => &rest[..=line],
+            _ => &rest[..end],
+        };
+        Self {
+            text: kept,
+            characters: kept.chars().count(),
+            last: false,
+        }
     }
-    (kept, lines, true)
 }
 
 #[cfg(test)]
@@ -210,13 +225,19 @@ mod tests {
         }
 
         #[test]
-        fn first_lines_are_a_beginning(text in "([a-zä]|\n){0,300}", most in 1_usize..200) {
-            let (shown, lines, all) = first_lines(&text, most);
-            if all {
-                prop_assert_eq!(&shown, &text);
+        fn pieces_put_together_are_the_text(text in "([a-zä]|\n){0,300}", most in 1_usize..200) {
+            let (mut offset, mut all) = (0, String::new());
+            loop {
+                let piece = Piece::of(&text, offset, most);
+                prop_assert!(piece.characters <= most);
+                all.push_str(piece.text);
+                offset += piece.characters;
+                if piece.last {
+                    break;
+                }
+                prop_assert!(piece.characters > 0);
             }
-            prop_assert!(text.starts_with(shown.trim_end_matches("…\n")));
-            prop_assert_eq!(shown.split_inclusive('\n').count(), lines);
+            prop_assert_eq!(all, text);
         }
     }
 }

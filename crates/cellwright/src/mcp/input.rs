@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
@@ -16,10 +16,11 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, model::PrimitiveSchemaDefinition};
 use serde::Deserialize;
-use tokio::time::Instant;
 
 use super::conversation::{Conversation, Question};
+use super::words;
 use crate::bridge::random;
+use crate::notice::Told;
 
 /// How long people may take.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -72,9 +73,9 @@ pub(super) async fn ask(
 }
 
 fn params(question: &Question) -> ElicitRequestParams {
-    let words = question.prompt.trim();
-    let words = if words.is_empty() { "input" } else { words };
-    let mut message = format!("The running code asks: {words}");
+    let prompt = words::sentence(question.prompt.trim());
+    let prompt = if prompt.is_empty() { "input" } else { &prompt };
+    let mut message = format!("The running code asks: {prompt}");
     if question.secret {
         message.push_str(" (it will not be shown)");
     }
@@ -96,57 +97,71 @@ fn given(result: ElicitResult) -> Option<String> {
     Some(text)
 }
 
-/// Calls whose code waits for what the client says in its next one.
-#[derive(Default)]
-pub(super) struct Waiting(Mutex<HashMap<String, Parked>>);
-
-struct Parked {
-    conversation: Conversation,
-    since: Instant,
+/// A call whose code waits for what the client says in its next one.
+pub(super) struct Parked {
+    pub(super) conversation: Conversation,
+    pub(super) session: Option<String>,
+    pub(super) notices: Vec<Told>,
 }
 
+impl Parked {
+    pub(super) fn new(
+        conversation: Conversation,
+        session: Option<String>,
+        notices: Vec<Told>,
+    ) -> Self {
+        Self {
+            conversation,
+            session,
+            notices,
+        }
+    }
+}
+
+/// Such calls, by handles that nobody can guess.
+#[derive(Clone, Default)]
+pub(super) struct Waiting(Arc<Mutex<HashMap<String, Parked>>>);
+
 impl Waiting {
-    /// Keeps a conversation, and says what the client is asked for.
+    /// Keeps a call for as long as people may take, and says what the client is asked for.
     pub(super) fn park(
         &self,
-        conversation: Conversation,
+        parked: Parked,
         question: &Question,
     ) -> io::Result<InputRequiredResult> {
         let handle = random()?;
-        let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Dropped, their code is cancelled: nobody will answer any more.
-        parked.retain(|_, parked| parked.since.elapsed() < PATIENCE);
-        let since = Instant::now();
-        parked.insert(
-            handle.clone(),
-            Parked {
-                conversation,
-                since,
-            },
-        );
+        self.all().insert(handle.clone(), parked);
+        let (waiting, old) = (self.clone(), handle.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(PATIENCE).await;
+            // Dropped, its code is cancelled: nobody will answer any more.
+            waiting.all().remove(&old);
+        });
         let request = InputRequest::Elicitation(ElicitRequest::new(params(question)));
         let requests = BTreeMap::from([(ANSWER.to_owned(), request)]);
         Ok(InputRequiredResult::new(Some(requests), Some(handle)))
     }
 
-    /// The conversation that a handle is for, and what the client's user said.
+    /// The call that a handle is for, and what the client's user said.
     pub(super) fn take(
         &self,
         handle: &str,
         responses: Option<&InputResponses>,
-    ) -> Option<(Conversation, Option<String>)> {
-        let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let conversation = parked.remove(handle)?.conversation;
+    ) -> Option<(Parked, Option<String>)> {
+        let parked = self.all().remove(handle)?;
         let answer = responses
             .and_then(|responses| responses.get(ANSWER))
             .and_then(|answer| ElicitResult::deserialize(answer).ok())
             .and_then(given);
-        Some((conversation, answer))
+        Some((parked, answer))
     }
 
     /// Nobody will answer.
     pub(super) fn clear(&self) {
-        let mut parked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        parked.clear();
+        self.all().clear();
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Parked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

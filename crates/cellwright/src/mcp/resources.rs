@@ -5,14 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::select;
+use cellwright_notebook::select::{self, Selector};
 use cellwright_output::Artifact;
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
 use super::images::base64;
-use super::roots::{address_of, unescaped};
+use super::roots::{Place, address_of, unescaped};
 use super::server::Server;
 use super::tools::sessions;
 use super::words;
@@ -178,13 +178,38 @@ pub(super) async fn kernel(server: &Server, id: u64) -> Result<Value, Failure> {
     kernel.ok_or_else(|| unknown(&format!("kernel://{id}")))
 }
 
-fn notebook(server: &Server, path: &str) -> Result<String, Failure> {
+/// Where a notebook is, and what of it is meant.
+pub(super) fn place(server: &Server, path: &str) -> Result<(Place, Selector), Failure> {
     let exists = |name: &str| {
         let place = server.roots().file(name);
         place.is_ok_and(|place| place.path().symlink_metadata().is_ok())
     };
     let (name, selector) = select::split(path, &exists)?;
-    let place = server.roots().file(name)?;
+    Ok((server.roots().file(name)?, selector))
+}
+
+/// An error unless there is such a resource.
+pub(super) async fn exists(server: &Server, uri: &str) -> Result<(), Failure> {
+    match Named::of(uri)? {
+        Named::Notebook(path) => {
+            let (place, _) = place(server, &path)?;
+            if place.path().symlink_metadata().is_err() {
+                return Err(unknown(uri));
+            }
+        }
+        Named::Artifact(address) => {
+            let (id, _) = artifact::address(&address)?;
+            artifact::store(server.engine())?.open(id)?;
+        }
+        Named::Kernel(id) => {
+            kernel(server, id).await?;
+        }
+    }
+    Ok(())
+}
+
+fn notebook(server: &Server, path: &str) -> Result<String, Failure> {
+    let (place, selector) = place(server, path)?;
     let answer = read_selected(place.path(), &selector, server.engine())
         .map_err(|failure| place.named(failure))?;
     let text = match answer {

@@ -21,7 +21,14 @@ const LINKS: usize = 20;
 
 /// The folders that paths may lead into. The first one is what relative paths are meant from.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Roots(Arc<Mutex<Vec<PathBuf>>>);
+pub(crate) struct Roots(Arc<Mutex<Vec<Root>>>);
+
+#[derive(Clone, Debug)]
+struct Root {
+    /// As it was named: a link, perhaps.
+    named: PathBuf,
+    real: PathBuf,
+}
 
 /// A path that leads into a root.
 #[derive(Debug)]
@@ -44,17 +51,32 @@ impl Roots {
 
     /// Other folders from now on.
     pub(crate) fn set(&self, folders: &[PathBuf]) {
-        let real = |folder: &PathBuf| folder.canonicalize().ok().filter(|path| path.is_dir());
-        let mut found: Vec<PathBuf> = folders.iter().filter_map(real).collect();
-        // Everything is no confinement: whoever was started there was not told where to work.
-        found.retain(|path| path != Path::new("/"));
+        let root = |folder: &PathBuf| {
+            let real = folder.canonicalize().ok().filter(|path| path.is_dir())?;
+            // Everything is no confinement: whoever was started there was not told where to work.
+            (real != Path::new("/")).then(|| Root {
+                named: folder.clone(),
+                real,
+            })
+        };
+        let found = folders.iter().filter_map(root).collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found;
     }
 
     /// The folders.
     pub(crate) fn all(&self) -> Vec<PathBuf> {
         let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        roots.clone()
+        roots.iter().map(|root| root.real.clone()).collect()
+    }
+
+    /// A path from the root that it names, by any of the root's names.
+    fn strip(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
+        let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        roots.iter().find_map(|root| {
+            let rest = path.strip_prefix(&root.real);
+            let rest = rest.or_else(|_| path.strip_prefix(&root.named)).ok()?;
+            Some((root.real.clone(), rest.to_owned()))
+        })
     }
 
     /// Where relative paths are meant from.
@@ -69,7 +91,19 @@ impl Roots {
             return Err(outside(given, "it names a folder, not a file"));
         };
         let parent = inside.parent().unwrap_or(Path::new(""));
-        open(given, &root, parent, Path::new(name), LINKS)
+        let found = open(given, &root, parent, Path::new(name), LINKS);
+        if found.is_ok() {
+            return found;
+        }
+        // An absolute link is no way out if it leads back in; it is looked up anew from where it leads.
+        let real = root.join(&inside).canonicalize().ok();
+        let inside = real
+            .as_deref()
+            .and_then(|real| real.strip_prefix(&root).ok());
+        match inside.and_then(|inside| Some((inside.parent()?, inside.file_name()?))) {
+            Some((parent, name)) => open(given, &root, parent, Path::new(name), LINKS),
+            None => found,
+        }
     }
 
     /// A folder that is there.
@@ -105,14 +139,12 @@ impl Roots {
         if path.is_relative() {
             return Ok((first.clone(), tidy(path)));
         }
-        let within = |root: &&PathBuf| path.starts_with(root);
-        let Some(root) = roots.iter().find(within) else {
+        let Some((root, rest)) = self.strip(path) else {
             let mut failure = outside(given, "it leads out of the roots");
             failure.hints.push(listed(&roots));
             return Err(failure);
         };
-        let rest = path.strip_prefix(root).unwrap_or(path);
-        Ok((root.clone(), tidy(rest)))
+        Ok((root, tidy(&rest)))
     }
 }
 
@@ -130,6 +162,11 @@ impl Place {
 
     /// Names it in an error as its reader knows it.
     pub(crate) fn named(&self, mut failure: Failure) -> Failure {
+        let name = self.shown.file_name().unwrap_or_default().to_string_lossy();
+        if failure.kind == Kind::BadFile && name.contains(".ipynb:") {
+            let hint = "a selector such as :cells=3 is for `read`, and must be one that there is";
+            failure.hints.push(hint.to_owned());
+        }
         let (Some(way), Some(folder)) = (self.way(), self.shown.parent()) else {
             return failure;
         };

@@ -147,12 +147,17 @@ impl Server {
         if has_roots {
             let listed = tokio::time::timeout(ROOTS, context.peer.list_roots()).await;
             let Ok(Ok(listed)) = listed else {
-                // It may be able to say so later; until then the start folder counts.
+                // The start folder counts, until it says that they have changed.
+                self.0.ask_roots.store(false, Ordering::Release);
                 return;
             };
             let folder = |root: &rmcp::model::Root| roots::folder_of(&root.uri);
             let folders: Vec<PathBuf> = listed.roots.iter().filter_map(folder).collect();
-            if !folders.is_empty() {
+            if folders.is_empty() {
+                self.0
+                    .roots
+                    .set(std::slice::from_ref(&self.0.options.start));
+            } else {
                 self.0.roots.set(&folders);
             }
         }

@@ -1,9 +1,15 @@
 //! The server on standard input and output, for one client that started it.
 
+use std::time::Duration;
+
 use rmcp::ServiceExt;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::stdio_pipes;
+use tokio::io::duplex;
+use tokio::sync::mpsc;
 
 use super::handler::Handler;
+use super::lines;
 use super::server::Server;
 use crate::evaluation::alone::watch_signals;
 use crate::failure::{Failure, Kind};
@@ -22,8 +28,23 @@ pub(crate) async fn serve(server: Server) -> Result<(), Failure> {
     served
 }
 
+/// How long the last words may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What waits between us and the SDK, in bytes.
+const BUFFER: usize = 256 * 1024;
+
 async fn run(handler: Handler) -> Result<(), Failure> {
-    let running = match handler.serve(stdio_pipes()).await {
+    let (stdin, stdout) = stdio_pipes();
+    let (heard, read) = duplex(BUFFER);
+    let (write, said) = duplex(BUFFER);
+    let (sender, answers) = mpsc::unbounded_channel();
+    let mut pumps = tokio::task::JoinSet::new();
+    pumps.spawn(lines::take(stdin, heard, sender));
+    let writing = tokio::spawn(lines::write(said, stdout, answers));
+    let transport =
+        AsyncRwTransport::new_server(read, write).with_max_line_length(lines::LONGEST + 2);
+    let running = match handler.serve(transport).await {
         Ok(running) => running,
         // It went before it said anything.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -38,5 +59,7 @@ async fn run(handler: Handler) -> Result<(), Failure> {
     };
     // Whatever the reason, it is over.
     running.waiting().await.ok();
+    // What was said last is still on its way.
+    tokio::time::timeout(FAREWELL, writing).await.ok();
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Files are looked at once a second, and at once after every call: that also finds what others change.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::ResourceUpdatedNotificationParam;
@@ -28,8 +28,15 @@ pub(super) struct Subscriptions(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    wanted: Mutex<HashMap<String, Wanted>>,
+    state: Mutex<State>,
     nudge: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    wanted: HashMap<String, Wanted>,
+    /// Whether somebody looks.
+    watched: bool,
 }
 
 struct Wanted {
@@ -39,30 +46,31 @@ struct Wanted {
 }
 
 impl Subscriptions {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Looks at once.
     pub(super) fn look(&self) {
         self.0.nudge.notify_waiters();
     }
 
     /// A client wants to know of a resource, in the older way.
-    pub(super) fn add(
+    pub(super) async fn add(
         &self,
         server: &Server,
         uri: &str,
         peer: Peer<RoleServer>,
     ) -> Result<(), Failure> {
-        Named::of(uri)?;
-        let mut wanted = self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        if wanted.len() >= MOST {
+        resources::exists(server, uri).await?;
+        let seen = look_of(server, uri).await;
+        let mut state = self.state();
+        if state.wanted.len() >= MOST {
             let message = format!("No more than {MOST} resources can be subscribed to");
             return Err(Failure::new(Kind::BadArguments, message));
         }
-        let first = wanted.is_empty();
-        // How it looks now is found out by the one who looks.
-        let seen = String::new();
-        wanted.insert(uri.to_owned(), Wanted { peer, seen });
-        drop(wanted);
-        if first {
+        state.wanted.insert(uri.to_owned(), Wanted { peer, seen });
+        if !std::mem::replace(&mut state.watched, true) {
             let (subscriptions, server) = (self.clone(), server.clone());
             tokio::spawn(async move { subscriptions.watch(&server).await });
         }
@@ -71,36 +79,34 @@ impl Subscriptions {
 
     /// A client does not want to know any more.
     pub(super) fn remove(&self, uri: &str) {
-        let mut wanted = self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        wanted.remove(uri);
+        self.state().wanted.remove(uri);
     }
 
     /// Looks until nobody wants to know any more.
     async fn watch(&self, server: &Server) {
         loop {
             let uris: Vec<(String, String, Peer<RoleServer>)> = {
-                let mut wanted = self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-                wanted.retain(|_, wanted| !wanted.peer.is_transport_closed());
-                if wanted.is_empty() {
+                let mut state = self.state();
+                let closed = |wanted: &Wanted| wanted.peer.is_transport_closed();
+                state.wanted.retain(|_, wanted| !closed(wanted));
+                if state.wanted.is_empty() {
+                    state.watched = false;
                     return;
                 }
                 let entry = |(uri, wanted): (&String, &Wanted)| {
                     (uri.clone(), wanted.seen.clone(), wanted.peer.clone())
                 };
-                wanted.iter().map(entry).collect()
+                state.wanted.iter().map(entry).collect()
             };
             for (uri, seen, peer) in uris {
                 let now = look_of(server, &uri).await;
                 if now == seen {
                     continue;
                 }
-                if !seen.is_empty() {
-                    let param = ResourceUpdatedNotificationParam::new(uri.as_str());
-                    // One that has gone is left out the next time.
-                    peer.notify_resource_updated(param).await.ok();
-                }
-                let mut wanted = self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(wanted) = wanted.get_mut(&uri) {
+                let param = ResourceUpdatedNotificationParam::new(uri.as_str());
+                // One that has gone is left out the next time.
+                peer.notify_resource_updated(param).await.ok();
+                if let Some(wanted) = self.state().wanted.get_mut(&uri) {
                     wanted.seen = now;
                 }
             }
@@ -147,7 +153,7 @@ impl Subscriptions {
 async fn look_of(server: &Server, uri: &str) -> String {
     match Named::of(uri) {
         Ok(Named::Notebook(path)) => {
-            let place = server.roots().file(&path);
+            let place = resources::place(server, &path).map(|(place, _)| place);
             let found = place.ok().and_then(|place| place.path().metadata().ok());
             found.map_or_else(
                 || "none".to_owned(),

@@ -126,12 +126,12 @@ pub(super) async fn call(
         let taken = server
             .waiting()
             .take(handle, request.input_responses.as_ref());
-        let Some((conversation, answer)) = taken else {
+        let Some((parked, answer)) = taken else {
             let words = "nothing waits for this requestState: its code has ended or waited too long, or it was \
                          never given out; call again without it";
             return Err(ErrorData::invalid_params(words, None));
         };
-        let told = call.go_on(conversation, answer).await;
+        let told = call.go_on(parked, answer).await;
         return Ok(told.unwrap_or_else(|failure| failed(&failure)));
     }
     let answer = match request.name.as_ref() {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use cellwright_notebook::select::{self, Lines, Part, View};
 use cellwright_output::{
     Artifact, ArtifactError, ArtifactId, Artifacts, Bytes, Entry, Hits, Kind as ArtifactKind, Live,
-    Pattern, Search, Target,
+    Pattern, Search, Target, clean,
 };
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -154,53 +154,55 @@ pub(crate) struct PartOf {
     pub(crate) bytes: u64,
     pub(crate) lines: u64,
     pub(crate) text: String,
-    /// The line to go on with, if there is more.
-    pub(crate) next: Option<u64>,
+    /// Where to go on, in bytes of what was asked for, if there is more.
+    pub(crate) next: Option<usize>,
 }
 
-/// The first so many characters of what is asked for of an artifact, without colours.
-pub(crate) fn part(address_text: &str, engine: &Engine, most: usize) -> Result<PartOf, Failure> {
+/// Of what is asked for of an artifact, so many bytes from an offset on, without colours; whole lines where
+/// that costs little.
+pub(crate) fn part(
+    address_text: &str,
+    engine: &Engine,
+    offset: usize,
+    most: usize,
+) -> Result<PartOf, Failure> {
     let (id, ranges) = address(address_text)?;
     let mut artifact = store(engine)?.open(id)?;
     refuse_binary(&artifact)?;
     let total = artifact.lines()?;
-    let (first, last) = match ranges.as_slice() {
-        [] => (1, u64::MAX),
-        [only] => (
-            only.start as u64,
-            only.end.map_or(u64::MAX, |end| end as u64),
-        ),
+    let span = match ranges.as_slice() {
+        [] => 0..artifact.bytes(),
+        [only] => {
+            let last = only.end.map_or(u64::MAX, |end| end as u64);
+            artifact.span(only.start as u64..=last)?
+        }
         _ => {
-            let failure = Failure::new(
-                Kind::BadArguments,
-                "Of an artifact one range is read at a time",
-            );
+            let message = "Of an artifact one range is read at a time";
+            let failure = Failure::new(Kind::BadArguments, message);
             return Err(failure.hint(format!("such as {id}:1-40")));
         }
     };
-    if first > total.max(1) {
+    if span.is_empty() && !ranges.is_empty() {
         let message = format!("{id} has {total} lines; none of those asked for is among them");
         return Err(Failure::new(Kind::BadArguments, message));
     }
-    let mut passage = artifact.read_lines(first..=last, most)?;
-    if passage.cut
-        && let Some(end) = passage.bytes.iter().rposition(|&byte| byte == b'\n')
+    let start = span.start.saturating_add(offset as u64).min(span.end);
+    let left = usize::try_from(span.end - start).unwrap_or(usize::MAX);
+    let mut bytes = artifact.read_bytes(start, left.min(most))?;
+    if left > most
+        && let Some(end) = memchr::memrchr(b'\n', &bytes)
+        && end >= bytes.len() / 2
     {
-        // Half a line is read again with the next part.
-        passage.bytes.truncate(end + 1);
-        let lines = memchr::memchr_iter(b'\n', &passage.bytes).count();
-        passage.lines = lines as u64;
+        bytes.truncate(end + 1);
     }
-    let after = passage.first_line + passage.lines;
-    let more = passage.cut || (last == u64::MAX && !passage.at_end);
+    let next = offset + bytes.len();
     Ok(PartOf {
         artifact: id.to_string(),
         mime: artifact.kind.mime(),
         bytes: artifact.bytes(),
         lines: total,
-        text: passage.text(),
-        // A line that is longer than all there is room for is not begun again.
-        next: (more && after <= total).then_some(after),
+        next: (bytes.len() < left && !bytes.is_empty()).then_some(next),
+        text: clean::plain(&String::from_utf8_lossy(&bytes)),
     })
 }
 

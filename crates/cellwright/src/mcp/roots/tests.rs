@@ -44,6 +44,19 @@ fn what_is_inside_is_found_by_any_name() {
     let root = scene.root.display();
     symlink("sub/b.ipynb", scene.root.join("link.ipynb")).unwrap();
     symlink("sub", scene.root.join("alias")).unwrap();
+    // Absolute links, and a link to the root itself, lead back in.
+    symlink(
+        scene.root.join("a.ipynb"),
+        scene.root.join("absolute.ipynb"),
+    )
+    .unwrap();
+    symlink(scene.root.join("sub"), scene.root.join("door-in")).unwrap();
+    let by_link = scene.outside.join("way-in");
+    symlink(&scene.root, &by_link).unwrap();
+    let through = Roots::new(std::slice::from_ref(&by_link));
+    let by_link = by_link.join("a.ipynb").display().to_string();
+    let place = through.file(&by_link).unwrap();
+    assert_eq!(fs::read_to_string(place.path()).unwrap(), "inside");
     for given in [
         "a.ipynb",
         "./a.ipynb",
@@ -51,6 +64,8 @@ fn what_is_inside_is_found_by_any_name() {
         "sub//b.ipynb",
         "link.ipynb",
         "alias/b.ipynb",
+        "absolute.ipynb",
+        "door-in/b.ipynb",
         &format!("{root}/a.ipynb"),
         &format!("{root}/sub/b.ipynb"),
     ] {

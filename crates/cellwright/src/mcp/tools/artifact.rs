@@ -131,7 +131,7 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
     let mut used = 0;
     let mut documents: Vec<Value> = Vec::new();
     for hit in &hits.hits {
-        used += hit.text.len();
+        used += hit.text.len() + 40;
         if used > room {
             break;
         }

@@ -25,7 +25,7 @@ pub(super) fn answer(
     }
     text.push_str(&format!(
         "\n{}, revision {}\n",
-        place.shown.display(),
+        words::sentence(&place.shown.display().to_string()),
         change.revision
     ));
     text.push_str(&words::notices(&change.notices));

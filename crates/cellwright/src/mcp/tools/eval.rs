@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::super::arguments::{self, Seconds, Words};
 use super::super::conversation::{Conversation, Said};
-use super::super::input::{self, Way};
+use super::super::input::{self, Parked, Way};
 use super::super::progress::Progress;
 use super::super::server::Server;
 use super::{Call, Effect, Told, report};
@@ -97,6 +97,10 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Plan, Failure> {
         Some(code) => vec![code],
         None => given.cells.iter().map(|cell| cell.code.clone()).collect(),
     };
+    if given.per_call && given.session.is_some() {
+        let message = "`session` and `per_call` do not go together";
+        return Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"));
+    }
     let cwd = match &given.cwd {
         Some(cwd) => server.roots().folder(cwd)?,
         None => server.roots().base()?,
@@ -199,11 +203,16 @@ impl Call<'_> {
     /// Goes on with code that waited for what its client's user says.
     pub(super) async fn go_on(
         &self,
-        mut conversation: Conversation,
+        parked: Parked,
         answer: Option<String>,
     ) -> Result<CallToolResponse, Failure> {
+        let Parked {
+            mut conversation,
+            session,
+            notices,
+        } = parked;
         conversation.answer(answer).await?;
-        self.follow(conversation, None, Vec::new()).await
+        self.follow(conversation, session, notices).await
     }
 
     /// Listens to code until there is something to tell.
@@ -219,8 +228,13 @@ impl Call<'_> {
             .map(|session| flights.begin(session, &self.context.ct));
         let mut progress = Progress::of(self.context);
         let way = Way::of(self.context);
+        let mut heard = None;
         let reply = loop {
-            match conversation.listen(&self.context.ct, &mut progress).await? {
+            let said = match heard.take() {
+                Some(said) => said,
+                None => conversation.listen(&self.context.ct, &mut progress).await?,
+            };
+            match said {
                 Said::Ended { verdict, document } => {
                     if self.context.ct.is_cancelled() {
                         // Nobody reads this answer: it is told with the next one.
@@ -236,11 +250,19 @@ impl Call<'_> {
                 }
                 Said::GoesOn(known) => break report::goes_on(&known, &notices)?,
                 Said::Asks(question) if way == Way::Round => {
-                    return Ok(self.server.waiting().park(conversation, &question)?.into());
+                    let parked = Parked::new(conversation, session, notices);
+                    return Ok(self.server.waiting().park(parked, &question)?.into());
                 }
                 Said::Asks(question) => {
-                    let answer = input::ask(self.context, &question).await;
-                    conversation.answer(answer).await?;
+                    // The code may end meanwhile: its time is up, or somebody stops it.
+                    let asked = tokio::select! {
+                        answer = input::ask(self.context, &question) => Ok(answer),
+                        said = conversation.listen(&self.context.ct, &mut progress) => Err(said?),
+                    };
+                    match asked {
+                        Ok(answer) => conversation.answer(answer).await?,
+                        Err(said) => heard = Some(said),
+                    }
                 }
             }
         };
@@ -258,7 +280,7 @@ fn what_became(verdict: &Verdict, session: Option<&str>) -> Option<notice::Told>
         "variables are there"
     };
     let words = format!(
-        "the call before this one on session {session} ended: {}; {variables}",
+        "another call on session {session} ended: {}; {variables}",
         trouble.message
     );
     Some(notice::Told::new("call_cancelled", words))

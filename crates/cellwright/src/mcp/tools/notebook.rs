@@ -56,6 +56,15 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
         let message = format!("`create` goes with insert, not with {}", given.action);
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was written"));
     }
+    let places = [
+        given.after.is_some(),
+        given.before.is_some(),
+        given.to.is_some(),
+    ];
+    if places.iter().filter(|given| **given).count() > 1 {
+        let message = "`after`, `before` and `to` do not go together";
+        return Err(Failure::new(Kind::BadArguments, message).hint("nothing was written"));
+    }
     let word = |word: Option<Word>| word.map(|word| word.0);
     let edit = Edit {
         action: given.action,

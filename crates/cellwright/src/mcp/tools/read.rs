@@ -7,7 +7,7 @@ use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::content::{Border, Reply, first_lines};
+use super::super::content::{Border, Piece, Reply};
 use super::super::roots::Place;
 use super::super::server::Server;
 use super::super::{arguments, words};
@@ -26,11 +26,11 @@ Read a notebook as text: each cell begins with a marker line such as `# %% [code
 Also reads a folder (lists notebooks) and artifact://ID (full output). Put a selector behind the path: \
 `:outline` one line per cell (best first look at a large notebook), `:cells=3-5` or `:id=ab12` some cells, \
 `:outputs` with outputs, `:ids` with cell ids, `:10-40` lines, `:raw` the JSON. At most 10000 characters come \
-back; the answer says where to go on. Keep `revision` for edits. \
+back; to go on, call again with `next_offset` as `offset`. Keep `revision` for edits. \
 Example: {\"path\": \"analysis.ipynb:cells=3-5:outputs\"}",
-    arguments: r#"{"path": {"type": "string", "description": "path[:selector], artifact://ID[:lines], or a folder"}}"#,
+    arguments: r#"{"path": {"type": "string", "description": "path[:selector], artifact://ID[:lines], or a folder"}, "offset": {"type": "integer", "description": "characters to leave out at the beginning"}}"#,
     required: &["path"],
-    answer: r#"{"revision": {"type": "string"}, "total_cells": {"type": ["integer", "null"]}, "text": {"type": "string"}, "next": {"type": "string", "description": "path that reads on"}, "notices": {"type": "array"}}"#,
+    answer: r#"{"revision": {"type": "string"}, "total_cells": {"type": ["integer", "null"]}, "text": {"type": "string"}, "next_offset": {"type": "integer"}, "notices": {"type": "array"}}"#,
     effect: Effect::Reads,
 };
 
@@ -38,12 +38,14 @@ Example: {\"path\": \"analysis.ipynb:cells=3-5:outputs\"}",
 #[serde(deny_unknown_fields)]
 struct Arguments {
     path: String,
+    #[serde(default)]
+    offset: usize,
 }
 
 pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let Arguments { path } = arguments::read("read", given)?;
+    let Arguments { path, offset } = arguments::read("read", given)?;
     if path.starts_with("artifact://") {
-        return of_artifact(server, &path);
+        return of_artifact(server, &path, offset);
     }
     if let Some((scheme, _)) = path.split_once("://") {
         let message = format!("`{scheme}://` addresses cannot be read");
@@ -82,46 +84,37 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
             }
             (document, answer.table())
         }
-        ReadAnswer::Artifact(address) => return of_artifact(server, &address),
+        ReadAnswer::Artifact(address) => return of_artifact(server, &address, offset),
     };
     place.named_in(&mut document);
-    bounded(server, name, &path, &place, document, &text)
+    bounded(server, offset, &place, document, &text)
 }
 
-/// The beginning of a text that may be too long for a model, and where it goes on.
+/// A piece of a text that may be too long for a model, and where it goes on.
 fn bounded(
     server: &Server,
-    name: &str,
-    asked: &str,
+    offset: usize,
     place: &Place,
     mut document: Value,
     text: &str,
 ) -> Result<Reply, Failure> {
-    let (shown, lines, all) = first_lines(text, server.options().text);
+    let piece = Piece::of(text, offset, server.options().text);
     let mut notices = document["notices"].take();
-    if !all {
-        let total = text.split_inclusive('\n').count();
-        let (first, rest) = match first_line_asked(name, asked) {
-            Some(first) => (first, true),
-            // Of some cells, or an outline, there are no lines to go on with.
-            None => (1, asked == name),
-        };
-        let mut words = format!("this is the beginning: {lines} of {total} lines");
-        if rest {
-            let next = format!("{name}:{}-", first + lines);
-            words.push_str(&format!("; `{next}` reads on"));
-            document["next"] = json!(next);
-        } else {
-            words.push_str("; ask for fewer cells, such as :cells=3");
-        }
-        words.push_str(". Do not `write` a part back: cells that are not in it would be deleted");
-        let told = notice::Told::new("text_cut", words);
+    if !piece.last || offset > 0 {
+        let told = json!(notice::Told::new(
+            "text_cut",
+            where_it_is(offset, &piece, text)
+        ));
         match notices.as_array_mut() {
-            Some(notices) => notices.push(json!(told)),
+            Some(notices) => notices.push(told),
             None => notices = json!([told]),
         }
     }
-    let mut head = place.shown.display().to_string();
+    if !piece.last {
+        document["next_offset"] = json!(offset + piece.characters);
+    }
+    let shown = piece.text;
+    let mut head = words::sentence(&place.shown.display().to_string());
     if let Some(cells) = document["total_cells"].as_u64() {
         head.push_str(&format!(", {cells} cells"));
     }
@@ -131,21 +124,26 @@ fn bounded(
     head.push('\n');
     let told: Vec<notice::Told> = serde_json::from_value(notices.clone()).unwrap_or_default();
     head.push_str(&words::notices(&told));
-    head.push_str(&Border::new()?.enclose("text", &shown));
+    head.push_str(&Border::new()?.enclose("text", shown));
     document["text"] = json!(shown);
     document["notices"] = notices;
     Ok(Reply::new(head, &document)?)
 }
 
-/// The first line that was asked for, if lines were.
-fn first_line_asked(name: &str, asked: &str) -> Option<usize> {
-    let selector = asked.strip_prefix(name)?.strip_prefix(':')?;
-    let (start, rest) = selector.split_at(selector.find('-')?);
-    (rest == "-").then(|| start.parse().ok()).flatten()
+/// Which part of a text it is, and how to go on.
+fn where_it_is(offset: usize, piece: &Piece<'_>, text: &str) -> String {
+    let total = text.chars().count();
+    let end = offset + piece.characters;
+    let mut words = format!("this is a part: characters {offset} to {end} of {total}");
+    if !piece.last {
+        words.push_str(&format!("; the same call with offset {end} reads on"));
+    }
+    words.push_str(". Do not `write` a part back: cells that are not in it would be deleted");
+    words
 }
 
-fn of_artifact(server: &Server, address: &str) -> Result<Reply, Failure> {
-    let part = artifact::part(address, server.engine(), server.options().text)?;
+fn of_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply, Failure> {
+    let part = artifact::part(address, server.engine(), offset, server.options().text)?;
     let mut head = format!(
         "{}, {}, {} bytes, {} lines\n",
         part.artifact, part.mime, part.bytes, part.lines
@@ -155,10 +153,10 @@ fn of_artifact(server: &Server, address: &str) -> Result<Reply, Failure> {
         "lines": part.lines, "bytes": part.bytes, "notices": [],
     });
     if let Some(next) = part.next {
-        let next = format!("{}:{next}-", part.artifact);
-        let told = notice::Told::new("text_cut", format!("there is more: `{next}` reads on"));
+        let words = format!("there is more: the same call with offset {next} reads on");
+        let told = notice::Told::new("text_cut", words);
         head.push_str(&words::notices(std::slice::from_ref(&told)));
-        document["next"] = json!(next);
+        document["next_offset"] = json!(next);
         document["notices"] = json!([told]);
     }
     head.push_str(&Border::new()?.enclose("text", &part.text));
@@ -201,7 +199,8 @@ fn of_folder(server: &Server, name: &str, folder: &Path) -> Result<Reply, Failur
     if text.is_empty() {
         text.push_str("no notebooks and no folders");
     }
-    let mut head = format!("{}, notebooks and folders\n", folder.display());
+    let mut head = words::sentence(&folder.display().to_string());
+    head.push_str(", notebooks and folders\n");
     let mut notices = Vec::new();
     if total > ENTRIES {
         let words = format!("{ENTRIES} of {total} are listed");

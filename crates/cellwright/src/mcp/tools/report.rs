@@ -23,6 +23,9 @@ const DOCUMENTED: usize = 50;
 /// JSON that a cell displayed is told as such up to here, in characters.
 const JSON: usize = 2000;
 
+/// Characters of the name and the message of an exception; the traceback has them whole.
+const ERROR: usize = 300;
+
 /// Notices that are told as such elsewhere, or say what an answer of ours shows anyway.
 const SAID: [&str; 3] = ["output_cut", "outputs_untold", "streams_shortened"];
 
@@ -43,10 +46,21 @@ pub(super) fn ended(
         .chain(told)
         .filter(|notice: &Told| !SAID.contains(&notice.kind.as_ref()))
         .collect();
+    let notices = words::tamed(notices);
     let cells = match document["cells"].take() {
         Value::Array(cells) => cells,
         _ => Vec::new(),
     };
+    if document["status"] == "ok" && verdict.exit_code() != 0 {
+        // What was not allowed to run, or could not be written, is not fine.
+        let idle = |cell: &Value| matches!(cell["status"].as_str(), Some("skipped" | "refused"));
+        let word = if cells.iter().all(idle) {
+            "refused"
+        } else {
+            "error"
+        };
+        document["status"] = json!(word);
+    }
     let artifacts = server.engine().artifacts.as_ref();
     let mut told = Telling::new(server, artifacts)?;
     told.cells(&cells, document["notebook"].is_object());
@@ -65,7 +79,7 @@ pub(super) fn ended(
     let mut next: Vec<String> = Vec::new();
     if let Some(trouble) = verdict.trouble() {
         text.push_str(&words::failure(trouble));
-        next.extend(trouble.hints.iter().map(|hint| words::of_tools(hint)));
+        next.extend(trouble.hints.iter().map(|hint| words::sentence(hint)));
     }
     if let Some(step) = next_step(verdict.status, &document) {
         text.push_str(&format!("next: {step}\n"));
@@ -99,23 +113,23 @@ pub(super) fn goes_on(known: &Value, before: &[Told]) -> Result<Reply, Failure> 
 fn heading(verdict: &Verdict, document: &Value, cells: &[Value]) -> String {
     let mut line = document["status"].as_str().unwrap_or_default().to_owned();
     if let Some(session) = document["session"].as_str() {
-        line.push_str(&format!(", session {session}"));
+        line.push_str(&format!(", session {}", words::name(session)));
     }
     if let Some(kernel) = document["kernel"]["name"].as_str() {
         let backend = document["kernel"]["backend"].as_str().unwrap_or_default();
-        line.push_str(&format!(", {backend} {kernel}"));
+        line.push_str(&format!(", {backend} {}", words::name(kernel)));
     }
     if document["notebook"].is_null() {
-        let took: f64 = cells
-            .iter()
-            .filter_map(|cell| cell["duration_ms"].as_f64())
-            .sum();
+        let times = cells.iter().filter_map(|cell| cell["duration_ms"].as_f64());
+        let took = times.fold(0.0, |all, time| all + time);
         line.push_str(&format!(", {took:.1} ms"));
     }
     line.push('\n');
     if let Some(summary) = verdict.summary() {
-        line.push_str(summary);
-        line.push('\n');
+        for part in summary.lines() {
+            line.push_str(&words::sentence(part));
+            line.push('\n');
+        }
     }
     line
 }
@@ -170,7 +184,13 @@ impl<'a> Telling<'a> {
             document["summary"] = json!(summary);
         }
         if let Some(trouble) = verdict.trouble() {
-            document["trouble"] = json!({"message": trouble.message, "causes": trouble.causes});
+            let causes: Vec<String> = trouble
+                .causes
+                .iter()
+                .map(|text| words::sentence(text))
+                .collect();
+            let message = words::sentence(&trouble.message);
+            document["trouble"] = json!({"message": message, "causes": causes});
         }
         document["cells"] = Value::Array(std::mem::take(&mut self.documents));
         document["notices"] = json!(notices);
@@ -259,8 +279,11 @@ impl<'a> Telling<'a> {
         let printed = cell["text"].as_str().unwrap_or_default();
         let (shown, missing) = cut(printed, share);
         if !(alone || printed.is_empty() && matches!(status, "ok" | "skipped")) {
-            let id = cell["id"].as_str().map(|id| format!(" (id {id})"));
-            let title = cell["title"].as_str().map(|title| format!(" {title:?}"));
+            let id = cell["id"]
+                .as_str()
+                .map(|id| format!(" (id {})", words::name(id)));
+            let title = cell["title"].as_str();
+            let title = title.map(|title| format!(" `{}`", words::name(title)));
             self.text.push_str(&format!(
                 "cell {index}{}{}: {status}\n",
                 id.unwrap_or_default(),
@@ -311,8 +334,14 @@ fn most_telling<'v>(cells: &[&'v Value], most: usize) -> Vec<&'v Value> {
 fn documented(cell: &Value, shown: String) -> Value {
     let mut document = Map::new();
     for name in ["index", "id", "title", "status"] {
-        if !cell[name].is_null() {
-            document.insert(name.to_owned(), cell[name].clone());
+        match &cell[name] {
+            Value::Null => {}
+            Value::String(text) => {
+                document.insert(name.to_owned(), words::name(text).into());
+            }
+            other => {
+                document.insert(name.to_owned(), other.clone());
+            }
         }
     }
     document.insert("text".to_owned(), shown.into());
@@ -326,7 +355,7 @@ fn documented(cell: &Value, shown: String) -> Value {
         let mut brief = Map::new();
         for name in ["ename", "evalue"] {
             let text = error.get(name).and_then(Value::as_str).unwrap_or_default();
-            brief.insert(name.to_owned(), cut(text, 1000).0.into());
+            brief.insert(name.to_owned(), cut(text, ERROR).0.into());
         }
         document.insert("error".to_owned(), Value::Object(brief));
     }

@@ -10,7 +10,7 @@ use super::super::server::Server;
 use super::eval::{Plan, backend, interpreter, talk};
 use super::{Call, Effect, Told, report};
 use crate::evaluation::{EvalAnswer, settled};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::notice;
 use crate::startup::Startup;
 use crate::verbs::run::{self, RunArgs};
@@ -112,7 +112,7 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Planned, Failure>
         and_below: given.and_below,
         rev: given.rev,
         output,
-        parameters: parameters(&given.params),
+        parameters: parameters(&given.params)?,
         kernel: given.kernel,
         backend: given.backend.as_deref().map(backend).transpose()?,
         python: interpreter(server, given.python.as_deref())?,
@@ -125,7 +125,8 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Planned, Failure>
         like_jupyter: true,
         ..RunArgs::default()
     };
-    let mut prepared = run::prepare(&args, engine, &mut Startup::new())?;
+    let mut prepared =
+        run::prepare(&args, engine, &mut Startup::new()).map_err(|failure| place.named(failure))?;
     let Some(chosen) = prepared.chosen else {
         let places = run::places(engine, &prepared.settings);
         let answer = settled(&prepared.wish, places)?;
@@ -170,9 +171,13 @@ fn session_of(path: &std::path::Path) -> String {
 }
 
 /// Values as they would be typed: JSON is YAML.
-fn parameters(given: &serde_json::Map<String, Value>) -> Vec<String> {
-    given
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect()
+fn parameters(given: &serde_json::Map<String, Value>) -> Result<Vec<String>, Failure> {
+    let typed = |(name, value): (&String, &Value)| {
+        if name.contains('=') {
+            let message = format!("`{name}` cannot be the name of a parameter");
+            return Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"));
+        }
+        Ok(format!("{name}={value}"))
+    };
+    given.iter().map(typed).collect()
 }

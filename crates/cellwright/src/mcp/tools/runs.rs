@@ -120,9 +120,18 @@ impl Call<'_> {
     }
 }
 
+/// Runs that are listed, the newest.
+const LISTED: usize = 50;
+
 fn list(document: &Value) -> Result<Reply, Failure> {
     let mut text = String::new();
-    for run in document["runs"].as_array().into_iter().flatten() {
+    let runs = document["runs"].as_array().map_or(&[][..], Vec::as_slice);
+    let newest = &runs[runs.len().saturating_sub(LISTED)..];
+    if newest.len() < runs.len() {
+        text.push_str(&format!("the newest {} of {}\n", newest.len(), runs.len()));
+    }
+    let document = &json!({"runs": newest, "total": runs.len()});
+    for run in newest {
         let word = |name: &str| run[name].as_str().unwrap_or("-");
         text.push_str(&format!(
             "{} {} session {}: {}\n",

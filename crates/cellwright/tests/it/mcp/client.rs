@@ -23,10 +23,14 @@ pub(crate) struct Client {
     last: u64,
     /// What says who it is, in the newer revision.
     meta: Option<Value>,
+    /// Answers that nobody has asked for yet.
+    answers: Vec<Value>,
     /// What came besides answers.
     pub(crate) notifications: Vec<Value>,
     /// What it types when it is asked.
     pub(crate) typed: Option<&'static str>,
+    /// Whether it does not react to questions at all.
+    pub(crate) ignores: bool,
     /// What it was asked.
     pub(crate) asked: Vec<Value>,
     /// What its roots are.
@@ -87,8 +91,10 @@ impl Client {
             lines,
             last: 0,
             meta: None,
+            answers: Vec::new(),
             notifications: Vec::new(),
             typed: None,
+            ignores: false,
             asked: Vec::new(),
             roots: json!([]),
         }
@@ -101,6 +107,16 @@ impl Client {
         });
         self.request("initialize", params).unwrap();
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    }
+
+    /// Sends what may be no message at all.
+    pub(crate) fn send_line(&mut self, line: &str) {
+        let line = format!("{line}\n");
+        self.stdin
+            .as_mut()
+            .unwrap()
+            .write_all(line.as_bytes())
+            .unwrap();
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -127,15 +143,19 @@ impl Client {
         id
     }
 
-    /// The answer to a request, or its error.
+    /// The answer to a request, or its error. Those of others are kept.
     pub(crate) fn end(&mut self, id: u64) -> Result<Value, Value> {
         loop {
-            let message = self.next(PATIENCE).unwrap();
-            if message["id"] == json!(id) && message.get("method").is_none() {
-                return match message.get("error") {
+            if let Some(at) = self.answers.iter().position(|answer| answer["id"] == id) {
+                let mut answer = self.answers.remove(at);
+                return match answer.get("error") {
                     Some(error) => Err(error.clone()),
-                    None => Ok(message["result"].clone()),
+                    None => Ok(answer["result"].take()),
                 };
+            }
+            let message = self.next(PATIENCE).unwrap();
+            if message.get("method").is_none() {
+                self.answers.push(message);
             }
         }
     }
@@ -158,6 +178,9 @@ impl Client {
         match message["method"].as_str() {
             Some("elicitation/create") => {
                 self.asked.push(message["params"].clone());
+                if self.ignores {
+                    return Some(message);
+                }
                 let result = match self.typed {
                     Some(typed) => json!({"action": "accept", "content": {"answer": typed}}),
                     None => json!({"action": "decline"}),

@@ -128,3 +128,45 @@ fn kernels_of_jupyter_ask_too() {
     let message = client.asked.last().unwrap()["message"].as_str().unwrap();
     assert!(message.contains("will not be shown"), "{message}");
 }
+
+#[test]
+fn a_question_that_nobody_answers_holds_nothing_up() {
+    let context = Context::new();
+    let mut client = Client::with(&context, &["mcp"], &json!({"elicitation": {}}));
+    client.ignores = true;
+    // Its time is up, or somebody ends it.
+    let late = client.call("eval", json!({"code": ASKS, "timeout": 0.5}));
+    assert_eq!(late.structured()["status"], "timeout");
+    let id = client.begin_call("eval", json!({"code": ASKS, "timeout": 0}), "t");
+    while client.asked.len() < 2 {
+        client.next(std::time::Duration::from_secs(30)).unwrap();
+    }
+    client
+        .call("kernels", json!({"action": "stop", "name": "main"}))
+        .ok();
+    let ended = client.end(id).unwrap();
+    assert_eq!(ended["isError"], true, "{ended}");
+}
+
+#[test]
+fn what_became_of_a_call_that_was_asked_and_cancelled_is_told() {
+    let context = Context::new();
+    let mut client = Client::newer(&context, &json!({"elicitation": {"form": {}}}));
+    let code = "input('Go? ')\nimport time\ntime.sleep(600)";
+    let params = json!({"name": "eval", "arguments": {"code": code, "timeout": 0}});
+    let first = client.request("tools/call", params.clone()).unwrap();
+    let mut again = params;
+    again["requestState"] = first["requestState"].clone();
+    again["inputResponses"] = json!({"answer": {"action": "accept", "content": {"answer": "yes"}}});
+    let id = client.begin("tools/call", again);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    client.send(&json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id},
+    }));
+    let after = client.call("eval", json!({"code": "1"})).ok();
+    assert!(
+        after.notices().contains(&"call_cancelled"),
+        "{}",
+        after.text()
+    );
+}

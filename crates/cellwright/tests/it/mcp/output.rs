@@ -43,12 +43,12 @@ fn long_output_is_cut_and_all_of_it_can_be_read_by_range() {
         lines.text()
     );
     // From one part to the next, nothing is missing and nothing comes twice.
-    let mut path = artifact.clone();
-    let mut all = String::new();
+    let (mut offset, mut all) = (0, String::new());
     for _ in 0..5 {
-        let part = client.call("read", json!({"path": path})).ok();
+        let part = client.call("read", json!({"path": artifact, "offset": offset}));
+        let part = part.ok();
         all.push_str(part.structured()["text"].as_str().unwrap());
-        path = part.structured()["next"].as_str().unwrap().to_owned();
+        offset = part.structured()["next_offset"].as_u64().unwrap();
     }
     for (expected, line) in all.lines().enumerate() {
         assert_eq!(line, expected.to_string());
@@ -109,17 +109,18 @@ fn a_large_notebook_is_read_in_parts() {
         )
         .ok();
     let whole = context.run(&["read", "l.ipynb"]).exits(0).stdout;
-    let mut path = "l.ipynb".to_owned();
-    let mut read = String::new();
+    let (mut offset, mut read) = (0, String::new());
     loop {
-        let part = client.call("read", json!({"path": path})).ok();
+        let part = client
+            .call("read", json!({"path": "l.ipynb", "offset": offset}))
+            .ok();
         let shown = part.structured()["text"].as_str().unwrap();
         assert!(shown.chars().count() <= LIMIT);
         read.push_str(shown);
-        match part.structured()["next"].as_str() {
+        match part.structured()["next_offset"].as_u64() {
             Some(next) => {
                 assert!(part.notices().contains(&"text_cut"));
-                path = next.to_owned();
+                offset = next;
             }
             None => break,
         }
@@ -175,4 +176,67 @@ open('/dev/stdout', 'w').write('by name\\n') if os.path.exists('/dev/stdout') el
     std::thread::sleep(std::time::Duration::from_millis(400));
     client.call("eval", json!({"code": "1"})).ok();
     assert!(client.leave().success());
+}
+
+#[test]
+fn a_line_that_is_longer_than_an_answer_can_be_read_to_its_end() {
+    let context = Context::new();
+    let mut client = Client::older(&context);
+    let code = "print(''.join(str(i % 10) for i in range(30_000)))";
+    let ran = client.call("eval", json!({"code": code})).ok();
+    let artifact = ran.blocks("resource_link")[0]["uri"].clone();
+    let source = format!("long = '{}'", "äb".repeat(10_000));
+    let insert = json!({"action": "insert", "path": "l.ipynb", "source": source, "create": true});
+    client.call("notebook", insert).ok();
+    for (path, expected) in [
+        (artifact, 30_000),
+        (json!("l.ipynb:cells=0"), 20_000 + 9 + 19 + 1),
+    ] {
+        let (mut offset, mut length) = (json!(0), 0);
+        while !offset.is_null() {
+            let part = client
+                .call("read", json!({"path": path, "offset": offset}))
+                .ok();
+            length += part.structured()["text"]
+                .as_str()
+                .unwrap()
+                .trim_end()
+                .chars()
+                .count();
+            offset = part.structured()["next_offset"].clone();
+        }
+        assert!(length.abs_diff(expected) <= 3, "{path}: {length}");
+    }
+}
+
+#[test]
+fn what_is_quoted_is_short() {
+    let context = Context::new();
+    let mut client = Client::older(&context);
+    let long = "n".repeat(60_000);
+    let bad = format!("raise type('{long}', (Exception,), {{}})('{long}')");
+    let titled: Vec<_> = (0..60)
+        .map(|_| json!({"code": "print(1)", "title": long[..3000].to_owned()}))
+        .collect();
+    for (tool, arguments) in [
+        ("eval", json!({"cells": titled})),
+        ("eval", json!({"cells": [{"code": "1"}, {"code": bad}]})),
+        ("eval", json!({"code": "1", "kernel": long})),
+        ("read", json!({"path": long})),
+        ("kernels", json!({"action": long})),
+        ("kernels", json!({"action": "stop", "name": long})),
+        ("runs", json!({"action": "wait", "run": long})),
+        (
+            "eval",
+            json!({"code": format!("globals()['{long}'*2] = 1")}),
+        ),
+        ("kernels", json!({"action": "variables", "name": "main"})),
+    ] {
+        let answer = client.call(tool, arguments);
+        let (text, structured) = (answer.text().len(), answer.structured().to_string().len());
+        assert!(
+            text < 3 * LIMIT && structured < 3 * LIMIT,
+            "{tool}: {text}, {structured}"
+        );
+    }
 }

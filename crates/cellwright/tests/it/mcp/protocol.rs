@@ -200,3 +200,29 @@ fn somebody_who_speaks_something_else_is_told_so() {
     context.run_with_input(&["mcp"], "").exits(0);
     context.run(&["mcp", "--root", "nowhere"]).exits(2);
 }
+
+#[test]
+fn what_cannot_be_read_is_answered() {
+    let context = Context::new();
+    let mut client = Client::older(&context);
+    for line in [
+        "garbage",
+        "{\"jsonrpc\": \"2.0\", \"id\": 77, \"method\": \"tools/call\", \"params\": {\"x\": \"\\ud800\"}}",
+    ] {
+        client.send_line(line);
+        let answer = client.next(std::time::Duration::from_secs(30)).unwrap();
+        assert_eq!(answer["error"]["code"], -32700, "{answer}");
+    }
+    let wrong = client
+        .request("tools/call", json!({"name": 3}))
+        .unwrap_err();
+    assert_eq!(wrong["code"], -32602);
+    assert_eq!(
+        client
+            .call("eval", json!({"code": "1"}))
+            .ok()
+            .printed()
+            .trim(),
+        "1"
+    );
+}

@@ -83,8 +83,6 @@ fn whoever_subscribes_is_told_of_changes() {
     client
         .request("resources/subscribe", json!({"uri": notebook}))
         .unwrap();
-    // Somebody has to look at it once before it can change.
-    std::thread::sleep(Duration::from_millis(300));
     context
         .run(&[
             "edit",
@@ -99,9 +97,16 @@ fn whoever_subscribes_is_told_of_changes() {
     client
         .request("resources/unsubscribe", json!({"uri": notebook}))
         .unwrap();
-    client
-        .request("resources/subscribe", json!({"uri": "nonsense"}))
-        .unwrap_err();
+    for missing in [
+        "nonsense",
+        "notebook:///nowhere.ipynb",
+        "kernel://99",
+        "artifact://99999",
+    ] {
+        client
+            .request("resources/subscribe", json!({"uri": missing}))
+            .unwrap_err();
+    }
     // Nobody was told of what nobody wanted to know.
     let before = client.notifications.len();
     context
@@ -140,4 +145,34 @@ fn whoever_listens_is_told_of_changes() {
     }));
     let _ = run;
     client.call("eval", json!({"code": "3"})).ok();
+}
+
+#[test]
+fn one_change_is_told_once() {
+    let context = Context::with_notebook();
+    let mut client = Client::older(&context);
+    let notebook = uri_of(&mut client, "notebook://");
+    let outline = format!("{notebook}:outline");
+    for _ in 0..10 {
+        client
+            .request("resources/subscribe", json!({"uri": notebook}))
+            .unwrap();
+        client
+            .request("resources/unsubscribe", json!({"uri": notebook}))
+            .unwrap();
+    }
+    for uri in [&notebook, &outline] {
+        client
+            .request("resources/subscribe", json!({"uri": uri}))
+            .unwrap();
+    }
+    let edit = json!({"path": "a.ipynb", "old": "answer = 42", "new": "answer = 43"});
+    client.call("edit", edit).ok();
+    std::thread::sleep(Duration::from_millis(2500));
+    client.request("tools/list", json!({})).unwrap();
+    let told = |uri: &str| {
+        let all = client.notifications.iter();
+        all.filter(|note| note["params"]["uri"] == uri).count()
+    };
+    assert_eq!((told(&notebook), told(&outline)), (1, 1));
 }

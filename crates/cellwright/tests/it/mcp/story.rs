@@ -218,3 +218,33 @@ fn a_kernel_can_be_looked_into() {
     let specs = client.call("kernels", json!({"action": "specs"})).ok();
     assert_eq!(specs.structured()["specs"][0]["backend"], "runner");
 }
+
+#[test]
+fn what_was_not_allowed_to_run_is_not_fine() {
+    let context = Context::with_notebook();
+    let before = context.content("a.ipynb");
+    let mut client = Client::older(&context);
+    let refused = client.call(
+        "run",
+        json!({"path": "a.ipynb", "edit_cell": "1", "source": "x", "rev": "00000000"}),
+    );
+    assert_eq!(
+        refused.structured()["status"],
+        "refused",
+        "{}",
+        refused.text()
+    );
+    assert!(refused.is_error());
+    for arguments in [
+        json!({"path": "a.ipynb", "params": {"a=b": 1}}),
+        json!({"path": "a.ipynb", "and_below": true}),
+    ] {
+        let words = client.call("run", arguments).refused();
+        assert!(!words.contains("--"), "{words}");
+    }
+    let words = client
+        .call("run", json!({"path": "a.ipynb:cells=1"}))
+        .refused();
+    assert!(words.contains("selector"), "{words}");
+    assert_eq!(context.content("a.ipynb"), before);
+}
