@@ -17,15 +17,16 @@ use crate::screen::Screen;
 /// Arguments of `mcp`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Clients start `cellwright mcp` themselves and talk to it over stdin and stdout; --print-config says what to
-put into their settings. Kernels belong to the client and end with it, unless --shared is given: then they
-are those of `cellwright eval --session` and stay.
+Clients start `cellwright mcp` themselves and talk to it over stdin and stdout; --print-config says
+what to put into their settings. Kernels belong to the client and end with it, unless --shared is
+given: then they are those of `cellwright eval --session` and stay.
 
-Paths that a client gives must lead into its roots, or else into the folder that the server was started in;
---root names other folders. That is no sandbox: code that runs can do what you can.
+Paths that a client gives must lead into its roots, or else into the folder that the server was
+started in; --root names other folders. That is no sandbox: code that runs can do what you can.
 
-With --http the server listens on an address. Every request needs the token that is in the token file
-(`Authorization: Bearer …`); others than this machine are refused unless --allow-remote is given.
+With --http the server listens on an address. Every request needs the token that is in the token
+file (`Authorization: Bearer …`); others than this machine are refused unless --allow-remote is
+given.
 
 Examples:
   cellwright mcp --print-config claude
