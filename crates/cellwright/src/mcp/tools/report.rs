@@ -46,7 +46,6 @@ pub(super) fn ended(
         .chain(told)
         .filter(|notice: &Told| !SAID.contains(&notice.kind.as_ref()))
         .collect();
-    let notices = words::tamed(notices);
     let cells = match document["cells"].take() {
         Value::Array(cells) => cells,
         _ => Vec::new(),
@@ -64,6 +63,8 @@ pub(super) fn ended(
     let artifacts = server.engine().artifacts.as_ref();
     let mut told = Telling::new(server, artifacts)?;
     told.cells(&cells, document["notebook"].is_object());
+    let all = notices.into_iter().chain(std::mem::take(&mut told.notices));
+    let notices = words::tamed(all.collect());
     let mut text = heading(verdict, &document, &cells);
     // What stopped a cell is said once, as an error.
     let stops = ["interrupted", "kernel_killed", "kernel_died"];
@@ -156,6 +157,8 @@ struct Telling<'a> {
     documents: Vec<Value>,
     images: Shown,
     links: Vec<(String, String)>,
+    /// What is to be said of what is not shown.
+    notices: Vec<Told>,
 }
 
 impl<'a> Telling<'a> {
@@ -168,6 +171,7 @@ impl<'a> Telling<'a> {
             documents: Vec::new(),
             images: Shown::default(),
             links: Vec::new(),
+            notices: Vec::new(),
         })
     }
 
@@ -257,19 +261,16 @@ impl<'a> Telling<'a> {
                 silent - ok
             ));
         }
-        if cells.len() > told.len() {
-            let left = cells
-                .iter()
-                .filter(speaks)
-                .count()
-                .saturating_sub(told.len());
-            if left > 0 {
-                let words = format!("{left} more cells have outputs; they are in the notebook\n");
-                self.text.push_str(&words);
+        let left = speaking.len() - told.len();
+        if left > 0 {
+            let mut words = format!("{left} more cells have outputs, which are not shown here");
+            if in_notebook {
+                words.push_str("; `read` shows them with :outputs");
             }
+            self.notices.push(Told::new("cells_left_out", words));
         }
-        for remark in &self.images.remarks {
-            self.text.push_str(&format!("notice (image): {remark}\n"));
+        for remark in self.images.remarks.drain(..) {
+            self.notices.push(Told::new("image_not_shown", remark));
         }
     }
 

@@ -1,5 +1,6 @@
 //! `run`: a notebook's cells on its kernel, with what they put out written back.
 
+use cellwright_run::Edit;
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,7 +26,7 @@ it. The kernel stays under `session` (default: the file's name), so that cells c
 `from`, `to`, or `stale` (changed, not run yet, or behind such a cell). `edit_cell` with `source` changes a cell \
 first and runs it (`and_below`: those behind it, too). No time limit unless `timeout` (seconds per cell); a call \
 that takes long goes on as a run (see `runs`). Example: {\"path\": \"a.ipynb\", \"stale\": true}",
-    arguments: r#"{"path": {"type": "string"}, "cells": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}, "stale": {"type": "boolean"}, "tag": {"type": "string", "description": "only cells with this tag"}, "edit_cell": {"type": "string"}, "source": {"type": "string"}, "and_below": {"type": "boolean"}, "rev": {"type": "string"}, "session": {"type": "string"}, "restart": {"type": "boolean"}, "output": {"type": "string", "description": "write to this file instead"}, "params": {"type": "object", "description": "values for the cell tagged parameters"}, "kernel": {"type": "string"}, "backend": {"enum": ["runner", "jupyter"]}, "python": {"type": "string"}, "timeout": {"type": "number"}, "total_timeout": {"type": "number"}, "keep_going": {"type": "boolean", "description": "go on after a cell that fails"}, "answer": {"type": "array", "items": {"type": "string"}}, "background": {"type": "boolean"}, "wait": {"type": "number"}}"#,
+    arguments: r#"{"path": {"type": "string"}, "cells": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}, "stale": {"type": "boolean"}, "tag": {"type": "string", "description": "only cells with this tag"}, "edit_cell": {"type": "string"}, "source": {"type": "string"}, "and_below": {"type": "boolean"}, "edits": {"type": "array", "items": {"type": "object"}, "description": "several edits, as `notebook` takes them without path"}, "rev": {"type": "string"}, "session": {"type": "string"}, "restart": {"type": "boolean"}, "output": {"type": "string", "description": "write to this file instead"}, "params": {"type": "object", "description": "values for the cell tagged parameters"}, "kernel": {"type": "string"}, "backend": {"enum": ["runner", "jupyter"]}, "python": {"type": "string"}, "timeout": {"type": "number"}, "total_timeout": {"type": "number"}, "keep_going": {"type": "boolean", "description": "go on after a cell that fails"}, "answer": {"type": "array", "items": {"type": "string"}}, "background": {"type": "boolean"}, "wait": {"type": "number"}}"#,
     required: &["path"],
     answer: report::ANSWER,
     effect: Effect::Runs,
@@ -47,6 +48,8 @@ struct Arguments {
     source: Option<String>,
     #[serde(default)]
     and_below: bool,
+    #[serde(default)]
+    edits: Vec<Edit>,
     rev: Option<String>,
     session: Option<String>,
     #[serde(default)]
@@ -110,6 +113,7 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Planned, Failure>
         edit_cell: word(given.edit_cell),
         source: given.source,
         and_below: given.and_below,
+        given_edits: given.edits,
         rev: given.rev,
         output,
         parameters: parameters(&given.params)?,

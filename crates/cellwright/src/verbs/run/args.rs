@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellwright_run::Edit;
 use clap::Args;
 
 use crate::kernels::{Backend, Flags};
@@ -176,6 +177,9 @@ pub(crate) struct RunArgs {
     /// Print a JSON document for everything that happens, each on a line of its own
     #[arg(long)]
     pub(crate) events: bool,
+    /// Several edits that are given as data, not as a file.
+    #[arg(skip)]
+    pub(crate) given_edits: Vec<Edit>,
     /// Whether cells find what they would in Jupyter and no more, also on a session that stays.
     #[arg(skip)]
     pub(crate) like_jupyter: bool,

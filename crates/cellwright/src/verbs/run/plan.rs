@@ -211,6 +211,16 @@ fn cells(listing: &Listing) -> Vec<Cell> {
 }
 
 fn edits(args: &RunArgs) -> Result<Vec<Edit>, Failure> {
+    if !args.given_edits.is_empty() {
+        if args.edit_cell.is_some() {
+            let failure = Failure::new(
+                Kind::BadArguments,
+                "--edits and --edit-cell do not go together",
+            );
+            return Err(failure.hint("nothing was written, nothing ran"));
+        }
+        return Ok(args.given_edits.clone());
+    }
     if let Some(cell) = &args.edit_cell {
         let source = match (&args.source, &args.source_file) {
             (Some(text), _) => text.clone(),

@@ -158,6 +158,22 @@ fn an_edit_and_its_run_are_one_call() {
     let ran = ran.ok();
     let last = &ran.structured()["cells"][1];
     assert_eq!(last["text"].as_str().unwrap().trim(), "2.0");
+    let edits = json!([
+        {"action": "edit", "cell": "1", "source": "answer = 7"},
+        {"action": "insert", "after": "1", "source": "answer += 1"},
+    ]);
+    let ran = client.call(
+        "run",
+        json!({"path": "a.ipynb", "edits": edits, "and_below": true}),
+    );
+    let ran = ran.ok();
+    assert_eq!(
+        ran.structured()["cells"][2]["text"]
+            .as_str()
+            .unwrap()
+            .trim(),
+        "9.0"
+    );
     let ran = client.call(
         "run",
         json!({"path": "a.ipynb", "params": {"answer": 5}, "restart": true, "output": "out.ipynb"}),
