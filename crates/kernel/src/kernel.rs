@@ -199,6 +199,17 @@ impl Asker {
     }
 }
 
+/// A question, and the answer that is waited for.
+pub(crate) type Asked = (Prompt, BoxFuture<'static, Option<String>>);
+
+/// Waits for what somebody says.
+pub(crate) async fn said(asked: &mut Option<Asked>) -> Option<String> {
+    match asked {
+        Some((_, answer)) => answer.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl std::fmt::Debug for Asker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Asker")

@@ -34,10 +34,12 @@ const YOUNG: Duration = Duration::from_mins(1);
 fn sweep() {
     let entries = std::fs::read_dir(std::env::temp_dir());
     for entry in entries.into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
         let age = entry.metadata().and_then(|found| found.modified());
         let age = age.ok().and_then(|time| time.elapsed().ok());
-        if !ours || age.is_none_or(|age| age < YOUNG) {
+        if age.is_none_or(|age| age < YOUNG) {
             continue;
         }
         // Whose it is nobody else can lock, and of another user's nothing can be removed.
@@ -150,7 +152,7 @@ impl Reach {
         }
     }
 
-    /// Where kernels are kept, in words.
+    /// Whether kernels are this process's own.
     pub(crate) fn is_own(&self) -> bool {
         matches!(self, Self::Own(_))
     }

@@ -22,14 +22,13 @@ TOOLS = {
     "test_input_required_result_elicitation": ("eval", {"code": "print('Hello', input('What is your name?'))"}),
     "test_input_required_result_request_state": ("eval", {"code": "print('state-ok', input('Confirm?'))"}),
     "test_input_required_result_tampered_state": ("eval", {"code": "print(input('Confirm?'))"}),
-    "test_input_required_result_capabilities": ("eval", {"code": "print(input('Confirm?'))"}),
     "test_input_required_result_multi_round": (
         "eval",
         {"code": "print(input('Step 1: What is your name?'), input('Step 2: What is your favorite color?'))"},
     ),
 }
-# The keys under which the suite wants to be asked, each with the field that it fills in.
-ASKED = {"test_input_required_result_elicitation": ("user_name", "name")}
+# The key under which the suite wants to be asked, where it is not content with any.
+ASKED = {"test_input_required_result_elicitation": "user_name"}
 PROMPTS = {
     "test_simple_prompt": ("review-notebook", lambda given: {"path": "static.ipynb"}),
     "test_prompt_with_arguments": (
@@ -102,7 +101,7 @@ class Adapter:
     def asked_by(self, body):
         try:
             message = json.loads(body)
-            return ASKED.get(message["params"]["name"], (None, None))[0]
+            return ASKED.get(message["params"]["name"])
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -116,13 +115,16 @@ class Adapter:
             return body, headers
         name = None
         if message.get("method") == "tools/call" and params.get("name") in TOOLS:
-            key, field = ASKED.get(params["name"], (None, None))
             responses = params.get("inputResponses")
-            if isinstance(responses, dict) and key in responses:
-                given = responses.pop(key)
-                if isinstance(given, dict) and isinstance(given.get("content"), dict):
-                    given["content"] = {"answer": given["content"].get(field)}
-                responses["answer"] = given
+            if isinstance(responses, dict):
+                key = ASKED.get(params["name"])
+                if key in responses:
+                    responses["answer"] = responses.pop(key)
+                # It fills in a field of its own; ours has one.
+                given = responses.get("answer")
+                content = given.get("content") if isinstance(given, dict) else None
+                if isinstance(content, dict) and content:
+                    given["content"] = {"answer": next(iter(content.values()))}
             name, params["arguments"] = TOOLS[params["name"]]
             params["name"] = name
         elif message.get("method") == "prompts/get" and params.get("name") in PROMPTS:

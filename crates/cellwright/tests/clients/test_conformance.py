@@ -56,6 +56,7 @@ NEWER = [
     "input-required-result-basic-elicitation",
     "input-required-result-request-state",
     "input-required-result-result-type",
+    "input-required-result-multi-round",
     "input-required-result-missing-input-response",
     "input-required-result-unsupported-methods",
     "input-required-result-tampered-state",

@@ -19,7 +19,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::{Begun, KernelError};
 use crate::kernel::{
-    BoxFuture, Description, Farewell, Kernel, LateText, Outcome, Prompt, Question, Request, State,
+    Asked, BoxFuture, Description, Farewell, Kernel, LateText, Outcome, Question, Request, State,
+    said,
 };
 use crate::process::{Command, Exit, StartError, Supervised, Supervisor};
 use crate::python::Interpreter;
@@ -261,7 +262,7 @@ impl Runner {
         // code swallows it. So it is repeated within the grace.
         let mut again = tokio::time::interval(self.interrupt_grace / INTERRUPTS);
         // What the code waits for somebody to say.
-        let mut question: Option<(Prompt, BoxFuture<'static, Option<String>>)> = None;
+        let mut question: Option<Asked> = None;
         loop {
             let (process, wire, route) = (&mut self.process, &mut self.wire, &mut self.route);
             let mut hear = |stream, bytes: &[u8]| route.text(stream, bytes, Some(&mut *sink));
@@ -537,14 +538,4 @@ pub fn check_directory(cwd: &std::path::Path) -> Result<(), KernelError> {
 /// An answer that is there already.
 fn at_hand(answer: Option<String>) -> BoxFuture<'static, Option<String>> {
     Box::pin(std::future::ready(answer))
-}
-
-/// Waits for what somebody says.
-async fn said(
-    question: &mut Option<(Prompt, BoxFuture<'static, Option<String>>)>,
-) -> Option<String> {
-    match question {
-        Some((_, answer)) => answer.as_mut().await,
-        None => std::future::pending().await,
-    }
 }

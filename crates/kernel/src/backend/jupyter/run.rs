@@ -13,7 +13,7 @@ use super::python::Guest;
 use super::{DROPPED, DROPS, FAREWELL_STEP, INTERRUPTS, Jupyter, REMEMBERED, Took, often};
 use crate::error::{Begun, KernelError};
 use crate::exchange::{self, Exchange, Want};
-use crate::kernel::{BoxFuture, Outcome, Prompt, Request, State, Stdin};
+use crate::kernel::{Asked, Outcome, Request, State, Stdin, said};
 use crate::process::Exit;
 use crate::stop::{Stop, StopReason};
 
@@ -121,7 +121,7 @@ impl Jupyter {
         let mut last_word = Instant::now();
         let mut probe = None;
         // What the code waits for somebody to say.
-        let mut question: Option<(Prompt, BoxFuture<'static, Option<String>>)> = None;
+        let mut question: Option<Asked> = None;
         loop {
             // It is over with the reply and the last word on iopub. Should one of them be missing, that is
             // not waited for without end.
@@ -281,15 +281,5 @@ async fn patience(stopped: Option<(StopReason, Instant)>, stop: &Stop) {
     tokio::select! {
         () = moment(stopped.map(|(_, until)| until)) => {}
         () = stop.at_once() => {}
-    }
-}
-
-/// Waits for what somebody says.
-async fn said(
-    question: &mut Option<(Prompt, BoxFuture<'static, Option<String>>)>,
-) -> Option<String> {
-    match question {
-        Some((_, answer)) => answer.as_mut().await,
-        None => std::future::pending().await,
     }
 }
