@@ -10,7 +10,9 @@ def test_a_whole_story(place, transport):
     server = Listening(place) if transport == "http" else None
     way = [server.url, server.token] if server else [BINARY, place.folder]
     env = {**place.env, "CLIENT_PACKAGES": str(PACKAGES)}
-    ran = node(HERE / "story.mjs", transport, *way, env=env)
+    try:
+        ran = node(HERE / "story.mjs", transport, *way, env=env)
+    finally:
+        if server:
+            server.close()
     assert ran.returncode == 0 and "the story is over" in ran.stdout, ran.stdout + ran.stderr
-    if server:
-        server.close()
