@@ -105,9 +105,10 @@ impl Image {
 
     /// One that was kept. Whether it is there, and what it is, shows when it is looked at.
     pub fn kept(artifacts: &Artifacts, id: ArtifactId, mime: &str) -> Self {
+        let bytes = artifacts.open(id).map_or(0, |artifact| artifact.bytes());
         Self {
             mime: mime.to_owned(),
-            bytes: 0,
+            bytes,
             width: None,
             height: None,
             artifact: Some(id),

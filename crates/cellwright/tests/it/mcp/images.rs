@@ -109,6 +109,11 @@ fn what_is_no_image_is_named_and_harms_nobody() {
         let answer = shown(broken);
         assert!(answer.blocks("image").is_empty(), "{broken}");
         assert_eq!(answer.structured()["status"], "ok", "{broken}");
+        assert!(
+            broken.contains("b'')") || !answer.text().contains(" 0 B"),
+            "{}",
+            answer.text()
+        );
     }
     // One that says it is something else is told as what it is.
     let answer = shown("Shown(png(300, 200), 'image/jpeg')");
