@@ -173,12 +173,13 @@ class Out(Stream):
     def write(self, text):
         """write() in quiet times, and always while there are threads."""
         if O.threaded:
-            # Two threads inside the C text layer at once would lose text (before 3.12.4).
-            if get_ident() != interrupt.MAIN:
-                cell = O.cell_of_thread()
-                if cell != S.cell:
-                    return O.foreign_write(self, cell, text)
+            # Two threads inside the C text layer at once would lose text (before 3.12.4). And the
+            # lock keeps the current cell what it is between the question and the write.
             with O.lock:
+                if get_ident() != interrupt.MAIN:
+                    cell = O.cell_of_thread()
+                    if cell != S.cell:
+                        return O.foreign_write(self, cell, text)
                 count = self.c_write(text)
         else:
             count = self.c_write(text)
@@ -199,14 +200,14 @@ class Err(Stream):
         """write() of stderr: always ours, because what was printed before must come first."""
         if S.forked:
             return self.c_write(text)
-        if O.threaded and get_ident() != interrupt.MAIN:
-            cell = O.cell_of_thread()
-            if cell != S.cell:
-                return O.foreign_write(self, cell, text)
         out = O.out
         hold()
         try:
             with O.lock:
+                if O.threaded and get_ident() != interrupt.MAIN:
+                    cell = O.cell_of_thread()
+                    if cell != S.cell:
+                        return O.foreign_write(self, cell, text)
                 out.flush()
                 if out.end.dirty or O.child_wrote(out.end):
                     O.switch()
@@ -236,7 +237,7 @@ class Output:
         self.pause = None  # … and between two ticks
         self.children = False  # the cell has started child processes
         self.threaded = False  # threads other than the main one and ours may be alive
-        self.threads = 0  # threads of our own
+        self.threads = 0  # threads of our own that Python counts
         self.held = None  # a result frame that waits to share a write with `done`
         self.half_lines = {}  # (stream, thread id) -> (cell, text) of threads of older cells
 
@@ -391,17 +392,19 @@ class Output:
             self.alarm.acquire()
             self.pause.acquire()
             try:
-                self.threads = 1
                 start_new_thread(self._flusher, (self.alarm, self.pause))
             except RuntimeError:  # the interpreter is going down
                 self.alarm = None
                 self.awake = False
-                self.threads = 0
                 self.flush_now()
                 return
         self.alarm.release()
 
     def _flusher(self, alarm, pause):
+        # Said here and not by who starts us: Python counts a thread only once it runs, and one that is
+        # subtracted before it is counted would hide a thread of the user's.
+        if self.alarm is alarm:
+            self.threads = 1
         lock, out, err = self.lock, self.out, self.err
         while True:
             alarm.acquire()
@@ -415,7 +418,8 @@ class Output:
                 if out.end.written + err.end.written == before:
                     break
             if self.alarm is not alarm:
-                self.threads = 0
+                if self.alarm is None:  # else the next one is there and counts
+                    self.threads = 0
                 return
             out.fresh = err.fresh = True
             out.watch()

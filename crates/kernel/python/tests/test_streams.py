@@ -232,6 +232,41 @@ def test_thread_text_belongs_to_its_cell(host):
     assert "".join(e["text"] for e in errors) == "".join("u %d\n" % i for i in range(5))
 
 
+def test_thread_text_belongs_to_its_cell_however_late_our_own_thread_begins(host):
+    # Python counts a thread once it runs, which on a busy machine takes a while.
+    host.run(
+        "import sys, threading\nstreams = sys.modules['cellwright_runner.streams']\n"
+        "waiting, begin = [], streams.start_new_thread\n"
+        "streams.start_new_thread = lambda *thread: waiting.append(thread)\n"
+        "print('early', flush=True)\nassert waiting, 'no thread of ours'\n"
+        "go = threading.Event()\n"
+        "t = threading.Thread(target=lambda: (go.wait(), print('late', flush=True)))\nt.start()"
+    )
+    events = host.run("go.set(); t.join()")
+    assert [(e["cell"], e["text"]) for e in of(events, "stdout")] == [(1, "late\n")]
+    host.run("streams.start_new_thread = begin\nbegin(*waiting[0])")
+    assert text(host.run("print('after')")) == "after\n"
+
+
+def test_thread_text_is_the_old_cells_even_if_the_cell_changes_while_it_is_written(host):
+    # The thread has asked for the lock in its own cell and gets it in the next one.
+    host.run(
+        "import sys, threading\n"
+        "O = sys.modules['cellwright_runner.streams'].O\n"
+        "asked, go, real = threading.Event(), threading.Event(), O.lock\n"
+        "class Late:\n"
+        "    def __enter__(self):\n"
+        "        if threading.current_thread() is t and not asked.is_set():\n"
+        "            asked.set(); go.wait()\n"
+        "        return real.__enter__()\n"
+        "    def __exit__(self, *error): return real.__exit__(*error)\n"
+        "t = threading.Thread(target=print, args=('late',))\n"
+        "O.lock = Late(); t.start(); asked.wait();"
+    )
+    events = host.run("go.set(); t.join(); O.lock = real")
+    assert [(e["cell"], e["text"]) for e in of(events, "stdout")] == [(1, "late\n")]
+
+
 def test_thread_display_belongs_to_its_cell(host):
     host.run(
         "import threading\ngo = threading.Event()\n"
