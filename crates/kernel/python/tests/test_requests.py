@@ -108,9 +108,8 @@ def test_inspect(host):
     value = host.ask("inspect", code="import os\nos.path.join", cursor=22, detail=0)
     assert value["found"] is False  # os is not imported yet
     host.run("import os")
-    assert (
-        "join(a, *p)" in host.ask("inspect", code="os.path.join", cursor=12, detail=0)["signature"]
-    )
+    value = host.ask("inspect", code="os.path.join", cursor=12, detail=0)
+    assert value["signature"].replace(" /,", "") == "join(a, *p)"  # from 3.15 on with a slash
     host.run("class K:\n    '''A class.'''\n    def m(self): return 1")
     assert "class K" in host.ask("inspect", code="K", cursor=1, detail=1)["source"]
 

@@ -32,7 +32,8 @@ def test_heavy_modules_are_not_loaded(host, python):
     ).stdout.split()
     loaded = result(host.run("import sys; ' '.join(sys.modules)"))[1:-1].split()
     more = {m for m in loaded if m not in plain and not m.startswith("cellwright_runner")}
-    assert more <= {"_ast", "_json", "fcntl"}
+    # From 3.14 on `io` is not there from the beginning; it is small.
+    assert more <= {"_ast", "_json", "fcntl", "io"}
     ours = {m for m in loaded if m.startswith("cellwright_runner.")}
     assert ours <= {
         "cellwright_runner." + name
