@@ -1,8 +1,10 @@
 """The suite `jupyter`: our client of Jupyter kernels beside jupyter_client, on the same ipykernel."""
 
+import hmac
 import json
 import statistics
 import subprocess
+import time
 
 import eval_cells as cells
 from eval_tools import ANSWER, LOST, Programs, Run, check, clean_up
@@ -26,7 +28,9 @@ def run(rounds, quick):
     sections.append(Command(clients.programs, rounds))
     clean_up()
     ANSWER.unlink()
-    text = METHOD.format(rounds=rounds, starts=rounds * 2, heavy=heavy, most=MOST_SECONDS, trips=TRIPS)
+    signing = signing_time()
+    text = METHOD.format(rounds=rounds, starts=rounds * 2, heavy=heavy, most=MOST_SECONDS, trips=TRIPS,
+                         signing=signing * 1e3, signing_picture=signing * 1e3 * 2 / 3)
     return part(
         "Jupyter kernels",
         clients.programs.versions(),
@@ -34,6 +38,17 @@ def run(rounds, quick):
         (QUICK if quick else "") + text,
         *["\n".join([f"### {section.title}", "", section.text()]) for section in sections],
     )
+
+
+def signing_time():
+    """What the signature of 100 MB takes, in messages of a size that is near at hand."""
+    piece, key, times = bytes(1_000_000), b"key", []
+    for _ in range(9):
+        began = time.process_time()
+        for _ in range(100):
+            hmac.digest(key, piece, "sha256")
+        times.append(time.process_time() - began)
+    return statistics.median(times)
 
 
 # ---- Who is measured ----------------------------------------------------------------------------
@@ -282,9 +297,10 @@ the goals it is the least of theirs.
 - Client memory: the most that the client's process held (`VmHWM`).
 - Round trips: {trips} times `1+1` in each round.
 - Most of the time of lines and prints is the kernel's own; a client can only keep up with it.
-- With flushed prints the kernel's two threads wait for each other at every print. A client that keeps a
-  processor busy keeps it from falling asleep between two of them, and the kernel is quicker for it; ours
-  sleeps. With any other program busy beside it, at the lowest priority, ours took 2.6 s for what takes
-  it 3.7 to 4.2 s on an idle machine. It does not spin for that.
+- A kernel that we start has a little code of ours inside. In a flood of flushed prints not every one waits
+  for the kernel's other thread, and what is printed is sent after 20 ms instead of 200.
+- Every byte is signed by the kernel, and every client checks that. With OpenSSL's SHA-256, which Python
+  uses, it takes {signing:.0f} ms for 100 MB (66.7 MB: {signing_picture:.0f} ms), and no client can have less than that: it
+  is most of ours, and a smaller part of theirs.
 - The picture is 66.7 MB of base64, which the kernel had made before.
 """

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::seal::Seal;
+
 /// How much is read at once.
 const PIECE: usize = 64 * 1024;
 
@@ -112,7 +114,12 @@ impl Stored {
     pub fn new(bytes: &[u8]) -> io::Result<Self> {
         let mut room = Shelf::default().reserve(bytes.len() as u64)?;
         room.push(bytes)?;
-        Ok(room.finish())
+        Ok(room.finish(None))
+    }
+
+    /// What the message should be signed with whose content it is, if that was found out while it came.
+    pub(crate) fn seal(&self) -> Option<Seal> {
+        self.place.seal.clone()
     }
 
     /// How many bytes there are.
@@ -164,6 +171,7 @@ struct Place {
     file: Arc<File>,
     start: u64,
     length: u64,
+    seal: Option<Seal>,
 }
 
 impl Drop for Place {
@@ -216,6 +224,7 @@ impl Shelf {
                 file: Arc::clone(file),
                 start,
                 length,
+                seal: None,
             },
             written: 0,
         })
@@ -254,7 +263,8 @@ impl Room {
     }
 
     /// Everything has come.
-    pub(crate) fn finish(self) -> Stored {
+    pub(crate) fn finish(mut self, seal: Option<Seal>) -> Stored {
+        self.place.seal = seal;
         Stored {
             place: Arc::new(self.place),
         }
@@ -270,7 +280,7 @@ mod tests {
     fn stored(shelf: &mut Shelf, byte: u8, length: usize) -> Stored {
         let mut room = shelf.reserve(length as u64).unwrap();
         room.push(&vec![byte; length]).unwrap();
-        room.finish()
+        room.finish(None)
     }
 
     #[test]

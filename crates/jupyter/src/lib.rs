@@ -54,6 +54,7 @@ pub mod message;
 pub mod places;
 pub mod ports;
 pub mod publisher;
+mod seal;
 pub mod server;
 mod small;
 pub mod wire;

@@ -37,6 +37,8 @@ pub struct Options {
     pub memory_bytes: usize,
     /// A part of a message from this size on goes to disk while it comes, and stays there.
     pub store_from: usize,
+    /// The same for what is printed, which does not stay.
+    pub store_text_from: usize,
 }
 
 impl Default for Options {
@@ -47,6 +49,8 @@ impl Default for Options {
             sockets: Sockets::WillCome,
             memory_bytes: 16 << 20,
             store_from: 4 << 20,
+            // A kernel that prints as fast as it can sends about half of that at once.
+            store_text_from: 8 << 20,
         }
     }
 }

@@ -3,15 +3,11 @@
 mod replay;
 
 use bytes::Bytes;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 
 use crate::frame::Frame;
 use crate::message::{Header, Message, hex};
+use crate::seal::{DELIMITER, SIGNATURE, Sealer, seal};
 use replay::Window;
-
-/// What stands between the identities and the message.
-const DELIMITER: &[u8] = b"<IDS|MSG>";
 
 /// Signature, header, parent, metadata, content.
 const PARTS: usize = 5;
@@ -53,16 +49,15 @@ pub enum WireError {
 /// key, and came only once.
 pub struct Wire {
     /// `None`: nothing is signed.
-    mac: Option<Hmac<Sha256>>,
+    sealer: Option<Sealer>,
     seen: Window,
 }
 
 impl Wire {
     /// A wire with that key; an empty one means that nothing is signed, as Jupyter has it.
     pub fn new(key: &str) -> Self {
-        let keyed = (!key.is_empty()).then(|| Hmac::new_from_slice(key.as_bytes()).ok());
         Self {
-            mac: keyed.flatten(),
+            sealer: Sealer::new(key),
             seen: Window::default(),
         }
     }
@@ -76,11 +71,12 @@ impl Wire {
             message.metadata.clone(),
             held(&message.content),
         ];
-        let signature = self.mac.clone().map(|mut mac| {
+        let signature = self.sealer.as_ref().map(|sealer| {
+            let mut growing = sealer.begin();
             for part in &parts {
-                mac.update(part);
+                growing.push(part);
             }
-            hex(&mac.finalize().into_bytes())
+            hex(&growing.finish().bytes())
         });
         let mut frames = message.identities.clone();
         frames.push(Bytes::from_static(DELIMITER));
@@ -109,16 +105,16 @@ impl Wire {
         let mut part = || parts.next().unwrap_or_default();
         let (signature, raw_header, parent, metadata, content) =
             (part(), part(), part(), part(), part());
-        let signed = self.sign([&raw_header, &parent, &metadata, &content])?;
-        if let Some(mac) = signed {
+        if let Some(sealer) = &self.sealer {
             let given = match &signature {
                 Frame::Held(signature) => unhex(signature),
                 Frame::Stored(_) => None,
             };
             let given = given.ok_or(WireError::BadSignature)?;
-            // Takes as long for a wrong one as for a right one.
-            mac.verify_slice(&given)
-                .map_err(|_| WireError::BadSignature)?;
+            let signed = [&raw_header, &parent, &metadata, &content];
+            if !seal(sealer, signed).map_err(unreadable)?.is(given) {
+                return Err(WireError::BadSignature);
+            }
             if !self.seen.is_new(given) {
                 return Err(WireError::Replayed);
             }
@@ -142,16 +138,6 @@ impl Wire {
             raw_header,
         })
     }
-
-    fn sign(&self, parts: [&Frame; 4]) -> Result<Option<Hmac<Sha256>>, WireError> {
-        let Some(mut mac) = self.mac.clone() else {
-            return Ok(None);
-        };
-        for part in parts {
-            part.read(|piece| mac.update(piece)).map_err(unreadable)?;
-        }
-        Ok(Some(mac))
-    }
 }
 
 /// What must be in memory: what is said about a message is never large.
@@ -168,9 +154,9 @@ fn unreadable(error: std::io::Error) -> WireError {
     WireError::Unreadable { why }
 }
 
-fn unhex(text: &[u8]) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 {
+fn unhex(text: &[u8]) -> Option<[u8; SIGNATURE]> {
+    let mut bytes = [0; SIGNATURE];
+    if text.len() != 2 * SIGNATURE {
         return None;
     }
     for (byte, digits) in bytes.iter_mut().zip(text.chunks(2)) {

@@ -150,7 +150,10 @@ impl Drain {
         writer: Writer,
         letters: mpsc::UnboundedReceiver<Vec<Bytes>>,
     ) -> Option<ZmtpError> {
-        let reader = reader.storing(self.options.store_from);
+        let reader = reader
+            .storing(self.options.store_from)
+            .storing_text(self.options.store_text_from)
+            .signed_with(&self.connection.key);
         let (ponger, pongs) = mpsc::channel(PONGS);
         let mut read = std::pin::pin!(self.read(channel, reader, &ponger));
         tokio::select! {

@@ -7,6 +7,7 @@ use super::error::ZmtpError;
 use super::flag;
 use super::stream::ReadHalf;
 use crate::frame::{Frame, Room, Shelf};
+use crate::seal::{DELIMITER, Growing, Sealer};
 
 /// How much is read at once when nothing is known about what comes.
 const CHUNK: usize = 64 * 1024;
@@ -25,8 +26,8 @@ const ADVANCE: usize = 8 << 20;
 /// about half of that at once.
 const KEPT: usize = 32 << 20;
 
-/// How much of a frame is read at once that goes to disk.
-const POURED: usize = 256 * 1024;
+/// How much of a frame that goes to disk is put there at once: as little as the processor has near at hand.
+const POURED: usize = 512 * 1024;
 
 /// What a message may cost.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +77,10 @@ pub struct Reader<R = Half> {
     poured: Option<Poured>,
     /// A frame from this size on goes to disk.
     store_from: usize,
+    /// … and one of a message with text from this size on.
+    store_text_from: usize,
+    /// Finds out what a message should be signed with while its content goes to disk.
+    sealer: Option<Sealer>,
     shelf: Shelf,
     /// The latest large frame. If nobody has it any more when the next one comes, that gets its memory:
     /// memory that is touched for the first time costs more than to read into it.
@@ -111,7 +116,16 @@ struct Partial {
 struct Poured {
     flags: u8,
     room: Room,
+    /// What has come and is not there yet.
     buffer: Vec<u8>,
+    seal: Option<Growing>,
+}
+
+impl Poured {
+    /// How many bytes have not come yet.
+    fn to_come(&self) -> u64 {
+        self.room.missing() - self.buffer.len() as u64
+    }
 }
 
 /// What the bytes that have come are.
@@ -134,6 +148,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             frame: None,
             poured: None,
             store_from: usize::MAX,
+            store_text_from: usize::MAX,
+            sealer: None,
             shelf: Shelf::default(),
             kept: None,
             is_large: false,
@@ -151,6 +167,23 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     #[must_use]
     pub fn storing(mut self, from: usize) -> Self {
         self.store_from = from;
+        self.store_text_from = from;
+        self
+    }
+
+    /// The same, but what is printed may be larger before it goes to disk: it passes, where what is displayed
+    /// stays.
+    #[must_use]
+    pub fn storing_text(mut self, from: usize) -> Self {
+        self.store_text_from = from;
+        self
+    }
+
+    /// The same for messages that are signed with a key: if the content of one goes to disk, it is found out
+    /// on the way which signature it should have. Whoever decodes it need not read it for that.
+    #[must_use]
+    pub fn signed_with(mut self, key: &str) -> Self {
+        self.sealer = Sealer::new(key);
         self
     }
 
@@ -181,9 +214,11 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     /// Reads something; false at the end.
     async fn read(&mut self) -> Result<bool, ZmtpError> {
         let read = if let Some(poured) = &mut self.poured {
-            let mut limited = (&mut self.half).take(poured.room.missing());
+            let mut limited = (&mut self.half).take(poured.to_come());
             let read = limited.read_buf(&mut poured.buffer).await?;
-            self.pour()?;
+            if poured.buffer.len() == poured.buffer.capacity() || poured.to_come() == 0 {
+                self.pour()?;
+            }
             read
         } else if let Some(frame) = &mut self.frame {
             let missing = frame.length - frame.bytes.len();
@@ -210,6 +245,9 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             return Ok(());
         };
         if poured.room.push(&poured.buffer).is_ok() {
+            if let Some(seal) = &mut poured.seal {
+                seal.push(&poured.buffer);
+            }
             poured.buffer.clear();
             return Ok(());
         }
@@ -235,7 +273,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 self.poured = Some(poured);
                 return Ok(Parsed::More);
             }
-            let frame = Frame::Stored(poured.room.finish());
+            let seal = poured.seal.map(Growing::finish);
+            let frame = Frame::Stored(poured.room.finish(seal));
             return Ok(Parsed::Frame(poured.flags, frame));
         }
         if let Some(frame) = &self.frame {
@@ -282,20 +321,27 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             .filter(|bytes| *bytes <= limit)
             .and_then(|_| usize::try_from(length).ok())
             .ok_or(ZmtpError::TooLarge { limit })?;
-        if length >= self.store_from
+        if length >= self.store_from.min(self.store_text_from)
+            && length >= self.store_from_here()
             && flags & flag::COMMAND == 0
             && let Ok(room) = self.shelf.reserve(length as u64)
         {
             self.buffer.advance(head);
             let come = length.min(self.buffer.len());
-            let mut buffer = Vec::with_capacity(POURED);
+            let mut buffer = Vec::with_capacity(POURED.max(come + SMALLEST_READ));
             buffer.extend_from_slice(&self.buffer.split_to(come));
+            // What is on disk already cannot be looked at on the way.
+            let sealer = self.sealer.as_ref().filter(|_| self.stored.is_empty());
+            let seal = sealer.and_then(|sealer| sealer.before_content(&self.frames));
             self.poured = Some(Poured {
                 flags,
                 room,
                 buffer,
+                seal,
             });
-            self.pour()?;
+            if come == length {
+                self.pour()?;
+            }
             return self.parse();
         }
         if length >= LARGE {
@@ -316,6 +362,21 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         self.buffer.advance(head);
         let frame = Frame::Held(self.buffer.split_to(length).freeze());
         Ok(Parsed::Frame(flags, frame))
+    }
+
+    /// From which size on the frame that comes goes to disk.
+    fn store_from_here(&self) -> usize {
+        let at = self.frames.iter().position(|frame| frame == DELIMITER);
+        let header = at.and_then(|at| self.frames.get(at + 2));
+        let is_text = |header: &Bytes| {
+            let kind = br#""stream""#;
+            header.windows(kind.len()).any(|word| word == kind)
+        };
+        if header.is_some_and(is_text) {
+            self.store_text_from
+        } else {
+            self.store_from
+        }
     }
 
     /// Memory for a large frame.
@@ -403,5 +464,27 @@ mod tests {
         assert!(came == Some(Incoming::Message(vec![content.into()])));
         let next = reader.next().await.unwrap();
         assert!(next == Some(Incoming::Message(vec![Bytes::from_static(b"n")])));
+    }
+
+    #[tokio::test]
+    async fn what_is_printed_may_be_larger_than_what_is_displayed_before_it_goes_to_disk() {
+        let is_on_disk = async |kind: &str, length: usize| {
+            let header = format!(r#"{{"msg_id": "1", "msg_type": "{kind}"}}"#);
+            let frames = [DELIMITER, b"signature", header.as_bytes(), b"{}", b"{}"];
+            let mut frames: Vec<Bytes> = frames.into_iter().map(Bytes::copy_from_slice).collect();
+            frames.push(vec![b'x'; length].into());
+            let mut bytes = Vec::new();
+            super::super::Writer::new(&mut bytes)
+                .send(&frames)
+                .await
+                .unwrap();
+            let reader = Reader::new(&bytes[..], Limits::default());
+            let mut reader = reader.storing(1000).storing_text(2000);
+            matches!(reader.next().await, Ok(Some(Incoming::Large(_))))
+        };
+        assert!(!is_on_disk("display_data", 999).await);
+        assert!(is_on_disk("display_data", 1000).await);
+        assert!(!is_on_disk("stream", 1999).await);
+        assert!(is_on_disk("stream", 2000).await);
     }
 }

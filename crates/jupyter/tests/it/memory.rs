@@ -137,7 +137,8 @@ async fn what_goes_to_disk_is_not_in_memory_neither_while_it_comes_nor_while_it_
             near.write_all(&piece).await.unwrap();
         }
     });
-    let mut reader = Reader::new(far, Limits::default()).storing(1 << 20);
+    let reader = Reader::new(far, Limits::default()).storing(1 << 20);
+    let mut reader = reader.signed_with("key");
     let Some(Incoming::Large(frames)) = reader.next().await.unwrap() else {
         panic!("no large message");
     };

@@ -162,6 +162,53 @@ proptest! {
     }
 
     #[test]
+    fn a_signature_is_worth_the_same_whether_it_is_checked_on_the_way_or_afterwards(
+        content in vec(any::<u8>(), 0..300),
+        parent in vec(any::<u8>(), 0..300),
+        identities in vec(vec(any::<u8>(), 0..300), 0..3),
+        buffers in vec(vec(any::<u8>(), 0..300), 0..3),
+        changed in any::<Option<(prop::sample::Index, prop::sample::Index)>>(),
+        lengths in vec(1..200usize, 1..4),
+        // Signatures are never so large that they go to disk.
+        store_from in 65..300usize,
+    ) {
+        let mut message = Message::new("stream", "session", &serde_json::json!({}));
+        message.identities = identities.into_iter().map(Bytes::from).collect();
+        message.parent = parent.into();
+        message.content = Bytes::from(content).into();
+        message.buffers = buffers.into_iter().map(Frame::from).collect();
+        let mut frames = Wire::new("key").encode(&message);
+        let original = frames.clone();
+        if let Some((frame, byte)) = changed {
+            let frame = frame.get_mut(&mut frames);
+            let mut bytes = frame.to_vec();
+            if !bytes.is_empty() {
+                *byte.get_mut(&mut bytes) ^= 1;
+            }
+            *frame = bytes.into();
+        }
+        let mut written = Vec::new();
+        wait(Writer::new(&mut written).send(&frames)).unwrap();
+        let decoded = |signed_with| {
+            let pieces = Pieces::new(&written, &lengths);
+            let reader = Reader::new(pieces, Limits::default()).storing(store_from);
+            let frames = match wait(reader.signed_with(signed_with).next()).unwrap() {
+                Some(Incoming::Large(frames)) => frames,
+                Some(Incoming::Message(frames)) => frames.into_iter().map(Frame::from).collect(),
+                other => panic!("{other:?}"),
+            };
+            Wire::new("key").decode(frames).map(|message| message.content)
+        };
+        // From the delimiter to the content.
+        let at = message.identities.len();
+        let is_right = frames[at..at + 6] == original[at..at + 6];
+        let expected = Wire::new("key").decode(frames).map(|message| message.content);
+        assert_eq!(expected.is_ok(), is_right);
+        assert_eq!(decoded("key"), expected);
+        assert_eq!(decoded(""), expected);
+    }
+
+    #[test]
     fn a_message_is_the_same_after_the_wire(
         texts in vec(".*", 6),
         subshell in any::<Option<String>>(),

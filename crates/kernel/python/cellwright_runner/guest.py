@@ -62,6 +62,7 @@ def enter(options):
         _drop_nothing(shell)
         for stream in (sys.stdout, sys.stderr):
             _flush_in_passing(stream)
+            _send_soon(stream)
         if sys.path[:1] != [""]:
             sys.path[:] = [""] + [entry for entry in sys.path if entry != ""]
 
@@ -159,6 +160,20 @@ def _flush_in_passing(stream):
         stream.flush = flush
     except AttributeError:
         pass
+
+
+# How long text may wait to be sent, in seconds.
+_SEND_AFTER = 0.02
+
+
+def _send_soon(stream):
+    """ipykernel gathers text for a fifth of a second. That is late for whoever watches, and of a flood it makes
+    messages so large that nobody has room for them."""
+    try:
+        if stream.flush_interval > _SEND_AFTER:
+            stream.flush_interval = _SEND_AFTER
+    except (AttributeError, TypeError):
+        pass  # somebody else's
 
 
 def _reach_busy_coroutines(shell):

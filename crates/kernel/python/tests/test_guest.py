@@ -507,3 +507,20 @@ def test_only_of_a_flood_some_flushes_do_not_wait(start):
     kernel.run(WAITS)
     few, many = kernel.value("[few, many]")
     assert few >= 5 and many < 2000
+
+
+def test_what_is_printed_is_sent_soon_in_a_kernel_of_ours(start):
+    intervals = "[s.flush_interval for s in (__import__('sys').stdout, __import__('sys').stderr)]"
+    kernel = start()
+    theirs = kernel.value(intervals)
+    kernel.call("enter", front=False)
+    assert kernel.value(intervals) == theirs
+    kernel.run("import sys; sys.stderr.flush_interval = 0.001")
+    kernel.call("leave", front=False)
+    kernel.call("enter", front=True)
+    out, err = kernel.value(intervals)
+    assert out < min(theirs) and err == 0.001
+    # Nobody flushes, and the cell goes on.
+    said = "import time; print('first', end=''); time.sleep(0.5); print('second', end='')"
+    texts = [content["text"] for kind, content in kernel.run(said).events if kind == "stream"]
+    assert texts == ["first", "second"]

@@ -7,8 +7,8 @@ use cellwright_jupyter::frame::{Frame, Stored};
 use cellwright_output::{Bundle, Data, Scratch, Stream, Traceback};
 use serde_json::{Map, Value};
 
-use super::outline::{LARGE, Outline};
-use super::scan::{Members, Written, text, unescape, utf8};
+use super::outline::{LARGE, Outline, Passing};
+use super::scan::{Members, Unescape, Written, text, unescape, utf8};
 
 /// What a message says, as a value; null if that is none.
 pub(crate) fn said(content: &Frame) -> Value {
@@ -41,12 +41,30 @@ fn stream_stored(
     large: usize,
     mut hear: impl FnMut(Stream, &[u8]),
 ) -> io::Result<()> {
-    let outline = Outline::of(content, large)?;
+    // Usually the text comes after the name of its stream, and can be heard while it is read.
+    let (mut passing, mut heard) = (None, Vec::new());
+    let outline = Outline::hearing(content, large, |before, come| match come {
+        Passing::Piece(piece) => {
+            let text = passing.get_or_insert_with(|| (stream_of(before), Unescape::default()));
+            if let (Some(stream), unescape) = text {
+                unescape.push(piece, |piece| hear(*stream, piece));
+            }
+        }
+        Passing::End => {
+            if let Some((Some(stream), mut unescape)) = passing.take() {
+                unescape.finish(|piece| hear(stream, piece));
+                heard.push(before.len() - 1);
+            }
+        }
+    })?;
     let mut result = Ok(());
     stream_with(&outline.text, &mut hear, |stream, at, hear| {
         let Some(missing) = outline.missing(at) else {
             return false;
         };
+        if heard.contains(&at) {
+            return true;
+        }
         let read = missing.read(content, |piece| hear(stream, piece));
         result = std::mem::replace(&mut result, Ok(())).and(read);
         true
@@ -58,6 +76,22 @@ fn stream_stored(
 fn unreadable(content: &Stored, error: &io::Error) -> String {
     let size = cellwright_output::Bytes(content.size());
     format!("[{size} cannot be read from disk any more: {error}]\n")
+}
+
+/// The stream of the text that comes next, if that is the text of a `stream` message and its name was before it.
+fn stream_of(before: &[u8]) -> Option<Stream> {
+    let mut stream = None;
+    let mut members = Members::of(before);
+    while let Some(name) = members.name() {
+        match name {
+            b"text" if members.rest().len() == 1 => return stream,
+            b"name" => stream = Some(named(members.value())),
+            _ => {
+                members.value();
+            }
+        }
+    }
+    None
 }
 
 /// The stream that is named.

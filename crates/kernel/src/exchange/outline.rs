@@ -38,9 +38,19 @@ pub(super) struct Missing {
     plain: bool,
 }
 
+/// What comes of a large text while the content is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Passing<'a> {
+    /// The next piece of it, as it is written.
+    Piece(&'a [u8]),
+    /// That was all.
+    End,
+}
+
 /// Reads through a content.
-#[derive(Debug, Default)]
-struct Scan {
+struct Scan<H> {
+    /// Hears large texts as they pass, each with the outline up to its opening quote.
+    hear: H,
     large: usize,
     outline: Outline,
     /// How much was read.
@@ -74,9 +84,24 @@ enum Fate {
 impl Outline {
     /// Reads a content. Of its members, and of those of its `data`, texts from a size on are left out.
     pub(super) fn of(content: &Stored, large: usize) -> io::Result<Self> {
+        Self::hearing(content, large, |_, _| {})
+    }
+
+    /// The same, and whoever wants a large text hears it as it passes, and need not read it again.
+    pub(super) fn hearing(
+        content: &Stored,
+        large: usize,
+        hear: impl FnMut(&[u8], Passing<'_>),
+    ) -> io::Result<Self> {
         let mut scan = Scan {
+            hear,
             large,
-            ..Scan::default()
+            outline: Self::default(),
+            read: 0,
+            depth: 0,
+            is_value: false,
+            in_data: false,
+            string: None,
         };
         content.read(|piece| {
             scan.push(piece);
@@ -91,7 +116,7 @@ impl Outline {
     }
 }
 
-impl Scan {
+impl<H: FnMut(&[u8], Passing<'_>)> Scan<H> {
     fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let taken = if self.string.is_some() {
@@ -144,12 +169,14 @@ impl Scan {
         };
         let mut end = 0;
         let mut ends = false;
-        if std::mem::take(&mut text.after_backslash) {
-            end = 1;
-        } else {
-            match memchr2(b'"', b'\\', bytes) {
+        while end < bytes.len() && !ends {
+            if std::mem::take(&mut text.after_backslash) {
+                end += 1;
+                continue;
+            }
+            match memchr2(b'"', b'\\', &bytes[end..]) {
                 None => end = bytes.len(),
-                Some(at) if bytes[at] == b'"' => (end, ends) = (end + at, true),
+                Some(at) if bytes[end + at] == b'"' => (end, ends) = (end + at, true),
                 Some(at) => {
                     end += at + 1;
                     text.plain = false;
@@ -157,11 +184,14 @@ impl Scan {
                 }
             }
         }
-        if text.fate != Fate::Misses {
+        if text.fate == Fate::Misses {
+            (self.hear)(&self.outline.text, Passing::Piece(&bytes[..end]));
+        } else {
             self.outline.text.extend_from_slice(&bytes[..end]);
-            let length = self.outline.text.len() - text.at - 1;
-            if text.fate == Fate::StaysIfSmall && length >= self.large {
+            let (before, come) = self.outline.text.split_at(text.at + 1);
+            if text.fate == Fate::StaysIfSmall && come.len() >= self.large {
                 text.fate = Fate::Misses;
+                (self.hear)(before, Passing::Piece(come));
                 self.outline.text.truncate(text.at + 1);
             }
         }
@@ -169,6 +199,7 @@ impl Scan {
             return end;
         }
         if text.fate == Fate::Misses {
+            (self.hear)(&self.outline.text, Passing::End);
             self.outline.missing.push(Missing {
                 at: text.at,
                 range: text.start..self.read + end as u64,
