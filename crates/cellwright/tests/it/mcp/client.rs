@@ -120,12 +120,13 @@ impl Client {
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
-        let line = format!("{message}\n");
-        self.stdin
-            .as_mut()
-            .unwrap()
-            .write_all(line.as_bytes())
-            .unwrap();
+        self.send_line(&message.to_string());
+    }
+
+    /// Whatever came before, the server is there and runs code.
+    pub(crate) fn is_served(&mut self) {
+        let answer = self.call("eval", json!({"code": "1"})).ok();
+        assert_eq!(answer.printed().trim(), "1");
     }
 
     /// Asks for something without waiting; says the number of the request.

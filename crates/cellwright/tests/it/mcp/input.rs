@@ -28,14 +28,7 @@ fn a_client_that_can_asks_its_user() {
     let words = client.call("eval", json!({"code": ASKS})).refused();
     assert!(words.contains("nobody can answer"), "{words}");
     assert_eq!(client.asked.len(), 2);
-    assert_eq!(
-        client
-            .call("eval", json!({"code": "1"}))
-            .ok()
-            .printed()
-            .trim(),
-        "1"
-    );
+    client.is_served();
 }
 
 #[test]
@@ -93,14 +86,7 @@ fn in_the_newer_revision_the_call_is_made_again_with_the_answer() {
         .request("tools/call", call(Some(&state), None))
         .unwrap();
     assert_eq!(refused["isError"], true);
-    assert_eq!(
-        client
-            .call("eval", json!({"code": "1"}))
-            .ok()
-            .printed()
-            .trim(),
-        "1"
-    );
+    client.is_served();
 }
 
 #[test]

