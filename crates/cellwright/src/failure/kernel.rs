@@ -84,8 +84,8 @@ impl Failure {
                 searched,
             } => {
                 if available.is_empty() {
-                    let folders = searched.iter().map(|folder| folder.join("kernels"));
-                    let looked = folders.map(|folder| format!("looked in {}", folder.display()));
+                    let looked = searched.iter();
+                    let looked = looked.map(|folder| format!("looked in {}", folder.display()));
                     self.causes.extend(looked);
                     return self.hint("none is installed; `cellwright doctor` says how to get one");
                 }
@@ -198,4 +198,20 @@ fn last_lines(text: &str, count: usize) -> Vec<String> {
         .iter()
         .map(|line| (*line).to_owned())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_kernels_were_looked_for_is_told_if_there_are_none() {
+        let error = KernelError::NoKernelspec {
+            name: "ir".to_owned(),
+            available: Vec::new(),
+            searched: vec!["/usr/share/jupyter/kernels".into()],
+        };
+        let failure = Failure::from(error);
+        assert_eq!(failure.causes, ["looked in /usr/share/jupyter/kernels"]);
+    }
 }

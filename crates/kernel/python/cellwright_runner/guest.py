@@ -22,6 +22,7 @@ class Visit:
         self.shell = None  # None: not entered
         self.publisher = None  # the real one, whatever %%capture puts in its place
         self.pid = 0
+        self.at_home = False  # whether the kernel is our own
         self.path = []  # what requests wanted at the front of sys.path
         self.path_added = []  # what was not there before
         self.env = {}  # what requests wanted
@@ -59,12 +60,21 @@ def enter(options):
     shell.init_user_ns = init_again
     _reach_busy_coroutines(shell)
     if options.get("front"):
-        _drop_nothing(shell)
+        V.at_home = True
+        streams = lazy.load("guest_streams")
+        streams.drop_nothing(_kernel(shell))
         for stream in (sys.stdout, sys.stderr):
-            _flush_in_passing(stream)
-            _send_soon(stream)
+            streams.flush_in_passing(stream)
+            streams.send_soon(stream)
         if sys.path[:1] != [""]:
             sys.path[:] = [""] + [entry for entry in sys.path if entry != ""]
+
+
+def between_cells():
+    """What is left to do after `enter`, outside of any cell: evaluated as an expression."""
+    if V.at_home:
+        for stream in (sys.stdout, sys.stderr):
+            lazy.load("guest_streams").write_quickly(stream)
 
 
 def entered():
@@ -108,72 +118,6 @@ def _let_go(shell):
 
 def _kernel(shell):
     return getattr(shell, "kernel", None)
-
-
-def _drop_nothing(shell):
-    """ZeroMQ drops what is published while a thousand messages wait to be sent, which they do when the
-    machine is busy. In a kernel of our own they may wait: we do nothing but read."""
-    thread = getattr(_kernel(shell), "iopub_thread", None)
-    if thread is None:
-        return
-
-    def lift():
-        try:
-            thread.socket.sndhwm = 0
-        except Exception:
-            pass  # some other sort of socket
-
-    # Only the thread that uses a socket may touch it.
-    thread.schedule(lift)
-
-
-# How many flushes wait until their text is sent: so many at once, and so many in a second.
-_WAITING_FLUSHES = 20
-_WAITING_RATE = 100
-
-
-def _flush_in_passing(stream):
-    """ipykernel's flush waits for another thread, which takes ten times as long as everything else in a
-    `print(…, flush=True)`. Of a flood of them only some wait; the others hand their text over, in order, and
-    go on. What a cell says last before it brings its process down is as safe as ever, unless it never
-    stopped talking."""
-    if not all(hasattr(stream, name) for name in ("_buffer_lock", "_flush", "pub_thread")):
-        return  # somebody else's, or of another time
-    if getattr(stream.flush, "cellwright", False):
-        return
-    monotonic = lazy.stdlib("time").monotonic
-    theirs, ours = stream.flush, stream._flush
-    left, then = float(_WAITING_FLUSHES), monotonic()
-
-    def flush():
-        nonlocal left, then
-        now = monotonic()
-        left, then = min(_WAITING_FLUSHES, left + (now - then) * _WAITING_RATE), now
-        if left < 1 and os.getpid() == V.pid:
-            ours()
-        else:
-            left -= 1
-            theirs()
-
-    flush.cellwright = True
-    try:
-        stream.flush = flush
-    except AttributeError:
-        pass
-
-
-# How long text may wait to be sent, in seconds.
-_SEND_AFTER = 0.02
-
-
-def _send_soon(stream):
-    """ipykernel gathers text for a fifth of a second. That is late for whoever watches, and of a flood it makes
-    messages so large that nobody has room for them."""
-    try:
-        if stream.flush_interval > _SEND_AFTER:
-            stream.flush_interval = _SEND_AFTER
-    except (AttributeError, TypeError):
-        pass  # somebody else's
 
 
 def _reach_busy_coroutines(shell):

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 from host import Host, interpreters
+from kernels import Kernel
 
 _known = {}
 
@@ -38,3 +39,18 @@ def needs(python):
 @pytest.fixture
 def version(host):
     return tuple(int(part) for part in host.hello["version"].split("."))
+
+
+@pytest.fixture
+def start(python, needs, tmp_path):
+    """Starts kernels of IPython's that end with the test."""
+    needs("ipykernel")
+    started = []
+
+    def start(env=None):
+        started.append(Kernel(python, tmp_path, env))
+        return started[-1]
+
+    yield start
+    for kernel in started:
+        kernel.close()

@@ -62,6 +62,11 @@ class Reply:
         """What it printed."""
         return "".join(c["text"] for kind, c in self.events if kind == "stream")
 
+    def said(self, name):
+        """What it printed on this stream."""
+        streams = (c for kind, c in self.events if kind == "stream")
+        return "".join(c["text"] for c in streams if c["name"] == name)
+
     @property
     def result(self):
         """text/plain of its value, or None."""

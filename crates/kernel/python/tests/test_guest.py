@@ -5,26 +5,11 @@ import shutil
 
 import pytest
 from host import FOLDER, error
-from kernels import Kernel, request
+from kernels import request
 from test_prelude import MIME, NAMES
 from test_requests import NOISY
 
 pytest.importorskip("jupyter_client")
-
-
-@pytest.fixture
-def start(python, needs, tmp_path):
-    """Starts kernels that end with the test."""
-    needs("ipykernel")
-    started = []
-
-    def start(env=None):
-        started.append(Kernel(python, tmp_path, env))
-        return started[-1]
-
-    yield start
-    for kernel in started:
-        kernel.close()
 
 
 @pytest.fixture
@@ -445,82 +430,3 @@ def test_history_after_reset_and_of_long_values(host):
     host.run("%reset -f")
     host.run("5")
     assert [(e["code"], e["output"]) for e in host.ask("history", last=9)] == [("5", "5")]
-
-
-# Flushing
-
-
-FLOOD = """
-import sys
-for n in range(2000):
-    print('o', n, flush=True)
-    if n % 10 == 0:
-        print('e', n, file=sys.stderr, flush=True)
-    if n % 7 == 0:
-        print('unflushed', n)
-        display(n)
-"""
-
-
-def test_a_flood_of_flushes_keeps_its_order(start):
-    def heard(kernel):
-        """What was put out, streams joined as long as nothing comes between."""
-        events = []
-        for kind, content in kernel.run(FLOOD).events:
-            if kind == "stream":
-                if events and events[-1][0] == content["name"]:
-                    events[-1][1] += content["text"]
-                else:
-                    events.append([content["name"], content["text"]])
-            elif kind == "display_data":
-                events.append([kind, content["data"]["text/plain"]])
-        return events
-
-    kernel = start()
-    # A client that is slower than the kernel would else have some dropped.
-    lift = "get_ipython().kernel.iopub_thread.socket.sndhwm = 0"
-    kernel.run(lift)
-    theirs = heard(kernel)
-    assert kernel.call("enter", {"front": True}).error is None
-    assert kernel.value("getattr(__import__('sys').stdout.flush, 'cellwright', False)")
-    assert heard(kernel) == theirs
-
-
-WAITS = """
-import threading
-wait, waits = threading.Event.wait, []
-def counted(self, *arguments):
-    waits.append(self)
-    return wait(self, *arguments)
-threading.Event.wait = counted
-for n in range(5): print(n, flush=True)
-few = len(waits)
-for n in range(3000): print(n, flush=True)
-many = len(waits)
-threading.Event.wait = wait
-"""
-
-
-def test_only_of_a_flood_some_flushes_do_not_wait(start):
-    kernel = start()
-    kernel.call("enter", {"front": True})
-    kernel.run(WAITS)
-    few, many = kernel.value("[few, many]")
-    assert few >= 5 and many < 2000
-
-
-def test_what_is_printed_is_sent_soon_in_a_kernel_of_ours(start):
-    intervals = "[s.flush_interval for s in (__import__('sys').stdout, __import__('sys').stderr)]"
-    kernel = start()
-    theirs = kernel.value(intervals)
-    kernel.call("enter", front=False)
-    assert kernel.value(intervals) == theirs
-    kernel.run("import sys; sys.stderr.flush_interval = 0.001")
-    kernel.call("leave", front=False)
-    kernel.call("enter", front=True)
-    out, err = kernel.value(intervals)
-    assert out < min(theirs) and err == 0.001
-    # Nobody flushes, and the cell goes on.
-    said = "import time; print('first', end=''); time.sleep(0.5); print('second', end='')"
-    texts = [content["text"] for kind, content in kernel.run(said).events if kind == "stream"]
-    assert texts == ["first", "second"]

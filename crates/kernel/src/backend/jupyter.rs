@@ -34,7 +34,7 @@ use crate::kernel::{
 use crate::process::Exit;
 use crate::stop::Stop;
 use life::Life;
-use python::Guest;
+use python::{Asked, Guest};
 pub use spec::{JupyterSpec, Source, Transport};
 use widgets::Widgets;
 
@@ -168,8 +168,8 @@ impl Jupyter {
         kernel.check_version();
         // Nobody has to wait for it: what is sent next comes after it.
         if let (Life::Ours(_), Some(guest)) = (&kernel.life, &kernel.guest) {
-            let code = guest.enter();
-            kernel.silently(&code);
+            let entering = guest.enter();
+            kernel.silently(entering);
         }
         Ok(kernel)
     }
@@ -186,8 +186,9 @@ impl Jupyter {
     }
 
     /// Runs code of ours that nobody is to notice; its reply is not waited for.
-    fn silently(&mut self, code: &str) {
-        let id = self.send(Channel::Shell, "execute_request", &exchange::silent(code));
+    fn silently(&mut self, asked: impl Into<Asked>) {
+        let content = asked.into().content();
+        let id = self.send(Channel::Shell, "execute_request", &content);
         if self.silent.len() == REMEMBERED {
             self.silent.pop_front();
         }

@@ -9,7 +9,6 @@ use tokio::time::sleep;
 
 use super::{DROPPED, DROPS, Jupyter, Took, python};
 use crate::error::{Begun, KernelError};
-use crate::exchange;
 use crate::kernel::Question;
 use crate::stop::Stop;
 
@@ -82,8 +81,7 @@ impl Jupyter {
             let why = format!("for {language} there is no way to ask that");
             return Err(KernelError::NoAnswer { why });
         };
-        let mut content = exchange::silent(&asked.code);
-        content["user_expressions"] = asked.expressions.into();
+        let content = asked.content();
         let reply = self.request("execute_request", &content, stop).await?;
         python::answer(&reply).map_err(|why| KernelError::NoAnswer { why })
     }

@@ -24,7 +24,7 @@ impl Jupyter {
     pub(super) async fn end(mut self, patience: Stop) -> Farewell {
         if let Life::Theirs { .. } = self.life {
             if let Some(code) = self.guest.as_ref().map(Guest::leave) {
-                self.silently(&code);
+                self.silently(code);
             }
             self.link.close().await;
             return Farewell {

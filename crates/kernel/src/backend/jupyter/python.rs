@@ -2,7 +2,8 @@
 //! Python files in and let them do what the runner does, and what comes back. No word is sent here.
 //!
 //! ```text
-//! start        enter()                            silent; if it fails, the kernel goes on without a guest
+//! start        enter()                            silent, an expression beside the code; if it fails, the
+//!                                                 kernel goes on without a guest
 //! each cell    settle(request)?                   silent, only if something is to be set → settled(request)
 //!              code(request)                      with expressions() as `user_expressions` → heard(reply)
 //!              after(request)?                    silent
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use crate::exchange;
 use crate::kernel::{History, Request};
 
 /// Finds our package inside the kernel, or brings it in.
@@ -49,13 +51,30 @@ pub(super) struct Options {
     pub(super) front: bool,
 }
 
-/// A question: silent code, and an expression whose value is the answer.
+/// A silent request: code, and perhaps an expression, which is evaluated after it and outside of any cell.
+/// The expression's value is the answer, if it is a question.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// The code of the request.
-    pub(super) code: String,
-    /// Its `user_expressions`.
-    pub(super) expressions: Map<String, Value>,
+    code: String,
+    expressions: Map<String, Value>,
+}
+
+impl Asked {
+    /// The content of the request.
+    pub(super) fn content(self) -> Value {
+        let mut content = exchange::silent(&self.code);
+        content["user_expressions"] = self.expressions.into();
+        content
+    }
+}
+
+impl From<String> for Asked {
+    fn from(code: String) -> Self {
+        Self {
+            code,
+            expressions: Map::new(),
+        }
+    }
 }
 
 impl Guest {
@@ -70,9 +89,12 @@ impl Guest {
         }
     }
 
-    /// Silent code that brings it in. It may be sent again.
-    pub(super) fn enter(&self) -> String {
-        self.call("enter", &[])
+    /// Brings it in. It may be sent again.
+    pub(super) fn enter(&self) -> Asked {
+        Asked {
+            code: self.call("enter", &[]),
+            expressions: expressions("between_cells", &[]),
+        }
     }
 
     /// Silent code that takes back what can be taken back.
@@ -442,7 +464,8 @@ mod tests {
         let guest = guest();
         let variables = guest.variables(10).expressions[EXPRESSION].clone();
         let codes = json!({
-            "enter": guest.enter(),
+            "enter": guest.enter().code,
+            "between": guest.enter().expressions[EXPRESSION],
             "ready": guest.helpers().code,
             "settle": guest.settle(&request),
             "module": guest.code(&module),
@@ -457,7 +480,7 @@ mod tests {
             def run(name):\n    \
                 result = shell.run_cell(codes[name], store_history=False, silent=True)\n    result.raise_error()\n\
             def ask(name):\n    return json.loads(repr(eval(codes[name], shell.user_ns)))\n\
-            run('enter'); run('settle'); run('module'); run('ready')\nshell.run_cell('x = 1', silent=True)\n\
+            run('enter'); eval(codes['between']); run('settle'); run('module'); run('ready')\nshell.run_cell('x = 1', silent=True)\n\
             told = {'env': os.environ['ODD'], 'home': 'HOME' in os.environ, 'settled': ask('settled'),\n    \
                 'path': list(map(ord, sys.path[0])), 'file': list(map(ord, shell.user_ns['__file__'])),\n    \
                 'new': sorted(set(shell.user_ns) - before), 'variables': ask('variables'),\n    \

@@ -97,7 +97,7 @@ impl Jupyter {
             guest.heard(reply);
         }
         if let Some(code) = self.guest.as_ref().and_then(|guest| guest.after(request)) {
-            self.silently(&code);
+            self.silently(code);
         }
         if cell.was_dropped() && stopped.is_none() {
             return Ok(None);
@@ -240,7 +240,7 @@ impl Jupyter {
         if request.cwd.is_none() && request.file.is_none() {
             // Should it fail, that is heard later.
             guest.settled(request);
-            self.silently(&code);
+            self.silently(code);
             return Ok(());
         }
         // A cell must not run anywhere but where it was meant to.

@@ -56,6 +56,19 @@ async fn a_million_lines_and_a_big_display_arrive_whole() {
     assert_eq!(kernel.take_remarks(), []);
 }
 
+/// In a cell that awaits, IPython has nothing of its own in the place of `write`.
+#[tokio::test]
+async fn prints_go_through_our_own_write_from_the_first_cell_on() {
+    let (mut kernel, _folder) = ipykernel().await;
+    let code = "import asyncio, sys\nawait asyncio.sleep(0)\n\
+        [getattr(s.write, 'cellwright', False) for s in (sys.stdout, sys.stderr)]";
+    for _ in 0..2 {
+        let (heard, _) = run(&mut kernel, code).await;
+        assert_eq!(heard.line(), "=[[True, True]]");
+        run(&mut kernel, "print('something')").await.1.unwrap();
+    }
+}
+
 /// Hears everything, but blocks its thread now and then.
 #[derive(Default)]
 struct Slow {
