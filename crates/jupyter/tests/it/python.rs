@@ -78,23 +78,27 @@ async fn opened(connection: &Connection, options: &Options) -> Link {
             _ => {}
         }
     }
-    // That we have subscribed is known when something comes.
-    let (mut told, mut replied) = (false, true);
+    is_heard(&mut link, "large", &json!({"size": 0})).await;
+    link
+}
+
+/// Asks until what is told about it comes: only then it is known that we have subscribed, and before that it is
+/// told to nobody. Gives back the last reply.
+async fn is_heard(link: &mut Link, msg_type: &str, content: &Value) -> Message {
+    let asking = || request(msg_type, content);
+    let mut told = false;
     within(async {
-        while !(told && replied) {
-            if replied {
-                link.send(Channel::Shell, &request("large", &json!({"size": 0})));
-                replied = false;
-            }
+        link.send(Channel::Shell, &asking());
+        loop {
             match link.next().await {
                 Heard::Message(Channel::Iopub, _) => told = true,
-                Heard::Message(Channel::Shell, _) => replied = true,
+                Heard::Message(Channel::Shell, reply) if told => return *reply,
+                Heard::Message(Channel::Shell, _) => link.send(Channel::Shell, &asking()),
                 _ => {}
             }
         }
     })
-    .await;
-    link
+    .await
 }
 
 /// Hears that every channel is closed.
@@ -286,9 +290,7 @@ async fn run(link: &mut Link, code: &str) -> (Value, Vec<Message>) {
 
 async fn ready(connection: &Connection, options: &Options) -> Link {
     let mut link = Link::open(connection, options).unwrap();
-    let info = request("kernel_info_request", &json!({}));
-    link.send(Channel::Shell, &info);
-    let reply = message(&mut link, Channel::Shell).await;
+    let reply = is_heard(&mut link, "kernel_info_request", &json!({})).await;
     assert_eq!(reply.value()["implementation"], "ipython");
     link
 }
@@ -344,21 +346,18 @@ async fn everything_that_ipykernel_tells_is_kept_while_nobody_takes_it() {
         memory_bytes: 1 << 20,
         ..Options::default()
     };
+    let mut link = ready(&kernel.connection, &options).await;
     // A kernel drops what is more than a thousand messages ahead of its client, as one on a busy
-    // machine may be. Lifting that counts for those who connect afterwards.
-    let mut first = ready(&kernel.connection, &options).await;
+    // machine may be. Lifting that counts for those who are connected now, and for nobody else.
     run(
-        &mut first,
-        "get_ipython().kernel.iopub_thread.socket.sndhwm = 0",
+        &mut link,
+        "iopub = get_ipython().kernel.iopub_thread\n\
+         iopub.schedule(lambda: setattr(iopub.socket, 'sndhwm', 0))",
     )
     .await;
-    drop(first);
-    let mut link = ready(&kernel.connection, &options).await;
-    run(&mut link, "pass").await;
     let code = format!(
         "k = get_ipython().kernel\n\
          for n in range({COUNT}):\n    k.send_response(k.iopub_socket, 'told', {{'number': n}})\n\
-         import os, threading\n\
          open('done', 'w').close()"
     );
     let content = json!({"code": code, "silent": false, "allow_stdin": false});

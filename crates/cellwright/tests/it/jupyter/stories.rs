@@ -174,6 +174,50 @@ fn several_cells_share_the_kernel_and_an_error_ends_the_run() {
     assert!(ran.stderr.contains("ZeroDivisionError"), "{}", ran.stderr);
 }
 
+/// A process that stands still as long as this is there.
+struct Still(u32);
+
+impl Still {
+    fn new(pid: u32) -> Self {
+        signal(pid, "-STOP");
+        Self(pid)
+    }
+}
+
+impl Drop for Still {
+    fn drop(&mut self) {
+        signal(self.0, "-CONT");
+    }
+}
+
+/// Kernels drop what their clients are too slow to take, unless they are told to keep it.
+#[test]
+fn a_command_that_stood_still_has_missed_nothing() {
+    let Some(lab) = Lab::new() else { return };
+    let code = "import os, time\nopen('begun', 'w').close()\n\
+        while not os.path.exists('go'): time.sleep(0.01)\n\
+        for n in range(5000): display({'text/plain': str(n)}, raw=True)\n\
+        open('done', 'w').close()";
+    let arguments = ["eval", "--json", "--python", &lab.python, code];
+    let mut command = lab.command(&arguments);
+    command.args(["--kernel", "python3"]).stdout(Stdio::piped());
+    let child = command.spawn().unwrap();
+    lab.begun();
+    let still = Still::new(child.id());
+    lab.place.context.file("go", "");
+    let done = lab.place.context.path("done");
+    eventually("the cell does not end", || done.exists());
+    drop(still);
+    let output = child.wait_with_output().unwrap();
+    let answer = Ran::of(&lab.place.context, &output).exits(0).json();
+    let outputs = answer["cells"][0]["outputs"].as_array().unwrap();
+    let numbers = outputs
+        .iter()
+        .map(|output| output["data"]["text/plain"][0].as_str().unwrap());
+    let expected: Vec<_> = (0..5000).map(|number| number.to_string()).collect();
+    assert_eq!(numbers.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_session_keeps_its_kernel_and_lists_it_for_others() {
     let Some(lab) = Lab::new() else { return };
