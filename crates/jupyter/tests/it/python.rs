@@ -328,9 +328,14 @@ async fn all_channels_of_ipykernel_over_tcp_and_through_the_file_system() {
         // Bytes that are no text, as Python passes them on.
         let (_, told) = run(&mut link, "print('a\\udcffb')").await;
         assert_eq!(told.last().unwrap().value()["text"], "a\u{fffd}b\n");
-        let shutdown = request("shutdown_request", &json!({"restart": false}));
-        link.send(Channel::Control, &shutdown);
+        let info = request("kernel_info_request", &json!({}));
+        link.send(Channel::Control, &info);
         let reply = message(&mut link, Channel::Control).await;
+        assert_eq!(reply.header.msg_type, "kernel_info_reply");
+        // Asked over control, ipykernel may wait for ever for a thread of its own that has gone.
+        let shutdown = request("shutdown_request", &json!({"restart": false}));
+        link.send(Channel::Shell, &shutdown);
+        let reply = message(&mut link, Channel::Shell).await;
         assert_eq!(reply.header.msg_type, "shutdown_reply");
         hears_the_end(&mut link).await;
         kernel.child.wait().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellwright_kernel::{Ending, Request, State, Stop};
+use cellwright_kernel::{Ending, KernelError, Outcome, Request, State, Stop};
 
 use crate::support::{python, run, run_until, runner};
 
@@ -28,7 +28,8 @@ async fn any_moment_will_do() {
         .unwrap();
     // The same moments in every run of this test.
     let mut random = 7_u64;
-    for round in 0..180 {
+    let mut round = 0;
+    while round < 180 {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
@@ -36,19 +37,25 @@ async fn any_moment_will_do() {
         let code = BUSY[round % BUSY.len()];
         let stop = Stop::never().with_timeout(Duration::from_micros(micros));
         let (_, outcome) = run_until(&mut kernel, &Request::new(code), &stop).await;
-        let ending = outcome.unwrap().ending;
-        assert!(
-            matches!(
-                ending,
-                Ending::Stopped {
+        let kept = matches!(
+            &outcome,
+            Ok(Outcome {
+                ending: Ending::Stopped {
                     state: State::Kept,
                     ..
-                }
-            ),
-            "round {round}, {micros} µs: {code}: {ending:?}"
+                },
+                ..
+            })
+        );
+        // On a busy machine it may not even have begun. Then there is another moment for it.
+        let early = matches!(outcome, Err(KernelError::StoppedEarly { .. }));
+        assert!(
+            kept || early,
+            "round {round}, {micros} µs: {code}: {outcome:?}"
         );
         let (heard, outcome) = run(&mut kernel, "x").await;
         assert_eq!(heard.line(), "=[5]", "round {round}, {micros} µs: {code}");
         assert_eq!(outcome.unwrap().ending, Ending::Completed);
+        round += usize::from(kept);
     }
 }
