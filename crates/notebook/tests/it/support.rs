@@ -15,6 +15,7 @@ pub(crate) fn cases(cases: u32) -> Config {
     let factor = factor.and_then(|factor| factor.parse().ok()).unwrap_or(1);
     Config {
         cases: cases * factor,
+        max_global_rejects: 1024 * factor,
         failure_persistence: None,
         ..Config::default()
     }
