@@ -299,7 +299,7 @@ the goals it is the least of theirs.
 - Most of the time of lines and prints is the kernel's own; a client can only keep up with it.
 - A kernel that we start has a little code of ours inside. A print does not make a set of the cell's header each
   time, in a flood of flushed ones not every one waits for the kernel's other thread, and what is printed is sent
-  after 20 ms (in a flood after up to 100) instead of 200.
+  after 20 ms (in a flood after up to 100) instead of 200, in pieces if it is much.
 - Every byte is signed by the kernel, and every client checks that. With OpenSSL's SHA-256, which Python
   uses, it takes {signing:.0f} ms for 100 MB (66.7 MB: {signing_picture:.0f} ms), and no client can have less than that: it
   is most of ours, and a smaller part of theirs.

@@ -1,13 +1,17 @@
 //! [`Frame`]: a part of a message, in memory or on disk.
 
+mod stretch;
+
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::seal::Seal;
+use stretch::Search;
 
 /// How much is read at once.
 const PIECE: usize = 64 * 1024;
@@ -137,12 +141,27 @@ impl Stored {
         self.place.start
     }
 
+    /// Where in them the longest stretch is without quotes and backslashes. It is not looked for to the end if there
+    /// are many of those.
+    pub fn stretch(&self) -> Range<u64> {
+        self.place.stretch.clone()
+    }
+
     /// Hands on the bytes, piece by piece.
-    pub fn read(&self, mut hear: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub fn read(&self, hear: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.read_part(0..self.place.length, hear)
+    }
+
+    /// Hands on some of the bytes, piece by piece.
+    pub fn read_part(
+        &self,
+        part: Range<u64>,
+        mut hear: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut buffer = vec![0; PIECE];
-        let mut at = 0;
-        while at < self.place.length {
-            let left = self.place.length - at;
+        let mut at = part.start;
+        while at < part.end {
+            let left = part.end - at;
             let most = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
             let piece = &mut buffer[..most];
             self.place
@@ -171,6 +190,7 @@ struct Place {
     file: Arc<File>,
     start: u64,
     length: u64,
+    stretch: Range<u64>,
     seal: Option<Seal>,
 }
 
@@ -224,9 +244,11 @@ impl Shelf {
                 file: Arc::clone(file),
                 start,
                 length,
+                stretch: 0..0,
                 seal: None,
             },
             written: 0,
+            search: Search::default(),
         })
     }
 }
@@ -236,6 +258,7 @@ impl Shelf {
 pub(crate) struct Room {
     place: Place,
     written: u64,
+    search: Search,
 }
 
 impl Room {
@@ -249,6 +272,7 @@ impl Room {
         let at = self.place.start + self.written;
         self.place.file.write_all_at(bytes, at)?;
         self.written += bytes.len() as u64;
+        self.search.push(bytes);
         Ok(())
     }
 
@@ -265,6 +289,7 @@ impl Room {
     /// Everything has come.
     pub(crate) fn finish(mut self, seal: Option<Seal>) -> Stored {
         self.place.seal = seal;
+        self.place.stretch = self.search.finish();
         Stored {
             place: Arc::new(self.place),
         }

@@ -1,5 +1,7 @@
 //! [`Reader`]: the messages that come over a connection.
 
+use std::collections::VecDeque;
+
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -22,9 +24,12 @@ const LARGE: usize = 32 * 1024;
 /// written to is not there, and a kernel's usual messages fit into this.
 const ADVANCE: usize = 8 << 20;
 
-/// A frame up to this size may leave its memory to the next one. A kernel that prints as fast as it can sends
-/// about half of that at once.
+/// Frames up to this size, together, may leave their memory to the next ones. A kernel that prints as fast as it
+/// can sends about half of that at once.
 const KEPT: usize = 32 << 20;
+
+/// How many of them.
+const KEPT_FRAMES: usize = 8;
 
 /// How much of a frame that goes to disk is put there at once: as little as the processor has near at hand.
 const POURED: usize = 512 * 1024;
@@ -82,9 +87,9 @@ pub struct Reader<R = Half> {
     /// Finds out what a message should be signed with while its content goes to disk.
     sealer: Option<Sealer>,
     shelf: Shelf,
-    /// The latest large frame. If nobody has it any more when the next one comes, that gets its memory:
+    /// The latest large frames. One that nobody has any more when the next one comes leaves it its memory:
     /// memory that is touched for the first time costs more than to read into it.
-    kept: Option<Bytes>,
+    kept: VecDeque<Bytes>,
     /// Whether a frame of the message that comes is large.
     is_large: bool,
 }
@@ -151,7 +156,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             store_text_from: usize::MAX,
             sealer: None,
             shelf: Shelf::default(),
-            kept: None,
+            kept: VecDeque::new(),
             is_large: false,
         }
     }
@@ -285,7 +290,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             let (flags, bytes) = whole.unwrap_or_default();
             let bytes = bytes.freeze();
             self.is_large = true;
-            self.kept = (bytes.len() <= KEPT).then(|| bytes.clone());
+            self.keep(&bytes);
             return Ok(Parsed::Frame(flags, Frame::Held(bytes)));
         }
         let Some(&flags) = self.buffer.first() else {
@@ -381,13 +386,26 @@ impl<R: AsyncRead + Unpin> Reader<R> {
 
     /// Memory for a large frame.
     fn memory(&mut self, length: usize) -> BytesMut {
-        let kept = self.kept.take().map(Bytes::try_into_mut);
-        match kept {
-            Some(Ok(mut kept)) => {
-                kept.clear();
-                kept
+        for _ in 0..self.kept.len() {
+            match self.kept.pop_front().map(Bytes::try_into_mut) {
+                // Much more than it needs would be kept for nothing.
+                Some(Ok(mut kept)) if kept.capacity() / 2 <= length => {
+                    kept.clear();
+                    return kept;
+                }
+                Some(Err(taken)) => self.kept.push_back(taken),
+                _ => {}
             }
-            _ => BytesMut::with_capacity(length.min(ADVANCE)),
+        }
+        BytesMut::with_capacity(length.min(ADVANCE))
+    }
+
+    /// Keeps a large frame for the sake of its memory.
+    fn keep(&mut self, frame: &Bytes) {
+        self.kept.push_back(frame.clone());
+        let bytes = |kept: &VecDeque<Bytes>| kept.iter().map(Bytes::len).sum::<usize>();
+        while self.kept.len() > KEPT_FRAMES || bytes(&self.kept) > KEPT {
+            self.kept.pop_front();
         }
     }
 
@@ -414,7 +432,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         self.frames_bytes = 0;
         if !std::mem::take(&mut self.is_large) {
             // The flood is over.
-            self.kept = None;
+            self.kept.clear();
         }
         let frames = std::mem::take(&mut self.frames);
         if self.stored.is_empty() {

@@ -53,6 +53,30 @@ async fn a_large_frame_gets_the_memory_of_the_one_before_if_nobody_has_that() {
 }
 
 #[tokio::test]
+async fn memory_is_found_among_that_of_several_frames_if_it_fits() {
+    let mut wires = Wires::new();
+    let first = wires.pass(b'a', LARGE).await;
+    let second = wires.pass(b'b', LARGE).await;
+    let third = wires.pass(b'c', LARGE).await;
+    let place = second.as_ptr();
+    drop(second);
+    let fourth = wires.pass(b'd', LARGE).await;
+    assert_eq!(fourth.as_ptr(), place);
+    assert_eq!((first[0], third[0]), (b'a', b'c'));
+    drop(fourth);
+    // That is far more than this one needs.
+    let small = wires.pass(b'e', LARGE / 3).await;
+    assert_ne!(small.as_ptr(), place);
+    // Of many, only the latest are kept.
+    let mut all = Vec::new();
+    for byte in 0..20 {
+        all.push(wires.pass(byte, LARGE).await);
+    }
+    assert!(first.is_unique() && third.is_unique() && all[0].is_unique());
+    assert!(!all[19].is_unique());
+}
+
+#[tokio::test]
 async fn a_frame_that_somebody_has_stays_what_it_is() {
     let mut wires = Wires::new();
     let first = wires.pass(b'a', LARGE).await;

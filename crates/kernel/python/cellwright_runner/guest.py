@@ -66,6 +66,7 @@ def enter(options):
         for stream in (sys.stdout, sys.stderr):
             streams.flush_in_passing(stream)
             streams.send_soon(stream)
+            streams.send_in_pieces(stream)
         if sys.path[:1] != [""]:
             sys.path[:] = [""] + [entry for entry in sys.path if entry != ""]
 

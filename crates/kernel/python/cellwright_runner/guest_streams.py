@@ -98,6 +98,25 @@ def _next_interval(interval, waiting):
     return _SOON if rate < _FLOOD else min(max(_PIECE / rate, _SOON), _LATE)
 
 
+def send_in_pieces(stream):
+    """However soon text is sent: a quick flood keeps the thread that sends waiting for its turn, and by then
+    there are a dozen megabytes. In pieces the reader has room for them, and reads one while the next is made."""
+    theirs = getattr(stream, "_flush_buffers", None)
+    if theirs is None or _is_ours(theirs) or not _gathers(stream):
+        return
+
+    def flush_buffers():
+        for parent, text in theirs():
+            # Who hooks into a message takes it instead of all that would be sent with it.
+            if len(text) <= 2 * _PIECE or getattr(stream, "_hooks", None):
+                yield parent, text
+                continue
+            for at in range(0, len(text), _PIECE):
+                yield parent, text[at : at + _PIECE]
+
+    _put(stream, "_flush_buffers", flush_buffers)
+
+
 # What `write` of the ipykernels that we know goes through, of all that could be different in another.
 _STEPS = {"parent_header", "echo", "pub_thread", "_is_master_process", "_buffer_lock", "_buffers"}
 _STEPS |= {"frozenset", "items", "_schedule_flush"}

@@ -124,6 +124,46 @@ def test_a_flood_is_sent_in_larger_pieces(start):
     assert wanted == 0.05
 
 
+LARGE = """
+import sys
+text = ''.join('line %d é\\n' % n for n in range(400_000))
+with sys.stdout._buffer_lock:  # and no other thread sends some of it
+    sys.stdout.write(text)
+    sys.stdout._flush()
+"""
+HOOKED = """
+taken = []
+def take(message):
+    taken.append(message['content']['text'])
+sys.stdout.register_hook(take)
+try:
+    with sys.stdout._buffer_lock:
+        sys.stdout.write(text)
+        sys.stdout._flush()
+finally:
+    sys.stdout.unregister_hook(take)
+"""
+
+
+def test_what_is_much_at_once_comes_in_pieces(start):
+    kernel = start()
+    kernel.run(LIFT)
+    theirs = kernel.run(LARGE)
+    come_in(kernel)
+    ours = kernel.run(LARGE)
+    assert ours.text == theirs.text and len(ours.text) > 5_000_000
+    assert len([kind for kind, _ in theirs.events if kind == "stream"]) == 1
+    assert max(len(c["text"]) for kind, c in ours.events if kind == "stream") == 2_000_000
+
+
+def test_who_hooks_into_messages_gets_all_of_it(start):
+    kernel = start()
+    come_in(kernel)
+    kernel.run(LARGE)
+    assert kernel.run(HOOKED).error is None
+    assert kernel.value("taken == [text]")
+
+
 # Writing
 
 

@@ -481,6 +481,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_picture_that_stays_on_disk_is_not_read_to_find_its_end() {
+        let picture = "x".repeat(LARGE + 1000);
+        let content =
+            json!({"data": {"text/plain": "a \\ \"b\"", "image/png": picture, "z/z": "z"}});
+        let stored = Stored::new(content.to_string().as_bytes()).unwrap();
+        // Whoever read it would take this for its end.
+        let middle = stored.start() + stored.size() / 2;
+        std::os::unix::fs::FileExt::write_all_at(&*stored.file(), b"\"", middle).unwrap();
+        let shown = display_stored(&stored, LARGE, &Scratch::default()).unwrap();
+        let sizes = shown.bundle.data.iter();
+        let sizes: Vec<_> = sizes.map(|(name, data)| (&name[..], data.size())).collect();
+        let size = picture.len() as u64;
+        assert_eq!(sizes, [("text/plain", 7), ("image/png", size), ("z/z", 1)]);
+    }
+
     fn anything() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),

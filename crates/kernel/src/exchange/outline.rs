@@ -82,9 +82,16 @@ enum Fate {
 }
 
 impl Outline {
-    /// Reads a content. Of its members, and of those of its `data`, texts from a size on are left out.
+    /// Reads a content. Of its members, and of those of its `data`, texts from a size on are left out; the longest of
+    /// them is not even read.
     pub(super) fn of(content: &Stored, large: usize) -> io::Result<Self> {
-        Self::hearing(content, large, |_, _| {})
+        let mut scan = Scan::new(large, |_, _| {});
+        let stretch = content.stretch();
+        scan.read_part(content, 0..stretch.start)?;
+        let passed = scan.pass_over(stretch.end - stretch.start);
+        let rest = if passed { stretch.end } else { stretch.start };
+        scan.read_part(content, rest..content.size())?;
+        Ok(scan.outline)
     }
 
     /// The same, and whoever wants a large text hears it as it passes, and need not read it again.
@@ -93,20 +100,8 @@ impl Outline {
         large: usize,
         hear: impl FnMut(&[u8], Passing<'_>),
     ) -> io::Result<Self> {
-        let mut scan = Scan {
-            hear,
-            large,
-            outline: Self::default(),
-            read: 0,
-            depth: 0,
-            is_value: false,
-            in_data: false,
-            string: None,
-        };
-        content.read(|piece| {
-            scan.push(piece);
-            Ok(())
-        })?;
+        let mut scan = Scan::new(large, hear);
+        scan.read_part(content, 0..content.size())?;
         Ok(scan.outline)
     }
 
@@ -117,6 +112,41 @@ impl Outline {
 }
 
 impl<H: FnMut(&[u8], Passing<'_>)> Scan<H> {
+    fn new(large: usize, hear: H) -> Self {
+        Self {
+            hear,
+            large,
+            outline: Outline::default(),
+            read: 0,
+            depth: 0,
+            is_value: false,
+            in_data: false,
+            string: None,
+        }
+    }
+
+    /// Passes over so many bytes in which no string begins or ends; whether that can be, because they are of a text
+    /// that is left out.
+    fn pass_over(&mut self, bytes: u64) -> bool {
+        match &mut self.string {
+            Some(text) if text.fate != Fate::Stays && bytes >= self.large as u64 => {
+                text.fate = Fate::Misses;
+                text.after_backslash = false;
+                self.outline.text.truncate(text.at + 1);
+                self.read += bytes;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn read_part(&mut self, content: &Stored, part: Range<u64>) -> io::Result<()> {
+        content.read_part(part, |piece| {
+            self.push(piece);
+            Ok(())
+        })
+    }
+
     fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let taken = if self.string.is_some() {

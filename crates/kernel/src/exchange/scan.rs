@@ -179,13 +179,18 @@ pub(crate) fn unescape(bytes: &[u8], mut hear: impl FnMut(&[u8])) -> &[u8] {
         } else {
             piece.extend_from_slice(text);
         }
-        rest = match after.split_first() {
-            Some((b'\\', after)) => one(after, &mut piece),
-            end => {
+        rest = match after {
+            // Nearly all of them.
+            [b'\\', b'n', after @ ..] => {
+                piece.push(b'\n');
+                after
+            }
+            [b'\\', after @ ..] => one(after, &mut piece),
+            _ => {
                 if !piece.is_empty() {
                     hear(&piece);
                 }
-                return end.map_or(after, |(_, after)| after);
+                return after.get(1..).unwrap_or_default();
             }
         };
     }
