@@ -12,7 +12,7 @@ use crate::support::{python, runner};
 const MOST: u64 = 8 << 20;
 
 /// The same for what a Jupyter kernel prints: if that comes quicker than it can be taken, some of it waits in memory.
-const MOST_WAITING: u64 = 32 << 20;
+const MOST_WAITING: u64 = 48 << 20;
 
 /// The most memory that this process has held.
 fn peak() -> u64 {

@@ -196,7 +196,7 @@ fn a_command_that_stood_still_has_missed_nothing() {
     let Some(lab) = Lab::new() else { return };
     let code = "import os, time\nopen('begun', 'w').close()\n\
         while not os.path.exists('go'): time.sleep(0.01)\n\
-        for n in range(5000): display({'text/plain': str(n)}, raw=True)\n\
+        for n in range(3000): display({'text/plain': str(n)}, raw=True)\n\
         open('done', 'w').close()";
     let arguments = ["eval", "--json", "--python", &lab.python, code];
     let mut command = lab.command(&arguments);
@@ -214,7 +214,7 @@ fn a_command_that_stood_still_has_missed_nothing() {
     let numbers = outputs
         .iter()
         .map(|output| output["data"]["text/plain"][0].as_str().unwrap());
-    let expected: Vec<_> = (0..5000).map(|number| number.to_string()).collect();
+    let expected: Vec<_> = (0..3000).map(|number| number.to_string()).collect();
     assert_eq!(numbers.collect::<Vec<_>>(), expected);
 }
 
