@@ -49,7 +49,7 @@ impl Default for Options {
             sockets: Sockets::WillCome,
             memory_bytes: 16 << 20,
             store_from: 4 << 20,
-            // A kernel that prints as fast as it can sends about half of that at once.
+            // More than an ipykernel of ours sends of plain text at once.
             store_text_from: 8 << 20,
         }
     }

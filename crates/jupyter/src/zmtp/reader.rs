@@ -24,8 +24,8 @@ const LARGE: usize = 32 * 1024;
 /// written to is not there, and a kernel's usual messages fit into this.
 const ADVANCE: usize = 8 << 20;
 
-/// Frames up to this size, together, may leave their memory to the next ones. A kernel that prints as fast as it
-/// can sends about half of that at once.
+/// Frames up to this size, together, may leave their memory to the next ones. It is more than may wait to be taken, so
+/// in a flood there is nearly always one that is free.
 const KEPT: usize = 32 << 20;
 
 /// How many of them.
