@@ -1,4 +1,4 @@
-//! Lists the runner's Python files, so that the crate carries every one of them.
+//! Lists the runner's Python files, so that the crate embeds all of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 fn main() -> std::io::Result<()> {
     #[expect(
         clippy::disallowed_methods,
-        reason = "this is how a build script learns it"
+        reason = "cargo passes paths to build scripts in environment variables"
     )]
     let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
     let root = PathBuf::from(root).join("python");
@@ -15,7 +15,7 @@ fn main() -> std::io::Result<()> {
         root.join("cellwright_runner").display()
     );
     let mut files = Vec::new();
-    collect(&root.join("cellwright_runner"), &mut files)?;
+    collect_python_files(&root.join("cellwright_runner"), &mut files)?;
     files.sort();
     let mut list = String::from("&[\n");
     for file in files {
@@ -30,19 +30,19 @@ fn main() -> std::io::Result<()> {
     list.push_str("]\n");
     #[expect(
         clippy::disallowed_methods,
-        reason = "this is how a build script learns it"
+        reason = "cargo passes paths to build scripts in environment variables"
     )]
-    let target = std::env::var_os("OUT_DIR").unwrap_or_default();
-    fs::write(Path::new(&target).join("runner_files.rs"), list)
+    let out_dir = std::env::var_os("OUT_DIR").unwrap_or_default();
+    fs::write(Path::new(&out_dir).join("runner_files.rs"), list)
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+fn collect_python_files(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
             if path.file_name().is_some_and(|name| name != "__pycache__") {
                 println!("cargo:rerun-if-changed={}", path.display());
-                collect(&path, files)?;
+                collect_python_files(&path, files)?;
             }
         } else if path.extension().is_some_and(|extension| extension == "py") {
             println!("cargo:rerun-if-changed={}", path.display());

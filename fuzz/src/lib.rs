@@ -1,9 +1,9 @@
-//! What the fuzz targets share: notebooks to start from, and what must hold of every result.
+//! Shared by the fuzz targets: notebooks to start from, and checks for every result.
 
-use cellwright_notebook::{Cells, Notebook, Plan, Slot, compose, outputs};
+use cellwright_notebook::{Cells, Notebook, OutputAction, Plan, Slot, compose, outputs};
 
-/// Notebooks that differ in everything a rewrite has to keep: layout, escapes, line ends, ids, the
-/// shape of `source`, half surrogate pairs, unknown members, members in odd order.
+/// Notebooks that differ in everything that an edit must keep: layout, escapes, line endings, ids,
+/// the shape of `source`, lone surrogates, unknown members, unusual order of members.
 pub const NOTEBOOKS: [&str; 5] = [
     // As Jupyter writes it.
     "{\n \"cells\": [\n  {\n   \"cell_type\": \"markdown\",\n   \"id\": \"intro\",\n   \"metadata\": {},\n   \"source\": [\n    \"# Title\\n\",\n    \"\\n\",\n    \"text\"\n   ]\n  },\n  {\n   \"cell_type\": \"code\",\n   \"execution_count\": 3,\n   \"id\": \"a1\",\n   \"metadata\": {\n    \"tags\": [\n     \"x\"\n    ]\n   },\n   \"outputs\": [\n    {\n     \"name\": \"stdout\",\n     \"output_type\": \"stream\",\n     \"text\": [\n      \"1\\n\"\n     ]\n    }\n   ],\n   \"source\": [\n    \"x = 1\\n\",\n    \"print(x)\"\n   ]\n  },\n  {\n   \"cell_type\": \"raw\",\n   \"id\": \"r\",\n   \"metadata\": {},\n   \"source\": []\n  }\n ],\n \"metadata\": {},\n \"nbformat\": 4,\n \"nbformat_minor\": 5\n}\n",
@@ -11,27 +11,27 @@ pub const NOTEBOOKS: [&str; 5] = [
     r##"{"nbformat":4,"nbformat_minor":4,"metadata":{},"cells":[{"cell_type":"code","source":"\u00e9 = 1\n# %% [code] cell:0\n# %%% [raw]\r\n","metadata":{},"outputs":[],"execution_count":null},{"source":"","cell_type":"markdown","metadata":{},"attachments":{"a.png":{}}}]}"##,
     // A byte order mark, CRLF in the file and in a source, tabs.
     "\u{feff}{\r\n\t\"cells\": [\r\n\t\t{\"cell_type\": \"code\", \"metadata\": {}, \"source\": [\"a\\r\\n\", \"b\\r\\n\"], \"execution_count\": 1, \"outputs\": [], \"id\": \"é\"}\r\n\t],\r\n\t\"metadata\": {},\r\n\t\"nbformat\": 4,\r\n\t\"nbformat_minor\": 5\r\n}",
-    // Halves of surrogate pairs, lines split and joined oddly, one id twice, an id that is no id.
+    // Lone surrogates, unusual line splits, a duplicate id, an invalid id.
     r#"{"cells": [{"cell_type": "raw", "id": "s", "metadata": {}, "source": "\ud83d x \ude00\nsecond"}, {"cell_type": "raw", "id": "s", "metadata": {}, "source": ["\ud83d", "\ude00\nb\n", "", "c"]}, {"cell_type": "code", "id": 7, "metadata": {}, "outputs": [], "execution_count": null, "source": "z\u0000\uFFFD", "extra": [1e400, NaN]}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}"#,
     // No cells.
     "{\"cells\": [], \"metadata\": {}, \"nbformat\": 4, \"nbformat_minor\": 5}",
 ];
 
-/// Notebook number `choice`, counted around.
+/// Notebook number `choice`, modulo the number of notebooks.
 pub fn notebook(choice: u8) -> Notebook {
     let text = NOTEBOOKS[usize::from(choice) % NOTEBOOKS.len()];
     Notebook::parse(text).expect("the notebooks above are well formed")
 }
 
-/// Carries `plan` out and checks that the result is a notebook with exactly the cells the plan asks
-/// for, and that nothing else about the old cells changed. Gives the result back.
-pub fn carry_out(old: &Notebook, plan: &Plan) -> Notebook {
+/// Applies `plan` and checks that the result is a notebook with exactly the planned cells, and that
+/// the old cells are otherwise unchanged. Returns the result.
+pub fn apply(old: &Notebook, plan: &Plan) -> Notebook {
     let edited = compose(old, plan);
     let bytes = edited.to_bytes();
     let new = match Notebook::parse(&bytes[..]) {
         Ok(new) => new,
         Err(error) => panic!(
-            "the result is no notebook: {error}\n{}",
+            "the result is not a notebook: {error}\n{}",
             String::from_utf8_lossy(&bytes)
         ),
     };
@@ -43,7 +43,11 @@ pub fn carry_out(old: &Notebook, plan: &Plan) -> Notebook {
         check_cell(old, slot, &new, index);
     }
     if plan.changes_nothing(old) {
-        assert_eq!(bytes, old.bytes(), "nothing changed, but the bytes did");
+        assert_eq!(
+            bytes,
+            old.bytes(),
+            "the plan changes nothing, but the bytes changed"
+        );
     }
     new
 }
@@ -63,11 +67,11 @@ fn check_cell(old: &Notebook, slot: &Slot, new: &Notebook, index: usize) {
                 check_outputs(old, origin, slot, new, index);
             }
         }
-        None if new.wants_ids() => {
+        None if new.requires_ids() => {
             let id = new.id(index).expect("a new cell of nbformat 4.5 has an id");
             let others = (0..new.count()).filter(|&cell| cell != index);
             for other in others {
-                assert_ne!(Some(&id), new.id(other).as_ref(), "an id twice");
+                assert_ne!(Some(&id), new.id(other).as_ref(), "duplicate id");
             }
         }
         None => assert_eq!(new.id(index), None, "an id before nbformat 4.5"),
@@ -80,11 +84,11 @@ fn check_outputs(old: &Notebook, origin: usize, slot: &Slot, new: &Notebook, ind
         outputs::summaries(new, index),
     );
     let expected = match slot.outputs {
-        cellwright_notebook::Outputs::Keep => (
+        OutputAction::Keep => (
             outputs::execution_count(old, origin),
             outputs::summaries(old, origin),
         ),
-        cellwright_notebook::Outputs::Clear => (None, Vec::new()),
+        OutputAction::Clear => (None, Vec::new()),
     };
     assert_eq!(after, expected, "outputs of cell {index}");
 }

@@ -1,14 +1,14 @@
-//! Arbitrary events: bounds hold, counts add up, and how text is cut when it comes does not show.
+//! Arbitrary events: limits hold, counts add up, and the result does not depend on the chunks.
 //!
-//! The first byte says how text is cut. Then each event: a letter, and text up to the next `0xfe`.
-//! In letters, so that the seeds can be read: `o` and `e` write to the streams, `d` displays, `i`
-//! displays under an id, `u` updates, `h` shows HTML, `s` a status, `c`
-//! clears, `w` clears and waits, `r` raises, any other takes a snapshot.
+//! The first byte sets the chunk size. Each event is a letter, and text up to the next `0xfe`. Letters make
+//! the seeds readable: `o` and `e` write to the streams, `d` displays, `i` displays with an id, `u` updates,
+//! `h` displays HTML, `s` sends a status event, `c` clears, `w` clears with wait, `r` raises, any other
+//! letter takes a snapshot.
 
 #![no_main]
 
 use cellwright_output::{
-    Bundle, Capture, Captured, Data, Event, Limits, Sink, Stream, Style, Traceback,
+    Bundle, Capture, Captured, Data, Event, JsonStyle, Limits, Sink, Stream, Traceback,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -17,25 +17,28 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let whole = run(events, usize::MAX, limits());
-    let cut = run(events, 1 + usize::from(first % 11), limits());
-    assert_eq!(whole.text, cut.text);
-    assert_eq!(whole.cut, cut.cut);
-    assert_eq!(whole.notices, cut.notices);
-    assert_eq!(whole.outputs.to_values(), cut.outputs.to_values());
+    let chunked = run(events, 1 + usize::from(first % 11), limits());
+    assert_eq!(whole.text, chunked.text);
+    assert_eq!(whole.truncation, chunked.truncation);
+    assert_eq!(whole.notices, chunked.notices);
+    assert_eq!(whole.outputs.to_values(), chunked.outputs.to_values());
 
     let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
     assert!(!whole.text.contains(harmful), "{:?}", whole.text);
     assert!(whole.text.len() <= limits().inline_bytes);
     assert!(whole.outputs.len() <= limits().outputs + 16);
-    if let Some(cut) = &whole.cut {
-        let parts = cut.shown.bytes + cut.elided.bytes + cut.columns.bytes;
-        assert_eq!(cut.total.bytes, parts);
-        assert_eq!(cut.total.lines, cut.shown.lines + cut.elided.lines);
+    if let Some(truncation) = &whole.truncation {
+        let parts = truncation.shown.bytes + truncation.elided.bytes + truncation.long_lines.bytes;
+        assert_eq!(truncation.total.bytes, parts);
+        assert_eq!(
+            truncation.total.lines,
+            truncation.shown.lines + truncation.elided.lines
+        );
     }
     let text = written(&whole);
     serde_json::from_slice::<serde_json::Value>(&text).unwrap();
-    assert_eq!(written(&cut), text);
-    // Where displayed values are does not show either.
+    assert_eq!(written(&chunked), text);
+    // The result does not depend on where displayed values are stored.
     let roomy = Limits {
         display_bytes: Limits::default().display_bytes,
         ..limits()
@@ -43,22 +46,22 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(written(&run(events, usize::MAX, roomy)), text);
 });
 
-/// What a notebook gets.
+/// The outputs as written to a notebook.
 fn written(captured: &Captured) -> Vec<u8> {
     let mut written = Vec::new();
-    let style = Style::default();
+    let style = JsonStyle::default();
     captured.outputs.write(&mut written, &style, 1).unwrap();
     written
 }
 
-/// Small, so that every one is reached.
+/// Small limits, so that each one is reached.
 fn limits() -> Limits {
     Limits {
         inline_bytes: 300,
         head_bytes: 90,
-        column_bytes: 24,
+        line_bytes: 24,
         line_characters: 40,
-        rows: 3,
+        cursor_rows: 3,
         stream_bytes: 200,
         display_bytes: 150,
         outputs: 9,
@@ -68,7 +71,7 @@ fn limits() -> Limits {
     }
 }
 
-fn run(events: &[u8], chunk: usize, limits: Limits) -> Captured {
+fn run(events: &[u8], chunk_size: usize, limits: Limits) -> Captured {
     let mut capture = Capture::new(limits, None);
     for (at, event) in events.split(|&byte| byte == 0xfe).enumerate() {
         let Some((&kind, bytes)) = event.split_first() else {
@@ -84,7 +87,7 @@ fn run(events: &[u8], chunk: usize, limits: Limits) -> Captured {
                 } else {
                     Stream::Stderr
                 };
-                for bytes in bytes.chunks(chunk.min(bytes.len().max(1))) {
+                for bytes in bytes.chunks(chunk_size.min(bytes.len().max(1))) {
                     capture.push(Event::Text { stream, bytes });
                 }
             }

@@ -1,50 +1,54 @@
-//! Arbitrary bytes through everything that makes text safe to read.
+//! Arbitrary bytes through all code that makes text safe to show.
 //!
-//! The first byte says how the rest is cut when it comes.
+//! The first byte sets the chunk_size size.
 
 #![no_main]
 
-use cellwright_output::{Capture, Event, Limits, Live, Sink, Stream, Target, clean};
+use cellwright_output::{Capture, Event, Limits, LiveTarget, LiveText, Sink, Stream, clean};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&first, bytes)) = data.split_first() else {
         return;
     };
-    let chunk = 1 + usize::from(first % 7);
+    let chunk_size = 1 + usize::from(first % 7);
     let lossy = String::from_utf8_lossy(bytes);
     let plain = clean::plain(&lossy);
     assert!(!plain.contains(is_harmful), "{plain:?}");
     assert_eq!(clean::plain(&plain), plain);
     assert_eq!(clean::plain(&clean::coloured(&lossy)), plain);
 
-    // Nothing is cut here, so the text is the same, however it comes.
+    // Nothing is truncated here, so the text does not depend on the chunks.
     let limits = Limits {
         inline_bytes: 1 << 20,
-        column_bytes: 0,
+        line_bytes: 0,
         line_characters: 1 << 16,
         ..Limits::default()
     };
     let mut capture = Capture::new(limits, None);
-    for bytes in bytes.chunks(chunk) {
+    for bytes in bytes.chunks(chunk_size) {
         let stream = Stream::Stdout;
         capture.push(Event::Text { stream, bytes });
     }
     assert_eq!(capture.finish().text, plain);
 
-    for target in [Target::Colours, Target::Terminal, Target::Pipe] {
-        let whole = live(target, bytes, bytes.len().max(1));
-        assert_eq!(live(target, bytes, chunk), whole);
-        if target == Target::Pipe {
+    for target in [
+        LiveTarget::ColourTerminal,
+        LiveTarget::PlainTerminal,
+        LiveTarget::Pipe,
+    ] {
+        let whole = live_text(target, bytes, bytes.len().max(1));
+        assert_eq!(live_text(target, bytes, chunk_size), whole);
+        if target == LiveTarget::Pipe {
             assert!(!whole.contains(is_harmful), "{whole:?}");
         }
     }
 });
 
-fn live(target: Target, bytes: &[u8], chunk: usize) -> String {
-    let mut live = Live::new(target);
+fn live_text(target: LiveTarget, bytes: &[u8], chunk_size: usize) -> String {
+    let mut live = LiveText::new(target);
     let mut out = String::new();
-    for bytes in bytes.chunks(chunk) {
+    for bytes in bytes.chunks(chunk_size) {
         live.push(bytes, &mut out);
     }
     live.finish(&mut out);

@@ -1,18 +1,18 @@
-//! Operations on arbitrary notebooks, one after the other.
+//! Sequences of operations on arbitrary notebooks.
 //!
-//! The first line is the operations, three characters each: what to do, to which cell (`0` is the
-//! first), and with what (a text, kind or place, from `a`). The rest is the notebook. In letters, so
-//! that the seeds can be read.
+//! The first line has the operations, three characters each: the operation, the cell (`0` is the
+//! first) and the argument (a text, kind or position, from `a`). The rest is the notebook. Letters
+//! keep the seeds readable.
 
 #![no_main]
 
-use cellwright_fuzz::carry_out;
-use cellwright_notebook::edit::{self, Address, Occurrences, Operation, Place};
+use cellwright_fuzz::apply;
+use cellwright_notebook::edit::{self, Address, CellPosition, Occurrences, Operation};
 use cellwright_notebook::{CellKind, Cells, Notebook, Tally};
 use libfuzzer_sys::fuzz_target;
 
-/// Each further one costs a whole check of the notebook.
-const MOST_OPERATIONS: usize = 6;
+/// Each operation costs a whole check of the notebook.
+const OPERATION_LIMIT: usize = 6;
 
 const TEXTS: [&str; 12] = [
     "",
@@ -38,22 +38,22 @@ fuzz_target!(|data: &[u8]| {
     let Ok(mut notebook) = Notebook::parse(&data[end + 1..]) else {
         return;
     };
-    for step in data[..end].chunks_exact(3).take(MOST_OPERATIONS) {
-        let (what, cell, with) = (step[0], step[1], step[2]);
-        // A wrapped number is as good as any: out of range is an error, not a panic.
+    for step in data[..end].chunks_exact(3).take(OPERATION_LIMIT) {
+        let (action, cell, argument) = (step[0], step[1], step[2]);
+        // Wrapping is fine: an index out of range is an error, not a panic.
         let cell = usize::from(cell.wrapping_sub(b'0'));
-        let with = usize::from(with.wrapping_sub(b'a'));
-        let draft = match what {
+        let argument = usize::from(argument.wrapping_sub(b'a'));
+        let draft = match action {
             b'r' => edit::replace_text(
                 &notebook,
                 TEXTS[cell % TEXTS.len()],
-                TEXTS[with % TEXTS.len()],
+                TEXTS[argument % TEXTS.len()],
                 Occurrences::All,
             ),
-            _ => operation(what, cell, with, &notebook).draft(&notebook),
+            _ => operation(action, cell, argument, &notebook).draft(&notebook),
         };
         let Ok(draft) = draft else { continue };
-        let tally = Tally::of(&draft.plan, &notebook);
+        let tally = Tally::count(&draft.plan, &notebook);
         assert_eq!(
             tally.kept + tally.changed + tally.added,
             draft.plan.slots.len()
@@ -61,38 +61,39 @@ fuzz_target!(|data: &[u8]| {
         if let Some(focus) = draft.focus {
             assert!(focus < draft.plan.slots.len());
         }
-        notebook = carry_out(&notebook, &draft.plan);
+        notebook = apply(&notebook, &draft.plan);
     }
 });
 
-fn operation(what: u8, cell: usize, with: usize, notebook: &Notebook) -> Operation {
-    let text = TEXTS[with % TEXTS.len()].to_owned();
-    let kind = KINDS[with % KINDS.len()];
+fn operation(action: u8, cell: usize, argument: usize, notebook: &Notebook) -> Operation {
+    let text = TEXTS[argument % TEXTS.len()].to_owned();
+    let kind = KINDS[argument % KINDS.len()];
     let address = address(cell, notebook);
-    let place = match with % 4 {
-        0 => Place::End,
-        1 => Place::At(with / 4),
-        2 => Place::After(Address::Index(with / 4)),
-        _ => Place::Before(Address::Index(with / 4)),
+    let position = match argument % 4 {
+        0 => CellPosition::End,
+        1 => CellPosition::At(argument / 4),
+        2 => CellPosition::After(Address::Index(argument / 4)),
+        _ => CellPosition::Before(Address::Index(argument / 4)),
     };
-    match what {
+    match action {
         b'i' => Operation::Insert {
-            place: Place::At(cell),
+            position: CellPosition::At(cell),
             kind,
             source: text,
+            tags: Vec::new(),
         },
         b'd' => Operation::Delete { cell: address },
         b'm' => Operation::Move {
             cell: address,
-            place,
+            position,
         },
         b't' => Operation::Type {
             cell: address,
             kind,
         },
         b'c' => Operation::Clear {
-            // `c0z` means all of them.
-            cell: (with != 25).then_some(address),
+            // `c0z` clears all cells.
+            cell: (argument != 25).then_some(address),
         },
         _ => Operation::Edit {
             cell: address,
@@ -101,7 +102,7 @@ fn operation(what: u8, cell: usize, with: usize, notebook: &Notebook) -> Operati
     }
 }
 
-/// By id where there is one, so that both ways of naming a cell are tried.
+/// Uses the id of odd cells, if they have one, so that both forms of address are tried.
 fn address(cell: usize, notebook: &Notebook) -> Address {
     let id = (cell < notebook.count())
         .then(|| notebook.id(cell))

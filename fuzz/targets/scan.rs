@@ -1,13 +1,13 @@
-//! Arbitrary bytes as a notebook file. What parses must survive being shown and written back byte
-//! for byte, and everything that only looks at a notebook must cope with it. Whether it parses, and
-//! as what, is compared with another JSON reader.
+//! Arbitrary bytes as a notebook file. A file that parses must round-trip through the text view byte
+//! for byte, and everything that reads a notebook must accept it. The result of parsing is compared
+//! with another JSON parser.
 
 #![no_main]
 
-use cellwright_fuzz::carry_out;
+use cellwright_fuzz::apply;
 use cellwright_notebook::{
-    Cells, FormatError, Markers, Notebook, Plan, compose, edit, outline, outputs, parse, render,
-    rewrite, upgrade,
+    Cells, FormatError, MarkerStyle, Notebook, Plan, compose, edit, outline, outputs, parse,
+    render, rewrite, upgrade,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
@@ -17,65 +17,77 @@ fuzz_target!(|bytes: &[u8]| {
     compare_with_serde(bytes, &parsed);
     check_upgrade(bytes, &parsed);
     if let Ok(notebook) = parsed {
-        look_at_everything(&notebook);
+        read_everything(&notebook);
         check_round_trips(&notebook);
     }
 });
 
-fn look_at_everything(notebook: &Notebook) {
+fn read_everything(notebook: &Notebook) {
     let entries = outline::outline(notebook);
     assert_eq!(entries.len(), notebook.count());
     notebook.irregularities();
     for (index, entry) in entries.iter().enumerate() {
         assert_eq!(entry.id.as_deref(), notebook.id(index).as_deref());
         assert_eq!(entry.outputs, outputs::summaries(notebook, index));
-        // A small cap reaches the code that cuts.
-        for cap in [
-            outputs::Cap::default(),
-            outputs::Cap {
+        // Small limits reach the code that truncates.
+        for limits in [
+            outputs::OutputLimits::default(),
+            outputs::OutputLimits {
                 lines: 1,
                 characters: 3,
             },
         ] {
-            outputs::append_with_outputs(&mut String::new(), notebook, index, cap);
+            outputs::append_with_outputs(&mut String::new(), notebook, index, limits);
         }
     }
 }
 
 fn check_round_trips(notebook: &Notebook) {
-    for markers in [Markers::Indexes, Markers::Ids] {
+    for markers in [MarkerStyle::Indexes, MarkerStyle::Ids] {
         let view = render(notebook, markers);
         let text = parse(&view).expect("our own view parses");
         let (plan, _) = rewrite(notebook, text);
         assert!(plan.changes_nothing(notebook), "{markers:?}:\n{view}");
         assert_eq!(compose(notebook, &plan).to_bytes(), notebook.bytes());
-        // As it is printed, with a newline, and as an editor on Windows would save it.
+        // As printed, with a newline, and as an editor on Windows saves it.
         for printed in [format!("{view}\n"), crlf(&view)] {
             let draft = edit::replace_all(notebook, &printed).expect("our own view parses");
             let same = compose(notebook, &draft.plan).to_bytes() == notebook.bytes();
-            // A lone carriage return before a line feed cannot be told from CRLF.
+            // A carriage return of the source before a line feed looks like CRLF.
             assert!(
                 same || has_carriage_return(notebook),
                 "{markers:?}:\n{view}"
             );
         }
     }
-    // Shown with outputs, which parse must skip.
+    // With outputs, which `parse` must skip.
     let mut shown = String::new();
     for index in 0..notebook.count() {
         let source = notebook.source(index);
         let kind = notebook.kind(index);
-        cellwright_notebook::append_cell(&mut shown, index, kind, None, &source, Markers::Indexes);
-        outputs::append_with_outputs(&mut shown, notebook, index, outputs::Cap::default());
+        cellwright_notebook::append_cell(
+            &mut shown,
+            index,
+            kind,
+            None,
+            &source,
+            MarkerStyle::Indexes,
+        );
+        outputs::append_with_outputs(
+            &mut shown,
+            notebook,
+            index,
+            outputs::OutputLimits::default(),
+        );
     }
     let (plan, _) = rewrite(notebook, parse(&shown).expect("our own view parses"));
     assert!(plan.changes_nothing(notebook), "{shown}");
-    // Every cell anew: the whole path of writing, over an arbitrary layout.
+    // A new source for every cell: writes in an arbitrary layout.
     let mut plan = Plan::keep_all(notebook);
     for slot in &mut plan.slots {
         slot.source = Some("first\nsecond \u{e9}".to_owned());
     }
-    carry_out(notebook, &plan);
+    apply(notebook, &plan);
 }
 
 fn crlf(view: &str) -> String {
@@ -93,7 +105,7 @@ fn check_upgrade(bytes: &[u8], parsed: &Result<Notebook, FormatError>) {
     let new = match Notebook::parse(&new[..]) {
         Ok(notebook) => notebook,
         Err(error) => panic!(
-            "upgraded, but no notebook: {error}\n{}",
+            "the upgraded file is not a notebook: {error}\n{}",
             String::from_utf8_lossy(&new)
         ),
     };
@@ -129,7 +141,7 @@ fn compare_with_serde(bytes: &[u8], ours: &Result<Notebook, FormatError>) {
         }
         (Ok(_), Err(error)) => assert!(is_python_json(bytes, error), "not JSON: {error}"),
         (Err(FormatError::Json { .. } | FormatError::NotUtf8 { .. }), Ok(_)) => {
-            panic!("JSON after all: {ours:?}")
+            panic!("serde accepts it: {ours:?}")
         }
         (Err(_), _) => {}
     }
@@ -142,13 +154,13 @@ fn source(value: &Value) -> String {
     }
 }
 
-/// What Python's reader takes, and we with it, but serde does not.
+/// JSON that Python and this crate accept, but serde rejects.
 fn is_python_json(bytes: &[u8], error: &serde_json::Error) -> bool {
     let contains = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
     let message = error.to_string();
     contains(b"NaN")
         || contains(b"Infinity")
-        // Half a surrogate pair.
+        // A lone surrogate.
         || contains(b"\\ud")
         || contains(b"\\uD")
         || message.contains("number out of range")

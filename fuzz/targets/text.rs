@@ -1,10 +1,10 @@
 //! An edited text over a fixed notebook: the first byte chooses the notebook, the rest is the text.
-//! What is accepted must give a notebook with exactly the cells the text asks for.
+//! An accepted text must give a notebook with exactly its cells.
 
 #![no_main]
 
-use cellwright_fuzz::{carry_out, notebook};
-use cellwright_notebook::{Cells, Markers, edit, parse, render, rewrite};
+use cellwright_fuzz::{apply, notebook};
+use cellwright_notebook::{Cells, MarkerStyle, edit, parse, render, rewrite};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -15,9 +15,9 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let old = notebook(choice);
-    // As it is printed, which differs by a newline at the end, and as it is.
+    // As printed, with a newline at the end, and without.
     if let Ok(draft) = edit::replace_all(&old, text) {
-        carry_out(&old, &draft.plan);
+        apply(&old, &draft.plan);
     }
     let Ok(parsed) = parse(text) else {
         return;
@@ -26,21 +26,21 @@ fuzz_target!(|data: &[u8]| {
     let crlf = parsed.crlf;
     let (plan, _) = rewrite(&old, parsed);
     assert_eq!(plan.slots.len(), blocks.len());
-    let new = carry_out(&old, &plan);
-    // Against the text itself, and not only against the plan.
+    let new = apply(&old, &plan);
+    // Check against the text itself, not only against the plan.
     for (index, block) in blocks.iter().enumerate() {
         assert_eq!(new.kind(index), block.kind);
         let source = new.source(index);
         if crlf {
-            // Line ends may follow the old cell; nothing else may differ.
+            // Line endings may follow the old cell; nothing else may differ.
             let unix = |text: &str| text.replace("\r\n", "\n");
             assert_eq!(unix(&source), unix(&block.source));
         } else {
             assert_eq!(source, block.source);
         }
     }
-    // What was written reads back as a text that changes nothing.
-    let view = render(&new, Markers::Ids);
+    // The view of the result changes nothing.
+    let view = render(&new, MarkerStyle::Ids);
     let (again, _) = rewrite(&new, parse(&view).expect("our own view parses"));
     assert!(again.changes_nothing(&new), "{view}");
 });

@@ -1,7 +1,7 @@
-//! Arbitrary bytes as a connection's frames.
+//! Reads arbitrary bytes as a ZMTP connection.
 //!
-//! The first byte says how the rest is cut when it comes, and from which size on frames go to disk. However
-//! that is, the same messages come of it; and whole messages, written again, are read again.
+//! The first byte chooses the size of the pieces in which the rest arrives, and the length from which frames are spooled
+//! to disk. The messages must not depend on either. Whole messages that are written again must be read again.
 
 #![no_main]
 
@@ -9,6 +9,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
+use cellwright_jupyter::client::SpoolingStore;
 use cellwright_jupyter::zmtp::{Incoming, Limits, Reader, Writer};
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -18,6 +19,7 @@ const LIMITS: Limits = Limits {
     frames: 16,
 };
 
+/// Bytes that arrive in pieces of a fixed size.
 struct Pieces<'a>(&'a [u8], usize);
 
 impl AsyncRead for Pieces<'_> {
@@ -34,30 +36,33 @@ impl AsyncRead for Pieces<'_> {
     }
 }
 
-/// Nothing here ever waits.
-fn now<T>(future: impl Future<Output = T>) -> T {
+/// Runs a future that never waits.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
-            return done;
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
         }
     }
 }
 
-/// Everything that comes, and how it ends.
-fn all(bytes: &[u8], length: usize, store_from: usize) -> (Vec<Incoming>, String) {
-    let mut reader = Reader::new(Pieces(bytes, length), LIMITS).storing(store_from);
-    let mut came = Vec::new();
+/// Reads to the end. Returns everything that was received, and the error at the end or an empty string.
+fn read_all(bytes: &[u8], piece_size: usize, spool_threshold: usize) -> (Vec<Incoming>, String) {
+    let store = SpoolingStore::new(spool_threshold);
+    let mut reader = Reader::new(Pieces(bytes, piece_size), LIMITS).with_store(store);
+    let mut received = Vec::new();
     loop {
-        match now(reader.next()) {
-            Ok(Some(Incoming::Large(frames))) => {
+        match block_on(reader.next()) {
+            Ok(Some(Incoming::Message(frames))) => {
                 let frames = frames.iter().map(|frame| frame.bytes().unwrap());
-                came.push(Incoming::Message(frames.collect()));
+                received.push(Incoming::Message(frames.collect()));
             }
-            Ok(Some(incoming)) => came.push(incoming),
-            Ok(None) => return (came, String::new()),
-            Err(error) => return (came, error.to_string()),
+            Ok(Some(Incoming::Command(name, data))) => {
+                received.push(Incoming::Command(name, data));
+            }
+            Ok(None) => return (received, String::new()),
+            Err(error) => return (received, error.to_string()),
         }
     }
 }
@@ -66,32 +71,31 @@ fuzz_target!(|data: &[u8]| {
     let Some((&first, bytes)) = data.split_first() else {
         return;
     };
-    let whole = all(bytes, usize::MAX, usize::MAX);
-    let length = 1 + usize::from(first);
-    assert_eq!(all(bytes, length, usize::from(first % 16)), whole);
+    let at_once = read_all(bytes, usize::MAX, usize::MAX);
+    let piece_size = 1 + usize::from(first);
+    assert_eq!(read_all(bytes, piece_size, usize::from(first % 16)), at_once);
     let mut written = Vec::new();
     let mut writer = Writer::new(&mut written);
-    for incoming in &whole.0 {
-        now(async {
+    for incoming in &at_once.0 {
+        block_on(async {
             match incoming {
                 Incoming::Message(frames) => writer.send(frames).await,
-                Incoming::Large(_) => unreachable!("they were read back"),
-                Incoming::Command(name, carries) => {
+                Incoming::Command(name, data) => {
                     let Ok(name) = std::str::from_utf8(name) else {
                         return Ok(());
                     };
-                    writer.command(name, carries).await
+                    writer.send_command(name, data).await
                 }
             }
         })
-        .expect("memory takes everything");
+        .expect("writing to memory does not fail");
     }
     drop(writer);
-    let (again, end) = all(&written, usize::MAX, usize::MAX);
-    assert_eq!(end, "");
-    let is_text = |incoming: &&Incoming| match incoming {
-        Incoming::Message(_) | Incoming::Large(_) => true,
+    let (again, error) = read_all(&written, usize::MAX, usize::MAX);
+    assert_eq!(error, "");
+    let was_written = |incoming: &&Incoming| match incoming {
+        Incoming::Message(_) => true,
         Incoming::Command(name, _) => std::str::from_utf8(name).is_ok(),
     };
-    assert!(whole.0.iter().filter(is_text).eq(&again));
+    assert!(at_once.0.iter().filter(was_written).eq(&again));
 });

@@ -1,13 +1,11 @@
-//! The way back: code in a kernel calls our verbs over a door on the loopback address.
+//! [`Bridge`]: an HTTP server on the loopback address, through which code in a kernel calls verbs.
 //!
-//! `POST /v1/tool` with a bearer token that belongs to one session. A call is answered only while a cell
-//! of that session runs, and ends with it. The verb runs as a process of its own, this very binary; only
-//! verbs that lead to no other session can be called.
+//! A call is a `POST /v1/tool` with a bearer token that belongs to one session. The bridge executes it only while a cell
+//! of that session runs, and cancels it when the cell ends. The verb runs as a child process of this binary. Only verbs
+//! that do not reach other sessions can be called.
 
 mod call;
-mod command;
-pub(crate) mod door;
-pub(crate) mod entrance;
+mod http;
 
 use std::ffi::OsString;
 use std::io;
@@ -15,32 +13,50 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cellwright_kernel::Stop;
+use cellwright_kernel::StopSignal;
+use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, oneshot, watch};
 
-/// How many calls of one session are carried out at once; others wait.
-const AT_ONCE: usize = 16;
+use crate::secret::{constant_time_eq, random_token};
 
-/// The server and those whom it knows. Ends when it is dropped.
+/// How many calls of one session run at once; others wait.
+const CONCURRENT_CALLS_MAX: usize = 16;
+
+/// The server and its sessions. The server stops when this is dropped.
 pub(crate) struct Bridge {
     url: String,
-    guests: Arc<Guests>,
-    /// Dropped, it ends the server.
+    sessions: Arc<BridgeSessions>,
+    build_command: BuildCommand,
+    /// Stops the server when it is dropped.
     _server: oneshot::Sender<()>,
 }
 
-/// What a session's calls get.
-pub(crate) struct Door {
-    /// Its name.
+/// The command line of a call.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct BridgeCommand {
+    /// Arguments of this binary.
+    pub(crate) arguments: Vec<String>,
+    /// Text for the standard input of the command.
+    pub(crate) stdin: Option<String>,
+}
+
+/// Builds the command line of a call from the verb, its named and its positional arguments. The error describes an
+/// invalid call. The front end that defines the command line provides the function.
+pub(crate) type BuildCommand =
+    fn(&str, &Map<String, Value>, &[Value]) -> Result<BridgeCommand, String>;
+
+/// The context in which the calls of a session run.
+pub(crate) struct CallContext {
+    /// The name of the session.
     pub(crate) session: String,
-    /// The environment of the verbs.
+    /// The environment variables of the verbs.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// Where they run, if the kernel does not say.
+    /// The working directory of calls that name none.
     pub(crate) cwd: PathBuf,
 }
 
-impl Door {
-    /// For a session whose kernel starts there with these variables.
+impl CallContext {
+    /// For a session whose kernel starts in `cwd` with these environment variables.
     pub(crate) fn new(session: &str, env: &[(OsString, OsString)], cwd: &Path) -> Self {
         Self {
             session: session.to_owned(),
@@ -50,162 +66,147 @@ impl Door {
     }
 }
 
-/// Lets one session in; dropped, its token is worth nothing.
-pub(crate) struct Pass {
-    guest: Arc<Guest>,
-    guests: Arc<Guests>,
+/// The access of one session. The token is revoked when this is dropped.
+pub(crate) struct SessionAccess {
+    session: Arc<BridgeSession>,
+    sessions: Arc<BridgeSessions>,
 }
 
-/// A cell runs: calls are answered until this is dropped.
-pub(crate) struct Open {
-    guest: Arc<Guest>,
+/// Marks a cell as running. Calls are accepted until this is dropped.
+pub(crate) struct CellGuard {
+    session: Arc<BridgeSession>,
     number: u64,
 }
 
-/// A session that may call.
-struct Guest {
+/// A session with access to the bridge.
+struct BridgeSession {
     token: String,
-    door: Door,
-    /// The cell that runs, and when it must end.
-    cell: watch::Sender<Option<Running>>,
-    /// How many there were: a call must not take the next one for its own.
-    cells: AtomicU64,
-    room: Semaphore,
+    context: CallContext,
+    build_command: BuildCommand,
+    /// The running cell and its stop signal.
+    running_cell: watch::Sender<Option<RunningCell>>,
+    /// How many cells have started: a call must not mistake the next cell for its own.
+    cell_count: AtomicU64,
+    call_permits: Semaphore,
 }
 
 #[derive(Clone)]
-struct Running {
+struct RunningCell {
     number: u64,
-    stop: Stop,
+    stop: StopSignal,
 }
 
 #[derive(Default)]
-struct Guests(Mutex<Vec<Arc<Guest>>>);
+struct BridgeSessions(Mutex<Vec<Arc<BridgeSession>>>);
 
-impl Guests {
-    /// Whoever has this token. All are compared, each in the same time whatever is wrong with it.
-    fn with_token(&self, token: &[u8]) -> Option<Arc<Guest>> {
-        let guests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+impl BridgeSessions {
+    /// Returns the session with this token. Compares the tokens of all sessions, each in constant time.
+    fn with_token(&self, token: &[u8]) -> Option<Arc<BridgeSession>> {
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
-        for guest in guests.iter() {
-            if same(guest.token.as_bytes(), token) {
-                found = Some(Arc::clone(guest));
+        for session in sessions.iter() {
+            if constant_time_eq(session.token.as_bytes(), token) {
+                found = Some(Arc::clone(session));
             }
         }
         found
     }
 }
 
-/// Compares without telling by the time it takes where the first difference is.
-pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
-    if left.len() != right.len() {
-        return false;
-    }
-    let pairs = left.iter().zip(right);
-    let difference = pairs.fold(0, |all, (one, other)| {
-        std::hint::black_box(all | (one ^ other))
-    });
-    difference == 0
-}
-
 impl Bridge {
-    /// Opens the door, on a port that the system chooses.
-    #[expect(clippy::unused_async, reason = "it belongs to a runtime")]
-    pub(crate) async fn start() -> io::Result<Self> {
+    /// Starts the server on a port that the system selects.
+    #[expect(clippy::unused_async, reason = "it needs a tokio runtime")]
+    pub(crate) async fn start(build_command: BuildCommand) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let guests = Arc::new(Guests::default());
+        let sessions = Arc::new(BridgeSessions::default());
         let (server, end) = oneshot::channel::<()>();
-        tokio::spawn(door::serve(listener, Arc::clone(&guests), end));
+        tokio::spawn(http::serve(listener, Arc::clone(&sessions), end));
         Ok(Self {
             url,
-            guests,
+            sessions,
+            build_command,
             _server: server,
         })
     }
 
-    /// Where it is.
+    /// The URL of the server.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Lets a session in.
-    pub(crate) fn admit(&self, door: Door) -> io::Result<Pass> {
-        let guest = Arc::new(Guest {
-            token: random()?,
-            door,
-            cell: watch::Sender::new(None),
-            cells: AtomicU64::new(0),
-            room: Semaphore::new(AT_ONCE),
+    /// Gives a session access, with a new token.
+    pub(crate) fn register(&self, context: CallContext) -> io::Result<SessionAccess> {
+        let session = Arc::new(BridgeSession {
+            token: random_token()?,
+            context,
+            build_command: self.build_command,
+            running_cell: watch::Sender::new(None),
+            cell_count: AtomicU64::new(0),
+            call_permits: Semaphore::new(CONCURRENT_CALLS_MAX),
         });
-        let mut guests = self.guests.0.lock().unwrap_or_else(PoisonError::into_inner);
-        guests.push(Arc::clone(&guest));
-        drop(guests);
-        Ok(Pass {
-            guest,
-            guests: Arc::clone(&self.guests),
+        let mut sessions = self
+            .sessions
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        sessions.push(Arc::clone(&session));
+        drop(sessions);
+        Ok(SessionAccess {
+            session,
+            sessions: Arc::clone(&self.sessions),
         })
     }
 }
 
-impl Pass {
-    /// What a call must carry.
+impl SessionAccess {
+    /// The bearer token of the session's calls.
     pub(crate) fn token(&self) -> &str {
-        &self.guest.token
+        &self.session.token
     }
 
-    /// A cell begins: calls are answered until the guard is dropped or the stop is pulled.
-    pub(crate) fn open(&self, stop: &Stop) -> Open {
-        let number = self.guest.cells.fetch_add(1, Ordering::Relaxed);
+    /// Marks a cell as running. Calls are accepted until the guard is dropped or the cell is stopped.
+    pub(crate) fn begin_cell(&self, stop: &StopSignal) -> CellGuard {
+        let number = self.session.cell_count.fetch_add(1, Ordering::Relaxed);
         let stop = stop.clone();
-        self.guest.cell.send_replace(Some(Running { number, stop }));
-        Open {
-            guest: Arc::clone(&self.guest),
+        self.session
+            .running_cell
+            .send_replace(Some(RunningCell { number, stop }));
+        CellGuard {
+            session: Arc::clone(&self.session),
             number,
         }
     }
 }
 
-impl Drop for Pass {
+impl Drop for SessionAccess {
     fn drop(&mut self) {
-        let mut guests = self.guests.0.lock().unwrap_or_else(PoisonError::into_inner);
-        guests.retain(|guest| !Arc::ptr_eq(guest, &self.guest));
-        drop(guests);
-        self.guest.cell.send_replace(None);
+        let mut sessions = self
+            .sessions
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|session| !Arc::ptr_eq(session, &self.session));
+        drop(sessions);
+        self.session.running_cell.send_replace(None);
     }
 }
 
-impl Drop for Open {
+impl Drop for CellGuard {
     fn drop(&mut self) {
         let number = self.number;
-        self.guest.cell.send_if_modified(|cell| {
-            let ours = cell
+        self.session.running_cell.send_if_modified(|cell| {
+            let is_own = cell
                 .as_ref()
                 .is_some_and(|running| running.number == number);
-            if ours {
+            if is_own {
                 *cell = None;
             }
-            ours
+            is_own
         });
     }
-}
-
-/// Something that nobody can guess.
-pub(crate) fn random() -> io::Result<String> {
-    let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes)?;
-    Ok(hex(&bytes))
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,8 +1,15 @@
-//! The command line: what can be typed. Meaning is in [`verbs`](crate::verbs).
+//! The command line. Each verb is a module of [`verbs`](crate::verbs).
+
+pub(crate) mod bridge_command;
+mod mcp;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
+use self::mcp::McpArgs;
+use crate::console::Console;
+use crate::engine::Engine;
+use crate::failure::Failure;
 use crate::verbs::artifact::ArtifactArgs;
 use crate::verbs::check::CheckArgs;
 use crate::verbs::config::ConfigArgs;
@@ -14,15 +21,19 @@ use crate::verbs::git::GitArgs;
 use crate::verbs::helpers::HelpersArgs;
 use crate::verbs::host::HostArgs;
 use crate::verbs::kernels::KernelsArgs;
-use crate::verbs::mcp::McpArgs;
+
 use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
 use crate::verbs::run::RunArgs;
 use crate::verbs::runs::RunsArgs;
 use crate::verbs::trust::TrustArgs;
 use crate::verbs::write::WriteArgs;
+use crate::verbs::{
+    artifact, check, config, diff, doctor, edit, eval, git, helpers, host, kernels, notebook, read,
+    run as run_verb, runs, trust, write,
+};
 
-/// Work with Jupyter notebooks as text, losing nothing, and run code.
+/// Read, edit and run Jupyter notebooks, and run code on live kernels.
 #[derive(Debug, Parser)]
 #[command(
     name = "cellwright",
@@ -40,16 +51,16 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 the code raised, or notebooks differ; 2 bad arguments, bad notebook, trouble with a file or a \
-kernel; 3 conflict, nothing written; 124 timed out; 130 cancelled; 70 our bug.";
+Exit codes: 0 done; 1 the code raised an exception, or notebooks differ; 2 bad arguments, bad notebook, file or kernel \
+failure; 3 conflict, nothing written; 124 timed out; 130 cancelled; 70 bug in Cellwright.";
 
 /// Flags that every verb takes.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Print one JSON document on stdout, and nothing else there
+    /// Print one JSON document on stdout and nothing else
     #[arg(long, global = true, display_order = 900)]
     pub(crate) json: bool,
-    /// Print no remarks on stderr; notices and errors are still printed
+    /// Hide remarks on stderr, but not notices and errors
     #[arg(long, short, global = true, display_order = 900)]
     pub(crate) quiet: bool,
 }
@@ -59,39 +70,39 @@ pub(crate) struct Global {
 pub(crate) enum Verb {
     /// Print a notebook as text with cell markers
     Read(ReadArgs),
-    /// Replace a notebook by edited text, keeping everything the text does not show
+    /// Replace a notebook with edited text and keep everything that the text does not show
     Write(WriteArgs),
     /// Replace a piece of a notebook's text
     Edit(EditArgs),
-    /// Change, add, remove or list cells
+    /// Change, add, delete or list cells
     Notebook(NotebookArgs),
-    /// Compare two notebooks, cell by cell
+    /// Compare two notebooks cell by cell
     Diff(DiffArgs),
-    /// Let git show, merge and store notebooks well
+    /// Set up git to show, merge and store notebooks
     Git(GitArgs),
     /// Run code
     Eval(EvalArgs),
-    /// Run a notebook's cells and write what they put out back
+    /// Run a notebook's cells and save the outputs
     Run(Box<RunArgs>),
-    /// Run a notebook anew and compare what comes out with what is stored
+    /// Re-run a notebook and compare with its stored outputs
     Check(CheckArgs),
-    /// Look after runs that go on in the background
+    /// Manage background runs
     Runs(RunsArgs),
-    /// Look after sessions, and into them
+    /// List, inspect and control sessions
     Kernels(KernelsArgs),
-    /// List or print full outputs that were kept
+    /// List or print full outputs
     Artifact(ArtifactArgs),
-    /// Serve all of this to AI agents over MCP
+    /// Serve notebooks and kernels to AI agents over MCP
     Mcp(McpArgs),
-    /// List the functions that code finds, your own included
+    /// List the functions that code can use, including your own
     Helpers(HelpersArgs),
-    /// Let a project's own modules and settings be used
+    /// Approve the modules and settings of a project
     Trust(TrustArgs),
-    /// Check the interpreter, the runner and the folders that are needed
+    /// Check interpreter, runner, kernels and directories
     Doctor(DoctorArgs),
-    /// Look after the background process that keeps kernels
+    /// Show or stop the background process that owns sessions
     Host(HostArgs),
-    /// List settings, and where each value comes from
+    /// List settings and the origin of each value
     Config(ConfigArgs),
     /// Print a completion script for a shell
     #[command(after_help = "\
@@ -100,7 +111,7 @@ Examples:
   cellwright completions zsh > ~/.zfunc/_cellwright
   cellwright completions fish > ~/.config/fish/completions/cellwright.fish")]
     Completions {
-        /// Which shell
+        /// Shell
         shell: Shell,
     },
 }
@@ -115,4 +126,40 @@ pub(crate) fn completions(shell: Shell) -> Vec<u8> {
 /// Whether the arguments ask for JSON, for errors that come before they are understood.
 pub(crate) fn wants_json() -> bool {
     std::env::args_os().any(|argument| argument == "--json")
+}
+
+/// Runs a verb and shows its answer; says the exit code.
+pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Console) -> Result<u8, Failure> {
+    match verb {
+        Verb::Doctor(args) => return doctor::doctor(args, engine, screen),
+        Verb::Diff(args) => return diff::diff(args)?.show(screen),
+        Verb::Git(args) => return git::git(args, screen),
+        Verb::Eval(args) => return eval::eval(args, engine, screen),
+        Verb::Run(args) => return run_verb::run(args, engine, screen),
+        Verb::Check(args) => return check::check(args, engine, screen),
+        Verb::Runs(args) => return runs::runs(args, screen),
+        Verb::Kernels(args) => kernels::kernels(args, engine, screen),
+        Verb::Read(args) => read::read(args, engine, screen),
+        Verb::Write(args) => write::write(args, engine, screen),
+        Verb::Edit(args) => edit::edit(args, engine, screen),
+        Verb::Notebook(args) => notebook::notebook(args, engine, screen),
+        Verb::Artifact(args) => artifact::artifact(args, engine, screen),
+        Verb::Mcp(args) => mcp::mcp(args, engine, screen),
+        Verb::Host(args) => host::host(args, engine, screen),
+        Verb::Config(args) => config::config(args, engine, screen),
+        Verb::Helpers(args) => helpers::helpers(args, engine)?.show(screen),
+        Verb::Trust(args) => trust::trust(args, engine)?.show(screen),
+        Verb::Completions { shell } => {
+            let script = completions(*shell);
+            if screen.json {
+                screen.print_json(&serde_json::json!({
+                    "shell": shell.to_string(),
+                    "script": String::from_utf8_lossy(&script),
+                }))
+            } else {
+                screen.write_bytes(&script)
+            }
+        }
+    }?;
+    Ok(0)
 }

@@ -1,4 +1,4 @@
-//! [`Engine`]: what every verb needs, made once from the environment.
+//! [`Engine`]: the directories and stores that operations use, created once from the environment.
 
 use std::path::{Path, PathBuf};
 
@@ -6,126 +6,128 @@ use cellwright_notebook::Baselines;
 use cellwright_output::{Artifacts, Retention};
 use etcetera::BaseStrategy;
 
+use crate::bridge::BuildCommand;
 use crate::env;
-use crate::host::reach::Reach;
-use crate::settings::{Settings, SettingsError, Sources, place};
+use crate::settings::{Settings, SettingsError, SettingsSources, paths};
 use crate::trust::Trust;
 
-/// What every verb needs.
+/// The directories and stores that operations use.
 #[derive(Clone)]
 pub(crate) struct Engine {
-    /// Where revisions are remembered; `None` without a home.
+    /// Stores the baselines of revisions; `None` without a home directory.
     pub(crate) baselines: Option<Baselines>,
-    /// Where full outputs are kept; `None` without a home.
+    /// Stores full outputs; `None` without a home directory.
     pub(crate) artifacts: Option<Artifacts>,
-    /// Folders for the files of the built-in runner, in order of preference.
-    pub(crate) staging: Vec<PathBuf>,
-    /// Where the user's settings and modules are; `None` without a home.
-    pub(crate) config: Option<PathBuf>,
-    /// Where what must be remembered is; `None` without a home.
-    pub(crate) state: Option<PathBuf>,
-    /// Who keeps the kernels that stay.
-    pub(crate) kernels: Reach,
+    /// Directories for the files of the built-in runner, in order of preference.
+    pub(crate) staging_dirs: Vec<PathBuf>,
+    /// The directory of the user's settings and modules; `None` without a home directory.
+    pub(crate) config_dir: Option<PathBuf>,
+    /// The directory for persistent state such as the trust record; `None` without a home directory.
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Builds the command lines of bridge calls.
+    pub(crate) build_command: BuildCommand,
 }
 
 impl Engine {
-    /// Looks at the environment, which only the binary does.
-    pub(crate) fn from_env() -> Self {
-        let cache = cache_folder();
-        let mut staging: Vec<PathBuf> = cache.iter().cloned().collect();
-        // Whoever has no home, or one that cannot be written to.
-        staging.push(std::env::temp_dir().join(cellwright_kernel::backend::runner::shared_name()));
+    /// Reads the environment variables. Only the binary reads them, never a library crate.
+    pub(crate) fn from_env(build_command: BuildCommand) -> Self {
+        let cache = cache_dir();
+        let mut staging_dirs: Vec<PathBuf> = cache.iter().cloned().collect();
+        // For users without a home directory, or with one that is not writable.
+        staging_dirs.push(
+            std::env::temp_dir().join(cellwright_kernel::backend::runner::per_user_folder_name()),
+        );
         Self {
-            baselines: cache.map(|folder| Baselines::new(folder.join("revisions"))),
-            artifacts: artifacts_folder().map(|dir| Artifacts::new(dir, Retention::default())),
-            staging,
-            config: config_folder(),
-            state: state_folder(),
-            kernels: Reach::Host,
+            baselines: cache.map(|dir| Baselines::new(dir.join("revisions"))),
+            artifacts: artifacts_dir().map(|dir| Artifacts::new(dir, Retention::default())),
+            staging_dirs,
+            config_dir: config_dir(),
+            state_dir: state_dir(),
+            build_command,
         }
     }
 
-    /// The settings for work in `cwd`. Read when asked for: most verbs need none, and a broken file must
-    /// not keep them from working.
+    /// Reads the settings for `cwd`. Read at each call: most verbs need none, and a broken file must not keep them from
+    /// working.
     pub(crate) fn settings(&self, cwd: &Path) -> Result<Settings, SettingsError> {
         let files = self.settings_files(cwd);
-        Settings::load(&Sources {
-            user: files.user,
-            project: files.project,
-            variable: &env::value,
+        Settings::load(&SettingsSources {
+            user_file: files.user,
+            project_file: files.project,
+            read_variable: &env::value,
             is_trusted: &|path: &Path, content: &[u8]| {
-                // What cannot be read was not trusted.
-                let trust = Trust::read(self.state.as_deref()).unwrap_or_default();
+                // With an unreadable record, nothing is trusted.
+                let trust = Trust::read(self.state_dir.as_deref()).unwrap_or_default();
                 trust.is_trusted(path, content)
             },
         })
     }
 
-    /// Which files those are.
+    /// The settings files for `cwd`.
     pub(crate) fn settings_files(&self, cwd: &Path) -> SettingsFiles {
         let home = env::value(env::HOME).map(PathBuf::from);
         SettingsFiles {
-            user: self.config.as_deref().map(place::of_user),
-            project: place::of_project(cwd, home.as_deref()),
-            project_would_be: place::for_project(cwd, home.as_deref()),
+            user: self.config_dir.as_deref().map(paths::user_file),
+            project: paths::find_project_file(cwd, home.as_deref()),
+            project_default: paths::default_project_file(cwd, home.as_deref()),
         }
     }
 
-    /// The file that frames are written to, if the settings want that.
-    pub(crate) fn trace(&self, settings: &Settings) -> Option<PathBuf> {
-        let wanted = settings.trace.frames;
-        let folder = self.state.as_deref().filter(|_| wanted)?;
-        // Without a folder there is no file, which is told.
-        std::fs::create_dir_all(folder).ok();
-        Some(folder.join("frames.log"))
+    /// The log file for the messages of runners, if the settings ask for it.
+    pub(crate) fn frame_log(&self, settings: &Settings) -> Option<PathBuf> {
+        let enabled = settings.trace.frames;
+        let dir = self.state_dir.as_deref().filter(|_| enabled)?;
+        // Without the directory, opening the file fails, and that error is reported.
+        std::fs::create_dir_all(dir).ok();
+        Some(dir.join("frames.log"))
     }
 
-    /// Where full outputs are kept, for as long as the settings say.
-    pub(crate) fn artifacts_kept(&self, settings: &Settings) -> Option<Artifacts> {
+    /// The store of full outputs, with the retention of the settings.
+    pub(crate) fn artifacts_with_retention(&self, settings: &Settings) -> Option<Artifacts> {
         let artifacts = self.artifacts.as_ref()?;
         Some(Artifacts::new(artifacts.dir(), settings.retention()))
     }
 }
 
-/// The files that settings are read from.
+/// Paths of the settings files.
 pub(crate) struct SettingsFiles {
-    /// The user's, there or not; `None` without a home.
+    /// The user's file, which need not exist; `None` without a home directory.
     pub(crate) user: Option<PathBuf>,
-    /// The project's, if there is one.
+    /// The project's file, if it exists.
     pub(crate) project: Option<PathBuf>,
-    /// Where the project's would be looked for first.
-    pub(crate) project_would_be: PathBuf,
+    /// Where the project's file belongs if it does not exist.
+    pub(crate) project_default: PathBuf,
 }
 
-fn config_folder() -> Option<PathBuf> {
-    if let Some(folder) = env::value(env::CONFIG_DIR) {
-        return Some(PathBuf::from(folder));
+fn config_dir() -> Option<PathBuf> {
+    if let Some(dir) = env::value(env::CONFIG_DIR) {
+        return Some(PathBuf::from(dir));
     }
     let base = etcetera::choose_base_strategy().ok()?;
     Some(base.config_dir().join("cellwright"))
 }
 
-fn cache_folder() -> Option<PathBuf> {
-    if let Some(folder) = env::value(env::CACHE_DIR) {
-        return Some(PathBuf::from(folder));
+fn cache_dir() -> Option<PathBuf> {
+    if let Some(dir) = env::value(env::CACHE_DIR) {
+        return Some(PathBuf::from(dir));
     }
     let base = etcetera::choose_base_strategy().ok()?;
     Some(base.cache_dir().join("cellwright"))
 }
 
-fn artifacts_folder() -> Option<PathBuf> {
-    if let Some(folder) = env::value(env::ARTIFACTS_DIR) {
-        return Some(PathBuf::from(folder));
+fn artifacts_dir() -> Option<PathBuf> {
+    if let Some(dir) = env::value(env::ARTIFACTS_DIR) {
+        return Some(PathBuf::from(dir));
     }
-    Some(state_folder()?.join("artifacts"))
+    Some(state_dir()?.join("artifacts"))
 }
 
-fn state_folder() -> Option<PathBuf> {
-    if let Some(folder) = env::value(env::STATE_DIR) {
-        return Some(PathBuf::from(folder));
+fn state_dir() -> Option<PathBuf> {
+    if let Some(dir) = env::value(env::STATE_DIR) {
+        return Some(PathBuf::from(dir));
     }
     let base = etcetera::choose_base_strategy().ok()?;
-    // macOS has no folder of that sort.
+    // macOS has no state directory.
     let state = base.state_dir().unwrap_or_else(|| base.data_dir());
     Some(state.join("cellwright"))
 }

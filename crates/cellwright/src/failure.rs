@@ -1,15 +1,10 @@
-//! [`Failure`]: every error in words, with what to do next and the exit code. The only place where
-//! that is decided.
+//! [`Failure`]: an error as the caller sees it: message, causes, hints and exit code. Only this module decides them.
 
-mod host;
 mod kernel;
 mod run;
 mod settings;
 
-pub(crate) use run::capitalised;
-
 use std::any::Any;
-use std::error::Error as _;
 use std::io;
 use std::path::Path;
 
@@ -18,7 +13,7 @@ use cellwright_notebook::{EditError, FormatError, NotebookError, Position};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// An error in words.
+/// An error as the caller sees it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
@@ -29,37 +24,37 @@ pub(crate) struct Failure {
     position: Option<Position>,
 }
 
-/// What sort of error it is; decides the exit code.
+/// The kind of an error; it decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// The arguments do not make sense.
+    /// The arguments are invalid.
     BadArguments,
-    /// A file is missing, unreadable or cannot be written.
+    /// A file is missing, or cannot be read or written.
     BadFile,
-    /// The file is no notebook.
+    /// The file is not a notebook.
     BadNotebook,
     /// The edit does not fit the notebook.
     BadEdit,
-    /// Somebody else changed the file; nothing was written.
+    /// The file has changed; nothing was written.
     Conflict,
-    /// The settings do not make sense.
+    /// The settings are invalid.
     BadSettings,
     /// The settings forbid it.
     Refused,
     /// A kernel could not be started, or died.
     Kernel,
-    /// The host could not be found, started or ended.
+    /// The host could not be found, started or stopped.
     Host,
-    /// The code failed.
+    /// The code raised an exception.
     Raised,
-    /// The code took too long.
+    /// The code exceeded its time limit.
     TimedOut,
-    /// Somebody stopped the code.
+    /// The code was cancelled.
     Cancelled,
-    /// Whoever read our output has gone.
+    /// The reader of the output closed the pipe.
     ClosedPipe,
-    /// Our bug.
+    /// A bug in Cellwright.
     Bug,
 }
 
@@ -100,8 +95,8 @@ impl Failure {
         self
     }
 
-    /// What is wrong with a change that was asked for.
-    pub(crate) fn of_change(error: NotebookError) -> Self {
+    /// An error of a change to a notebook.
+    pub(crate) fn from_change_error(error: NotebookError) -> Self {
         let failure = Self::from(error);
         if failure.kind == Kind::BadEdit {
             return failure.hint("nothing was written");
@@ -109,28 +104,28 @@ impl Failure {
         failure
     }
 
-    /// The answer to a change could not be given; `written` is the revision, if there is a new one.
+    /// Adds that the change was made although its result could not be printed; `written` is the new revision, if any.
     pub(crate) fn after_change(self, written: Option<&str>) -> Self {
         let Some(revision) = written.filter(|_| !self.is_silent()) else {
             return self;
         };
         let mut failure = Self::new(
             self.kind,
-            "The notebook was written, but the answer could not be printed",
+            "The notebook was written, but the result could not be printed",
         );
         failure.causes = self.causes;
         failure.hint(format!(
-            "do not repeat it: the file is now at revision {revision}"
+            "do not repeat the change: the file is now at revision {revision}"
         ))
     }
 
-    /// Whoever read our output has gone.
+    /// The reader of the output closed the pipe.
     pub(crate) fn closed_pipe() -> Self {
         Self::new(Kind::ClosedPipe, "the output was closed")
     }
 
-    /// What a panic left behind.
-    pub(crate) fn bug(panic: &(dyn Any + Send)) -> Self {
+    /// A panic, by its payload.
+    pub(crate) fn from_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic
             .downcast_ref::<&str>()
             .map(|text| (*text).to_owned())
@@ -141,7 +136,7 @@ impl Failure {
         failure.hint("please report it with the command you ran and, if you can, the file")
     }
 
-    /// A reader that closed the pipe has what it wanted.
+    /// Whether the failure is not printed: a reader that closes the pipe has what it wants.
     pub(crate) fn is_silent(&self) -> bool {
         self.kind == Kind::ClosedPipe
     }
@@ -165,8 +160,8 @@ impl Failure {
         }
     }
 
-    /// The error as `--json` prints it.
-    pub(crate) fn document(&self) -> Value {
+    /// The failure in `--json`.
+    pub(crate) fn to_json(&self) -> Value {
         json!({"error": {
             "kind": self.kind.name(),
             "message": self.message,
@@ -179,13 +174,13 @@ impl Failure {
     }
 }
 
-/// Keeps panics from printing on their own; [`Failure::bug`] tells.
+/// Turns off the message of panics; [`Failure::from_panic`] reports them.
 pub(crate) fn quiet_panics() {
     std::panic::set_hook(Box::new(|_| {}));
 }
 
 impl From<io::Error> for Failure {
-    /// Trouble with stdout or stdin; files have errors of their own.
+    /// An error of stdin or stdout; files have their own errors.
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::closed_pipe();
@@ -207,19 +202,18 @@ impl From<SelectError> for Failure {
 
 impl From<NotebookError> for Failure {
     fn from(error: NotebookError) -> Self {
-        let mut failure = Self::new(kind_of(&error), error.to_string());
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            failure.causes.push(inner.to_string());
-            cause = inner.source();
-        }
+        let mut failure = Self::new(notebook_error_kind(&error), error.to_string());
+        failure.add_causes(&error);
         match error {
-            NotebookError::Format { path, error } => failure.explain_format(&path, &error),
-            NotebookError::Edit { path, error } => failure.explain_edit(&path, &error),
+            NotebookError::Format { path, error } => failure.add_format_hints(&path, &error),
+            NotebookError::Edit { path, error } => failure.add_edit_hints(&path, &error),
             NotebookError::Conflict {
-                path, current, why, ..
+                path,
+                current,
+                reason,
+                ..
             } => {
-                failure.causes.push(why);
+                failure.causes.push(reason);
                 failure.hints.push("nothing was written".to_owned());
                 failure.hints.push(format!(
                     "read it again (`cellwright read {}`) and repeat the edit; the file is now at \
@@ -228,12 +222,12 @@ impl From<NotebookError> for Failure {
                 ));
             }
             NotebookError::NotFound { path } => {
-                let folder = path.parent().unwrap_or(&path);
-                failure.hints.extend(notebooks_in(folder));
+                let dir = path.parent().unwrap_or(&path);
+                failure.hints.extend(notebooks_hint(dir));
             }
-            NotebookError::NotAFile { path, what } => {
-                failure.causes.push(format!("it is {what}"));
-                failure.hints.extend(notebooks_in(&path));
+            NotebookError::NotAFile { path, file_type } => {
+                failure.causes.push(format!("it is {file_type}"));
+                failure.hints.extend(notebooks_hint(&path));
             }
             NotebookError::Io { step, .. } if step != "read" && step != "find" => {
                 failure.hints.push("nothing was written".to_owned());
@@ -244,7 +238,7 @@ impl From<NotebookError> for Failure {
                     .push("nothing was written; try again in a moment".to_owned());
             }
             NotebookError::NotReadBack { path } => failure.hints.push(format!(
-                "see what is in it now with `cellwright read {}`",
+                "`cellwright read {}` shows what is in it now",
                 path.display()
             )),
             _ => {}
@@ -253,7 +247,7 @@ impl From<NotebookError> for Failure {
     }
 }
 
-fn kind_of(error: &NotebookError) -> Kind {
+fn notebook_error_kind(error: &NotebookError) -> Kind {
     match error {
         NotebookError::Format { .. } => Kind::BadNotebook,
         NotebookError::Edit { .. } => Kind::BadEdit,
@@ -263,7 +257,16 @@ fn kind_of(error: &NotebookError) -> Kind {
 }
 
 impl Failure {
-    fn explain_format(&mut self, path: &Path, error: &FormatError) {
+    /// Adds the chain of sources of an error as causes.
+    fn add_causes(&mut self, error: &dyn std::error::Error) {
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            self.causes.push(inner.to_string());
+            cause = inner.source();
+        }
+    }
+
+    fn add_format_hints(&mut self, path: &Path, error: &FormatError) {
         let path = path.display();
         self.position = match error {
             FormatError::Json { at, .. }
@@ -280,7 +283,7 @@ impl Failure {
                 "only nbformat 4 can be edited".to_owned()
             }
             FormatError::Empty | FormatError::Json { ended: true, .. } => {
-                "somebody may be writing it at this moment, or a save was cut short".to_owned()
+                "another program may be writing it, or a save was incomplete".to_owned()
             }
             FormatError::Json { .. } | FormatError::NotUtf8 { .. } => {
                 format!("`cellwright read {path}:raw` shows the file as it is")
@@ -290,14 +293,14 @@ impl Failure {
         self.hints.push(hint);
     }
 
-    fn explain_edit(&mut self, path: &Path, error: &EditError) {
+    fn add_edit_hints(&mut self, path: &Path, error: &EditError) {
         let path = path.display();
         match error {
             EditError::NoFirstMarker { found } => {
                 self.causes.push(format!("line 1 is `{found}`"));
                 self.hints.push(format!(
-                    "start from the text that `cellwright read {path}` prints; nothing may stand \
-                     before the first marker"
+                    "start from the text that `cellwright read {path}` prints; nothing may come before the first \
+                     marker"
                 ));
             }
             EditError::OutOfRange { .. } => self.hints.push(format!(
@@ -306,9 +309,9 @@ impl Failure {
             EditError::IdMatches { count, ids, .. } => {
                 if !ids.is_empty() {
                     let which = if *count == 0 {
-                        "ids there are"
+                        "existing ids"
                     } else {
-                        "matching"
+                        "matching ids"
                     };
                     self.hints.push(format!("{which}: {}", ids.join(", ")));
                 }
@@ -317,35 +320,47 @@ impl Failure {
                 ));
             }
             EditError::Matches { count: 0, .. } => self.hints.push(format!(
-                "the text must be exactly as `cellwright read {path}` prints it, white space \
-                 included"
+                "the text must be exactly as `cellwright read {path}` prints it, including white space"
             )),
             EditError::Matches { lines, .. } => {
                 let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
                 self.causes.push(format!("on lines {}", lines.join(", ")));
                 self.hints
-                    .push("give more of the text around it, or replace them all with --all".into());
+                    .push("give more of the surrounding text, or replace all matches with --all".into());
             }
             _ => {}
         }
     }
 }
 
-/// The notebooks in a folder, to choose from.
-fn notebooks_in(folder: &Path) -> Option<String> {
-    const MOST: usize = 5;
-    let folder = if folder.as_os_str().is_empty() {
+/// A hint that lists the notebooks in a directory.
+fn notebooks_hint(dir: &Path) -> Option<String> {
+    const LISTED_MAX: usize = 5;
+    let dir = if dir.as_os_str().is_empty() {
         Path::new(".")
     } else {
-        folder
+        dir
     };
-    let mut names: Vec<String> = std::fs::read_dir(folder)
+    let mut names: Vec<String> = std::fs::read_dir(dir)
         .ok()?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| name.to_lowercase().ends_with(".ipynb"))
         .collect();
     names.sort();
-    let more = if names.len() > MOST { ", …" } else { "" };
-    names.truncate(MOST);
+    let more = if names.len() > LISTED_MAX {
+        ", …"
+    } else {
+        ""
+    };
+    names.truncate(LISTED_MAX);
     (!names.is_empty()).then(|| format!("notebooks there: {}{more}", names.join(", ")))
+}
+
+/// Messages begin with a capital letter.
+pub(crate) fn capitalize(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
 }

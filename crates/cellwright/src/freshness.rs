@@ -1,53 +1,54 @@
-//! Asks whoever keeps kernels which cells of a notebook are as they ran.
+//! Asks the kernel host which cells of a notebook ran, and whether they have changed since.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_run::{Freshness, Ledger, Listing};
+use cellwright_run::{ExecutionHistory, Freshness, Listing};
 use serde::Deserialize;
 
 use crate::failure::Failure;
-use crate::host::reach::Reach;
-use crate::host::wanted::Wanted;
+use crate::host::kernel_host::KernelHost;
+use crate::host::protocol::HostRequest;
 
-/// What ran of a notebook on a session.
+/// Which cells of a notebook ran in a session.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Known {
+pub(crate) struct SessionHistory {
     pub(crate) session: String,
     cwd: PathBuf,
     generation: Option<u32>,
-    ledger: Ledger,
+    ledger: ExecutionHistory,
 }
 
-impl Known {
-    /// What that says of the cells.
+impl SessionHistory {
+    /// The freshness of each cell.
     pub(crate) fn states(&self, listing: &Listing) -> Vec<Option<Freshness>> {
-        self.ledger.states(listing, self.generation)
+        self.ledger.freshness(listing, self.generation)
     }
 }
 
-/// What ran of a notebook: on the session that is named, else on the one that ran it last.
-pub(crate) fn known(
-    kernels: &Reach,
+/// Returns which cells of a notebook ran: in the session with this name and working directory, else in the session that
+/// ran it last.
+pub(crate) fn session_history(
+    kernels: &KernelHost,
     path: &Path,
     session: Option<(&str, &Path)>,
-) -> Result<Option<Known>, Failure> {
-    let wanted = Wanted::Freshness {
+) -> Result<Option<SessionHistory>, Failure> {
+    let request = HostRequest::Freshness {
         path: std::path::absolute(path)?,
     };
-    let Some(mut answer) = kernels.ask(&wanted, Duration::ZERO)? else {
+    let Some(mut reply) = kernels.request_blocking(&request, Duration::ZERO)? else {
         return Ok(None);
     };
-    let all = answer["notebooks"].take();
-    let all: Vec<Known> = serde_json::from_value(all).map_err(std::io::Error::from)?;
-    Ok(all.into_iter().find(|known| match session {
-        Some((name, cwd)) => known.session == name && known.cwd == cwd,
+    let all = reply["notebooks"].take();
+    let all: Vec<SessionHistory> = serde_json::from_value(all).map_err(std::io::Error::from)?;
+    Ok(all.into_iter().find(|history| match session {
+        Some((name, cwd)) => history.session == name && history.cwd == cwd,
         None => true,
     }))
 }
 
-/// A state in a word or two.
-pub(crate) fn word(state: Freshness) -> &'static str {
+/// The name of a state in tables.
+pub(crate) fn label(state: Freshness) -> &'static str {
     match state {
         Freshness::Fresh => "fresh",
         Freshness::Stale => "stale",

@@ -5,28 +5,28 @@
 //!            └─ nobody there? launch (`__host`), wait for `ready`, connect
 //! ```
 //!
-//! [`folder`] is where both meet, [`record`] what is written there about the living host, [`place`]
+//! [`crate::runtime_dir`] is where both meet, [`record`] what is written there about the living host, [`host_files`]
 //! what that host holds, [`frame`] and [`hello`] what goes over the socket. What a host does for its
 //! clients is behind [`service::Service`].
 
-pub(crate) mod ask;
+pub(crate) mod client;
 pub(crate) mod connection;
 pub(crate) mod error;
+mod failure;
 pub(crate) mod find;
-pub(crate) mod folder;
 pub(crate) mod frame;
 pub(crate) mod hello;
+mod host_files;
 mod keeper;
+pub(crate) mod kernel_host;
 mod launch;
 pub(crate) mod log;
-mod place;
-pub(crate) mod reach;
+pub(crate) mod protocol;
 pub(crate) mod record;
 mod server;
 pub(crate) mod service;
 pub(crate) mod start;
 pub(crate) mod stop;
-pub(crate) mod wanted;
 
 use std::time::Duration;
 

@@ -1,123 +1,110 @@
-//! How the binary starts kernels: what it passes down to the `kernel` crate, which reads no
-//! environment itself.
+//! Selects kernels and builds what the `kernel` crate needs to start them. That crate reads no environment variables.
 
-mod choice;
-mod chosen;
-pub(crate) mod ipykernel;
+pub(crate) mod installed;
 pub(crate) mod jupyter;
 mod notebook;
-pub(crate) mod offers;
+mod selection;
+mod target;
 
-use std::ffi::{OsStr, OsString};
-use std::os::fd::AsFd;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use cellwright_kernel::backend::runner::RunnerSpec;
 use cellwright_kernel::environment;
-use cellwright_kernel::process::{Supervisor, supervisor};
-use cellwright_kernel::python::{self, Interpreter, Search};
+use cellwright_kernel::process::Supervisor;
+use cellwright_kernel::python::{self, Interpreter, InterpreterSearch};
 
-pub(crate) use choice::{KernelChoice, Unlaunchable};
-pub(crate) use chosen::{Backend, Chosen, Flags};
-pub(crate) use jupyter::EXISTING;
-pub(crate) use notebook::for_notebook;
+pub(crate) use jupyter::EXISTING_PREFIX;
+pub(crate) use notebook::select_for_notebook;
+pub(crate) use selection::{KernelFlags, KernelSelection};
+pub(crate) use target::{KernelTarget, NoLauncher};
 
 use crate::engine::Engine;
 use crate::env;
 use crate::failure::{Failure, Kind};
+use crate::program::{SUPERVISE_ARG, current_program};
 use crate::settings::{Origin, Settings};
 
-/// The first argument by which the binary becomes the supervisor of a kernel.
-const SUPERVISE: &str = "__supervise";
+/// Smallest interrupt grace. It stands for none: the backends repeat the interrupt within the grace, so it cannot be 0.
+const INTERRUPT_GRACE_MIN: Duration = Duration::from_millis(10);
 
-/// As good as no grace; interrupts are repeated within it, so it cannot be nothing.
-const LEAST_GRACE: Duration = Duration::from_millis(10);
+/// Start timeout that stands for no limit: one year.
+const UNLIMITED_START_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
-/// As good as no limit to the time a kernel takes to be ready.
-const A_YEAR: Duration = Duration::from_hours(365 * 24);
-
-/// If this process was started to supervise a kernel: does that, and says how it went.
-pub(crate) fn supervise() -> Option<bool> {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next()? != SUPERVISE {
-        return None;
-    }
-    let owner = std::io::stdin().as_fd().try_clone_to_owned();
-    Some(
-        owner
-            .and_then(|owner| supervisor::main(&owner, arguments))
-            .is_ok(),
-    )
-}
-
-/// The folder a kernel starts in: as given, absolute.
-pub(crate) fn working_directory(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    let here = std::env::current_dir().map_err(|error| {
-        let mut failure = Failure::new(Kind::BadFile, "The current directory is gone");
+/// Returns the absolute path of `path`, or the current directory.
+pub(crate) fn working_directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
+    let current = std::env::current_dir().map_err(|error| {
+        let mut failure = Failure::new(
+            Kind::BadFile,
+            "The current directory does not exist any more",
+        );
         failure.causes.push(error.to_string());
-        failure.hint("go to another directory, or name one with --cwd")
+        failure.hint("change to another directory, or name one with --cwd")
     });
-    match given {
-        Some(given) if given.is_absolute() => Ok(given.to_owned()),
-        Some(given) => Ok(here?.join(given)),
-        None => here,
+    match path {
+        Some(path) if path.is_absolute() => Ok(path.to_owned()),
+        Some(path) => Ok(current?.join(path)),
+        None => current,
     }
 }
 
-/// Where to look for an interpreter.
-pub(crate) fn search(explicit: Option<&Path>, cwd: &Path) -> Search {
-    let folder = |name| env::value(name).map(PathBuf::from);
-    Search {
+/// Where the `kernel` crate searches for an interpreter; `explicit` comes first.
+pub(crate) fn interpreter_search(explicit: Option<&Path>, cwd: &Path) -> InterpreterSearch {
+    let path = |name| env::value(name).map(PathBuf::from);
+    InterpreterSearch {
         explicit: explicit.map(Path::to_owned),
-        virtual_env: folder(env::VIRTUAL_ENV),
-        conda_prefix: folder(env::CONDA_PREFIX),
+        virtual_env: path(env::VIRTUAL_ENV),
+        conda_prefix: path(env::CONDA_PREFIX),
         cwd: cwd.to_owned(),
         managed: None,
         path: env::value(env::PATH)
             .map(|path| std::env::split_paths(&path).collect())
             .unwrap_or_default(),
-        home: folder(env::HOME),
+        home: path(env::HOME),
     }
 }
 
-fn supervisor_of_own() -> Supervisor {
+fn own_supervisor() -> Supervisor {
     Supervisor {
-        // This very binary, also when its file has been replaced meanwhile.
-        program: own_program(),
-        arguments: vec![SUPERVISE.into()],
+        // The binary of this process, even if its file was replaced since.
+        program: current_program(),
+        arguments: vec![SUPERVISE_ARG.into()],
     }
 }
 
-/// The interpreter that somebody named, and where.
-pub(crate) struct Named<'a> {
+/// The interpreter of a flag or a setting, and which of them names it.
+pub(crate) struct NamedInterpreter<'a> {
+    /// `None`: neither names one.
     pub(crate) python: Option<&'a Path>,
     pub(crate) origin: Origin,
 }
 
-/// The interpreter that was named: by the flag, else by the settings.
-pub(crate) fn named<'a>(flag: Option<&'a Path>, settings: &'a Settings) -> Named<'a> {
+/// Returns the interpreter that the flag names, else the settings.
+pub(crate) fn named_interpreter<'a>(
+    flag: Option<&'a Path>,
+    settings: &'a Settings,
+) -> NamedInterpreter<'a> {
     match flag {
-        Some(python) => Named {
+        Some(python) => NamedInterpreter {
             python: Some(python),
             origin: Origin::Flag("--python"),
         },
-        None => Named {
+        None => NamedInterpreter {
             python: settings.python.interpreter.as_deref(),
             origin: settings.origin("python.interpreter").clone(),
         },
     }
 }
 
-/// The interpreter of choice; `python` is the flag.
-pub(crate) fn interpreter(
+/// Finds the interpreter; `python` is the flag.
+pub(crate) fn resolve_interpreter(
     settings: &Settings,
     python: Option<&Path>,
     cwd: &Path,
 ) -> Result<Interpreter, Failure> {
-    let named = named(python, settings);
-    python::resolve(&search(named.python, cwd)).map_err(|rejected| {
+    let named = named_interpreter(python, settings);
+    python::resolve(&interpreter_search(named.python, cwd)).map_err(|rejected| {
         let failure = Failure::from(cellwright_kernel::KernelError::NoPython { rejected });
         match named.origin {
             Origin::Default | Origin::Flag(_) => failure,
@@ -126,65 +113,56 @@ pub(crate) fn interpreter(
     })
 }
 
-/// How to start the built-in runner; `python` is the flag.
-pub(crate) fn runner(
+/// Returns how to start the built-in runner; `python` is the flag.
+pub(crate) fn runner_spec(
     engine: &Engine,
     settings: &Settings,
     python: Option<&Path>,
     cwd: PathBuf,
 ) -> Result<RunnerSpec, Failure> {
-    let interpreter = interpreter(settings, python, &cwd)?;
+    let interpreter = resolve_interpreter(settings, python, &cwd)?;
     Ok(RunnerSpec {
-        env: variables(engine, settings, Some(&interpreter)),
+        env: kernel_env(engine, settings, Some(&interpreter)),
         interpreter,
         cwd,
-        supervisor: supervisor_of_own(),
-        staging: engine.staging.clone(),
+        supervisor: own_supervisor(),
+        staging: engine.staging_dirs.clone(),
         start_timeout: start_timeout(settings),
         interrupt_grace: interrupt_grace(settings),
-        trace: engine.trace(settings),
+        trace: engine.frame_log(settings),
     })
 }
 
 fn start_timeout(settings: &Settings) -> Duration {
-    let set = settings.kernel.start_timeout;
-    if set.is_zero() { A_YEAR } else { set }
+    let timeout = settings.kernel.start_timeout;
+    if timeout.is_zero() {
+        UNLIMITED_START_TIMEOUT
+    } else {
+        timeout
+    }
 }
 
 fn interrupt_grace(settings: &Settings) -> Duration {
-    settings.kernel.interrupt_grace.max(LEAST_GRACE)
+    settings.kernel.interrupt_grace.max(INTERRUPT_GRACE_MIN)
 }
 
-/// The environment of a kernel, led by that of an interpreter.
-pub(crate) fn variables(
+/// The environment variables of a kernel; those of the interpreter's environment come first in `PATH`.
+pub(crate) fn kernel_env(
     engine: &Engine,
     settings: &Settings,
     interpreter: Option<&Interpreter>,
 ) -> Vec<(OsString, OsString)> {
-    let mut variables = environment::filtered(env::all(), &settings.choices());
+    let mut variables = environment::filter(env::all(), &settings.env_choices());
     if let Some(interpreter) = interpreter {
-        environment::lead_with(&mut variables, interpreter);
+        environment::activate(&mut variables, interpreter);
     }
     if !settings.kernel.prelude {
-        environment::set(&mut variables, env::PRELUDE, "0".into());
+        environment::set_variable(&mut variables, env::PRELUDE, "0".into());
     }
     if let Some(artifacts) = &engine.artifacts {
         for name in [env::ARTIFACTS_DIR, "PI_ARTIFACTS_DIR"] {
-            environment::set(&mut variables, name, artifacts.dir().into());
+            environment::set_variable(&mut variables, name, artifacts.dir().into());
         }
     }
     variables
-}
-
-/// The program of this very process.
-pub(crate) fn own_program() -> PathBuf {
-    static OWN: OnceLock<PathBuf> = OnceLock::new();
-    let own = OWN.get_or_init(|| {
-        let link = Path::new("/proc/self/exe");
-        if link.exists() {
-            return link.to_owned();
-        }
-        std::env::current_exe().unwrap_or_else(|_| OsStr::new("cellwright").into())
-    });
-    own.clone()
 }

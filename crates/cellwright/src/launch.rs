@@ -1,117 +1,117 @@
-//! How sessions get their kernels: [`RunnerLaunch`] and [`JupyterLaunch`].
+//! [`RunnerLauncher`] and [`JupyterLauncher`]: start the kernels of sessions and set them up.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, Source};
+use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, KernelSource};
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec, check_directory};
 use cellwright_kernel::environment;
-use cellwright_kernel::session::Launch;
-use cellwright_kernel::{BoxFuture, Ending, History, Kernel, KernelError, Outcome, Request, Stop};
+use cellwright_kernel::session::KernelLauncher;
+use cellwright_kernel::{
+    BoxFuture, Ending, HistoryMode, Kernel, KernelError, Outcome, Request, StopSignal,
+};
 use cellwright_output::{Event, Sink};
 
 use crate::env;
-use crate::evaluation::alone::check_descriptors;
-use crate::inside::Furnishing;
-use crate::kernels::jupyter;
+use crate::kernel_setup::KernelSetup;
+use crate::runtime::check_descriptors;
+use crate::runtime_dir;
 
-/// How many descriptors must be left before a host starts one more kernel: what that needs, and what is
-/// needed to let clients in and to write down what the kernels say that there are.
-const DESCRIPTORS: usize = 24;
+/// How many descriptors must be free before a host starts another kernel: those of the kernel, and those that the host
+/// needs to accept clients and to write the output of its kernels.
+const HOST_DESCRIPTOR_RESERVE: usize = 24;
 
-/// How many more a kernel of Jupyter's needs: its sockets, and what waits for them.
-const SOCKETS: usize = 16;
+/// How many more descriptors a Jupyter kernel needs: its sockets, and those that wait on them.
+const JUPYTER_DESCRIPTOR_RESERVE: usize = 16;
 
-type Started = BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>>;
+/// A kernel that is starting.
+pub(crate) type StartFuture = BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>>;
 
-/// Starts runners.
-pub(crate) struct RunnerLaunch {
+/// Starts built-in runners.
+pub(crate) struct RunnerLauncher {
     spec: Arc<RunnerSpec>,
-    furnishing: Furnishing,
-    /// How many descriptors must be left.
-    descriptors: usize,
+    setup: KernelSetup,
+    /// How many descriptors must be free before a start.
+    descriptor_reserve: usize,
 }
 
-impl RunnerLaunch {
-    pub(crate) fn new(spec: RunnerSpec, furnishing: Furnishing) -> Self {
+impl RunnerLauncher {
+    pub(crate) fn new(spec: RunnerSpec, setup: KernelSetup) -> Self {
         Self {
             spec: Arc::new(spec),
-            furnishing,
-            descriptors: 0,
+            setup,
+            descriptor_reserve: 0,
         }
     }
 
-    /// For a host, which has others to serve.
+    /// Reserves descriptors for the clients and the other kernels of a host.
     pub(crate) fn in_host(self) -> Self {
         Self {
-            descriptors: DESCRIPTORS,
+            descriptor_reserve: HOST_DESCRIPTOR_RESERVE,
             ..self
         }
     }
 }
 
-/// Takes what nobody is to see.
-struct Nobody;
+/// Discards all events.
+struct NullSink;
 
-impl Sink for Nobody {
+impl Sink for NullSink {
     fn push(&mut self, _event: Event<'_>) {}
 }
 
-impl Launch for RunnerLaunch {
-    fn start(&self, stop: Stop) -> Started {
-        let (spec, furnishing) = (Arc::clone(&self.spec), self.furnishing.clone());
-        let descriptors = self.descriptors;
+impl KernelLauncher for RunnerLauncher {
+    fn start(&self, stop: StopSignal) -> StartFuture {
+        let (spec, setup) = (Arc::clone(&self.spec), self.setup.clone());
+        let descriptor_reserve = self.descriptor_reserve;
         Box::pin(async move {
-            check_descriptors(descriptors)?;
-            // The way back opens while Python starts.
-            let (runner, _) = tokio::join!(Runner::start(&spec, &stop), furnishing.open());
-            furnishing
-                .furnish(Box::new(runner?), &spec.env, &spec.cwd, &stop)
+            check_descriptors(descriptor_reserve)?;
+            // The bridge starts while Python starts.
+            let (runner, _) = tokio::join!(Runner::start(&spec, &stop), setup.open_bridge());
+            setup
+                .set_up(Box::new(runner?), &spec.env, &spec.cwd, &stop)
                 .await
         })
     }
 
-    fn spare(&self) -> Option<String> {
-        // The same interpreter with the same environment. Where it starts makes no difference: that is
-        // changed when somebody takes it.
+    fn spare_key(&self) -> Option<String> {
+        // The same interpreter with the same environment. The working directory makes no difference: `adopt`
+        // changes it.
         let mut hasher = std::hash::DefaultHasher::new();
         self.spec.env.hash(&mut hasher);
         let program = self.spec.interpreter.program.display();
         Some(format!("{program} {:x}", hasher.finish()))
     }
 
-    fn start_spare(&self, stop: Stop) -> Started {
+    fn start_spare(&self, stop: StopSignal) -> StartFuture {
         let mut spec = RunnerSpec::clone(&self.spec);
         spec.cwd = "/".into();
-        let descriptors = self.descriptors;
+        let descriptor_reserve = self.descriptor_reserve;
         Box::pin(async move {
-            check_descriptors(descriptors)?;
+            check_descriptors(descriptor_reserve)?;
             let runner = Runner::start(&spec, &stop).await?;
             Ok(Box::new(runner) as Box<dyn Kernel>)
         })
     }
 
-    fn adopt(&self, mut kernel: Box<dyn Kernel>, stop: Stop) -> Started {
-        let (spec, furnishing) = (Arc::clone(&self.spec), self.furnishing.clone());
+    fn adopt(&self, mut kernel: Box<dyn Kernel>, stop: StopSignal) -> StartFuture {
+        let (spec, setup) = (Arc::clone(&self.spec), self.setup.clone());
         Box::pin(async move {
             check_directory(&spec.cwd)?;
             let request = Request {
                 cwd: Some(spec.cwd.clone()),
-                history: History::Silent,
+                history: HistoryMode::Silent,
                 ..Request::default()
             };
-            let moved = kernel.execute(&request, &mut Nobody, &stop).await;
-            match moved {
+            let changed = kernel.execute(&request, &mut NullSink, &stop).await;
+            match changed {
                 Ok(Outcome {
                     ending: Ending::Completed,
                     ..
-                }) => {
-                    furnishing
-                        .furnish(kernel, &spec.env, &spec.cwd, &stop)
-                        .await
-                }
+                }) => setup.set_up(kernel, &spec.env, &spec.cwd, &stop).await,
                 Ok(_) => Err(KernelError::Protocol {
-                    what: "a spare kernel could not be moved".to_owned(),
+                    violation: "the working directory of a spare kernel could not be changed"
+                        .to_owned(),
                 }),
                 Err(error) => Err(error),
             }
@@ -119,53 +119,51 @@ impl Launch for RunnerLaunch {
     }
 }
 
-/// Starts kernels of Jupyter's, or joins one. None stands ready before it is needed: there are too many
-/// sorts, and most take long to start and much memory.
-pub(crate) struct JupyterLaunch {
+/// Starts Jupyter kernels, or joins a running one. It keeps no spare kernels: there are too many kernelspecs, and most
+/// kernels start slowly and use much memory.
+pub(crate) struct JupyterLauncher {
     spec: Arc<JupyterSpec>,
-    furnishing: Furnishing,
-    /// How many descriptors must be left.
-    descriptors: usize,
+    setup: KernelSetup,
+    /// How many descriptors must be free before a start.
+    descriptor_reserve: usize,
 }
 
-impl JupyterLaunch {
-    pub(crate) fn new(mut spec: JupyterSpec, furnishing: Furnishing) -> Self {
-        if let Source::Start { .. } = spec.source {
-            spec.sockets.extend(jupyter::sockets());
+impl JupyterLauncher {
+    pub(crate) fn new(mut spec: JupyterSpec, setup: KernelSetup) -> Self {
+        if let KernelSource::Start { .. } = spec.source {
+            spec.sockets.extend(runtime_dir::create_kernel_socket_dir());
         }
-        // In any language this is all that can be told.
-        let session = furnishing.session.clone();
-        environment::set(&mut spec.env, env::SESSION, session.into());
+        // The only setup that works in every language.
+        let session = setup.session.clone();
+        environment::set_variable(&mut spec.env, env::SESSION, session.into());
         Self {
             spec: Arc::new(spec),
-            furnishing,
-            descriptors: SOCKETS,
+            setup,
+            descriptor_reserve: JUPYTER_DESCRIPTOR_RESERVE,
         }
     }
 
-    /// For a host, which has others to serve.
+    /// Reserves descriptors for the clients and the other kernels of a host.
     pub(crate) fn in_host(self) -> Self {
         Self {
-            descriptors: SOCKETS + DESCRIPTORS,
+            descriptor_reserve: JUPYTER_DESCRIPTOR_RESERVE + HOST_DESCRIPTOR_RESERVE,
             ..self
         }
     }
 }
 
-impl Launch for JupyterLaunch {
-    fn start(&self, stop: Stop) -> Started {
-        let (spec, furnishing) = (Arc::clone(&self.spec), self.furnishing.clone());
-        let descriptors = self.descriptors;
+impl KernelLauncher for JupyterLauncher {
+    fn start(&self, stop: StopSignal) -> StartFuture {
+        let (spec, setup) = (Arc::clone(&self.spec), self.setup.clone());
+        let descriptor_reserve = self.descriptor_reserve;
         Box::pin(async move {
-            check_descriptors(descriptors)?;
+            check_descriptors(descriptor_reserve)?;
             let kernel = Box::new(Jupyter::start(&spec, &stop).await?);
             match spec.source {
-                // What is in a kernel of others is their affair.
-                Source::Existing { .. } => Ok(kernel as Box<dyn Kernel>),
-                Source::Start { .. } => {
-                    furnishing
-                        .furnish(kernel, &spec.env, &spec.cwd, &stop)
-                        .await
+                // Cellwright sets up only the kernels that it started.
+                KernelSource::Existing { .. } => Ok(kernel as Box<dyn Kernel>),
+                KernelSource::Start { .. } => {
+                    setup.set_up(kernel, &spec.env, &spec.cwd, &stop).await
                 }
             }
         })

@@ -4,39 +4,50 @@
 
 mod bridge;
 mod cli;
+mod console;
 mod engine;
 mod env;
-mod evaluation;
+mod execution;
 mod failure;
-mod feed;
 mod freshness;
+mod hex;
 mod host;
-mod inside;
+mod hosted_execution;
+mod ipykernel;
+mod kernel_setup;
 mod kernels;
 mod launch;
-mod live;
+mod local_execution;
+mod loopback;
 mod mcp;
 mod notice;
+mod operations;
 mod parameters;
-mod screen;
+mod program;
+mod runtime;
+mod runtime_dir;
+mod secret;
 mod settings;
 mod startup;
 mod table;
 mod trust;
 mod verbs;
+mod viewer;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::cli::Cli;
+use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::Failure;
-use crate::screen::Screen;
 
 fn main() -> ExitCode {
     failure::quiet_panics();
-    if let Some(well) = kernels::supervise().or_else(host::start::host) {
+    if let Some(well) = program::run_supervisor()
+        .or_else(|| host::start::run_if_host(engine, console::notify_starter))
+    {
         return if well {
             ExitCode::SUCCESS
         } else {
@@ -45,13 +56,17 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return screen::usage(&error),
+        Err(error) => return console::print_usage(&error, cli::wants_json()),
     };
-    let screen = Screen::new(&cli.global);
-    let result = std::panic::catch_unwind(|| verbs::run(&cli.verb, &Engine::from_env(), &screen))
-        .unwrap_or_else(|panic| Err(Failure::bug(panic.as_ref())));
+    let screen = Console::new(cli.global.json, cli.global.quiet);
+    let result = std::panic::catch_unwind(|| cli::run(&cli.verb, &engine(), &screen))
+        .unwrap_or_else(|panic| Err(Failure::from_panic(panic.as_ref())));
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => screen.report(&failure),
+        Err(failure) => screen.report_failure(&failure),
     }
+}
+
+fn engine() -> Engine {
+    Engine::from_env(cli::bridge_command::build)
 }

@@ -1,130 +1,150 @@
-//! Words for [`Notice`]s: what a person should know although nothing failed.
+//! [`UserNotice`]: what the caller should know although nothing failed, as a kind and a text.
+//!
+//! The library crates report notices as data. The functions here describe them.
 
+mod kind;
 mod merge;
 mod session;
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use cellwright_notebook::Notice;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use merge::tell_merge;
-pub(crate) use session::tell_session;
+pub(crate) use kind::NoticeKind;
+pub(crate) use merge::describe_merge;
+pub(crate) use session::describe_session;
 
-use crate::settings::{Entry, Origin, Place};
+use crate::settings::{FileLine, Origin, SettingEntry};
 
-/// A notice in words, with a name that programs can go by.
+/// A notice for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Told {
-    pub(crate) kind: Cow<'static, str>,
+pub(crate) struct UserNotice {
+    pub(crate) kind: NoticeKind,
     pub(crate) text: String,
 }
 
-impl Told {
-    pub(crate) fn new(kind: &'static str, text: impl Into<String>) -> Self {
+impl UserNotice {
+    pub(crate) fn new(kind: NoticeKind, text: impl Into<String>) -> Self {
         Self {
-            kind: Cow::Borrowed(kind),
+            kind,
             text: text.into(),
         }
     }
 }
 
-/// Puts notices into words.
-pub(crate) fn tell(notices: &[Notice]) -> Vec<Told> {
-    notices.iter().map(words).collect()
+/// Describes the notices of an operation on a notebook.
+pub(crate) fn describe(notices: &[Notice]) -> Vec<UserNotice> {
+    notices.iter().map(describe_one).collect()
 }
 
-/// Puts notices about output into words.
-pub(crate) fn tell_output(notices: &[cellwright_output::Notice]) -> Vec<Told> {
-    notices
-        .iter()
-        .map(|notice| Told::new(notice.kind(), notice.to_string()))
-        .collect()
+/// Describes notices about the output of a cell.
+pub(crate) fn describe_output(notices: &[cellwright_output::Notice]) -> Vec<UserNotice> {
+    use cellwright_output::Notice;
+
+    let describe = |notice: &Notice| {
+        let kind = match notice {
+            Notice::Truncated(_) => NoticeKind::OutputCut,
+            Notice::NotKept { .. } => NoticeKind::OutputNotKept,
+            Notice::StreamsShortened { .. } => NoticeKind::StreamsShortened,
+            Notice::DisplaysMoved { .. } => NoticeKind::DisplaysMoved,
+            Notice::OutputsDropped { .. } => NoticeKind::OutputsDropped,
+            Notice::ImagesOmitted { .. } => NoticeKind::ImagesOmitted,
+            Notice::JsonOmitted { .. } => NoticeKind::JsonOmitted,
+            Notice::StatusDropped { .. } => NoticeKind::StatusDropped,
+        };
+        UserNotice::new(kind, notice.to_string())
+    };
+    notices.iter().map(describe).collect()
 }
 
-/// A call asked for more time than the settings allow.
-pub(crate) fn tell_capped(most: Duration, origin: &Origin) -> Told {
-    Told::new(
-        "timeout_capped",
+/// Describes that a call asked for a longer time limit than the settings allow.
+pub(crate) fn describe_capped_timeout(max: Duration, origin: &Origin) -> UserNotice {
+    UserNotice::new(
+        NoticeKind::TimeoutCapped,
         format!(
-            "the time limit is {} s: `eval.max_timeout` ({origin}) allows no more",
-            most.as_secs_f64()
+            "the time limit is {} s, the maximum of `eval.max_timeout` ({origin})",
+            max.as_secs_f64()
         ),
     )
 }
 
-/// Puts into words what a project wanted to set and may not.
-pub(crate) fn tell_ignored(entries: &[Entry]) -> Option<Told> {
-    let ignored = |entry: &Entry| Some((entry.declared.name, entry.ignored.clone()?));
-    let ignored: Vec<(&str, Place)> = entries.iter().filter_map(ignored).collect();
+/// Describes the settings of an untrusted project that are ignored.
+pub(crate) fn describe_ignored_settings(entries: &[SettingEntry]) -> Option<UserNotice> {
+    let ignored = |entry: &SettingEntry| Some((entry.definition.name, entry.ignored_at.clone()?));
+    let ignored: Vec<(&str, FileLine)> = entries.iter().filter_map(ignored).collect();
     let (_, first) = ignored.first()?;
     let names: Vec<String> = ignored
         .iter()
-        .map(|(name, place)| format!("`{name}` (line {})", place.line))
+        .map(|(name, at)| format!("`{name}` (line {})", at.line))
         .collect();
-    Some(Told::new(
-        "settings_ignored",
+    Some(UserNotice::new(
+        NoticeKind::SettingsIgnored,
         format!(
-            "this project is not trusted, so {} in {} is ignored; look at the file, then `cellwright \
-             trust`",
+            "ignored {} in {}: the project is not trusted; review the file, then run `cellwright trust`",
             names.join(", "),
             first.file.display()
         ),
     ))
 }
 
-fn words(notice: &Notice) -> Told {
+fn describe_one(notice: &Notice) -> UserNotice {
     let (kind, text) = match notice {
         Notice::NearMarker { line, text } => (
-            "near_marker",
+            NoticeKind::NearMarker,
             format!(
                 "line {line} looks like a cell marker but is not one, so it stays text: `{text}` \
                  (a marker is exactly `# %% [code]`, `# %% [markdown]` or `# %% [raw]`)"
             ),
         ),
         Notice::UnknownCell { line, name } => (
-            "unknown_cell",
-            format!("line {line} names `{name}`, which does not exist: a new cell was made"),
+            NoticeKind::UnknownCell,
+            format!("line {line} names `{name}`, which does not exist: a new cell was created"),
         ),
         Notice::UsedTwice { line, name } => (
-            "cell_used_twice",
-            format!("line {line} names `{name}` a second time: a new cell was made"),
+            NoticeKind::CellUsedTwice,
+            format!("line {line} names `{name}` a second time: a new cell was created"),
         ),
         Notice::SurrogateLost { cell } => (
-            "surrogate_lost",
+            NoticeKind::SurrogateLost,
             format!(
-                "cell {cell} held half of a surrogate pair, which no text can carry; the edited \
+                "cell {cell} contained half of a surrogate pair, which text cannot represent; the edited \
                  line now has U+FFFD in its place"
             ),
         ),
         Notice::OutputsDropped { cell } => (
-            "outputs_dropped",
-            format!("the outputs of cell {cell} went with its being code"),
+            NoticeKind::OutputsDropped,
+            format!("the outputs of cell {cell} were removed: it is not a code cell any more"),
         ),
         Notice::AttachmentsDropped { cell } => (
-            "attachments_dropped",
-            format!("cell {cell} is code now, which has no attachments: its own are gone"),
+            NoticeKind::AttachmentsDropped,
+            format!("the attachments of cell {cell} were removed: code cells have none"),
         ),
         Notice::Merged { with } => (
-            "merged",
-            format!("the file had changed to revision {with}; both changes are in it now"),
+            NoticeKind::Merged,
+            format!("the file had changed to revision {with}; both changes are in the file now"),
         ),
-        Notice::Unchanged => ("unchanged", "nothing to change, nothing written".to_owned()),
-        Notice::Irregular { cell, what } => {
-            ("irregular", format!("cell {cell}: {what}; left as it is"))
-        }
+        Notice::Unchanged => (
+            NoticeKind::Unchanged,
+            "nothing to change, nothing written".to_owned(),
+        ),
+        Notice::Irregular {
+            cell,
+            problem: what,
+        } => (
+            NoticeKind::Irregular,
+            format!("cell {cell}: {what}; left unchanged"),
+        ),
         Notice::RangeSkipped { start, end, total } => {
             let range = match end {
                 Some(end) => format!("{start}-{end}"),
                 None => format!("{start}-"),
             };
             (
-                "range_skipped",
+                NoticeKind::RangeSkipped,
                 format!("Range {range} is beyond end of notebook ({total} lines total); skipped"),
             )
         }
-        other => ("other", format!("{other:?}")),
     };
-    Told::new(kind, text)
+    UserNotice::new(kind, text)
 }

@@ -1,4 +1,4 @@
-//! Parameters as they are given on the command line: `-p`, `-r` and `-f`, made into values.
+//! Parameters of the command line: parses the arguments of `-p`, `-r` and `-f` into values.
 
 mod scalar;
 mod yaml;
@@ -8,82 +8,83 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cellwright_run::parameters::{Parameter, Value, settle};
+use cellwright_run::parameters::{Parameter, Value, deduplicate};
 
 use crate::failure::{Failure, Kind};
-use crate::notice::Told;
+use crate::notice::{NoticeKind, UserNotice};
 use scalar::Scalar;
 
-/// Larger files are no parameters: they become source of a cell.
-const LARGEST: u64 = 16 << 20;
+/// Largest parameter file, in bytes. The parameters become the source of a cell.
+const FILE_SIZE_LIMIT: u64 = 16 << 20;
 
-/// What was given.
+/// The parameters of a run.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Given {
-    /// Each name once.
+pub(crate) struct ParameterSet {
+    /// Each name occurs once.
     pub(crate) parameters: Vec<Parameter>,
-    /// What could surprise.
-    pub(crate) notices: Vec<Told>,
+    /// About repeated names and ambiguous values.
+    pub(crate) notices: Vec<UserNotice>,
 }
 
-/// Puts together what was given: what is typed counts more than what stands in files, and what comes
-/// later more than what came before.
-pub(crate) fn gather(
+/// Collects the parameters. Arguments override files, and later ones override earlier ones.
+pub(crate) fn collect_parameters(
     files: &[PathBuf],
-    typed: &[String],
-    raw: &[String],
-) -> Result<Given, Failure> {
-    let mut given = Given::default();
+    yaml_arguments: &[String],
+    raw_arguments: &[String],
+) -> Result<ParameterSet, Failure> {
+    let mut set = ParameterSet::default();
     for path in files {
         let (parameters, notices) = from_file(path)?;
-        given.parameters.extend(parameters);
-        given.notices.extend(notices);
+        set.parameters.extend(parameters);
+        set.notices.extend(notices);
     }
-    let mut seen = HashSet::new();
-    let typed = typed.iter().map(|argument| from_argument(argument));
-    let raw = raw.iter().map(|argument| from_raw(argument));
-    for parameter in typed.chain(raw) {
+    let mut names = HashSet::new();
+    let yaml = yaml_arguments
+        .iter()
+        .map(|argument| from_argument(argument));
+    let raw = raw_arguments.iter().map(|argument| from_raw(argument));
+    for parameter in yaml.chain(raw) {
         let parameter = parameter?;
-        if !seen.insert(parameter.name.clone()) {
+        if !names.insert(parameter.name.clone()) {
             let name = &parameter.name;
-            let text = format!("`{name}` was given more than once; the last one counts");
-            let told = Told::new("parameter_repeated", text);
-            if !given.notices.contains(&told) {
-                given.notices.push(told);
+            let text = format!("`{name}` is given more than once; the last value is used");
+            let notice = UserNotice::new(NoticeKind::ParameterRepeated, text);
+            if !set.notices.contains(&notice) {
+                set.notices.push(notice);
             }
         }
-        given.parameters.push(parameter);
+        set.parameters.push(parameter);
     }
-    (given.parameters, _) = settle(given.parameters);
-    Ok(given)
+    (set.parameters, _) = deduplicate(set.parameters);
+    Ok(set)
 }
 
-/// `NAME=VALUE` of `-r`: the value is text, as it is.
+/// Parses `NAME=VALUE` of `-r`: the value is plain text.
 fn from_raw(argument: &str) -> Result<Parameter, Failure> {
-    let (name, value) = split(argument, "-r")?;
+    let (name, value) = split_name_value(argument, "-r")?;
     Ok(Parameter::new(name, value))
 }
 
-/// `NAME=VALUE` of `-p`: numbers, truth values, `null`, quoted text, lists and mappings as YAML has
-/// them, else text as it is.
+/// Parses `NAME=VALUE` of `-p`: numbers, booleans, `null`, quoted text, lists and mappings are YAML; all else is plain
+/// text.
 fn from_argument(argument: &str) -> Result<Parameter, Failure> {
-    let (name, value) = split(argument, "-p")?;
-    let value = read_value(value).map_err(|why| {
+    let (name, value) = split_name_value(argument, "-p")?;
+    let value = parse_value(value).map_err(|why| {
         let mut failure = Failure::new(Kind::BadArguments, format!("`-p {argument}` is not YAML"));
         failure.causes.push(why);
-        failure.hint(format!("`-r {name}=…` takes text as it is"))
+        failure.hint(format!("`-r {name}=…` takes plain text"))
     })?;
     Ok(Parameter::new(name, value))
 }
 
-fn split<'a>(argument: &'a str, flag: &str) -> Result<(&'a str, &'a str), Failure> {
+fn split_name_value<'a>(argument: &'a str, flag: &str) -> Result<(&'a str, &'a str), Failure> {
     argument.split_once('=').ok_or_else(|| {
         let message = format!("`{flag} {argument}` has no value");
         Failure::new(Kind::BadArguments, message).hint(format!("`{flag} {argument}=VALUE`"))
     })
 }
 
-fn read_value(text: &str) -> Result<Value, String> {
+fn parse_value(text: &str) -> Result<Value, String> {
     let trimmed = text.trim();
     let closes = |open: char, close: char| {
         trimmed.len() >= 2 && trimmed.starts_with(open) && trimmed.ends_with(close)
@@ -96,9 +97,9 @@ fn read_value(text: &str) -> Result<Value, String> {
         return Ok(read.value);
     }
     Ok(match trimmed {
-        // Nothing, and what means a folder to a shell, is no null here.
+        // YAML reads both as null. Here they are text: an empty value, and a shell's home directory.
         "" | "~" => Value::from(text),
-        // What papermill takes for numbers, and for nothing.
+        // The spellings of numbers and of null that papermill accepts.
         "None" => Value::Null,
         "nan" => Value::Float(f64::NAN),
         "inf" => Value::Float(f64::INFINITY),
@@ -111,8 +112,8 @@ fn read_value(text: &str) -> Result<Value, String> {
     })
 }
 
-/// The parameters in a file: a mapping in YAML, so also an object in JSON.
-fn from_file(path: &Path) -> Result<(Vec<Parameter>, Vec<Told>), Failure> {
+/// Reads the parameters in a file: a mapping in YAML, so also an object in JSON.
+fn from_file(path: &Path) -> Result<(Vec<Parameter>, Vec<UserNotice>), Failure> {
     let failed = |why: String| {
         let message = format!("Could not read parameters from {}", path.display());
         let mut failure = Failure::new(Kind::BadFile, message);
@@ -122,13 +123,13 @@ fn from_file(path: &Path) -> Result<(Vec<Parameter>, Vec<Told>), Failure> {
     let text = read_file(path).map_err(failed)?;
     from_text(&text)
         .map_err(|error| failed(error.to_string()))
-        .map(|(parameters, doubts)| {
-            let tell = |doubt: &yaml::Doubt| tell_doubt(path, doubt);
-            (parameters, doubts.iter().map(tell).collect())
+        .map(|(parameters, ambiguities)| {
+            let describe = |scalar: &yaml::AmbiguousScalar| describe_ambiguity(path, scalar);
+            (parameters, ambiguities.iter().map(describe).collect())
         })
 }
 
-fn from_text(text: &str) -> Result<(Vec<Parameter>, Vec<yaml::Doubt>), yaml::YamlError> {
+fn from_text(text: &str) -> Result<(Vec<Parameter>, Vec<yaml::AmbiguousScalar>), yaml::YamlError> {
     let read = yaml::read(text)?;
     match read.value {
         Value::Map(entries) => {
@@ -136,31 +137,30 @@ fn from_text(text: &str) -> Result<(Vec<Parameter>, Vec<yaml::Doubt>), yaml::Yam
                 .into_iter()
                 .map(|(name, value)| Parameter { name, value })
                 .collect();
-            Ok((parameters, read.doubts))
+            Ok((parameters, read.ambiguities))
         }
         Value::Null => Ok((Vec::new(), Vec::new())),
-        _ => Err(yaml::YamlError::NoMapping),
+        _ => Err(yaml::YamlError::NotAMapping),
     }
 }
 
-fn tell_doubt(path: &Path, doubt: &yaml::Doubt) -> Told {
-    let yaml::Doubt { at, word, meant } = doubt;
-    let (file, line) = (path.display(), at.line);
-    let taken = if word.starts_with('0') {
-        "the number"
+fn describe_ambiguity(path: &Path, scalar: &yaml::AmbiguousScalar) -> UserNotice {
+    let yaml::AmbiguousScalar {
+        at,
+        word,
+        unambiguous,
+    } = scalar;
+    let value = if word.starts_with('0') {
+        format!("the number `{}`", word.trim_start_matches('0'))
     } else {
-        "the text"
+        format!("the text `{word}`")
     };
-    let word = if word.starts_with('0') {
-        word.trim_start_matches('0')
-    } else {
-        word
-    };
-    Told::new(
-        "yaml_doubt",
+    UserNotice::new(
+        NoticeKind::YamlAmbiguous,
         format!(
-            "{file}, line {line}: this is {taken} `{word}`, as YAML 1.2 has it; write `{meant}` if you mean \
-             what older YAML takes it for"
+            "{}, line {}: this is {value} in YAML 1.2; write `{unambiguous}` for the meaning in YAML 1.1",
+            path.display(),
+            at.line
         ),
     )
 }
@@ -168,13 +168,13 @@ fn tell_doubt(path: &Path, doubt: &yaml::Doubt) -> Told {
 fn read_file(path: &Path) -> Result<String, String> {
     let metadata = path.metadata().map_err(|error| error.to_string())?;
     if metadata.is_dir() {
-        return Err("it is a folder".to_owned());
+        return Err("it is a directory".to_owned());
     }
     let mut bytes = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+        .and_then(|file| file.take(FILE_SIZE_LIMIT + 1).read_to_end(&mut bytes))
         .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > FILE_SIZE_LIMIT {
         return Err("it is larger than 16 MiB".to_owned());
     }
     String::from_utf8(bytes).map_err(|error| {

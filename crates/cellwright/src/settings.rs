@@ -1,130 +1,132 @@
-//! [`Settings`]: what is set, and by whom. Built-in defaults, the user's file, the project's file and
-//! environment variables, later ones winning; flags are the verbs' own.
+//! [`Settings`]: the value of every setting and where it comes from. Sources, in increasing precedence: built-in
+//! defaults, the user's file, the project's file, environment variables. The front ends apply command-line flags.
 
-mod declared;
+mod backend;
+mod definitions;
 mod error;
 mod file;
-mod kind;
-mod near;
 mod origin;
-pub(crate) mod place;
+pub(crate) mod paths;
+mod suggest;
 mod value;
+mod value_kind;
 
 use std::ffi::OsString;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use cellwright_kernel::environment::Choices;
+use cellwright_kernel::environment::EnvironmentRules;
 use cellwright_output::{Limits, Retention};
 
-pub(crate) use declared::{DECLARED, Declared, Topics};
+pub(crate) use backend::Backend;
+pub(crate) use definitions::{SETTINGS, SettingDef, SettingValues};
 pub(crate) use error::SettingsError;
-pub(crate) use near::nearest;
-pub(crate) use origin::{Origin, Place};
+pub(crate) use origin::{FileLine, Origin};
+pub(crate) use suggest::nearest;
 pub(crate) use value::Value;
 
-use declared::Guard;
+use definitions::ProjectPolicy;
 
-/// Whether the project's file with this content may do everything.
+/// Returns whether the user trusts the project's file with this content.
 pub(crate) type IsTrusted<'a> = &'a dyn Fn(&Path, &[u8]) -> bool;
 
 /// Where settings come from.
-pub(crate) struct Sources<'a> {
-    /// The user's file, if there is a place for it.
-    pub(crate) user: Option<PathBuf>,
-    /// The project's file, if there is one.
-    pub(crate) project: Option<PathBuf>,
-    /// The value of a variable, if it is set.
-    pub(crate) variable: &'a dyn Fn(&str) -> Option<OsString>,
+pub(crate) struct SettingsSources<'a> {
+    /// The user's file, which need not exist; `None` without a configuration directory.
+    pub(crate) user_file: Option<PathBuf>,
+    /// The project's file, if it exists.
+    pub(crate) project_file: Option<PathBuf>,
+    /// Returns the value of an environment variable, if it is set.
+    pub(crate) read_variable: &'a dyn Fn(&str) -> Option<OsString>,
     pub(crate) is_trusted: IsTrusted<'a>,
 }
 
-/// What is set. The topics are its fields: `settings.eval.timeout`.
+/// The settings of one working directory. Values are fields, by table: `settings.eval.timeout`.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    topics: Topics,
-    entries: Vec<Entry>,
+    values: SettingValues,
+    entries: Vec<SettingEntry>,
 }
 
-/// One setting with where its value came from.
+/// One setting: its definition, its value and where the value comes from.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) declared: &'static Declared,
+pub(crate) struct SettingEntry {
+    pub(crate) definition: &'static SettingDef,
     pub(crate) value: Value,
     pub(crate) origin: Origin,
-    /// Where a project that is not trusted wanted something else.
-    pub(crate) ignored: Option<Place>,
+    /// Where an untrusted project sets it; that value is ignored.
+    pub(crate) ignored_at: Option<FileLine>,
 }
 
 impl Deref for Settings {
-    type Target = Topics;
+    type Target = SettingValues;
 
-    fn deref(&self) -> &Topics {
-        &self.topics
+    fn deref(&self) -> &SettingValues {
+        &self.values
     }
 }
 
 impl Default for Settings {
-    /// What is built in.
+    /// The built-in defaults.
     fn default() -> Self {
-        Self::of(defaults())
+        Self::from_entries(defaults())
     }
 }
 
 impl Settings {
-    /// Collects everything from where it may stand.
-    pub(crate) fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
+    /// Reads all sources.
+    pub(crate) fn load(sources: &SettingsSources<'_>) -> Result<Self, SettingsError> {
         let mut entries = defaults();
-        if let Some(file) = &sources.user {
-            take_user(file, &mut entries)?;
+        if let Some(file) = &sources.user_file {
+            apply_user_file(file, &mut entries)?;
         }
-        if let Some(file) = &sources.project {
-            take_project(file, sources.is_trusted, &mut entries)?;
+        if let Some(file) = &sources.project_file {
+            apply_project_file(file, sources.is_trusted, &mut entries)?;
         }
-        take_variables(sources.variable, &mut entries)?;
-        Ok(Self::of(entries))
+        apply_variables(sources.read_variable, &mut entries)?;
+        Ok(Self::from_entries(entries))
     }
 
-    fn of(entries: Vec<Entry>) -> Self {
-        let topics = Topics::from(|name| {
-            let entry = entries.iter().find(|entry| entry.declared.name == name);
+    fn from_entries(entries: Vec<SettingEntry>) -> Self {
+        let values = SettingValues::collect(|name| {
+            let entry = entries.iter().find(|entry| entry.definition.name == name);
             entry.map(|entry| entry.value.clone()).unwrap_or_default()
         });
-        Self { topics, entries }
+        Self { values, entries }
     }
 
-    /// All settings, in the order of their declaration.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    /// All settings, in the order of their definitions.
+    pub(crate) fn entries(&self) -> &[SettingEntry] {
         &self.entries
     }
 
-    /// Where the value of a setting came from.
+    /// Where the value of a setting comes from.
     pub(crate) fn origin(&self, name: &str) -> &Origin {
         let entry = self
             .entries
             .iter()
-            .find(|entry| entry.declared.name == name);
+            .find(|entry| entry.definition.name == name);
         entry.map_or(&Origin::Default, |entry| &entry.origin)
     }
 
-    /// Without the helpers that Jupyter does not have, unless somebody wants them: a notebook that uses one
-    /// by mistake would run here and nowhere else.
-    pub(crate) fn run_like_jupyter(&mut self) {
+    /// Turns the prelude off unless a source sets it. Jupyter has no prelude: a notebook that uses it by mistake
+    /// would run only in Cellwright.
+    pub(crate) fn disable_prelude_unless_set(&mut self) {
         if *self.origin("kernel.prelude") == Origin::Default {
-            self.topics.kernel.prelude = false;
+            self.values.kernel.prelude = false;
         }
     }
 
-    /// Which variables a kernel gets.
-    pub(crate) fn choices(&self) -> Choices {
-        Choices {
+    /// Which environment variables a kernel gets.
+    pub(crate) fn env_choices(&self) -> EnvironmentRules {
+        EnvironmentRules {
             pass: self.env.pass.clone(),
             deny: self.env.deny.clone(),
             set: self.env.set.clone().into_iter().collect(),
         }
     }
 
-    /// What the folder of full outputs may hold.
+    /// How many bytes of artifacts are kept, and for how long.
     pub(crate) fn retention(&self) -> Retention {
         Retention {
             bytes: self.artifacts.max_bytes,
@@ -132,89 +134,101 @@ impl Settings {
         }
     }
 
-    /// How much of an output is shown.
-    pub(crate) fn limits(&self) -> Limits {
+    /// How much of an output is shown inline.
+    pub(crate) fn output_limits(&self) -> Limits {
         Limits {
             inline_bytes: self.output.head.saturating_add(self.output.tail),
             head_bytes: self.output.head,
-            column_bytes: self.output.line,
+            line_bytes: self.output.line,
             ..Limits::default()
         }
     }
 }
 
-fn defaults() -> Vec<Entry> {
-    DECLARED
+fn defaults() -> Vec<SettingEntry> {
+    SETTINGS
         .iter()
-        .map(|declared| Entry {
-            declared,
-            value: declared.default(),
+        .map(|definition| SettingEntry {
+            definition,
+            value: definition.default(),
             origin: Origin::Default,
-            ignored: None,
+            ignored_at: None,
         })
         .collect()
 }
 
-fn take_user(file: &Path, entries: &mut [Entry]) -> Result<(), SettingsError> {
+fn apply_user_file(file: &Path, entries: &mut [SettingEntry]) -> Result<(), SettingsError> {
     let Some(text) = file::read(file)? else {
         return Ok(());
     };
-    for found in file::parse(file, &text)? {
-        let place = Place {
+    for setting in file::parse(file, &text)? {
+        let line = FileLine {
             file: file.to_owned(),
-            line: found.at.line,
+            line: setting.at.line,
         };
-        set(entries, found.declared, found.value, Origin::User(place));
+        set_value(
+            entries,
+            setting.definition,
+            setting.value,
+            Origin::User(line),
+        );
     }
     Ok(())
 }
 
-fn take_project(
+fn apply_project_file(
     file: &Path,
     is_trusted: IsTrusted<'_>,
-    entries: &mut [Entry],
+    entries: &mut [SettingEntry],
 ) -> Result<(), SettingsError> {
     let Some(text) = file::read(file)? else {
         return Ok(());
     };
     let found = file::parse(file, &text)?;
-    // Asked only if it matters: the answer lies in a file of its own.
-    let guarded = |guard| matches!(guard, Guard::Trusted | Guard::TrustedSecret);
-    let trusted = found.iter().any(|found| guarded(found.declared.guard))
+    let needs_trust = |policy| {
+        matches!(
+            policy,
+            ProjectPolicy::Trusted | ProjectPolicy::TrustedSecret
+        )
+    };
+    // Checked only if a setting needs it: the check reads the trust record.
+    let trusted = found
+        .iter()
+        .any(|setting| needs_trust(setting.definition.project_policy))
         && is_trusted(file, text.as_bytes());
-    for found in found {
-        let declared = found.declared;
-        let place = Place {
+    for setting in found {
+        let definition = setting.definition;
+        let line = FileLine {
             file: file.to_owned(),
-            line: found.at.line,
+            line: setting.at.line,
         };
-        if declared.guard == Guard::Secret {
+        if definition.project_policy == ProjectPolicy::Secret {
             return Err(SettingsError::NotForProjects {
                 file: file.to_owned(),
-                at: found.at,
-                key: declared.name,
+                at: setting.at,
+                key: definition.name,
             });
         }
-        if guarded(declared.guard) && !trusted {
+        if needs_trust(definition.project_policy) && !trusted {
             for entry in entries.iter_mut() {
-                if entry.declared.name == declared.name {
-                    entry.ignored = Some(place.clone());
+                if entry.definition.name == definition.name {
+                    entry.ignored_at = Some(line.clone());
                 }
             }
             continue;
         }
-        let value = match found.value {
-            Value::Path(path) => Value::Path(in_project(file, path)),
+        let value = match setting.value {
+            Value::Path(path) => Value::Path(resolve_project_path(file, path)),
             other => other,
         };
-        set(entries, declared, value, Origin::Project(place));
+        set_value(entries, definition, value, Origin::Project(line));
     }
     Ok(())
 }
 
-/// A path in a project's file is meant from the project's root; a bare name may be a command.
-fn in_project(file: &Path, path: PathBuf) -> PathBuf {
-    let joined = place::root_of(file).join(&path);
+/// Resolves a path of a project's file against the project's root. A bare name without such a file is a command.
+fn resolve_project_path(file: &Path, path: PathBuf) -> PathBuf {
+    let joined = paths::project_root(file).join(&path);
     let bare = path.components().count() == 1;
     if path.starts_with("~") || (bare && !joined.exists()) {
         return path;
@@ -222,33 +236,33 @@ fn in_project(file: &Path, path: PathBuf) -> PathBuf {
     joined
 }
 
-fn take_variables(
+fn apply_variables(
     variable: &dyn Fn(&str) -> Option<OsString>,
-    entries: &mut [Entry],
+    entries: &mut [SettingEntry],
 ) -> Result<(), SettingsError> {
     for entry in entries {
-        let declared = entry.declared;
-        let own = declared.own_variable();
-        let first = std::iter::once(own.as_str())
-            .chain(declared.variables.iter().copied())
+        let definition = entry.definition;
+        let env_name = definition.env_name();
+        let first = std::iter::once(env_name.as_str())
+            .chain(definition.env_aliases.iter().copied())
             .find_map(|name| Some((name.to_owned(), variable(name)?)));
         let Some((name, text)) = first else {
             continue;
         };
-        let value = declared.kind.read_text(&text);
+        let value = definition.kind.parse_text(&text);
         entry.value = value.ok_or_else(|| SettingsError::BadVariable {
             variable: name.clone(),
-            key: declared.name,
-            expected: declared.kind.expected(),
+            key: definition.name,
+            expected: definition.kind.expected(),
         })?;
         entry.origin = Origin::Variable(name);
     }
     Ok(())
 }
 
-fn set(entries: &mut [Entry], declared: &Declared, value: Value, origin: Origin) {
+fn set_value(entries: &mut [SettingEntry], definition: &SettingDef, value: Value, origin: Origin) {
     for entry in entries {
-        if entry.declared.name == declared.name {
+        if entry.definition.name == definition.name {
             entry.value = value;
             entry.origin = origin;
             return;
@@ -271,10 +285,10 @@ mod tests {
         );
         std::fs::write(&user_file, user).unwrap();
         std::fs::write(&project_file, project).unwrap();
-        let settings = Settings::load(&Sources {
-            user: Some(user_file),
-            project: Some(project_file.clone()),
-            variable: &|_| None,
+        let settings = Settings::load(&SettingsSources {
+            user_file: Some(user_file),
+            project_file: Some(project_file.clone()),
+            read_variable: &|_| None,
             is_trusted: &|file, content| {
                 assert_eq!(
                     (file, content),
@@ -283,52 +297,55 @@ mod tests {
                 trusted
             },
         });
-        // Seen from the project, wherever that is.
+        // Relative to the project, whose directory is a temporary one.
         settings.map(|mut settings| {
-            let seen = settings.topics.python.interpreter.as_ref();
-            let seen =
-                seen.map(|path| path.strip_prefix(root.join("p")).unwrap_or(path).to_owned());
-            settings.topics.python.interpreter = seen;
+            let path = settings.values.python.interpreter.as_ref();
+            let relative =
+                path.map(|path| path.strip_prefix(root.join("p")).unwrap_or(path).to_owned());
+            settings.values.python.interpreter = relative;
             settings
         })
     }
 
     #[test]
-    fn a_project_names_programs_only_once_it_is_trusted() {
+    fn only_a_trusted_project_names_programs() {
         let project = "[python]\ninterpreter = \"tools/python\"\n[eval]\ntimeout = 5";
-        let wary = load("", project, false).unwrap();
-        assert_eq!(wary.python.interpreter, None);
-        assert_eq!(wary.eval.timeout.as_secs(), 5);
-        let ignored: Vec<_> = wary
+        let untrusted = load("", project, false).unwrap();
+        assert_eq!(untrusted.python.interpreter, None);
+        assert_eq!(untrusted.eval.timeout.as_secs(), 5);
+        let ignored: Vec<_> = untrusted
             .entries()
             .iter()
-            .filter(|e| e.ignored.is_some())
+            .filter(|e| e.ignored_at.is_some())
             .collect();
         assert_eq!(ignored.len(), 1);
-        assert_eq!(ignored[0].ignored.as_ref().unwrap().line, 2);
-        let trusting = load("", project, true).unwrap();
-        assert_eq!(trusting.python.interpreter, Some("tools/python".into()));
+        assert_eq!(ignored[0].ignored_at.as_ref().unwrap().line, 2);
+        let trusted = load("", project, true).unwrap();
+        assert_eq!(trusted.python.interpreter, Some("tools/python".into()));
         assert!(matches!(
-            trusting.origin("python.interpreter"),
+            trusted.origin("python.interpreter"),
             Origin::Project(_)
         ));
     }
 
     #[test]
-    fn a_bare_name_in_a_project_is_a_command_unless_it_is_there() {
-        let of = |name: &str| {
+    fn a_bare_name_in_a_project_is_a_command_unless_the_file_exists() {
+        let interpreter = |name: &str| {
             let project = format!("python.interpreter = {name:?}");
             load("", &project, true).unwrap().python.interpreter.clone()
         };
-        assert_eq!(of("python3"), Some("python3".into()));
-        assert_eq!(of("tools"), Some("tools".into()));
-        assert_eq!(of("/usr/bin/python3"), Some("/usr/bin/python3".into()));
-        assert_eq!(of("~/python"), Some("~/python".into()));
-        assert_eq!(of(""), None);
+        assert_eq!(interpreter("python3"), Some("python3".into()));
+        assert_eq!(interpreter("tools"), Some("tools".into()));
+        assert_eq!(
+            interpreter("/usr/bin/python3"),
+            Some("/usr/bin/python3".into())
+        );
+        assert_eq!(interpreter("~/python"), Some("~/python".into()));
+        assert_eq!(interpreter(""), None);
     }
 
     #[test]
-    fn a_protection_of_the_user_outlasts_a_project() {
+    fn an_untrusted_project_cannot_loosen_user_limits() {
         let user = "[eval]\nenabled = false\nmax_timeout = 10\n[kernel]\nmemory_limit = \"1 GB\"";
         let project = "[eval]\nenabled = true\nmax_timeout = 0\n[kernel]\nmemory_limit = 0";
         let settings = load(user, project, false).unwrap();
@@ -338,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_a_project_is_refused_even_when_trusted() {
+    fn a_secret_in_a_project_is_rejected_even_when_trusted() {
         let found = load("", "[gateway]\ntoken = \"x\"", true);
         assert!(matches!(
             found,
@@ -350,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_files_are_errors_and_no_panics() {
+    fn malformed_files_are_errors_and_no_panics() {
         let deep = format!("a = {}", "[".repeat(10_000));
         let texts = [
             "= 1",

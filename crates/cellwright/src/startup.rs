@@ -1,17 +1,16 @@
-//! How long the steps before the first cell took, for whoever wonders (`trace.startup`).
+//! Durations of the steps before the first cell (setting `trace.startup`).
 
 use std::time::{Duration, Instant};
 
-use crate::screen::Screen;
 use crate::settings::Settings;
 
-/// Counts from when it was made.
-pub(crate) struct Startup {
+/// Measures the steps since it was created.
+pub(crate) struct StartupTimer {
     since: Instant,
     steps: Vec<(&'static str, Duration)>,
 }
 
-impl Startup {
+impl StartupTimer {
     pub(crate) fn new() -> Self {
         Self {
             since: Instant::now(),
@@ -19,22 +18,26 @@ impl Startup {
         }
     }
 
-    /// A step is done.
+    /// Records the time since the last step.
     pub(crate) fn step(&mut self, name: &'static str) {
         let now = Instant::now();
         self.steps.push((name, now - self.since));
         self.since = now;
     }
 
-    /// Says it, if the settings want that; `kernel` is how long the kernel took to be ready.
-    pub(crate) fn tell(mut self, kernel: Option<Duration>, settings: &Settings, screen: &Screen) {
+    /// The line for `trace.startup`, if that setting is on. `kernel` is the time until the kernel was ready.
+    pub(crate) fn report(
+        mut self,
+        kernel: Option<Duration>,
+        settings: &Settings,
+    ) -> Option<String> {
         if !settings.trace.startup {
-            return;
+            return None;
         }
         self.steps.extend(kernel.map(|time| ("kernel", time)));
         let step =
             |(name, time): &(&str, Duration)| format!("{name} {:.1} ms", time.as_secs_f64() * 1e3);
         let steps: Vec<String> = self.steps.iter().map(step).collect();
-        screen.remark(&format!("startup: {}", steps.join(", ")));
+        Some(format!("startup: {}", steps.join(", ")))
     }
 }

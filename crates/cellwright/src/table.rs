@@ -1,7 +1,7 @@
 //! Rows of words under each other, for people.
 
 /// Lines with aligned columns; the first row is the head.
-pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
+pub(crate) fn align_columns(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -24,7 +24,7 @@ pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
 }
 
 /// A time in a few characters: `12s`, `5m`, `3h`, `2d`.
-pub(crate) fn short_time(seconds: u64) -> String {
+pub(crate) fn format_seconds(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds}s"),
         120..=7199 => format!("{}m", seconds / 60),

@@ -1,5 +1,5 @@
-//! What somebody has trusted: files of projects, by their content. Whatever a project brings along and
-//! that would be run or obeyed without being asked for must be trusted first, and again when it changes.
+//! [`Trust`]: files of projects that the user trusts, by their content. Cellwright runs a project's modules and obeys its
+//! settings without a command that names them. So the user must trust them first, and again after each change.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -10,116 +10,125 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::bridge::hex;
 use crate::env;
-use crate::settings::place;
+use crate::hex::hex;
+use crate::settings::paths;
 
-/// The folder in a project that is ours.
-pub(crate) const PROJECT_FOLDER: &str = place::FOLDER;
+/// Name of the directory in a project that holds its settings and modules.
+pub(crate) const PROJECT_DIR_NAME: &str = paths::PROJECT_DIR_NAME;
 
-/// What is known about a file.
+/// Whether a file is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Standing {
-    /// Trusted as it is.
+pub(crate) enum TrustState {
+    /// Trusted with its current content.
     Trusted,
-    /// Trusted once, but it was another text then.
+    /// Trusted with other content.
     Changed,
     /// Never trusted.
     Unknown,
 }
 
-/// The files that are trusted.
+/// The trusted files.
 #[derive(Debug, Default)]
 pub(crate) struct Trust {
-    files: BTreeMap<PathBuf, Entry>,
+    files: BTreeMap<PathBuf, TrustedFile>,
 }
 
-/// A trusted file, as it was then.
+/// The content of a file at the time it was trusted.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Entry {
+pub(crate) struct TrustedFile {
+    /// Hash of the content, in hexadecimal digits.
     pub(crate) sha256: String,
+    /// Size of the content.
     pub(crate) bytes: u64,
 }
 
 #[derive(Default, Deserialize, Serialize)]
-struct Record {
+struct TrustRecord {
     version: u32,
-    files: BTreeMap<PathBuf, Entry>,
+    files: BTreeMap<PathBuf, TrustedFile>,
 }
 
 impl Trust {
-    /// Reads what was recorded in the state folder. What others could have written is not believed.
+    /// Reads the record in the state directory. A record that other users can write is an error.
     pub(crate) fn read(state: Option<&Path>) -> io::Result<Self> {
-        let Some(folder) = state else {
+        let Some(dir) = state else {
             return Ok(Self::default());
         };
-        let path = folder.join("trust.json");
+        let path = dir.join("trust.json");
         let files = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => return Err(error),
-            Ok(found) if found.mode() & 0o022 != 0 => {
-                return Err(io::Error::other("others may write to it"));
+            Ok(metadata) if metadata.mode() & 0o022 != 0 => {
+                return Err(io::Error::other("other users can write to it"));
             }
             Ok(_) => {
-                let record: Record = serde_json::from_slice(&fs::read(&path)?)?;
+                let record: TrustRecord = serde_json::from_slice(&fs::read(&path)?)?;
                 record.files
             }
         };
         Ok(Self { files })
     }
 
-    /// Whether a file with this content may be run or obeyed.
+    /// Whether a file with this content is trusted.
     pub(crate) fn is_trusted(&self, path: &Path, content: &[u8]) -> bool {
-        self.standing(path, content) == Standing::Trusted
+        self.state(path, content) == TrustState::Trusted
     }
 
-    /// What is known about a file with this content.
-    pub(crate) fn standing(&self, path: &Path, content: &[u8]) -> Standing {
-        match self.files.get(&real(path)) {
-            None => Standing::Unknown,
-            Some(entry) if entry.sha256 == hash(content) => Standing::Trusted,
-            Some(_) => Standing::Changed,
+    /// Returns the state of a file with this content.
+    pub(crate) fn state(&self, path: &Path, content: &[u8]) -> TrustState {
+        match self.files.get(&canonical_path(path)) {
+            None => TrustState::Unknown,
+            Some(entry) if entry.sha256 == hash(content) => TrustState::Trusted,
+            Some(_) => TrustState::Changed,
         }
     }
 
-    /// All that is trusted, as it was.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Path, &Entry)> {
+    /// All trusted files.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Path, &TrustedFile)> {
         self.files
             .iter()
             .map(|(path, entry)| (path.as_path(), entry))
     }
 
-    /// Trusts files with this content, and records it.
+    /// Records files with this content as trusted.
     pub(crate) fn add(state: &Path, files: &[(PathBuf, Vec<u8>)]) -> io::Result<()> {
-        Self::change(state, |recorded| {
+        Self::update(state, |recorded| {
             for (path, content) in files {
-                let entry = Entry {
+                let entry = TrustedFile {
                     sha256: hash(content),
                     bytes: content.len() as u64,
                 };
-                recorded.insert(real(path), entry);
+                recorded.insert(canonical_path(path), entry);
             }
         })
     }
 
-    /// Forgets files; says which were trusted.
-    pub(crate) fn remove(state: &Path, files: &dyn Fn(&Path) -> bool) -> io::Result<Vec<PathBuf>> {
+    /// Removes the files for which `selects` returns true. Returns their paths.
+    pub(crate) fn remove(
+        state: &Path,
+        selects: &dyn Fn(&Path) -> bool,
+    ) -> io::Result<Vec<PathBuf>> {
         let mut removed = Vec::new();
-        Self::change(state, |recorded| {
+        Self::update(state, |recorded| {
             recorded.retain(|path, _| {
-                let goes = files(path);
-                if goes {
+                let is_removed = selects(path);
+                if is_removed {
                     removed.push(path.clone());
                 }
-                !goes
+                !is_removed
             });
         })?;
         Ok(removed)
     }
 
-    /// Changes the record under a lock, so that nobody ever sees half of it, or loses a part.
-    fn change(state: &Path, change: impl FnOnce(&mut BTreeMap<PathBuf, Entry>)) -> io::Result<()> {
+    /// Changes the record under a lock and replaces its file as a whole: no reader sees half of it, and no concurrent
+    /// change is lost.
+    fn update(
+        state: &Path,
+        change: impl FnOnce(&mut BTreeMap<PathBuf, TrustedFile>),
+    ) -> io::Result<()> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -133,12 +142,12 @@ impl Trust {
         lock.lock()?;
         let mut trust = Self::read(Some(state))?;
         change(&mut trust.files);
-        let record = Record {
+        let record = TrustRecord {
             version: 1,
             files: trust.files,
         };
         let new = state.join("trust.json.new");
-        // Left behind by somebody who was ended: its mode may be another.
+        // A killed process may have left this file, with another mode.
         fs::remove_file(&new).ok();
         let mut file = open(&new)?;
         serde_json::to_writer_pretty(&mut file, &record)?;
@@ -148,19 +157,17 @@ impl Trust {
     }
 }
 
-/// A file's name, whatever way led to it.
-pub(crate) fn real(path: &Path) -> PathBuf {
+/// The canonical path of a file; the path itself if the file does not exist.
+pub(crate) fn canonical_path(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The project's own folder for what Cellwright reads, found where settings are.
-pub(crate) fn project_folder(cwd: &Path) -> Option<PathBuf> {
+/// Returns the project's directory for settings and modules, by the search for settings files.
+pub(crate) fn find_project_dir(cwd: &Path) -> Option<PathBuf> {
     let home = env::value(env::HOME).map(PathBuf::from);
-    let folders = place::reach(cwd, home.as_deref());
-    let mut places = folders
-        .into_iter()
-        .map(|folder| folder.join(PROJECT_FOLDER));
-    places.find(|folder| folder.is_dir())
+    let dirs = paths::search_dirs(cwd, home.as_deref());
+    let mut candidates = dirs.into_iter().map(|dir| dir.join(PROJECT_DIR_NAME));
+    candidates.find(|dir| dir.is_dir())
 }
 
 fn hash(content: &[u8]) -> String {
@@ -173,43 +180,50 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn content_is_trusted_and_not_names() {
+    fn trust_applies_to_content_and_not_to_names() {
         let folder = tempfile::tempdir().unwrap();
         let (state, file) = (folder.path().join("state"), folder.path().join("a.py"));
         fs::write(&file, "one").unwrap();
         assert_eq!(
-            Trust::read(Some(&state)).unwrap().standing(&file, b"one"),
-            Standing::Unknown
+            Trust::read(Some(&state)).unwrap().state(&file, b"one"),
+            TrustState::Unknown
         );
         Trust::add(&state, &[(file.clone(), b"one".to_vec())]).unwrap();
         let trust = Trust::read(Some(&state)).unwrap();
         assert!(trust.is_trusted(&file, b"one"));
         assert!(!trust.is_trusted(&folder.path().join("b.py"), b"one"));
-        assert_eq!(trust.standing(&file, b"two"), Standing::Changed);
+        assert_eq!(trust.state(&file, b"two"), TrustState::Changed);
         assert_eq!(trust.entries().next().unwrap().1.bytes, 3);
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
         assert_eq!(mode(&state.join("trust.json")), 0o600);
         assert_eq!(mode(&state), 0o700);
         let removed = Trust::remove(&state, &|path| path.ends_with("a.py")).unwrap();
-        assert_eq!(removed, [real(&file)]);
+        assert_eq!(removed, [canonical_path(&file)]);
         assert!(!Trust::read(Some(&state)).unwrap().is_trusted(&file, b"one"));
     }
 
     #[test]
-    fn a_record_that_others_may_write_to_is_not_believed() {
+    fn a_record_that_others_can_write_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.py");
         Trust::add(folder.path(), &[(file, b"one".to_vec())]).unwrap();
         let record = folder.path().join("trust.json");
-        fs::set_permissions(&record, fs::Permissions::from_mode(0o666)).unwrap();
-        assert!(Trust::read(Some(folder.path())).is_err());
+        let read_with_mode = |mode| {
+            fs::set_permissions(&record, fs::Permissions::from_mode(mode)).unwrap();
+            Trust::read(Some(folder.path()))
+        };
+        assert!(read_with_mode(0o644).is_ok());
+        // Writable by the group, by all others, or by both.
+        for mode in [0o620, 0o660, 0o602, 0o666] {
+            assert!(read_with_mode(mode).is_err(), "mode {mode:o}");
+        }
         fs::set_permissions(&record, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&record, "nonsense").unwrap();
         assert!(Trust::read(Some(folder.path())).is_err());
     }
 
     #[test]
-    fn several_can_trust_at_once_and_none_is_lost() {
+    fn concurrent_additions_are_all_recorded() {
         let folder = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for number in 0..8 {

@@ -1,14 +1,14 @@
-//! [`Connection`]: where a kernel's five sockets are, and the key that messages are signed with.
+//! [`Connection`]: the addresses of a kernel's five sockets, and the key that signs messages.
 //!
-//! [`ConnectionFile`] tells a kernel that we start, and everybody who looks for running kernels.
-//! [`SocketFolder`] is where the sockets of such a kernel are. Both are gone when they are dropped; what a
-//! process leaves that could not do that is found by [`sweep`] and [`SocketFolder::sweep`].
+//! A [`ConnectionFile`] passes the connection to a kernel, and to clients that look for running kernels. A [`SocketDir`]
+//! is the folder of the kernel's sockets. Both are removed when they are dropped. [`sweep`] and [`SocketDir::sweep`]
+//! remove those of processes that were killed.
 
 mod file;
-mod folder;
 mod owner;
+mod private_dir;
 mod read;
-mod sockets;
+mod socket_dir;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,72 +16,73 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 pub use self::file::{ConnectionFile, sweep};
-pub use self::sockets::{NoSocketFolder, SocketFolder, Unfit};
+pub use self::socket_dir::{NoSocketDir, SocketDir, SocketDirProblem};
+use crate::hex;
 use crate::zmtp::Endpoint;
 
-/// How messages are signed.
-const SIGNATURE: &str = "hmac-sha256";
+/// The only supported signature scheme.
+const SIGNATURE_SCHEME: &str = "hmac-sha256";
 
-/// One of the five ways between a kernel and its clients.
+/// One of the five channels between a kernel and its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
     /// Requests and their replies.
     Shell,
-    /// What the kernel tells everybody.
+    /// Messages that the kernel publishes to all clients.
     Iopub,
-    /// What the kernel asks a client.
+    /// Input requests from the kernel to a client.
     Stdin,
-    /// Requests that must not wait.
+    /// Requests that must not wait for running cells.
     Control,
-    /// Whether it lives.
+    /// Messages that the kernel sends back, to show that it is alive.
     Heartbeat,
 }
 
-/// Where a kernel's sockets are, and the key that messages are signed with.
+/// The addresses of a kernel's sockets, and the key that signs messages.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Connection {
-    /// How they are reached.
+    /// The transport of the sockets.
     pub transport: Transport,
-    /// Their ports, or the numbers at the end of their paths.
+    /// Port numbers, or the numbers at the end of the socket paths.
     pub ports: Ports,
     /// The key; empty if messages are not signed.
     pub key: String,
-    /// The name of the kernelspec, if that is said.
+    /// Name of the kernelspec, if it is known.
     pub kernel_name: Option<String>,
 }
 
-/// How sockets are reached.
+/// The transport of the sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Over the network, or on this machine only.
+    /// TCP.
     Tcp {
-        /// The address.
+        /// IP address or host name.
         ip: String,
     },
-    /// Through the file system.
+    /// Unix sockets.
     Ipc {
-        /// What their paths begin with; a dash and the number follow.
+        /// Beginning of the socket paths; a dash and the number follow.
         stem: PathBuf,
     },
 }
 
-/// The five numbers.
+/// The port numbers of the five channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// Of the shell channel.
+    /// The shell channel.
     pub shell: u16,
-    /// Of the iopub channel.
+    /// The iopub channel.
     pub iopub: u16,
-    /// Of the stdin channel.
+    /// The stdin channel.
     pub stdin: u16,
-    /// Of the control channel.
+    /// The control channel.
     pub control: u16,
-    /// Of the heartbeat channel.
+    /// The heartbeat channel.
     pub hb: u16,
 }
 
 impl Ports {
-    /// The numbers in the file system, where any will do.
+    /// The numbers for Unix sockets. They need not be free ports.
     pub const IPC: Self = Self {
         shell: 1,
         iopub: 2,
@@ -91,30 +92,30 @@ impl Ports {
     };
 }
 
-/// Why a connection file will not do.
+/// Why a connection file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectionError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("the connection file {} cannot be used", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// It makes no sense.
-    #[error("{} is not a connection file: {why}", path.display())]
+    /// The file is malformed.
+    #[error("{} is not a connection file: {reason}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Why.
-        why: String,
+        /// The reason.
+        reason: String,
     },
 }
 
-// The key is nobody's business.
+// Does not print the key.
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection")
@@ -126,38 +127,38 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Sockets on the loopback interface, with a new key.
+    /// A connection over the loopback interface, with a new key.
     pub fn new_tcp(ports: Ports) -> io::Result<Self> {
         let ip = "127.0.0.1".to_owned();
         Ok(Self {
             transport: Transport::Tcp { ip },
             ports,
-            key: random(32)?,
+            key: random_hex(32)?,
             kernel_name: None,
         })
     }
 
-    /// Sockets in the file system, with a new key. The stem should be UTF-8: a connection file can hold
-    /// nothing else.
+    /// A connection over Unix sockets, with a new key. The stem should be UTF-8, because a connection file cannot hold
+    /// other paths.
     pub fn new_ipc(stem: PathBuf) -> io::Result<Self> {
         Ok(Self {
             transport: Transport::Ipc { stem },
             ports: Ports::IPC,
-            key: random(32)?,
+            key: random_hex(32)?,
             kernel_name: None,
         })
     }
 
     /// Reads a connection file.
     ///
-    /// It may hold more than is needed, and numbers as text. What is refused, because it could not work:
-    /// a channel without a number or with another's, no address, signatures other than HMAC-SHA256, and
-    /// encrypted sockets (CURVE).
+    /// Additional members are ignored, and numbers may be strings. The file is rejected if a channel has no port or that
+    /// of another channel, if there is no address, and for signatures other than HMAC-SHA256 and encrypted sockets
+    /// (CURVE).
     pub fn read(path: &Path) -> Result<Self, ConnectionError> {
         read::read(path)
     }
 
-    /// What a connection file says about it.
+    /// The text of a connection file.
     pub fn to_json(&self) -> String {
         let mut text = format!("{:#}", Value::Object(self.members()));
         text.push('\n');
@@ -179,7 +180,7 @@ impl Connection {
             ("ip", ip.into()),
             ("key", self.key.as_str().into()),
             ("transport", transport.into()),
-            ("signature_scheme", SIGNATURE.into()),
+            ("signature_scheme", SIGNATURE_SCHEME.into()),
             ("kernel_name", kernel_name.into()),
         ]
         .into_iter()
@@ -187,7 +188,7 @@ impl Connection {
         .collect()
     }
 
-    /// Where a channel's socket is.
+    /// The address of a channel's socket.
     pub fn endpoint(&self, channel: Channel) -> Endpoint {
         let port = match channel {
             Channel::Shell => self.ports.shell,
@@ -210,17 +211,9 @@ impl Connection {
     }
 }
 
-/// Something that nobody can guess, as hexadecimal digits.
-fn random(bytes: usize) -> io::Result<String> {
+/// Random bytes as hexadecimal digits.
+fn random_hex(bytes: usize) -> io::Result<String> {
     let mut random = vec![0_u8; bytes];
     getrandom::fill(&mut random)?;
-    Ok(hex(&random))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
+    Ok(hex::encode(&random))
 }

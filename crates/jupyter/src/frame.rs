@@ -1,6 +1,6 @@
 //! [`Frame`]: a part of a message, in memory or on disk.
 
-mod stretch;
+mod plain_run;
 
 use std::fs::File;
 use std::io;
@@ -10,55 +10,55 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::seal::Seal;
-use stretch::Search;
+use crate::signing::Signature;
+use plain_run::PlainRunFinder;
 
-/// How much is read at once.
-const PIECE: usize = 64 * 1024;
+/// Bytes to read from disk at once.
+const READ_SIZE: usize = 64 * 1024;
 
 /// A part of a message.
 #[derive(Clone, Debug)]
 pub enum Frame {
     /// In memory.
-    Held(Bytes),
+    InMemory(Bytes),
     /// On disk, because it is large.
-    Stored(Stored),
+    OnDisk(StoredFrame),
 }
 
 impl Frame {
-    /// How many bytes it has.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
         match self {
-            Self::Held(bytes) => bytes.len() as u64,
-            Self::Stored(stored) => stored.size(),
+            Self::InMemory(bytes) => bytes.len() as u64,
+            Self::OnDisk(stored) => stored.size(),
         }
     }
 
-    /// How many of them are in memory.
-    pub(crate) fn held(&self) -> usize {
+    /// Bytes that the frame occupies in memory.
+    pub(crate) fn memory_size(&self) -> usize {
         match self {
-            Self::Held(bytes) => bytes.len(),
-            Self::Stored(_) => 0,
+            Self::InMemory(bytes) => bytes.len(),
+            Self::OnDisk(_) => 0,
         }
     }
 
-    /// The bytes, which are read if they are not in memory.
+    /// Returns the bytes. A frame on disk is read.
     pub fn bytes(&self) -> io::Result<Bytes> {
         match self {
-            Self::Held(bytes) => Ok(bytes.clone()),
-            Self::Stored(stored) => stored.bytes(),
+            Self::InMemory(bytes) => Ok(bytes.clone()),
+            Self::OnDisk(stored) => stored.bytes(),
         }
     }
 
-    /// Hands on the bytes; in pieces if they are not in memory.
-    pub(crate) fn read(&self, mut hear: impl FnMut(&[u8])) -> io::Result<()> {
+    /// Passes the bytes to `visit`: at once if they are in memory, otherwise in pieces.
+    pub(crate) fn read(&self, mut visit: impl FnMut(&[u8])) -> io::Result<()> {
         match self {
-            Self::Held(bytes) => {
-                hear(bytes);
+            Self::InMemory(bytes) => {
+                visit(bytes);
                 Ok(())
             }
-            Self::Stored(stored) => stored.read(|piece| {
-                hear(piece);
+            Self::OnDisk(stored) => stored.read(|piece| {
+                visit(piece);
                 Ok(())
             }),
         }
@@ -67,22 +67,22 @@ impl Frame {
 
 impl Default for Frame {
     fn default() -> Self {
-        Self::Held(Bytes::new())
+        Self::InMemory(Bytes::new())
     }
 }
 
 impl<B: Into<Bytes>> From<B> for Frame {
     fn from(bytes: B) -> Self {
-        Self::Held(bytes.into())
+        Self::InMemory(bytes.into())
     }
 }
 
-/// Whether it has these bytes; they are read if they are not in memory.
+/// Compares the bytes. A frame on disk is read.
 impl PartialEq<[u8]> for Frame {
     fn eq(&self, other: &[u8]) -> bool {
         match self {
-            Self::Held(bytes) => bytes == other,
-            Self::Stored(stored) => {
+            Self::InMemory(bytes) => bytes == other,
+            Self::OnDisk(stored) => {
                 stored.size() == other.len() as u64
                     && stored.bytes().is_ok_and(|bytes| bytes == other)
             }
@@ -99,103 +99,103 @@ impl PartialEq<Bytes> for Frame {
 impl PartialEq for Frame {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (one, Self::Held(bytes)) | (Self::Held(bytes), one) => *one == bytes[..],
-            (one, Self::Stored(stored)) => stored.bytes().is_ok_and(|bytes| *one == bytes[..]),
+            (one, Self::InMemory(bytes)) | (Self::InMemory(bytes), one) => *one == bytes[..],
+            (one, Self::OnDisk(stored)) => stored.bytes().is_ok_and(|bytes| *one == bytes[..]),
         }
     }
 }
 
 impl Eq for Frame {}
 
-/// Bytes on disk, in a file without a name. Clones share them; when the last one goes, so do they.
+/// A frame in an unnamed file. Clones share the bytes; dropping the last clone frees them.
 #[derive(Clone, Debug)]
-pub struct Stored {
-    place: Arc<Place>,
+pub struct StoredFrame {
+    range: Arc<FileRange>,
 }
 
-impl Stored {
-    /// Puts bytes onto disk.
+impl StoredFrame {
+    /// Writes bytes to disk.
     pub fn new(bytes: &[u8]) -> io::Result<Self> {
-        let mut room = Shelf::default().reserve(bytes.len() as u64)?;
-        room.push(bytes)?;
-        Ok(room.finish(None))
+        let mut writer = FrameSpool::default().reserve(bytes.len() as u64)?;
+        writer.push(bytes)?;
+        Ok(writer.finish(None))
     }
 
-    /// What the message should be signed with whose content it is, if that was found out while it came.
-    pub(crate) fn seal(&self) -> Option<Seal> {
-        self.place.seal.clone()
+    /// The signature that the message with this content must carry, if it was computed while the frame was received.
+    pub(crate) fn computed_signature(&self) -> Option<Signature> {
+        self.range.signature.clone()
     }
 
-    /// How many bytes there are.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
-        self.place.length
+        self.range.length
     }
 
-    /// The file, in which others may be as well.
+    /// The file, which other frames may share.
     pub fn file(&self) -> Arc<File> {
-        Arc::clone(&self.place.file)
+        Arc::clone(&self.range.file)
     }
 
-    /// Where in the file they begin.
+    /// Offset of the first byte in the file.
     pub fn start(&self) -> u64 {
-        self.place.start
+        self.range.start
     }
 
-    /// Where in them the longest stretch is without quotes and backslashes. It is not looked for to the end if there
-    /// are many of those.
-    pub fn stretch(&self) -> Range<u64> {
-        self.place.stretch.clone()
+    /// The longest range of the frame without quotes and backslashes. In a text with many of those the search ends
+    /// early, and a longer range may follow.
+    pub fn longest_plain_run(&self) -> Range<u64> {
+        self.range.longest_plain_run.clone()
     }
 
-    /// Hands on the bytes, piece by piece.
-    pub fn read(&self, hear: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        self.read_part(0..self.place.length, hear)
+    /// Passes the bytes to `visit`, piece by piece.
+    pub fn read(&self, visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.read_range(0..self.range.length, visit)
     }
 
-    /// Hands on some of the bytes, piece by piece.
-    pub fn read_part(
+    /// Passes a range of the bytes to `visit`, piece by piece.
+    pub fn read_range(
         &self,
-        part: Range<u64>,
-        mut hear: impl FnMut(&[u8]) -> io::Result<()>,
+        range: Range<u64>,
+        mut visit: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut buffer = vec![0; PIECE];
-        let mut at = part.start;
-        while at < part.end {
-            let left = part.end - at;
-            let most = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
-            let piece = &mut buffer[..most];
-            self.place
+        let mut buffer = vec![0; READ_SIZE];
+        let mut at = range.start;
+        while at < range.end {
+            let left = range.end - at;
+            let length = usize::try_from(left).map_or(READ_SIZE, |left| left.min(READ_SIZE));
+            let piece = &mut buffer[..length];
+            self.range
                 .file
-                .read_exact_at(piece, self.place.start + at)?;
-            hear(piece)?;
-            at += most as u64;
+                .read_exact_at(piece, self.range.start + at)?;
+            visit(piece)?;
+            at += length as u64;
         }
         Ok(())
     }
 
-    /// All bytes.
+    /// Reads all bytes into memory.
     pub fn bytes(&self) -> io::Result<Bytes> {
-        let length = usize::try_from(self.place.length).map_err(io::Error::other)?;
+        let length = usize::try_from(self.range.length).map_err(io::Error::other)?;
         let mut bytes = vec![0; length];
-        self.place
+        self.range
             .file
-            .read_exact_at(&mut bytes, self.place.start)?;
+            .read_exact_at(&mut bytes, self.range.start)?;
         Ok(Bytes::from(bytes))
     }
 }
 
-/// A part of a file.
+/// The range of a file that one frame occupies.
 #[derive(Debug)]
-struct Place {
+struct FileRange {
     file: Arc<File>,
     start: u64,
     length: u64,
-    stretch: Range<u64>,
-    seal: Option<Seal>,
+    longest_plain_run: Range<u64>,
+    signature: Option<Signature>,
 }
 
-impl Drop for Place {
-    /// Gives the room on the disk back. Where that cannot be, it comes back with that of the others.
+impl Drop for FileRange {
+    /// Frees the disk space. On systems that cannot free a range, the space is freed with the file.
     fn drop(&mut self) {
         #[cfg(target_os = "linux")]
         {
@@ -208,28 +208,29 @@ impl Drop for Place {
     }
 }
 
-/// The file for the large frames of one connection, made when it is needed.
+/// The file for the large frames of one connection. It is created for the first of them.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct FrameSpool {
     file: Option<Arc<File>>,
+    /// Offset after the last reserved range.
     end: u64,
 }
 
-impl Shelf {
+impl FrameSpool {
     #[cfg(test)]
-    pub(crate) fn of(file: Arc<File>) -> Self {
+    pub(crate) fn with_file(file: Arc<File>) -> Self {
         Self {
             file: Some(file),
             end: 0,
         }
     }
 
-    /// Room for a frame.
-    pub(crate) fn reserve(&mut self, length: u64) -> io::Result<Room> {
+    /// Reserves a range for a frame of `length` bytes.
+    pub(crate) fn reserve(&mut self, length: u64) -> io::Result<SpoolWriter> {
         let file = match &self.file {
             Some(file) => {
                 if Arc::strong_count(file) == 1 && self.end > 0 {
-                    // Nobody has any of them any more.
+                    // All frames were dropped: start again at the beginning.
                     file.set_len(0)?;
                     self.end = 0;
                 }
@@ -239,59 +240,55 @@ impl Shelf {
         };
         let start = self.end;
         self.end += length;
-        Ok(Room {
-            place: Place {
+        Ok(SpoolWriter {
+            range: FileRange {
                 file: Arc::clone(file),
                 start,
                 length,
-                stretch: 0..0,
-                seal: None,
+                longest_plain_run: 0..0,
+                signature: None,
             },
             written: 0,
-            search: Search::default(),
+            plain_run: PlainRunFinder::default(),
         })
     }
 }
 
-/// Room for a frame that comes.
+/// Writes one frame to its reserved range.
 #[derive(Debug)]
-pub(crate) struct Room {
-    place: Place,
+pub(crate) struct SpoolWriter {
+    range: FileRange,
+    /// Bytes written so far.
     written: u64,
-    search: Search,
+    plain_run: PlainRunFinder,
 }
 
-impl Room {
-    /// How many bytes are missing.
-    pub(crate) fn missing(&self) -> u64 {
-        self.place.length - self.written
-    }
-
-    /// Takes the next bytes, which must not be more than are missing.
+impl SpoolWriter {
+    /// Appends bytes. The caller must not write more than it reserved.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let at = self.place.start + self.written;
-        self.place.file.write_all_at(bytes, at)?;
+        let at = self.range.start + self.written;
+        self.range.file.write_all_at(bytes, at)?;
         self.written += bytes.len() as u64;
-        self.search.push(bytes);
+        self.plain_run.push(bytes);
         Ok(())
     }
 
-    /// What has come so far, into memory: the disk takes no more.
-    pub(crate) fn come(&self) -> io::Result<Vec<u8>> {
+    /// Reads the bytes written so far back into memory, for a frame that does not fit on the disk.
+    pub(crate) fn read_back(&self) -> io::Result<Vec<u8>> {
         let length = usize::try_from(self.written).map_err(io::Error::other)?;
         let mut bytes = vec![0; length];
-        self.place
+        self.range
             .file
-            .read_exact_at(&mut bytes, self.place.start)?;
+            .read_exact_at(&mut bytes, self.range.start)?;
         Ok(bytes)
     }
 
-    /// Everything has come.
-    pub(crate) fn finish(mut self, seal: Option<Seal>) -> Stored {
-        self.place.seal = seal;
-        self.place.stretch = self.search.finish();
-        Stored {
-            place: Arc::new(self.place),
+    /// Returns the frame. `signature` is that of its message, if it was computed.
+    pub(crate) fn finish(mut self, signature: Option<Signature>) -> StoredFrame {
+        self.range.signature = signature;
+        self.range.longest_plain_run = self.plain_run.finish();
+        StoredFrame {
+            range: Arc::new(self.range),
         }
     }
 }
@@ -302,47 +299,47 @@ mod tests {
 
     use super::*;
 
-    fn stored(shelf: &mut Shelf, byte: u8, length: usize) -> Stored {
-        let mut room = shelf.reserve(length as u64).unwrap();
-        room.push(&vec![byte; length]).unwrap();
-        room.finish(None)
+    fn stored(spool: &mut FrameSpool, byte: u8, length: usize) -> StoredFrame {
+        let mut writer = spool.reserve(length as u64).unwrap();
+        writer.push(&vec![byte; length]).unwrap();
+        writer.finish(None)
     }
 
     #[test]
-    fn what_nobody_has_takes_no_room() {
-        let mut shelf = Shelf::default();
-        let mut before = stored(&mut shelf, 0, 1 << 20);
+    fn dropped_frames_free_their_disk_space() {
+        let mut spool = FrameSpool::default();
+        let mut previous = stored(&mut spool, 0, 1 << 20);
         for byte in 1..50 {
-            let next = stored(&mut shelf, byte, 1 << 20);
-            assert_eq!(before.bytes().unwrap(), vec![byte - 1; 1 << 20]);
-            before = next;
+            let next = stored(&mut spool, byte, 1 << 20);
+            assert_eq!(previous.bytes().unwrap(), vec![byte - 1; 1 << 20]);
+            previous = next;
         }
-        let file = before.file();
-        // Two at a time, and what the file system needs beside them.
+        let file = previous.file();
+        // Two frames at a time, and the overhead of the file system.
         assert!(file.metadata().unwrap().blocks() * 512 < 4 << 20);
-        drop((before, file));
-        let first = stored(&mut shelf, 7, 10);
+        drop((previous, file));
+        let first = stored(&mut spool, 7, 10);
         assert_eq!((first.start(), first.size()), (0, 10));
     }
 
     #[test]
-    fn that_it_may_be_on_disk_costs_a_frame_in_memory_nothing() {
+    fn a_frame_in_memory_is_not_larger_than_its_bytes() {
         assert_eq!(size_of::<Frame>(), size_of::<Bytes>());
     }
 
     #[test]
-    fn a_frame_is_the_same_wherever_it_is() {
-        let mut shelf = Shelf::default();
-        let on_disk = Frame::Stored(stored(&mut shelf, 1, 100_000));
-        let other = Frame::Stored(stored(&mut shelf, 2, 100_000));
-        let held = Frame::from(vec![1; 100_000]);
-        assert_eq!(on_disk, held);
-        assert_eq!(held, on_disk);
+    fn frames_on_disk_and_in_memory_compare_by_their_bytes() {
+        let mut spool = FrameSpool::default();
+        let on_disk = Frame::OnDisk(stored(&mut spool, 1, 100_000));
+        let other = Frame::OnDisk(stored(&mut spool, 2, 100_000));
+        let in_memory = Frame::from(vec![1; 100_000]);
+        assert_eq!(on_disk, in_memory);
+        assert_eq!(in_memory, on_disk);
         assert_eq!(on_disk, on_disk.clone());
         assert_ne!(on_disk, other);
-        assert_ne!(other, held);
+        assert_ne!(other, in_memory);
         let mut read = Vec::new();
         on_disk.read(|piece| read.extend_from_slice(piece)).unwrap();
-        assert!(held == read[..]);
+        assert!(in_memory == read[..]);
     }
 }

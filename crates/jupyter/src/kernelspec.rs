@@ -1,4 +1,4 @@
-//! [`Kernelspec`]: how an installed kernel is started.
+//! [`Kernelspec`]: describes how to start an installed kernel.
 
 mod program;
 mod read;
@@ -12,74 +12,74 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::places::Places;
+use crate::paths::JupyterPaths;
 
-/// How an installed kernel is started.
+/// Describes how to start an installed kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernelspec {
-    /// The name that people give.
+    /// The name that selects the kernel, in lower case.
     pub name: String,
-    /// Where it is installed.
+    /// The folder of the kernelspec.
     pub folder: PathBuf,
-    /// Program and arguments, with `{connection_file}` and the like in them.
+    /// Program and arguments, with placeholders such as `{connection_file}`.
     pub argv: Vec<String>,
-    /// A name for people to read.
+    /// The name to display.
     pub display_name: String,
-    /// The language that it runs; empty if it does not say.
+    /// The programming language; empty if the kernelspec names none.
     pub language: String,
-    /// How it is interrupted.
-    pub interrupt: Interrupt,
-    /// Variables to set for it, with `${NAME}` in their values.
+    /// How to interrupt the kernel.
+    pub interrupt: InterruptMode,
+    /// Environment variables to set, with `${NAME}` placeholders in their values.
     pub env: Vec<(String, String)>,
-    /// What else is said about it.
+    /// Further metadata.
     pub metadata: Map<String, Value>,
 }
 
-/// How a kernel is interrupted.
+/// How to interrupt a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Interrupt {
-    /// By a signal.
+pub enum InterruptMode {
+    /// With a signal.
     #[default]
     Signal,
-    /// By a message on the control channel.
+    /// With an `interrupt_request` on the control channel.
     Message,
 }
 
-/// A kernelspec as it was found, good or not.
+/// A kernelspec as it was found, valid or not.
 #[derive(Debug)]
-pub struct Listed {
-    /// Its name, in small letters.
+pub struct KernelspecEntry {
+    /// The name, in lower case.
     pub name: String,
-    /// Where it is.
+    /// The folder.
     pub folder: PathBuf,
-    /// What it says, or what is wrong with it.
-    pub spec: Result<Kernelspec, Fault>,
+    /// The kernelspec, or why it cannot be used.
+    pub spec: Result<Kernelspec, KernelspecError>,
 }
 
-/// What is wrong with a kernelspec.
+/// Why a kernelspec cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
-    /// Its file cannot be read.
-    #[error("kernel.json cannot be read: {why}")]
+pub enum KernelspecError {
+    /// `kernel.json` cannot be read.
+    #[error("kernel.json cannot be read: {reason}")]
     Unreadable {
-        /// Why.
-        why: String,
+        /// The reason.
+        reason: String,
     },
-    /// Its file makes no sense.
-    #[error("kernel.json is not a kernelspec: {why}")]
+    /// `kernel.json` is malformed.
+    #[error("kernel.json is not a kernelspec: {reason}")]
     Malformed {
-        /// Why.
-        why: String,
+        /// The reason.
+        reason: String,
     },
-    /// Its program is not there.
+    /// The program does not exist.
     #[error("its program {} was not found", program.display())]
     NoProgram {
         /// The program.
         program: PathBuf,
     },
-    /// Its program is there, but is none.
+    /// The program exists but cannot be executed.
     #[error("its program {} cannot be executed", program.display())]
     NotExecutable {
         /// The program.
@@ -87,58 +87,58 @@ pub enum Fault {
     },
 }
 
-/// A kernel that is not installed.
+/// No kernel with the name is installed.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no kernel named {name}")]
-pub struct NotFound {
-    /// The name that was asked for.
+pub struct KernelspecNotFound {
+    /// The requested name.
     pub name: String,
-    /// The kernels that there are, without those that are broken.
+    /// The names of the installed kernels with a valid kernelspec.
     pub available: Vec<String>,
-    /// The folders in which it was looked for.
+    /// The folders that were searched.
     pub searched: Vec<PathBuf>,
 }
 
-/// Every kernelspec there is, sorted by name; of several with the same name the one that counts.
+/// Returns all kernelspecs, sorted by name; of several with the same name the first in the search order.
 ///
-/// As in Jupyter the first folder of [`Places`] that has the name counts, even if what it has there is
-/// broken. Jupyter grumbles about names with anything but letters, digits, dots, dashes and underscores
-/// in them, but takes them; so do we, if they are UTF-8.
-pub fn list(places: &Places) -> Vec<Listed> {
-    folders(places)
+/// As in Jupyter, the first folder of [`JupyterPaths`] that has the name counts, even if its kernelspec is broken. Names
+/// with characters other than letters, digits, dots, dashes and underscores are accepted if they are UTF-8; Jupyter
+/// accepts them with a warning.
+pub fn list(paths: &JupyterPaths) -> Vec<KernelspecEntry> {
+    find_folders(paths)
         .into_iter()
-        .map(|(name, folder)| listed(name, folder))
+        .map(|(name, folder)| read_entry(name, folder))
         .collect()
 }
 
-/// The kernelspec of that name, whatever case it is in.
-pub fn find(places: &Places, name: &str) -> Result<Listed, NotFound> {
-    let mut folders = folders(places);
+/// Returns the kernelspec with a name, ignoring case.
+pub fn find(paths: &JupyterPaths, name: &str) -> Result<KernelspecEntry, KernelspecNotFound> {
+    let mut folders = find_folders(paths);
     let key = name.to_lowercase();
     if let Some(folder) = folders.remove(&key) {
-        return Ok(listed(key, folder));
+        return Ok(read_entry(key, folder));
     }
-    Err(NotFound {
+    Err(KernelspecNotFound {
         name: name.to_owned(),
         available: folders
             .into_iter()
-            .map(|(name, folder)| listed(name, folder))
-            .filter(|listed| listed.spec.is_ok())
-            .map(|listed| listed.name)
+            .map(|(name, folder)| read_entry(name, folder))
+            .filter(|entry| entry.spec.is_ok())
+            .map(|entry| entry.name)
             .collect(),
-        searched: places.kernels().collect(),
+        searched: paths.kernel_dirs().collect(),
     })
 }
 
-fn listed(name: String, folder: PathBuf) -> Listed {
+fn read_entry(name: String, folder: PathBuf) -> KernelspecEntry {
     let spec = read::read(&name, &folder);
-    Listed { name, folder, spec }
+    KernelspecEntry { name, folder, spec }
 }
 
-/// Where each kernelspec is, by name.
-fn folders(places: &Places) -> BTreeMap<String, PathBuf> {
+/// The folder of each kernelspec, by name.
+fn find_folders(paths: &JupyterPaths) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
-    for kernels in places.kernels() {
+    for kernels in paths.kernel_dirs() {
         let Ok(entries) = fs::read_dir(&kernels) else {
             continue;
         };
@@ -146,12 +146,12 @@ fn folders(places: &Places) -> BTreeMap<String, PathBuf> {
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
             .collect();
-        // Where two names differ in case only, the one that is spelled as it is listed counts.
+        // Where two names differ in case only, the one in lower case counts.
         names.sort_by_cached_key(|name| (*name != name.to_lowercase(), name.clone()));
         for name in names {
             let folder = kernels.join(&name);
             let key = name.to_lowercase();
-            if !found.contains_key(&key) && folder.join(read::FILE).is_file() {
+            if !found.contains_key(&key) && folder.join(read::FILE_NAME).is_file() {
                 found.insert(key, folder);
             }
         }
@@ -160,7 +160,7 @@ fn folders(places: &Places) -> BTreeMap<String, PathBuf> {
 }
 
 impl Kernelspec {
-    /// The kernel that comes with `IPython`, in an interpreter that has it.
+    /// The kernelspec of ipykernel in an interpreter that has it installed.
     pub fn ipykernel(python: &Path) -> Self {
         let python = python.display().to_string();
         let argv = ["-m", "ipykernel_launcher", "-f", "{connection_file}"].map(str::to_owned);
@@ -170,63 +170,73 @@ impl Kernelspec {
             argv: std::iter::once(python).chain(argv).collect(),
             display_name: "Python 3 (ipykernel)".to_owned(),
             language: "python".to_owned(),
-            interrupt: Interrupt::Signal,
+            interrupt: InterruptMode::Signal,
             env: Vec::new(),
             metadata: Map::new(),
         }
     }
 
-    /// The command that starts it. Where the program is just `python` or the like, `python` takes its
-    /// place if given.
+    /// Returns the command that starts the kernel. A program that is just `python`, `python3` or the like is replaced by
+    /// `python`, if that is given.
     ///
-    /// `{connection_file}`, `{resource_dir}` (where the kernelspec is) and `{prefix}` (the environment
-    /// of `python`) are replaced wherever they stand; anything else in braces stays.
+    /// `{connection_file}`, `{resource_dir}` (the folder of the kernelspec) and `{prefix}` (the environment of `python`)
+    /// are replaced everywhere. Other text in braces stays.
     pub fn command(&self, connection_file: &Path, python: Option<&Path>) -> Vec<OsString> {
-        // The kernel may start in another folder.
+        // The kernel may start in another working directory.
         let connection_file = fs::canonicalize(connection_file)
             .or_else(|_| std::path::absolute(connection_file))
             .unwrap_or_else(|_| connection_file.to_owned());
         let mut arguments = self.argv.iter();
         let program = arguments.next().map(|_| self.program(python));
-        let arguments = arguments.map(|argument| self.fill(argument, &connection_file, python));
+        let arguments =
+            arguments.map(|argument| self.fill_placeholders(argument, &connection_file, python));
         program.into_iter().chain(arguments).collect()
     }
 
-    /// Whether it is Python's own kernel, as `python -m ipykernel_launcher` starts it.
+    /// Whether the kernelspec starts ipykernel with `python -m ipykernel_launcher`.
     pub fn is_ipykernel(&self) -> bool {
-        let is_it = |pair: &[String]| {
+        let is_launcher = |pair: &[String]| {
             pair[0] == "-m" && ["ipykernel_launcher", "ipykernel"].contains(&pair[1].as_str())
         };
-        self.argv.windows(2).any(is_it)
+        self.argv.windows(2).any(is_launcher)
     }
 
-    /// What it wants in its environment, `${NAME}` replaced by what is in `env`.
+    /// Returns the environment variables to set, with `${NAME}` replaced by the values in `env`.
     pub fn environment(&self, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
         self.env
             .iter()
-            .map(|(name, value)| (name.into(), template::variables(value, env)))
+            .map(|(name, value)| (name.into(), template::replace_variables(value, env)))
             .collect()
     }
 
-    /// Looks for its program, along `path` if it is only a name; `python` as in [`Self::command`].
+    /// Returns the path of the program, which is searched in `path` if it is only a name. `python` is used as in
+    /// [`Self::command`].
     ///
-    /// What a relative path with a slash in it leads to depends on where the kernel starts, so that is
-    /// not looked at.
-    pub fn check(&self, path: &[PathBuf], python: Option<&Path>) -> Result<PathBuf, Fault> {
-        program::look(Path::new(&self.program(python)), path)
+    /// A relative path with a slash is returned unchecked: it depends on the working directory of the kernel.
+    pub fn find_program(
+        &self,
+        path: &[PathBuf],
+        python: Option<&Path>,
+    ) -> Result<PathBuf, KernelspecError> {
+        program::find(Path::new(&self.program(python)), path)
     }
 
     fn program(&self, python: Option<&Path>) -> OsString {
         let program = self.argv.first().map(String::as_str).unwrap_or_default();
-        match python.filter(|python| program::stands_for(program, python)) {
+        match python.filter(|python| program::names_python(program, python)) {
             Some(python) => python.into(),
-            // No program is a connection file.
-            None => self.fill(program, Path::new("{connection_file}"), python),
+            // A connection file is never the program.
+            None => self.fill_placeholders(program, Path::new("{connection_file}"), python),
         }
     }
 
-    fn fill(&self, argument: &str, connection_file: &Path, python: Option<&Path>) -> OsString {
-        template::braces(argument, |name| match name {
+    fn fill_placeholders(
+        &self,
+        argument: &str,
+        connection_file: &Path,
+        python: Option<&Path>,
+    ) -> OsString {
+        template::replace_braces(argument, |name| match name {
             "connection_file" => Some(connection_file),
             "resource_dir" => Some(&self.folder),
             "prefix" => python?.parent()?.parent(),

@@ -1,30 +1,41 @@
-//! The Jupyter wire, both ends.
+//! Both sides of the Jupyter messaging protocol: kernelspecs, connection files, and signed messages over ZMTP.
 //!
-//! A kernel and its clients talk over five channels: *shell* (requests and their replies), *iopub* (what
-//! the kernel tells everybody), *stdin* (what it asks a client), *control* (shell for what must not wait)
-//! and *heartbeat*. Each is a connection that speaks ZMTP ([`zmtp`]); a message is several frames
-//! ([`message`]), signed with the key of the kernel's connection file ([`connection`]).
+//! A kernel and its clients exchange messages over five channels: *shell* (requests and replies), *iopub* (messages that
+//! the kernel publishes to all clients), *stdin* (input requests to a client), *control* (requests that must not wait for
+//! running cells) and *heartbeat*. Each channel is a ZMTP connection.
 //!
-//! [`kernelspec`] finds the kernels that are installed, along the folders that [`places`] knows.
+//! To run code in an installed kernel, a caller uses these types in this order:
 //!
-//! [`link::Link`] is a client's end of the channels, [`server::Server`] a kernel's:
+//! 1. [`paths::JupyterPaths`] lists the folders that Jupyter searches, and [`kernelspec::find`] finds a
+//!    [`kernelspec::Kernelspec`] there: the command that starts the kernel.
+//! 2. [`connection::Connection`] holds the addresses of the kernel's sockets and the signing key. They are Unix sockets
+//!    in a [`connection::SocketDir`], or TCP [`ports::ReservedPorts`]. A [`connection::ConnectionFile`] passes them to
+//!    the kernel.
+//! 3. [`client::KernelClient`] connects to the kernel, sends each [`message::Message`] and returns each
+//!    [`client::ClientEvent`]. Parts of a message are [`frame::Frame`]s, in memory or on disk.
+//!
+//! A kernel uses the other side: [`server::Server`] binds the sockets and returns requests, [`publisher::Publisher`]
+//! publishes outputs.
+//!
+//! Below them, [`codec::MessageCodec`] signs and verifies messages, and [`frame_store::FrameStore`] decides which frames
+//! a transport keeps in memory.
 //!
 //! ```no_run
+//! use cellwright_jupyter::client::{ClientEvent, ClientOptions, KernelClient};
 //! use cellwright_jupyter::connection::{Channel, Connection};
-//! use cellwright_jupyter::link::{Heard, Link, Options};
 //! use cellwright_jupyter::message::Message;
 //! use serde_json::json;
 //!
 //! # async fn tour() -> Result<(), Box<dyn std::error::Error>> {
 //! let connection = Connection::read("kernel-1.json".as_ref())?;
-//! let mut link = Link::open(&connection, &Options::default())?;
-//! let request = Message::new("execute_request", link.session(), &json!({ "code": "1 + 1" }));
-//! link.send(Channel::Shell, &request);
-//! // A cell has ended when its reply has come and the kernel says that it is idle, in either order.
+//! let mut client = KernelClient::open(&connection, &ClientOptions::default())?;
+//! let request = Message::new("execute_request", client.session(), &json!({ "code": "1 + 1" }));
+//! client.send(Channel::Shell, &request);
+//! // A cell has finished when its reply and the kernel's status `idle` have arrived, in either order.
 //! let (mut replied, mut idle) = (false, false);
 //! while !(replied && idle) {
-//!     match link.next().await {
-//!         Heard::Message(channel, message) if message.parent_id() == request.header.msg_id => {
+//!     match client.next().await {
+//!         ClientEvent::Message(channel, message) if message.parent_id() == request.header.msg_id => {
 //!             let content = message.value();
 //!             match channel {
 //!                 Channel::Shell => replied = true,
@@ -32,30 +43,35 @@
 //!                 _ => {}
 //!             }
 //!         }
-//!         // It was somebody else's.
-//!         Heard::Message(..) => {}
-//!         Heard::Closed(channel, why) => return Err(format!("{channel:?} is gone: {why:?}").into()),
+//!         // Caused by another client.
+//!         ClientEvent::Message(..) => {}
+//!         ClientEvent::Closed(channel, error) => return Err(format!("{channel:?} closed: {error:?}").into()),
 //!         _ => {}
 //!     }
 //! }
-//! link.close().await;
+//! client.close().await;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! This crate starts no processes, does not print, and reads no environment: whoever uses it says where
-//! to look.
+//! The crate starts no processes, prints nothing and reads no environment variables: the caller passes all paths.
 
+mod bounded_read;
+pub mod client;
+pub mod codec;
 pub mod connection;
 pub mod frame;
+pub mod frame_store;
+mod hex;
 pub mod kernelspec;
-pub mod link;
 pub mod message;
-pub mod places;
+pub mod paths;
 pub mod ports;
 pub mod publisher;
-mod seal;
 pub mod server;
-mod small;
-pub mod wire;
+mod signing;
+// Not part of the API: the crate's tests and its fuzz target drive the protocol directly.
+#[doc(hidden)]
 pub mod zmtp;
+
+pub use zmtp::{Endpoint, Limits, ZmtpError};

@@ -1,9 +1,9 @@
-//! [`Message`]: what is said on a channel, apart from how it is sent.
+//! [`Message`]: a message on one of the channels, independent of its encoding.
 //!
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html>
 
-mod date;
-mod mend;
+mod lossy_json;
+mod timestamp;
 
 use std::fmt;
 
@@ -13,77 +13,78 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::frame::Frame;
+use crate::hex;
 
-/// The version of the protocol that we speak.
-pub const PROTOCOL: &str = "5.3";
+/// The version of the messaging protocol that this crate implements.
+pub const PROTOCOL_VERSION: &str = "5.3";
 
-/// What is said on a channel. What it is about stays JSON text until somebody wants to know: a message
-/// that is odd in one place is not lost for it.
+/// A message on one of the channels. Parent, metadata and content stay JSON text until they are needed: an invalid part
+/// does not cost the whole message.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
-    /// To whom it goes or from whom it came; on iopub the topic.
+    /// Routing identities of the receiver or of the sender; on iopub the topic.
     pub identities: Vec<Bytes>,
-    /// Which message it is.
+    /// The parsed header.
     pub header: Header,
-    /// The header of the message that caused it, as it came: `{}` if there is none.
+    /// `parent_header`, the header of the message that caused this one, as it was received: `{}` if there is none.
     pub parent: Bytes,
-    /// What else is said about it.
+    /// The metadata, as JSON text.
     pub metadata: Bytes,
-    /// What it says.
+    /// The content, as JSON text.
     pub content: Frame,
-    /// Binary data that belongs to it.
+    /// Binary buffers after the content.
     pub buffers: Vec<Frame>,
-    /// The header as it came, for replies: they repeat it to the letter.
+    /// The header as it was received. Replies repeat it byte for byte as their parent.
     pub raw_header: Bytes,
 }
 
-/// Which message it is.
+/// The header of a message. Fields that are not strings are read as empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// Its number.
-    #[serde(default, deserialize_with = "text_or_nothing")]
+    /// Unique id of the message.
+    #[serde(default, deserialize_with = "string_or_default")]
     pub msg_id: String,
-    /// What sort of message.
-    #[serde(default, deserialize_with = "text_or_nothing")]
+    /// Type of the message, for example `execute_request`.
+    #[serde(default, deserialize_with = "string_or_default")]
     pub msg_type: String,
-    /// Whose it is.
-    #[serde(default, deserialize_with = "text_or_nothing")]
+    /// Session id of the sender.
+    #[serde(default, deserialize_with = "string_or_default")]
     pub session: String,
-    /// The person's name.
-    #[serde(default, deserialize_with = "text_or_nothing")]
+    /// Name of the user.
+    #[serde(default, deserialize_with = "string_or_default")]
     pub username: String,
-    /// When it was made.
-    #[serde(default, deserialize_with = "text_or_nothing")]
+    /// Time of creation, ISO 8601.
+    #[serde(default, deserialize_with = "string_or_default")]
     pub date: String,
-    /// The version of the protocol.
-    #[serde(default, deserialize_with = "text_or_nothing")]
+    /// Version of the messaging protocol.
+    #[serde(default, deserialize_with = "string_or_default")]
     pub version: String,
-    /// The subshell that is meant (protocol 5.5).
+    /// Id of the subshell that handles the request (protocol 5.5).
     #[serde(
         default,
-        deserialize_with = "text_or_none",
+        deserialize_with = "string_or_none",
         skip_serializing_if = "Option::is_none"
     )]
     pub subshell_id: Option<String>,
 }
 
 impl Header {
-    /// A header with a number of its own.
+    /// A header with a new id and the current time.
     pub fn new(msg_type: &str, session: &str) -> Self {
         Self {
-            msg_id: fresh_id(),
+            msg_id: random_id(),
             msg_type: msg_type.to_owned(),
             session: session.to_owned(),
             username: "cellwright".to_owned(),
-            date: date::now(),
-            version: PROTOCOL.to_owned(),
+            date: timestamp::now(),
+            version: PROTOCOL_VERSION.to_owned(),
             subshell_id: None,
         }
     }
 }
 
 impl Message {
-    /// A message of its own.
+    /// A message without a parent.
     pub fn new(msg_type: &str, session: &str, content: &Value) -> Self {
         let header = Header::new(msg_type, session);
         let raw_header = Bytes::from(json!(header).to_string());
@@ -97,87 +98,77 @@ impl Message {
         }
     }
 
-    /// The same, caused by another one.
+    /// Sets the message that caused this one.
     #[must_use]
-    pub fn caused_by(mut self, cause: &Self) -> Self {
-        self.parent = cause.raw_header.clone();
+    pub fn with_parent(mut self, parent: &Self) -> Self {
+        self.parent = parent.raw_header.clone();
         self
     }
 
-    /// A message that answers this one, on the way back to whoever sent it.
+    /// A reply to this message, addressed to its sender.
     #[must_use]
     pub fn reply(&self, msg_type: &str, session: &str, content: &Value) -> Self {
-        let mut reply = Self::new(msg_type, session, content).caused_by(self);
+        let mut reply = Self::new(msg_type, session, content).with_parent(self);
         reply.identities.clone_from(&self.identities);
         reply
     }
 
-    /// The number of the message that caused it; empty if none did.
+    /// The id of the parent message; empty without a parent.
     pub fn parent_id(&self) -> String {
         #[derive(Default, Deserialize)]
         struct Parent {
-            #[serde(default, deserialize_with = "text_or_nothing")]
+            #[serde(default, deserialize_with = "string_or_default")]
             msg_id: String,
         }
-        // A parent that makes no sense is as good as none.
+        // An invalid parent counts as none.
         let parent: Parent = serde_json::from_slice(&self.parent).unwrap_or_default();
         parent.msg_id
     }
 
-    /// What it says, as a value. Characters that JSON cannot hold are replaced; null if it is not JSON
-    /// at all.
+    /// The content as a JSON value. Invalid characters are replaced. Returns null if the content is not JSON at all.
     pub fn value(&self) -> Value {
         let content = self.content.bytes().unwrap_or_default();
         serde_json::from_slice(&content)
-            .or_else(|_| serde_json::from_str(&mend::mended(&content)))
+            .or_else(|_| serde_json::from_str(&lossy_json::to_valid_json(&content)))
             .unwrap_or_default()
     }
 
-    /// How many bytes it takes, in memory or on disk.
+    /// Bytes that the message occupies in memory or on disk.
     pub fn size(&self) -> u64 {
-        let about = (self.parent.len() + self.metadata.len()) as u64;
+        let parts = (self.parent.len() + self.metadata.len()) as u64;
         let frames = std::iter::once(&self.content).chain(&self.buffers);
-        about + frames.map(Frame::size).sum::<u64>()
+        parts + frames.map(Frame::size).sum::<u64>()
     }
 }
 
-/// A number that nobody else has: 128 random bits.
-pub fn fresh_id() -> String {
+/// A unique id: 128 random bits in hexadecimal digits.
+pub fn random_id() -> String {
     let mut bytes = [0; 16];
-    // Without randomness there is the time, which will do to tell messages apart.
+    // Without a random source the time is unique enough.
     if getrandom::fill(&mut bytes).is_err() {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         bytes = now.map_or(0, |since| since.as_nanos()).to_be_bytes();
     }
-    hex(&bytes)
+    hex::encode(&bytes)
 }
 
-/// Bytes as two digits each.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
+/// Deserializes a string; any other value becomes an empty one.
+fn string_or_default<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    string_or_none(from).map(Option::unwrap_or_default)
 }
 
-/// Text; anything else is nothing.
-fn text_or_nothing<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    text_or_none(from).map(Option::unwrap_or_default)
+/// Deserializes a string; any other value becomes `None`.
+fn string_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    LenientString.deserialize(from)
 }
 
-fn text_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    Lenient.deserialize(from)
-}
+/// Accepts a string and skips any other value. Implemented by hand: every message has a header, and an untagged enum
+/// would cost more than the rest of the decoding.
+struct LenientString;
 
-/// Takes text, and passes over anything else. Written out: every message has a header, and to have serde
-/// try one thing after the other would cost more than all the rest of it.
-struct Lenient;
-
-// What is in a list or an object goes the same way, and not through what ignores things without a limit: a
-// header that is nested without end is none.
-impl<'de> DeserializeSeed<'de> for Lenient {
+// Elements of lists and objects are visited the same way. `IgnoredAny` has no recursion limit: a header that is nested
+// without end must be rejected.
+impl<'de> DeserializeSeed<'de> for LenientString {
     type Value = Option<String>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
@@ -185,7 +176,7 @@ impl<'de> DeserializeSeed<'de> for Lenient {
     }
 }
 
-impl<'de> Visitor<'de> for Lenient {
+impl<'de> Visitor<'de> for LenientString {
     type Value = Option<String>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -217,12 +208,12 @@ impl<'de> Visitor<'de> for Lenient {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element_seed(Lenient)?.is_some() {}
+        while seq.next_element_seed(LenientString)?.is_some() {}
         Ok(None)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        while map.next_entry_seed(Lenient, Lenient)?.is_some() {}
+        while map.next_entry_seed(LenientString, LenientString)?.is_some() {}
         Ok(None)
     }
 }

@@ -1,4 +1,4 @@
-//! [`HeldPorts`]: five ports that a kernel will find free.
+//! [`ReservedPorts`]: five ports that are reserved for a kernel.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -8,30 +8,29 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::connection::Ports;
 
-/// Five ports of the loopback interface that are held for a kernel.
+/// Five ports of the loopback interface that are reserved for a kernel.
 ///
-/// A port that was free a moment ago may be somebody else's when the kernel gets to it. So a socket of
-/// ours stays on each, one that does not listen: on Linux a kernel can have the port nevertheless
-/// (`ZeroMQ` asks for that, with `SO_REUSEADDR`), while nobody who asks for any free port gets it. On
-/// other systems a kernel could not; there the ports are free, as they are in Jupyter, and whoever starts
-/// a kernel must be ready to try others.
+/// Another process may take a free port before the kernel binds it. So a socket that does not listen stays bound to each
+/// port. On Linux a kernel can bind the port nevertheless, because `ZeroMQ` sets `SO_REUSEADDR`, while a process that asks
+/// for any free port does not get it. On other systems a kernel could not bind it. There the ports are only free, as in
+/// Jupyter, and the caller must be ready to try others.
 ///
-/// Until the kernel listens, whoever connects is refused. Dropping this lets the ports go.
+/// Connections are refused until the kernel listens. Dropping the value releases the ports.
 #[derive(Debug)]
-pub struct HeldPorts {
+pub struct ReservedPorts {
     ports: Ports,
     _sockets: Vec<OwnedFd>,
 }
 
-impl HeldPorts {
-    /// Whether ports can be held on this system, or only be found.
-    pub const HOLDS: bool = cfg!(target_os = "linux");
+impl ReservedPorts {
+    /// Whether this system can reserve ports. Otherwise the ports are only free at the time of the call.
+    pub const CAN_RESERVE: bool = cfg!(target_os = "linux");
 
-    /// Takes five ports that nobody has.
-    pub fn take() -> io::Result<Self> {
+    /// Reserves five free ports.
+    pub fn reserve() -> io::Result<Self> {
         let mut sockets = Vec::with_capacity(5);
         let mut next = || {
-            let (port, socket) = take_one()?;
+            let (port, socket) = reserve_one()?;
             sockets.push(socket);
             io::Result::Ok(port)
         };
@@ -42,7 +41,7 @@ impl HeldPorts {
             control: next()?,
             hb: next()?,
         };
-        if !Self::HOLDS {
+        if !Self::CAN_RESERVE {
             sockets.clear();
         }
         Ok(Self {
@@ -51,13 +50,13 @@ impl HeldPorts {
         })
     }
 
-    /// Which they are.
+    /// The port numbers.
     pub fn ports(&self) -> Ports {
         self.ports
     }
 }
 
-fn take_one() -> io::Result<(u16, OwnedFd)> {
+fn reserve_one() -> io::Result<(u16, OwnedFd)> {
     let socket = stream_socket()?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
@@ -65,7 +64,7 @@ fn take_one() -> io::Result<(u16, OwnedFd)> {
     Ok((address.port(), socket))
 }
 
-/// A socket that no child of ours inherits.
+/// A socket that child processes do not inherit.
 #[cfg(not(target_vendor = "apple"))]
 fn stream_socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;

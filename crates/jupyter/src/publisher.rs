@@ -1,7 +1,7 @@
-//! [`Publisher`]: what a kernel tells everybody, with text that comes in drops made into streams.
+//! [`Publisher`]: publishes a kernel's messages on iopub, with short pieces of text combined into `stream` messages.
 //!
-//! A message for each word would cost clients more than the words. So text waits for [`BATCH`], or until
-//! something else is to be said: what is told is always told in the order in which it happened.
+//! A message for each word would cost clients more than the words. Text therefore waits for [`BATCH_DELAY`], or until
+//! another message is published: messages keep the order in which they were made.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,135 +14,136 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::message::Message;
 
-/// How long text waits for more of its kind.
-pub const BATCH: Duration = Duration::from_millis(80);
+/// Time that text waits for more text of the same stream.
+pub const BATCH_DELAY: Duration = Duration::from_millis(80);
 
-/// Text from this length on waits no longer.
-pub const LONG: usize = 64 * 1024;
+/// Text of at least this many bytes is published at once.
+pub const BATCH_SIZE_LIMIT: usize = 64 * 1024;
 
-/// Which of a kernel's two streams.
+/// A kernel's standard stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextStream {
-    /// What is printed.
+    /// Standard output.
     Stdout,
-    /// What is complained.
+    /// Standard error.
     Stderr,
 }
 
-/// Tells everybody. All of its copies tell in one order.
+/// Publishes messages on iopub. All clones share one order.
 #[derive(Clone)]
 pub struct Publisher {
-    shared: Arc<Shared>,
-    /// The clock, which ends with the last copy.
-    _clock: Arc<Clock>,
+    shared: Arc<PublisherShared>,
+    /// Publishes text when it is due. Dropping the last clone ends it.
+    _flush_task: Arc<FlushTask>,
 }
 
-struct Shared {
+struct PublisherShared {
     session: String,
-    state: Mutex<State>,
-    /// There is text where there was none.
-    begun: Notify,
+    state: Mutex<PublisherState>,
+    /// Text was added where there was none.
+    text_added: Notify,
 }
 
-struct State {
+struct PublisherState {
     sink: Box<dyn FnMut(&Message) + Send>,
-    pending: Option<Pending>,
+    pending: Option<PendingText>,
 }
 
-/// Text that waits.
-struct Pending {
-    cause: Message,
+/// Text that waits to be published.
+struct PendingText {
+    parent: Message,
     stream: TextStream,
     text: String,
     due: Instant,
 }
 
-struct Clock(AbortHandle);
+/// The task that publishes text when it is due.
+struct FlushTask(AbortHandle);
 
-impl Drop for Clock {
+impl Drop for FlushTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 impl Publisher {
-    /// Publishes through `sink`, which must not wait; text that is due is sent by a task on `runtime`.
+    /// Publishes through `sink`, which must not block. A task on `runtime` publishes text when it is due.
     pub fn new(
         runtime: &Handle,
         session: String,
         sink: impl FnMut(&Message) + Send + 'static,
     ) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PublisherShared {
             session,
-            state: Mutex::new(State {
+            state: Mutex::new(PublisherState {
                 sink: Box::new(sink),
                 pending: None,
             }),
-            begun: Notify::new(),
+            text_added: Notify::new(),
         });
-        let clock = runtime.spawn(tick(Arc::clone(&shared)));
+        let task = runtime.spawn(flush_when_due(Arc::clone(&shared)));
         Self {
             shared,
-            _clock: Arc::new(Clock(clock.abort_handle())),
+            _flush_task: Arc::new(FlushTask(task.abort_handle())),
         }
     }
 
-    /// Tells text that `cause` made the kernel print.
-    pub fn text(&self, cause: &Message, stream: TextStream, text: &str) {
+    /// Publishes text that the kernel printed while it handled `parent`.
+    pub fn publish_text(&self, parent: &Message, stream: TextStream, text: &str) {
         if text.is_empty() {
             return;
         }
         let mut state = self.shared.lock();
-        let same = |pending: &&mut Pending| {
-            pending.stream == stream && pending.cause.raw_header == cause.raw_header
+        let is_same_text = |pending: &&mut PendingText| {
+            pending.stream == stream && pending.parent.raw_header == parent.raw_header
         };
-        if let Some(pending) = state.pending.as_mut().filter(same) {
+        if let Some(pending) = state.pending.as_mut().filter(is_same_text) {
             pending.text.push_str(text);
         } else {
             self.shared.flush(&mut state);
-            state.pending = Some(Pending {
-                cause: cause_only(cause),
+            state.pending = Some(PendingText {
+                parent: parent_only(parent),
                 stream,
                 text: text.to_owned(),
-                due: Instant::now() + BATCH,
+                due: Instant::now() + BATCH_DELAY,
             });
-            self.shared.begun.notify_one();
+            self.shared.text_added.notify_one();
         }
         let length = state
             .pending
             .as_ref()
             .map_or(0, |pending| pending.text.len());
-        if length >= LONG {
+        if length >= BATCH_SIZE_LIMIT {
             self.shared.flush(&mut state);
         }
     }
 
-    /// Tells anything else, after the text that waits.
+    /// Publishes a message, after the text that waits.
     pub fn publish(&self, message: &Message) {
         let mut state = self.shared.lock();
         self.shared.flush(&mut state);
         (state.sink)(message);
     }
 
-    /// Tells something that `cause` made happen.
-    pub fn tell(&self, cause: &Message, msg_type: &str, content: &Value) {
-        let message = Message::new(msg_type, &self.shared.session, content).caused_by(cause);
-        self.publish(&topical(message));
+    /// Publishes a new message caused by `parent`.
+    pub fn publish_new(&self, parent: &Message, msg_type: &str, content: &Value) {
+        let message = Message::new(msg_type, &self.shared.session, content).with_parent(parent);
+        self.publish(&with_topic(message));
     }
 
-    /// Tells whether the kernel is `busy` or `idle` because of `cause`.
-    pub fn status(&self, cause: &Message, state: &str) {
-        self.tell(cause, "status", &json!({ "execution_state": state }));
+    /// Publishes the execution state (`busy` or `idle`) of the kernel while it handles `parent`.
+    pub fn publish_status(&self, parent: &Message, state: &str) {
+        self.publish_new(parent, "status", &json!({ "execution_state": state }));
     }
 
-    /// Tells the text that waits.
+    /// Publishes the text that waits.
     pub fn flush(&self) {
         self.shared.flush(&mut self.shared.lock());
     }
 }
 
-impl Shared {
-    fn flush(&self, state: &mut State) {
+impl PublisherShared {
+    fn flush(&self, state: &mut PublisherState) {
         if let Some(pending) = state.pending.take() {
             let name = match pending.stream {
                 TextStream::Stdout => "stdout",
@@ -150,26 +151,26 @@ impl Shared {
             };
             let content = json!({ "name": name, "text": pending.text });
             let message = Message::new("stream", &self.session, &content);
-            (state.sink)(&topical(message.caused_by(&pending.cause)));
+            (state.sink)(&with_topic(message.with_parent(&pending.parent)));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PublisherState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Sends text when it is due.
-async fn tick(shared: Arc<Shared>) {
+/// Publishes text when it is due.
+async fn flush_when_due(shared: Arc<PublisherShared>) {
     loop {
         let due = shared.lock().pending.as_ref().map(|pending| pending.due);
         match due {
-            None => shared.begun.notified().await,
+            None => shared.text_added.notified().await,
             Some(due) if due > Instant::now() => sleep_until(due).await,
             Some(_) => {
                 let mut state = shared.lock();
-                // Meanwhile it may have become another text, that may wait longer.
-                let overdue = |pending: &Pending| pending.due <= Instant::now();
+                // It may be another text by now, which is due later.
+                let overdue = |pending: &PendingText| pending.due <= Instant::now();
                 if state.pending.as_ref().is_some_and(overdue) {
                     shared.flush(&mut state);
                 }
@@ -178,17 +179,17 @@ async fn tick(shared: Arc<Shared>) {
     }
 }
 
-/// Under its own type as the topic, for clients that want to hear only some.
-fn topical(mut message: Message) -> Message {
+/// Sets the message type as the topic, for clients that subscribe to some types only.
+fn with_topic(mut message: Message) -> Message {
     let topic = message.header.msg_type.clone();
     message.identities = vec![topic.into()];
     message
 }
 
-/// What is needed of a cause: a request may be large.
-fn cause_only(cause: &Message) -> Message {
+/// Copies only the header of a parent: a request may be large.
+fn parent_only(parent: &Message) -> Message {
     Message {
-        raw_header: cause.raw_header.clone(),
+        raw_header: parent.raw_header.clone(),
         ..Message::default()
     }
 }

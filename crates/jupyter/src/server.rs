@@ -1,19 +1,19 @@
-//! [`Server`]: a kernel's end of all five channels.
+//! [`Server`]: the kernel side of the five channels.
 //!
-//! A thread of its own accepts clients, reads what they ask and writes what they are told, so that the
-//! heartbeat is answered whatever the kernel does meanwhile. Nobody waits for a client: each has a queue,
-//! and one that lets its queue fill up is cut off rather than given a stream with holes.
+//! A separate thread accepts clients, reads their requests and writes messages to them, so that the heartbeat is
+//! answered whatever the kernel does. The server never waits for a client: each has a queue, and a client whose queue is
+//! full is disconnected, so that no client gets a stream with gaps.
 //!
-//! Sockets behave as `ZeroMQ`'s do: a client of shell, stdin or control is known by the identity that it
-//! gives (or by a fresh one), and whoever comes later with the same identity takes its place, because
-//! that is how a client looks that has lost its connection. Clients of iopub get what they subscribe
-//! to, and are welcomed to it (`iopub_welcome`), so that they know from when on they miss nothing.
+//! Sockets behave as in `ZeroMQ`. A client of shell, stdin or control is addressed by the identity that it sends, or by a
+//! random one. A later client with the same identity replaces the earlier one: that is how a client looks that has
+//! reconnected. Clients of iopub get the topics that they subscribe to. Each subscription is confirmed with an
+//! `iopub_welcome`, after which the client misses no message.
 
-mod client;
+mod acceptor;
+mod client_connection;
 mod clients;
-mod house;
 mod outbox;
-mod speaker;
+mod sender;
 
 use std::io;
 use std::sync::Arc;
@@ -24,185 +24,192 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::codec::MessageCodec;
 use crate::connection::{Channel, Connection};
-use crate::message::{Message, fresh_id};
+use crate::message::{Message, random_id};
 use crate::publisher::Publisher;
-use crate::wire::Wire;
 use crate::zmtp::Limits;
-use house::House;
+use acceptor::ServerState;
 
-pub use clients::Counts;
-pub use speaker::{NoSuchClient, Speaker};
+pub use clients::ServerCounts;
+pub use sender::{ClientNotConnected, MessageSender};
 
-/// How to be a kernel.
+/// Options of a [`Server`].
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// What requests may cost.
+pub struct ServerOptions {
+    /// Limits on requests.
     pub limits: Limits,
-    /// How many clients a channel has at most; whoever comes then is turned away.
-    pub connections: usize,
-    /// How long a client may take to say who it is.
-    pub handshake: Duration,
-    /// How much may wait for a client before it is cut off.
+    /// Number of connections to each channel. Further ones are rejected.
+    pub max_connections: usize,
+    /// Time that a client has for its handshake.
+    pub handshake_timeout: Duration,
+    /// Bytes that may wait for a client before it is disconnected.
     pub queue_bytes: usize,
-    /// How long the last messages may take to go out.
-    pub flush: Duration,
+    /// Time that the last messages have to be written.
+    pub flush_timeout: Duration,
 }
 
-impl Default for Options {
+impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             limits: Limits {
-                // Whoever can connect can make us hold as much, key or no key.
+                // A client without the key can make the server hold this much.
                 message_bytes: 256 << 20,
                 ..Limits::default()
             },
-            connections: 64,
-            handshake: Duration::from_secs(5),
+            max_connections: 64,
+            handshake_timeout: Duration::from_secs(5),
             queue_bytes: 64 << 20,
-            flush: Duration::from_secs(2),
+            flush_timeout: Duration::from_secs(2),
         }
     }
 }
 
-/// What a kernel hears.
+/// An event on a channel.
 #[derive(Debug)]
-pub enum Heard {
-    /// Somebody who has the key says something. Its first identity is the way back.
+pub enum ServerEvent {
+    /// A request from a client that has the key. Its first identity addresses the client.
     Request(Channel, Box<Message>),
-    /// A client was cut off: it did not read, or subscribed to more than is allowed.
-    Cut(Channel, Bytes),
+    /// The server has disconnected a client that did not read, or subscribed to more than is allowed.
+    Disconnected(Channel, Bytes),
 }
 
-/// A kernel's end of all five channels.
+/// The kernel side of the five channels.
 pub struct Server {
     connection: Connection,
-    wire: Wire,
-    speaker: Speaker,
-    heard: Incoming,
-    house: Arc<House>,
-    /// Where the publishers' clocks run.
+    codec: MessageCodec,
+    sender: MessageSender,
+    requests: RequestQueues,
+    state: Arc<ServerState>,
+    /// Runs the tasks of the publishers.
     runtime: tokio::runtime::Handle,
     ended: Option<oneshot::Receiver<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What comes in, apart by channel: requests on shell must not keep those on control waiting.
-struct Incoming {
+/// Received requests by channel: requests on shell must not delay those on control.
+struct RequestQueues {
     control: mpsc::Receiver<Vec<Bytes>>,
     stdin: mpsc::Receiver<Vec<Bytes>>,
     shell: mpsc::Receiver<Vec<Bytes>>,
-    cut: mpsc::UnboundedReceiver<(Channel, Bytes)>,
+    disconnects: mpsc::UnboundedReceiver<(Channel, Bytes)>,
 }
 
-enum Item {
+enum QueueItem {
     Frames(Channel, Vec<Bytes>),
-    Cut(Channel, Bytes),
+    Disconnected(Channel, Bytes),
 }
 
 impl Server {
-    /// Binds all five sockets, and lets clients in. A port of 0 means any; [`Self::connection`] tells
-    /// which it has become.
-    pub async fn bind(connection: &Connection, options: &Options) -> io::Result<Self> {
-        let session = fresh_id();
-        let (house, heard) = house::build(&connection.key, &session, options);
+    /// Binds all five sockets and starts to accept clients. A port of 0 means any free one; [`Self::connection`] returns
+    /// the actual ports.
+    pub async fn bind(connection: &Connection, options: &ServerOptions) -> io::Result<Self> {
+        let session = random_id();
+        let (state, requests) = acceptor::build(&connection.key, &session, options);
         let (bound, binding) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let thread = house::start(Arc::clone(&house), connection.clone(), bound, end)?;
+        let thread = acceptor::start(Arc::clone(&state), connection.clone(), bound, end)?;
         let (connection, runtime) = match binding.await {
             Ok(bound) => bound?,
-            Err(_) => return Err(io::Error::other("the thread of the sockets has died")),
+            Err(_) => return Err(io::Error::other("the server thread has died")),
         };
         Ok(Self {
-            wire: Wire::new(&connection.key),
-            speaker: Speaker::new(Arc::clone(&house.clients), &connection.key, &session),
+            codec: MessageCodec::new(&connection.key),
+            sender: MessageSender::new(Arc::clone(&state.clients), &connection.key, &session),
             connection,
-            heard,
-            house,
+            requests,
+            state,
             runtime,
             ended: Some(ended),
             thread: Some(thread),
         })
     }
 
-    /// Where its sockets are.
+    /// Addresses of the sockets, and the key.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// What its messages are known by.
+    /// The session id in the headers of this server's messages.
     pub fn session(&self) -> &str {
-        self.speaker.session()
+        self.sender.session()
     }
 
-    /// What has been turned away so far.
-    pub fn counts(&self) -> Counts {
-        self.house.clients.counts()
+    /// Counts of rejected messages and clients so far.
+    pub fn counts(&self) -> ServerCounts {
+        self.state.clients.counts()
     }
 
-    /// The next thing that is heard; control before stdin before shell. Cancel-safe. What is not signed
-    /// with the key, or came before, is counted and not heard.
-    pub async fn next(&mut self) -> Heard {
+    /// Waits for the next event; control before stdin before shell. Cancel-safe. Messages that are not signed with the
+    /// key, and replays, are counted and dropped.
+    pub async fn next(&mut self) -> ServerEvent {
         loop {
-            let (channel, frames) = match self.heard.next().await {
-                Item::Frames(channel, frames) => (channel, frames),
-                Item::Cut(channel, identity) => return Heard::Cut(channel, identity),
+            let (channel, frames) = match self.requests.next().await {
+                QueueItem::Frames(channel, frames) => (channel, frames),
+                QueueItem::Disconnected(channel, identity) => {
+                    return ServerEvent::Disconnected(channel, identity);
+                }
             };
-            match self.wire.decode(frames) {
-                Ok(message) => return Heard::Request(channel, Box::new(message)),
-                Err(_) => self.house.clients.refused(),
+            match self.codec.decode(frames) {
+                Ok(message) => return ServerEvent::Request(channel, Box::new(message)),
+                Err(_) => self.state.clients.count_invalid_message(),
             }
         }
     }
 
-    /// Says things from elsewhere, while this is waiting for what comes next.
-    pub fn speaker(&self) -> Speaker {
-        self.speaker.clone()
+    /// A handle that sends messages while this server waits in [`Self::next`].
+    pub fn sender(&self) -> MessageSender {
+        self.sender.clone()
     }
 
-    /// A publisher whose clock runs on this server's thread.
+    /// A publisher whose task runs on this server's thread.
     pub fn publisher(&self) -> Publisher {
-        let speaker = self.speaker();
+        let speaker = self.sender();
         let session = speaker.session().to_owned();
         Publisher::new(&self.runtime, session, move |message| {
             speaker.publish(message);
         })
     }
 
-    /// Sends a message to the client that its first identity names.
-    pub fn send_to(&self, channel: Channel, message: &Message) -> Result<(), NoSuchClient> {
-        self.speaker.send_to(channel, message)
+    /// Sends a message to the client that its first identity addresses.
+    pub fn send_to(&self, channel: Channel, message: &Message) -> Result<(), ClientNotConnected> {
+        self.sender.send_to(channel, message)
     }
 
-    /// Answers a request.
+    /// Sends a reply to a request.
     pub fn reply(
         &self,
         channel: Channel,
         request: &Message,
         msg_type: &str,
         content: &Value,
-    ) -> Result<(), NoSuchClient> {
-        self.speaker.reply(channel, request, msg_type, content)
+    ) -> Result<(), ClientNotConnected> {
+        self.sender.reply(channel, request, msg_type, content)
     }
 
-    /// Asks the client that made a request for a line of text; the answer comes on stdin.
-    pub fn ask(&self, request: &Message, prompt: &str, password: bool) -> Result<(), NoSuchClient> {
-        self.speaker.ask(request, prompt, password)
+    /// Asks the client of a request for a line of text. The client replies on stdin.
+    pub fn request_input(
+        &self,
+        request: &Message,
+        prompt: &str,
+        password: bool,
+    ) -> Result<(), ClientNotConnected> {
+        self.sender.request_input(request, prompt, password)
     }
 
-    /// Tells everybody who has subscribed to its first identity.
+    /// Publishes a message to all clients that have subscribed to its first identity.
     pub fn publish(&self, message: &Message) {
-        self.speaker.publish(message);
+        self.sender.publish(message);
     }
 
-    /// Lets nobody in any more, writes what is left to write, and closes all channels. When it returns,
-    /// everything has gone out that a client would take in time.
+    /// Stops accepting clients, writes all queued messages and closes all channels. Messages that a client does not read
+    /// within [`ServerOptions::flush_timeout`] are lost.
     pub async fn close(mut self) {
-        // Whoever wants to hand over a request now finds nobody, and does not wait.
-        self.heard.close();
-        self.house.close();
+        // Connections that queue a request now must not wait.
+        self.requests.close();
+        self.state.close();
         if let Some(ended) = self.ended.take() {
-            // If the thread is gone already, it has ended, too.
+            // An error means that the thread has already ended.
             ended.await.ok();
         }
     }
@@ -210,22 +217,22 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.house.abandon();
+        self.state.abandon();
         if let Some(thread) = self.thread.take() {
-            // It ends at once; that it came to grief is of no interest any more.
+            // The thread ends at once. A panic in it no longer matters.
             thread.join().ok();
         }
     }
 }
 
-impl Incoming {
-    async fn next(&mut self) -> Item {
+impl RequestQueues {
+    async fn next(&mut self) -> QueueItem {
         tokio::select! {
             biased;
-            Some((channel, identity)) = self.cut.recv() => Item::Cut(channel, identity),
-            Some(frames) = self.control.recv() => Item::Frames(Channel::Control, frames),
-            Some(frames) = self.stdin.recv() => Item::Frames(Channel::Stdin, frames),
-            Some(frames) = self.shell.recv() => Item::Frames(Channel::Shell, frames),
+            Some((channel, identity)) = self.disconnects.recv() => QueueItem::Disconnected(channel, identity),
+            Some(frames) = self.control.recv() => QueueItem::Frames(Channel::Control, frames),
+            Some(frames) = self.stdin.recv() => QueueItem::Frames(Channel::Stdin, frames),
+            Some(frames) = self.shell.recv() => QueueItem::Frames(Channel::Shell, frames),
             else => std::future::pending().await,
         }
     }

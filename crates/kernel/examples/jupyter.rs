@@ -1,75 +1,75 @@
-//! What a client of an ipykernel costs, for `scripts/bench jupyter`:
+//! Measures the cost of a client of an ipykernel, for `scripts/bench jupyter`:
 //!
 //!     jupyter PYTHON SUPERVISOR auto|ipc|tcp PREPARE CODE COUNT
 //!
-//! starts an ipykernel, runs `1+1`, then PREPARE, then CODE so many times, and shuts it down. Prints as JSON
-//! how long each took, and how much processor time and memory it took us: the kernel and its supervisor
-//! are other processes, and not included.
+//! starts an ipykernel, runs `1+1`, then PREPARE, then CODE COUNT times, and shuts it down. Prints as JSON
+//! the wall time of each step, and the processor time and memory of this process, without the kernel and
+//! its supervisor.
 
 #![expect(
     clippy::print_stdout,
     clippy::expect_used,
-    reason = "a program for measuring"
+    reason = "a benchmark program"
 )]
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cellwright_jupyter::kernelspec::Kernelspec;
-use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, Source, Transport};
+use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, KernelSource, Transport};
 use cellwright_kernel::process::Supervisor;
-use cellwright_kernel::{Ending, Kernel, Request, Stop};
+use cellwright_kernel::{Ending, Kernel, Request, StopSignal};
 use cellwright_output::{Data, Event, Sink};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde_json::{Value, json};
 
-/// Counts what comes.
+/// Counts the bytes of text and displays.
 #[derive(Default)]
-struct Counted {
+struct ByteCounter {
     text: u64,
-    shown: u64,
+    displays: u64,
 }
 
-impl Sink for Counted {
+impl Sink for ByteCounter {
     fn push(&mut self, event: Event<'_>) {
         match event {
             Event::Text { bytes, .. } => self.text += bytes.len() as u64,
             Event::Display { bundle, .. } => {
                 let sizes = bundle.data.iter().map(|(_, data)| Data::size(data));
-                self.shown += sizes.sum::<u64>();
+                self.displays += sizes.sum::<u64>();
             }
             _ => {}
         }
     }
 }
 
-/// Wall time and processor time since some moment.
-struct Watch {
-    began: Instant,
-    used: f64,
+/// Measures wall time and processor time.
+struct Stopwatch {
+    started: Instant,
+    cpu_before: f64,
 }
 
-impl Watch {
+impl Stopwatch {
     fn start() -> Self {
         Self {
-            began: Instant::now(),
-            used: used(),
+            started: Instant::now(),
+            cpu_before: cpu_seconds(),
         }
     }
 
     fn wall(&self) -> f64 {
-        self.began.elapsed().as_secs_f64()
+        self.started.elapsed().as_secs_f64()
     }
 
-    fn told(&self) -> Value {
-        json!({"wall": self.wall(), "cpu": used() - self.used})
+    fn to_json(&self) -> Value {
+        json!({"wall": self.wall(), "cpu": cpu_seconds() - self.cpu_before})
     }
 }
 
-/// Processor time that we have used, in seconds.
-fn used() -> f64 {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("one's own usage can be asked for");
+/// Processor time of this process, in seconds.
+fn cpu_seconds() -> f64 {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the usage of this process can be read");
     let seconds = |time: TimeVal| {
         let micros = u32::try_from(time.tv_usec()).unwrap_or_default();
         Duration::new(time.tv_sec().unsigned_abs(), micros * 1000).as_secs_f64()
@@ -77,17 +77,17 @@ fn used() -> f64 {
     seconds(usage.user_time()) + seconds(usage.system_time())
 }
 
-/// The most memory that we have held, in bytes.
-fn most_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("it can be read");
+/// The peak memory of this process, in bytes.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc is readable");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    number.expect("there is a number") * 1024
+    number.expect("VmHWM is a number") * 1024
 }
 
 fn spec(python: &str, supervisor: &str, transport: &str, folder: &std::path::Path) -> JupyterSpec {
     JupyterSpec {
-        source: Source::Start {
+        source: KernelSource::Start {
             kernelspec: Box::new(Kernelspec::ipykernel(&PathBuf::from(python))),
             python: None,
         },
@@ -104,21 +104,21 @@ fn spec(python: &str, supervisor: &str, transport: &str, folder: &std::path::Pat
             "auto" => Transport::Auto,
             "ipc" => Transport::Ipc,
             "tcp" => Transport::Tcp,
-            other => panic!("no transport {other}"),
+            other => panic!("unknown transport {other}"),
         },
         start_timeout: Duration::from_mins(1),
         interrupt_grace: Duration::from_secs(5),
     }
 }
 
-async fn run(kernel: &mut Jupyter, code: &str) -> Counted {
-    let mut heard = Counted::default();
+async fn run(kernel: &mut Jupyter, code: &str) -> ByteCounter {
+    let mut counter = ByteCounter::default();
     let outcome = kernel
-        .execute(&Request::new(code), &mut heard, &Stop::never())
+        .execute(&Request::new(code), &mut counter, &StopSignal::never())
         .await
-        .expect("it runs");
+        .expect("the cell runs");
     assert_eq!(outcome.ending, Ending::Completed);
-    heard
+    counter
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -131,34 +131,38 @@ async fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let spec = spec(python, supervisor, transport, folder.path());
 
-    let start = Watch::start();
-    let mut kernel = Jupyter::start(&spec, &Stop::never())
+    let start = Stopwatch::start();
+    let mut kernel = Jupyter::start(&spec, &StopSignal::never())
         .await
-        .expect("it starts");
-    let ready = start.told();
-    assert_eq!(run(&mut kernel, "1+1").await.shown, 1, "it is 2");
-    let first = start.told();
+        .expect("the kernel starts");
+    let ready = start.to_json();
+    assert_eq!(
+        run(&mut kernel, "1+1").await.displays,
+        1,
+        "the result is one byte long"
+    );
+    let first = start.to_json();
 
     run(&mut kernel, prepare).await;
-    let (mut times, mut text, mut shown) = (Vec::new(), 0, 0);
-    let running = Watch::start();
+    let (mut times, mut text, mut displays) = (Vec::new(), 0, 0);
+    let running = Stopwatch::start();
     for _ in 0..count {
-        let one = Instant::now();
-        let heard = run(&mut kernel, code).await;
-        times.push(one.elapsed().as_secs_f64());
-        text += heard.text;
-        shown += heard.shown;
+        let started = Instant::now();
+        let counter = run(&mut kernel, code).await;
+        times.push(started.elapsed().as_secs_f64());
+        text += counter.text;
+        displays += counter.displays;
     }
-    let (running, memory) = (running.told(), most_memory());
+    let (running, memory) = (running.to_json(), peak_memory());
 
-    let ending = Watch::start();
-    let patience = Stop::never().with_timeout(Duration::from_secs(5));
-    Box::new(kernel).shutdown(patience).await;
+    let ending = Stopwatch::start();
+    let deadline = StopSignal::never().with_timeout(Duration::from_secs(5));
+    Box::new(kernel).shutdown(deadline).await;
     println!(
         "{}",
         json!({
             "ready": ready, "first": first, "running": running, "times": times,
-            "shutdown": ending.told(), "memory": memory, "text": text, "shown": shown,
+            "shutdown": ending.to_json(), "memory": memory, "text": text, "shown": displays,
         })
     );
 }

@@ -1,34 +1,33 @@
-//! What it costs to take in a cell's outputs and to write them for a notebook:
+//! Measures the cost of receiving a cell's outputs and writing them for a notebook:
 //!
 //!     large PYTHON SUPERVISOR runner|jupyter CODE
 //!
-//! starts a kernel, runs `1`, then CODE, and writes what it put out to a file without a name. Prints as JSON
-//! how long that took, and how much processor time and memory it took us: the kernel and its supervisor are
-//! other processes, and not included.
+//! starts a kernel, runs `1`, then CODE, and writes its outputs to an anonymous file. Prints as JSON the wall
+//! time, and the processor time and memory of this process, without the kernel and its supervisor.
 
 #![expect(
     clippy::print_stdout,
     clippy::expect_used,
-    reason = "a program for measuring"
+    reason = "a benchmark program"
 )]
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cellwright_jupyter::kernelspec::Kernelspec;
-use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, Source, Transport};
+use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, KernelSource, Transport};
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::process::Supervisor;
 use cellwright_kernel::python::{Interpreter, Origin};
-use cellwright_kernel::{Ending, Kernel, Request, Stop};
-use cellwright_output::{Artifacts, Capture, Captured, Limits, Retention, Style};
+use cellwright_kernel::{Ending, Kernel, Request, StopSignal};
+use cellwright_output::{Artifacts, Capture, Captured, JsonStyle, Limits, Retention};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde_json::json;
 
-/// Processor time that we have used, in seconds.
-fn used() -> f64 {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("one's own usage can be asked for");
+/// Processor time of this process, in seconds.
+fn cpu_seconds() -> f64 {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the usage of this process can be read");
     let seconds = |time: TimeVal| {
         let micros = u32::try_from(time.tv_usec()).unwrap_or_default();
         Duration::new(time.tv_sec().unsigned_abs(), micros * 1000).as_secs_f64()
@@ -36,15 +35,15 @@ fn used() -> f64 {
     seconds(usage.user_time()) + seconds(usage.system_time())
 }
 
-/// The most memory that we have held, in bytes.
-fn peak() -> u64 {
+/// The peak memory of this process, in bytes.
+fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let number = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
     number.unwrap_or_default() * 1024
 }
 
-async fn captured(kernel: &mut dyn Kernel, artifacts: &Artifacts, code: &str) -> Captured {
+async fn run_captured(kernel: &mut dyn Kernel, artifacts: &Artifacts, code: &str) -> Captured {
     let limits = Limits {
         display_bytes: 1 << 20,
         stream_bytes: 1 << 20,
@@ -52,9 +51,9 @@ async fn captured(kernel: &mut dyn Kernel, artifacts: &Artifacts, code: &str) ->
     };
     let mut capture = Capture::new(limits, Some(artifacts.clone()));
     let outcome = kernel
-        .execute(&Request::new(code), &mut capture, &Stop::never())
+        .execute(&Request::new(code), &mut capture, &StopSignal::never())
         .await;
-    assert_eq!(outcome.expect("it runs").ending, Ending::Completed);
+    assert_eq!(outcome.expect("the cell runs").ending, Ending::Completed);
     capture.finish()
 }
 
@@ -90,13 +89,13 @@ async fn main() {
             trace: None,
         };
         Box::new(
-            Runner::start(&spec, &Stop::never())
+            Runner::start(&spec, &StopSignal::never())
                 .await
-                .expect("it starts"),
+                .expect("the kernel starts"),
         )
     } else {
         let spec = JupyterSpec {
-            source: Source::Start {
+            source: KernelSource::Start {
                 kernelspec: Box::new(Kernelspec::ipykernel(&PathBuf::from(python))),
                 python: None,
             },
@@ -111,29 +110,29 @@ async fn main() {
             interrupt_grace,
         };
         Box::new(
-            Jupyter::start(&spec, &Stop::never())
+            Jupyter::start(&spec, &StopSignal::never())
                 .await
-                .expect("it starts"),
+                .expect("the kernel starts"),
         )
     };
     let artifacts = Artifacts::new(folder.path().join("artifacts"), Retention::default());
-    captured(kernel.as_mut(), &artifacts, "1").await;
-    let before = peak();
-    let (began, cpu) = (Instant::now(), used());
-    let captured = captured(kernel.as_mut(), &artifacts, code).await;
-    let ran = (began.elapsed().as_secs_f64(), used() - cpu);
-    let (began, cpu) = (Instant::now(), used());
+    run_captured(kernel.as_mut(), &artifacts, "1").await;
+    let before = peak_memory();
+    let (started, cpu) = (Instant::now(), cpu_seconds());
+    let captured = run_captured(kernel.as_mut(), &artifacts, code).await;
+    let execution = (started.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+    let (started, cpu) = (Instant::now(), cpu_seconds());
     let mut file = tempfile::tempfile().expect("a file");
-    let style = Style::default();
+    let style = JsonStyle::default();
     captured
         .outputs
         .write(&mut file, &style, 3)
-        .expect("it can be written");
+        .expect("the file is writable");
     let written = file.metadata().map_or(0, |metadata| metadata.len());
-    let answer = json!({
-        "run": {"wall": ran.0, "cpu": ran.1},
-        "write": {"wall": began.elapsed().as_secs_f64(), "cpu": used() - cpu, "bytes": written},
-        "peak": {"before": before, "after": peak()},
+    let report = json!({
+        "run": {"wall": execution.0, "cpu": execution.1},
+        "write": {"wall": started.elapsed().as_secs_f64(), "cpu": cpu_seconds() - cpu, "bytes": written},
+        "peak": {"before": before, "after": peak_memory()},
     });
-    println!("{answer}");
+    println!("{report}");
 }

@@ -1,6 +1,6 @@
-# The text that the host passes to `python -c`; argv: the folder of cellwright_runner, the channel
-# fd. It stays in the common subset of Python 2 and 3, so that an old interpreter can say that it is
-# old.
+# The program text that the host passes to `python -c`. argv: the folder that contains
+# cellwright_runner, and the channel fd. The text stays in the common subset of Python 2 and 3, so
+# that an interpreter that is too old reports its version instead of a syntax error.
 import sys
 
 
@@ -12,10 +12,10 @@ def _cellwright_boot():
         )
         sys.exit(86)
     folder, fd = sys.argv[1], int(sys.argv[2])
-    # The host sets it for us: from 3.13 on, `python -c` imports a module or two before it comes here,
-    # and they must not come from the user's folder. Children of a cell must not have it.
+    # The host sets this variable because from 3.13 on `python -c` imports modules before this text
+    # runs, and those must not come from the user's folder. Children of a cell must not inherit it.
     sys.modules["os"].environ.pop("PYTHONSAFEPATH", None)
-    # The user's folder must not shadow what we import, and our .pyc must be kept.
+    # The user's folder must not shadow the runner's imports, and the runner's .pyc must be written.
     rest = [entry for entry in sys.path if entry]
     sys.path[:] = [folder] + rest
     no_bytecode = sys.dont_write_bytecode

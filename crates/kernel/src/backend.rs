@@ -1,4 +1,4 @@
-//! The sorts of kernels there are.
+//! The backends: implementations of [`Kernel`](crate::Kernel).
 
 pub mod jupyter;
 mod late;

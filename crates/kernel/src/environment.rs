@@ -1,13 +1,13 @@
-//! Which environment variables a kernel gets: what programs need to work, never what looks like a
-//! secret.
+//! The environment variables of a kernel: those that programs need, never those that look like
+//! secrets.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::python::Interpreter;
 
-/// Passed by name.
-const PASSED: &[&str] = &[
+/// Variables that are passed by name.
+const ALLOWED: &[&str] = &[
     // The user and the session.
     "HOME",
     "LANG",
@@ -65,7 +65,7 @@ const PASSED: &[&str] = &[
     "R_HOME",
     "JULIA_DEPOT_PATH",
     "JULIA_PROJECT",
-    // Networks behind proxies and private certificates.
+    // Proxies and private certificates.
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "FTP_PROXY",
@@ -116,8 +116,8 @@ const PASSED: &[&str] = &[
     "PIP_DISABLE_PIP_VERSION_CHECK",
 ];
 
-/// Passed by beginning, unless the name looks like a secret.
-const PASSED_PREFIXES: &[&str] = &[
+/// Prefixes of variables that are passed, unless the name looks like a secret.
+const ALLOWED_PREFIXES: &[&str] = &[
     "LC_",
     "XDG_",
     "CONDA_",
@@ -140,7 +140,7 @@ const PASSED_PREFIXES: &[&str] = &[
     "SLURM_",
 ];
 
-/// Never passed, whatever a setting of ours says by beginning.
+/// Variables that are passed only if `EnvironmentRules::pass` lists their full name.
 const DENIED: &[&str] = &[
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
@@ -154,7 +154,7 @@ const DENIED: &[&str] = &[
     "MISTRAL_API_KEY",
 ];
 
-/// Pieces of a name that say: secret.
+/// Parts of a name that mark its value as a secret.
 const SECRET_WORDS: &[&str] = &[
     "APIKEY",
     "SECRET",
@@ -169,37 +169,37 @@ const SECRET_WORDS: &[&str] = &[
     "AUTHKEY",
 ];
 
-/// What a user wants otherwise.
+/// The user's exceptions to the built-in lists.
 #[derive(Clone, Debug, Default)]
-pub struct Choices {
-    /// Names to pass as well, secrets included: somebody who names a variable wants it. A `*` at the
-    /// end stands for any ending, which secrets are not part of.
+pub struct EnvironmentRules {
+    /// Names to pass in addition. A full name also passes a secret, because naming it is intentional. A
+    /// name with a trailing `*` matches a prefix and passes no secrets.
     pub pass: Vec<String>,
-    /// Names to keep back; `*` at the end as above. Wins over everything but `set`.
+    /// Names not to pass; a trailing `*` matches a prefix. Overrides everything but `set`.
     pub deny: Vec<String>,
     /// Variables to set.
     pub set: Vec<(String, String)>,
 }
 
 /// The environment of a kernel, sorted by name.
-pub fn filtered(
+pub fn filter(
     all: impl IntoIterator<Item = (OsString, OsString)>,
-    choices: &Choices,
+    rules: &EnvironmentRules,
 ) -> Vec<(OsString, OsString)> {
-    let mut passed: Vec<(OsString, OsString)> = all
+    let mut variables: Vec<(OsString, OsString)> = all
         .into_iter()
-        // Names that are not text cannot be on any list.
-        .filter(|(name, _)| name.to_str().is_some_and(|name| passes(name, choices)))
+        // Names that are not UTF-8 are on no list.
+        .filter(|(name, _)| name.to_str().is_some_and(|name| is_allowed(name, rules)))
         .collect();
-    for (name, value) in &choices.set {
-        set(&mut passed, name, value.into());
+    for (name, value) in &rules.set {
+        set_variable(&mut variables, name, value.into());
     }
-    passed.sort();
-    passed
+    variables.sort();
+    variables
 }
 
-/// Makes an environment that of an interpreter: its programs come first.
-pub fn lead_with(env: &mut Vec<(OsString, OsString)>, interpreter: &Interpreter) {
+/// Activates the interpreter's virtual or conda environment: puts its programs first on `PATH`.
+pub fn activate(env: &mut Vec<(OsString, OsString)>, interpreter: &Interpreter) {
     let Some(folder) = interpreter.environment.as_deref() else {
         return;
     };
@@ -208,7 +208,7 @@ pub fn lead_with(env: &mut Vec<(OsString, OsString)>, interpreter: &Interpreter)
     } else {
         "CONDA_PREFIX"
     };
-    set(env, variable, folder.into());
+    set_variable(env, variable, folder.into());
     let programs = folder.join("bin");
     let old = env.iter().find(|(name, _)| name == "PATH");
     let old = old.map(|(_, value)| value.clone()).unwrap_or_default();
@@ -219,45 +219,47 @@ pub fn lead_with(env: &mut Vec<(OsString, OsString)>, interpreter: &Interpreter)
             path.push(OsStr::from_bytes(folder));
         }
     }
-    set(env, "PATH", path);
+    set_variable(env, "PATH", path);
 }
 
 /// Sets one variable.
-pub fn set(env: &mut Vec<(OsString, OsString)>, name: &str, value: OsString) {
+pub fn set_variable(env: &mut Vec<(OsString, OsString)>, name: &str, value: OsString) {
     env.retain(|(other, _)| other != name);
     env.push((name.into(), value));
 }
 
-fn passes(name: &str, choices: &Choices) -> bool {
-    let named = |list: &[String]| list.iter().any(|one| one == name);
-    let begun = |list: &[String]| {
+fn is_allowed(name: &str, rules: &EnvironmentRules) -> bool {
+    let listed = |list: &[String]| list.iter().any(|entry| entry == name);
+    let matches_prefix = |list: &[String]| {
         list.iter()
-            .filter_map(|one| one.strip_suffix('*'))
-            .any(|start| name.starts_with(start))
+            .filter_map(|entry| entry.strip_suffix('*'))
+            .any(|prefix| name.starts_with(prefix))
     };
-    if named(&choices.deny) || begun(&choices.deny) {
+    if listed(&rules.deny) || matches_prefix(&rules.deny) {
         return false;
     }
-    if named(&choices.pass) {
+    if listed(&rules.pass) {
         return true;
     }
     if DENIED.contains(&name) || looks_secret(name) {
         return false;
     }
-    PASSED.contains(&name)
-        || PASSED_PREFIXES.iter().any(|start| name.starts_with(start))
-        || begun(&choices.pass)
+    ALLOWED.contains(&name)
+        || ALLOWED_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+        || matches_prefix(&rules.pass)
 }
 
-/// Whether a name says that its value is a secret. `PIP_INDEX_URL` and the like do not, although
-/// people put passwords there; without it `pip` would not work.
+/// Whether a name marks its value as a secret. `PIP_INDEX_URL` and similar names do not, although their
+/// values may contain passwords: `pip` does not work without them.
 pub fn looks_secret(name: &str) -> bool {
     let plain: String = name
         .chars()
         .filter(char::is_ascii_alphanumeric)
         .map(|letter| letter.to_ascii_uppercase())
         .collect();
-    // Not a secret: how many threads tokenizers use.
+    // `TOKENIZERS_PARALLELISM` is not a secret.
     let plain = plain.replace("TOKENIZERS", "");
     SECRET_WORDS.iter().any(|word| plain.contains(word)) || plain.ends_with("KEY")
 }
@@ -266,16 +268,16 @@ pub fn looks_secret(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn kept(names: &[&str], choices: &Choices) -> Vec<String> {
+    fn passed_names(names: &[&str], rules: &EnvironmentRules) -> Vec<String> {
         let all = names.iter().map(|name| (name.into(), "x".into()));
-        filtered(all, choices)
+        filter(all, rules)
             .into_iter()
             .map(|(name, _)| name.into_string().unwrap())
             .collect()
     }
 
     #[test]
-    fn what_programs_need_passes_and_secrets_stay() {
+    fn default_rules_pass_needed_variables_and_no_secrets() {
         let names = [
             "PATH",
             "HOME",
@@ -309,12 +311,12 @@ mod tests {
             "UV_CACHE_DIR",
             "XDG_CACHE_HOME",
         ];
-        assert_eq!(kept(&names, &Choices::default()), expected);
+        assert_eq!(passed_names(&names, &EnvironmentRules::default()), expected);
     }
 
     #[test]
-    fn choices_add_and_take_away() {
-        let choices = Choices {
+    fn rules_add_remove_and_set_variables() {
+        let rules = EnvironmentRules {
             pass: vec!["MY_TOKEN".into(), "AWS_*".into()],
             deny: vec!["HOME".into(), "LC_*".into()],
             set: vec![("PATH".into(), "/here".into()), ("NEW".into(), "1".into())],
@@ -328,13 +330,13 @@ mod tests {
             "AWS_SECRET_ACCESS_KEY",
         ];
         assert_eq!(
-            kept(&names, &choices),
+            passed_names(&names, &rules),
             ["AWS_REGION", "MY_TOKEN", "NEW", "PATH"]
         );
     }
 
     #[test]
-    fn an_environment_leads_the_search_path_once() {
+    fn activation_puts_the_environment_first_on_path_once() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("pyvenv.cfg"), "").unwrap();
         let interpreter = Interpreter {
@@ -345,8 +347,8 @@ mod tests {
         };
         let bin = folder.path().join("bin").display().to_string();
         let mut env = vec![("PATH".into(), format!("/usr/bin:{bin}:/bin").into())];
-        lead_with(&mut env, &interpreter);
-        lead_with(&mut env, &interpreter);
+        activate(&mut env, &interpreter);
+        activate(&mut env, &interpreter);
         let path = env.iter().find(|(name, _)| name == "PATH").unwrap();
         assert_eq!(path.1, OsString::from(format!("{bin}:/usr/bin:/bin")));
         assert!(

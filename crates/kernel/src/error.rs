@@ -1,5 +1,4 @@
-//! [`KernelError`]: what goes wrong with kernels (not in the code they run), and whether trying again
-//! is safe.
+//! [`KernelError`]: failures of kernels (not of the code they run), and whether a retry is safe.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,38 +6,38 @@ use std::time::Duration;
 
 use crate::process::Exit;
 
-/// What went wrong with a kernel.
+/// A failure of a kernel or a session.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
     /// No interpreter was found.
     #[error("no Python was found")]
     NoPython {
-        /// Where it was looked for, and why that would not do.
-        rejected: Vec<crate::python::Rejected>,
+        /// The candidates that were tried, with reasons.
+        rejected: Vec<crate::python::RejectedInterpreter>,
     },
     /// The interpreter is too old for the runner.
     #[error("{} is Python {version}; the runner needs 3.8 or newer", interpreter.display())]
     TooOld {
         /// The interpreter.
         interpreter: PathBuf,
-        /// Its version, as far as it told.
+        /// Its version, as far as it reported it.
         version: String,
     },
-    /// The working directory will not do.
-    #[error("the working directory {} {why}", path.display())]
+    /// The working directory is not usable.
+    #[error("the working directory {} {problem}", path.display())]
     BadDirectory {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
-        why: &'static str,
+        /// The problem.
+        problem: &'static str,
     },
-    /// The runner's own files could not be put anywhere.
+    /// The runner's Python files could not be written.
     #[error("the runner's files could not be written to {}", folder.display())]
     Staging {
         /// The last folder that was tried.
         folder: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -47,24 +46,24 @@ pub enum KernelError {
     Launch {
         /// The program.
         program: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// The kernel's process ended before it was ready.
-    #[error("the kernel ended while starting ({})", words(*exit))]
+    #[error("the kernel ended while starting ({})", describe_exit(*exit))]
     FailedToStart {
         /// How it ended.
         exit: Exit,
-        /// What it said last.
+        /// The end of its standard error.
         stderr: String,
     },
     /// The kernel was not ready in time.
-    #[error("the kernel was not ready after {after:?}")]
+    #[error("the kernel was not ready after {} s", after.as_secs_f64())]
     NotReady {
-        /// The time it had.
+        /// How long it was waited for.
         after: Duration,
-        /// What it said last.
+        /// The end of its standard error.
         stderr: String,
     },
     /// The wait for the kernel was stopped before it was ready, or before the cell had begun.
@@ -74,58 +73,58 @@ pub enum KernelError {
         reason: crate::stop::StopReason,
     },
     /// The kernel died.
-    #[error("the kernel died ({})", words(*exit))]
+    #[error("the kernel died ({})", describe_exit(*exit))]
     Died {
         /// How.
         exit: Exit,
-        /// What it said last on standard error.
+        /// The end of its standard error.
         stderr: String,
         /// Whether the code may have begun to run.
         begun: Begun,
     },
-    /// The kernel said something that makes no sense; it was killed.
-    #[error("the kernel broke the protocol: {what}")]
+    /// The kernel violated the protocol; it was killed.
+    #[error("the kernel broke the protocol: {violation}")]
     Protocol {
-        /// What is wrong.
-        what: String,
+        /// The violation.
+        violation: String,
     },
     /// The process has no file descriptors or processes left.
-    #[error("out of {what}")]
+    #[error("out of {resource}")]
     Exhausted {
-        /// Of what.
-        what: &'static str,
-        /// What the system said.
+        /// What is exhausted.
+        resource: &'static str,
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// A module of the user's failed, and the kernel was not to start without it.
+    /// A user module failed, and the kernel must not start without it.
     #[error("failed to load Python module {}{}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
     Module {
         /// The file.
         path: PathBuf,
         /// The line.
         line: Option<u32>,
-        /// What went wrong.
-        what: String,
+        /// The error message.
+        message: String,
     },
     /// No kernel of that name is installed.
     #[error("there is no kernel named `{name}`")]
     NoKernelspec {
         /// The name.
         name: String,
-        /// The kernels that there are.
+        /// The installed kernels.
         available: Vec<String>,
-        /// Where it was looked for.
+        /// The folders that were searched.
         searched: Vec<PathBuf>,
     },
-    /// A kernel is installed in a way in which it cannot be started.
+    /// The installed kernelspec cannot be started.
     #[error("the kernel `{name}` cannot be started")]
     BrokenKernelspec {
         /// The name.
         name: String,
-        /// What is wrong.
+        /// The cause.
         #[source]
-        fault: cellwright_jupyter::kernelspec::Fault,
+        source: cellwright_jupyter::kernelspec::KernelspecError,
     },
     /// The interpreter has no ipykernel.
     #[error("{} has no ipykernel", python.display())]
@@ -133,63 +132,63 @@ pub enum KernelError {
         /// The interpreter.
         python: PathBuf,
     },
-    /// A connection file will not do.
+    /// A connection file is not usable.
     #[error(transparent)]
     Connection {
-        /// What is wrong with it.
+        /// The cause.
         source: cellwright_jupyter::connection::ConnectionError,
     },
-    /// There is no place for a kernel's sockets.
-    #[error("no folder will do for the kernel's sockets")]
+    /// No folder is usable for the kernel's sockets.
+    #[error("no usable folder for the kernel's sockets")]
     NoSockets {
-        /// What was tried.
+        /// The folders that were tried.
         #[source]
-        source: cellwright_jupyter::connection::NoSocketFolder,
+        source: cellwright_jupyter::connection::NoSocketDir,
     },
     /// A kernel that should be running cannot be reached.
-    #[error("the kernel of {} cannot be reached: {why}", connection_file.display())]
+    #[error("the kernel of {} cannot be reached: {problem}", connection_file.display())]
     Unreachable {
         /// Its connection file.
         connection_file: PathBuf,
-        /// Why.
-        why: String,
+        /// The problem.
+        problem: String,
     },
-    /// The kernels of this session die again and again before they finish a cell.
+    /// The kernels of this session died repeatedly before they finished a cell.
     #[error("Python kernel restarted too many times in this session")]
     RestartedTooOften,
-    /// As many sessions are busy as there may be.
+    /// The maximum number of sessions is reached, and all of them are busy.
     #[error("all {limit} sessions are busy")]
     TooManySessions {
-        /// How many there may be.
+        /// The maximum number of sessions.
         limit: usize,
     },
-    /// As many calls wait for this session as may.
+    /// The queue of the session is full.
     #[error("{limit} calls are waiting for this session already")]
     QueueFull {
-        /// How many may wait.
+        /// The maximum number of waiting calls.
         limit: usize,
     },
-    /// A cell wants a fresh kernel in the middle of a call, and others go on with this one.
-    #[error("cell {cell} wants a fresh kernel, but others use this session")]
+    /// A cell in the middle of a call needs a fresh kernel, but the session has other owners.
+    #[error("cell {cell} needs a fresh kernel, but the session has other owners")]
     SharedReset {
         /// The cell, counted from 0.
         cell: usize,
     },
-    /// The session was ended before it came to this.
+    /// The session was ended before the call was served.
     #[error("the session was ended")]
     SessionEnded,
     /// There is no such session.
     #[error("there is no such session")]
     NoSession,
-    /// The kernel refused a question.
-    #[error("the kernel could not answer: {why}")]
-    NoAnswer {
-        /// Its words.
-        why: String,
+    /// The kernel could not answer a query.
+    #[error("the kernel could not answer: {message}")]
+    QueryFailed {
+        /// Its error message.
+        message: String,
     },
 }
 
-/// Whether code may have begun to run.
+/// Whether the code of a cell may have begun to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// It certainly did not.
@@ -198,19 +197,20 @@ pub enum Begun {
     Maybe,
 }
 
-/// What may be done about an error without asking anybody.
+/// The retry that is safe after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Nothing.
+    /// None.
     Never,
-    /// The same once more, on a fresh kernel.
+    /// Once more, on a fresh kernel.
     OnceOnAFreshKernel,
-    /// The same once more, after giving back what is not needed.
+    /// Once more, after releasing spare kernels.
     OnceAfterClearing,
 }
 
 impl KernelError {
-    /// The whole policy: code runs at most once, so only what certainly had not begun is repeated.
+    /// The complete retry policy: code runs at most once, so only code that certainly did not begin is
+    /// repeated.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Died {
@@ -221,23 +221,23 @@ impl KernelError {
         }
     }
 
-    /// What the system said when something could not be opened.
-    pub fn exhausted_by(source: io::Error) -> Self {
-        let what = exhausted(&source).unwrap_or("what the system needs for it");
-        Self::Exhausted { what, source }
+    /// An exhaustion error from the error of a failed `open`.
+    pub fn from_exhaustion(source: io::Error) -> Self {
+        let resource = exhausted_resource(&source).unwrap_or("system resources");
+        Self::Exhausted { resource, source }
     }
 
-    /// An error of starting a process, with exhaustion told apart.
-    pub(crate) fn launch(program: PathBuf, source: io::Error) -> Self {
-        match exhausted(&source) {
-            Some(what) => Self::Exhausted { what, source },
+    /// The error of a failed process start: exhaustion or a launch failure.
+    pub(crate) fn from_launch(program: PathBuf, source: io::Error) -> Self {
+        match exhausted_resource(&source) {
+            Some(resource) => Self::Exhausted { resource, source },
             None => Self::Launch { program, source },
         }
     }
 }
 
-/// What the system has run out of.
-fn exhausted(error: &io::Error) -> Option<&'static str> {
+/// The resource that the system has run out of.
+fn exhausted_resource(error: &io::Error) -> Option<&'static str> {
     use rustix::io::Errno;
     match Errno::from_io_error(error)? {
         Errno::MFILE => Some("file descriptors in this process (see `ulimit -n`)"),
@@ -248,8 +248,8 @@ fn exhausted(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// How a process ended, in words.
-fn words(exit: Exit) -> String {
+/// Describes how a process ended.
+fn describe_exit(exit: Exit) -> String {
     match exit {
         Exit {
             signal: Some(signal),
@@ -261,11 +261,11 @@ fn words(exit: Exit) -> String {
         Exit {
             code: Some(code), ..
         } => format!("exit code {code}"),
-        _ => "nobody saw how".to_owned(),
+        _ => "exit status unknown".to_owned(),
     }
 }
 
-/// The name of the signals that end kernels.
+/// The name of a signal that ends kernels.
 pub fn signal_name(signal: i32) -> Option<&'static str> {
     Some(match signal {
         1 => "SIGHUP",

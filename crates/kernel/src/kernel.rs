@@ -1,5 +1,5 @@
-//! [`Kernel`]: a place where code runs. Whoever owns it runs it; everybody else holds a
-//! [`Stopper`](crate::Stopper).
+//! [`Kernel`]: one kernel behind one interface, whatever its backend. One task owns it and runs its
+//! cells; other tasks hold a [`StopHandle`](crate::StopHandle).
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -11,79 +11,79 @@ use serde_json::Value;
 
 use crate::error::KernelError;
 use crate::process::Exit;
-use crate::stop::{Stop, StopReason};
+use crate::stop::{StopReason, StopSignal};
 
-/// A boxed future, as traits that are used as objects need it.
+/// A boxed future, for traits that are used as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A place where code runs.
+/// A kernel that runs cells.
 pub trait Kernel: Send {
-    /// What this kernel is.
+    /// The kernel's language, process and names.
     fn description(&self) -> &Description;
 
-    /// Runs one cell to its end. The end is the return value: no event of the cell comes after it.
+    /// Runs one cell to its end. The end is the return value: no event of the cell follows it.
     ///
-    /// When `stop` is pulled, the kernel is interrupted; if it does not end the cell within the
-    /// grace time, it is killed, and the outcome says so.
+    /// When `stop` is requested, the kernel is interrupted. If the cell does not end within the grace
+    /// time, the kernel is killed, and the outcome reports that.
     fn execute<'a>(
         &'a mut self,
         request: &'a Request,
         sink: &'a mut dyn Sink,
-        stop: &'a Stop,
+        stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Outcome, KernelError>>;
 
-    /// Asks something that runs no user code.
-    fn ask<'a>(
+    /// Answers a query that runs no user code.
+    fn query<'a>(
         &'a mut self,
-        question: &'a Question,
-        stop: &'a Stop,
+        query: &'a KernelQuery,
+        stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Value, KernelError>>;
 
-    /// Keeps the kernel drained while no cell runs; ends only when the kernel does. Cancel-safe.
-    fn attend(&mut self) -> BoxFuture<'_, KernelError>;
+    /// Reads the kernel's output while no cell runs. Returns only when the kernel ends. Cancel-safe.
+    fn drain_while_idle(&mut self) -> BoxFuture<'_, KernelError>;
 
-    /// Text that came after the end of the cell that caused it, since this was last asked.
-    fn take_late(&mut self) -> Vec<LateText>;
+    /// Removes and returns the text that arrived after the end of the cell that printed it.
+    fn take_late_text(&mut self) -> Vec<LateText>;
 
-    /// What whoever started it has to say to its first caller, since this was last asked.
-    fn take_remarks(&mut self) -> Vec<Remark> {
+    /// Removes and returns the notices that the launcher left for the first caller.
+    fn take_notices(&mut self) -> Vec<KernelNotice> {
         Vec::new()
     }
 
-    /// How many cells it was given so far, which is the number of the latest.
-    fn requests(&self) -> u64;
+    /// How many cells the kernel has received, which is also the number of the latest one.
+    fn request_count(&self) -> u64;
 
-    /// Whether it can run another cell.
+    /// Whether the kernel can run another cell.
     fn is_alive(&mut self) -> bool;
 
-    /// Ends the kernel: asks, and waits until `patience` is pulled for what it still does by itself
-    /// (threads, exit handlers); then terminates, then kills. Nothing that it started is left.
-    fn shutdown(self: Box<Self>, patience: Stop) -> BoxFuture<'static, Farewell>;
+    /// Shuts the kernel down: asks it to exit and waits until `deadline` is requested for its threads
+    /// and exit handlers; then terminates it, then kills it. No process that it started remains.
+    fn shutdown(self: Box<Self>, deadline: StopSignal) -> BoxFuture<'static, ShutdownReport>;
 }
 
-/// What a kernel is.
+/// Names, language and process of a kernel.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// Which sort of kernel: `runner`, `jupyter`, `gateway`.
+    /// The backend: `runner`, `jupyter`, `gateway`.
     pub backend: &'static str,
     /// The kernel's name, such as `python3`.
     pub name: String,
-    /// Its process, if it is on this machine.
+    /// Its process id, if it runs on this machine.
     pub pid: Option<u32>,
     /// The interpreter that runs it.
     pub interpreter: Option<PathBuf>,
     /// The version of the language.
     pub version: Option<String>,
-    /// The language that it runs, such as `python`.
+    /// The language, such as `python`.
     pub language: Option<String>,
-    /// What people call it, such as `Python 3 (ipykernel)`.
+    /// The display name, such as `Python 3 (ipykernel)`.
     pub display_name: Option<String>,
-    /// What it says about its language, as notebooks keep it.
+    /// The `language_info` of its `kernel_info_reply`, as notebooks store it.
     pub language_info: Option<Arc<Value>>,
 }
 
 impl Description {
-    /// Whether it runs Python, so that what we have for Python can be put into it.
+    /// Whether the kernel runs Python, so that the Python prelude can be installed in it.
     pub fn is_python(&self) -> bool {
         let language = self.language.as_deref();
         language.is_some_and(|language| language.eq_ignore_ascii_case("python"))
@@ -93,23 +93,23 @@ impl Description {
 /// One cell to run.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The code.
+    /// The source.
     pub code: String,
-    /// Where to run it, if not where the kernel is.
+    /// The directory to run it in, if not the kernel's current one.
     pub cwd: Option<PathBuf>,
-    /// Environment variables to set (`None`: to remove) before it.
+    /// Environment variables to set before it (`None`: to remove).
     pub env: Vec<(String, Option<String>)>,
-    /// Folders to put on the search path for modules before it.
-    pub path: Vec<PathBuf>,
-    /// Whether the cell counts and is remembered.
-    pub history: History,
-    /// What `input()` gets.
+    /// Folders to add to the module search path before it.
+    pub search_path: Vec<PathBuf>,
+    /// Whether the cell is counted and stored in the history.
+    pub history: HistoryMode,
+    /// What `input()` returns.
     pub stdin: Stdin,
-    /// The file that the code is from, if it is a script: its `__file__`, its `sys.argv`, and its folder
-    /// on the search path.
-    pub file: Option<PathBuf>,
-    /// The file that the code is from, if it is a module of the user's: what tracebacks call it. It has no
-    /// magics, and its names count as those that the kernel came with.
+    /// The file of the code, if it is a script. Sets `__file__` and `sys.argv`, and puts its folder on
+    /// the search path.
+    pub script: Option<PathBuf>,
+    /// The file of the code, if it is a user module. Tracebacks show this path. A module has no magics,
+    /// and the names it defines count as part of the kernel, not as the user's variables.
     pub module: Option<PathBuf>,
 }
 
@@ -123,105 +123,112 @@ impl Request {
     }
 }
 
-/// Whether a cell counts.
+/// Whether a cell is counted and stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum History {
-    /// It gets a number and is remembered.
+pub enum HistoryMode {
+    /// The cell gets an execution count and is stored in the history.
     #[default]
-    Keep,
-    /// It leaves no trace in `In` and `Out`, and shows no result.
+    Store,
+    /// The cell leaves no trace in `In` and `Out`, and shows no result.
     Silent,
 }
 
-/// What `input()` gets.
+/// What `input()` returns.
 #[derive(Clone, Debug, Default)]
 pub enum Stdin {
-    /// An exception, at once.
+    /// `input()` raises an exception immediately.
     #[default]
     Refuse,
-    /// These answers in order, then an exception, or what somebody says who is asked.
-    Answers(Answers),
+    /// These answers in order; then the input provider's, or an exception if there is none.
+    Answers(CannedAnswers),
 }
 
-/// Answers that are given once each; clones share them, so that cells use them up one after the
-/// other. When there are none left, somebody can be asked.
+/// Answers for `input()`, each used once. Clones share them, so that consecutive cells use them up in
+/// order. An [`InputProvider`] can answer when none are left.
 #[derive(Clone, Debug, Default)]
-pub struct Answers {
-    left: Arc<Mutex<VecDeque<String>>>,
-    asker: Option<Asker>,
+pub struct CannedAnswers {
+    remaining: Arc<Mutex<VecDeque<String>>>,
+    provider: Option<InputProvider>,
 }
 
-impl Answers {
-    /// The next one, if any is left.
+impl CannedAnswers {
+    /// The next answer, if any is left.
     pub fn next(&self) -> Option<String> {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.pop_front()
+        let mut remaining = self
+            .remaining
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        remaining.pop_front()
     }
 
-    /// The same answers, and then somebody who is asked.
+    /// The same answers, followed by those of `provider`.
     #[must_use]
-    pub fn then_ask(mut self, asker: Asker) -> Self {
-        self.asker = Some(asker);
+    pub fn with_provider(mut self, provider: InputProvider) -> Self {
+        self.provider = Some(provider);
         self
     }
 
-    /// Whether somebody can be asked.
-    pub(crate) fn can_ask(&self) -> bool {
-        self.asker.is_some()
+    /// Whether there is an input provider.
+    pub(crate) fn has_provider(&self) -> bool {
+        self.provider.is_some()
     }
 
-    /// Asks, if there is somebody.
-    pub(crate) fn ask(&self, prompt: Prompt) -> Option<BoxFuture<'static, Option<String>>> {
-        self.asker.as_ref().map(|asker| (asker.0)(prompt))
+    /// Sends the prompt to the input provider, if there is one.
+    pub(crate) fn request_input(
+        &self,
+        prompt: Prompt,
+    ) -> Option<BoxFuture<'static, Option<String>>> {
+        self.provider.as_ref().map(|provider| (provider.0)(prompt))
     }
 }
 
-/// What code asks for.
+/// The prompt of an input request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// Its words.
+    /// The prompt text.
     pub text: String,
-    /// Whether the answer is nobody's business.
+    /// Whether the answer is a password and must not be shown.
     pub secret: bool,
 }
 
-/// Somebody who is asked what code wants to know, and may take their time. `None`: they will not say.
+/// Answers input requests while a cell runs, and may take any time. An answer of `None` refuses the
+/// request.
 #[derive(Clone)]
-pub struct Asker(Arc<dyn Fn(Prompt) -> BoxFuture<'static, Option<String>> + Send + Sync>);
+pub struct InputProvider(Arc<dyn Fn(Prompt) -> BoxFuture<'static, Option<String>> + Send + Sync>);
 
-impl Asker {
-    /// Asks by calling this.
-    pub fn new<F>(ask: F) -> Self
+impl InputProvider {
+    /// A provider that calls `answer` for every prompt.
+    pub fn new<F>(answer: F) -> Self
     where
         F: Fn(Prompt) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
     {
-        Self(Arc::new(ask))
+        Self(Arc::new(answer))
     }
 }
 
-/// A question, and the answer that is waited for.
-pub(crate) type Asked = (Prompt, BoxFuture<'static, Option<String>>);
+/// A prompt that was sent to an input provider, and the future of its answer.
+pub(crate) type PendingInput = (Prompt, BoxFuture<'static, Option<String>>);
 
-/// Waits for what somebody says.
-pub(crate) async fn said(asked: &mut Option<Asked>) -> Option<String> {
-    match asked {
+/// Waits for the answer to a pending input request; without one, waits forever.
+pub(crate) async fn input_reply(pending: &mut Option<PendingInput>) -> Option<String> {
+    match pending {
         Some((_, answer)) => answer.as_mut().await,
         None => std::future::pending().await,
     }
 }
 
-impl std::fmt::Debug for Asker {
+impl std::fmt::Debug for InputProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Asker")
+        f.write_str("InputProvider")
     }
 }
 
-impl<T: Into<String>> FromIterator<T> for Answers {
+impl<T: Into<String>> FromIterator<T> for CannedAnswers {
     fn from_iter<I: IntoIterator<Item = T>>(answers: I) -> Self {
         let answers = answers.into_iter().map(Into::into).collect();
         Self {
-            left: Arc::new(Mutex::new(answers)),
-            asker: None,
+            remaining: Arc::new(Mutex::new(answers)),
+            provider: None,
         }
     }
 }
@@ -229,85 +236,88 @@ impl<T: Into<String>> FromIterator<T> for Answers {
 /// How a cell ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The end.
+    /// The ending.
     pub ending: Ending,
-    /// The cell's number.
-    pub count: Option<u32>,
+    /// The cell's execution count.
+    pub execution_count: Option<u32>,
 }
 
 /// The ways in which a cell ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
-    /// To its last line.
+    /// It ran to its last line.
     Completed,
-    /// With an exception.
+    /// It raised an exception.
     Raised(Traceback),
-    /// By asking the interpreter to exit, which only ends the cell.
+    /// It asked the interpreter to exit, which ends only the cell.
     Exited {
-        /// The code it would have exited with.
+        /// The requested exit code.
         code: i32,
+        /// Whether the kernel reported the exit as an error, as Jupyter kernels do: the sink received
+        /// [`Event::Raised`](cellwright_output::Event::Raised) for it.
+        reported: bool,
     },
-    /// Stopped from outside.
+    /// It was stopped from outside.
     Stopped {
         /// Why.
         reason: StopReason,
         /// Whether the kernel and its variables survived.
-        state: State,
+        state: KernelState,
     },
 }
 
-/// What became of a kernel that was stopped.
+/// The state of a kernel after a cell was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It was interrupted and goes on.
-    Kept,
-    /// It did not react and was killed.
+pub enum KernelState {
+    /// It was interrupted and keeps its variables.
+    Preserved,
+    /// It did not react to the interrupt and was killed.
     Lost,
 }
 
-/// What can be asked without running user code.
+/// A query that runs no user code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// How could this code go on? The cursor counts characters.
+pub enum KernelQuery {
+    /// Completions of this code at the cursor.
     Complete {
         /// The code.
         code: String,
-        /// Where the cursor stands, in characters.
+        /// The cursor position, in characters.
         cursor: usize,
     },
-    /// What is the thing at the cursor?
+    /// Documentation of the object at the cursor.
     Inspect {
         /// The code.
         code: String,
-        /// Where the cursor stands, in characters.
+        /// The cursor position, in characters.
         cursor: usize,
-        /// Whether its source is wanted, too.
-        source: bool,
+        /// Whether to include the object's source.
+        include_source: bool,
     },
-    /// Is this code a whole cell?
+    /// Whether this code is a complete cell.
     IsComplete {
         /// The code.
         code: String,
     },
-    /// Which functions does the kernel come with, those of the user's modules included?
+    /// The functions that the prelude and the user's modules define.
     Helpers,
-    /// Which variables are there?
+    /// The user's variables.
     Variables {
-        /// At most this many.
+        /// The maximum number of variables.
         limit: usize,
     },
-    /// Which cells ran? Those that count, oldest first: `count`, `code`, and `output`, which is the text of
-    /// the value that was shown, or null.
+    /// The counted cells that ran, oldest first: `count`, `code`, and `output`, which is the text of the
+    /// displayed value, or null.
     History {
-        /// At most this many, the latest.
+        /// The maximum number of cells; the latest ones are returned.
         last: usize,
     },
 }
 
-/// Text of a cell that had ended.
+/// Text that a cell printed after its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LateText {
-    /// The number of the request that caused it, counted from 1 for each kernel.
+    /// The number of the request that printed it, counted from 1 for each kernel.
     pub request: u64,
     /// The stream.
     pub stream: Stream,
@@ -315,22 +325,22 @@ pub struct LateText {
     pub bytes: Vec<u8>,
 }
 
-/// Something that a caller should know about a kernel.
+/// Information about a kernel for its first caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remark {
-    /// A name that programs can go by.
+pub struct KernelNotice {
+    /// A stable name for programs.
     pub kind: String,
-    /// The words.
+    /// The message.
     pub text: String,
 }
 
-/// What a kernel left behind.
+/// The result of shutting a kernel down.
 #[derive(Clone, Debug)]
-pub struct Farewell {
+pub struct ShutdownReport {
     /// How its process ended, if it had one.
     pub exit: Option<Exit>,
-    /// What its cells still said.
-    pub late: Vec<LateText>,
-    /// Whether it ended when it was asked to.
-    pub in_peace: bool,
+    /// Text that its cells printed during the shutdown.
+    pub late_text: Vec<LateText>,
+    /// Whether it exited when asked, without being terminated or killed.
+    pub graceful: bool,
 }

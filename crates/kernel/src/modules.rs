@@ -1,5 +1,5 @@
-//! The user's own modules: `*.py` files that are run in a kernel's namespace before the first cell, from
-//! a folder of the user's and from the project, as far as somebody trusts what is in it.
+//! User modules: `*.py` files that run in a kernel's namespace before the first cell. They come from the
+//! user's folder and, if trusted, from the project.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,97 +9,99 @@ use std::path::{Path, PathBuf};
 use cellwright_output::{Capture, Event, Limits, Sink};
 
 use crate::error::KernelError;
-use crate::kernel::{Ending, History, Kernel, Request};
-use crate::stop::Stop;
+use crate::kernel::{Ending, HistoryMode, Kernel, Request};
+use crate::stop::StopSignal;
 
-/// Larger files are no modules that somebody wrote.
-pub const MAX_BYTES: u64 = 1 << 20;
+/// The maximum size of a module in bytes. A larger file is not a handwritten module.
+pub const MODULE_SIZE_LIMIT: u64 = 1 << 20;
 
-/// A file to run.
+/// A module to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What is in it.
+    /// Its source.
     pub code: String,
 }
 
-/// What there is in the folders of modules.
+/// The content of the module folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// What to run, in order.
+pub struct DiscoveredModules {
+    /// The modules to run, in order.
     pub modules: Vec<Module>,
-    /// Files of the project that nobody has trusted as they are.
+    /// Project files whose current content is not trusted.
     pub untrusted: Vec<PathBuf>,
-    /// Files that cannot be run.
-    pub trouble: Vec<ModuleFailure>,
+    /// Files that cannot be modules.
+    pub failures: Vec<ModuleFailure>,
 }
 
-/// Why a module did not run, or not to its end.
+/// Why a module did not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleFailure {
     /// The file.
     pub path: PathBuf,
     /// The line where it failed, if it ran.
     pub line: Option<u32>,
-    /// What is wrong.
-    pub what: String,
+    /// The error message.
+    pub message: String,
 }
 
-/// What came of running modules.
+/// The result of running modules.
 #[derive(Clone, Debug, Default)]
-pub struct Loaded {
-    /// Those that failed.
+pub struct LoadReport {
+    /// The modules that failed.
     pub failures: Vec<ModuleFailure>,
-    /// What they printed, which nobody would see otherwise.
+    /// The text that modules printed, by path.
     pub printed: Vec<(PathBuf, String)>,
-    /// How many requests the kernel has answered for it.
+    /// The number of requests that the kernel answered.
     pub requests: u64,
 }
 
-/// Looks for modules: those of the user and those of the project, sorted by file name. A trusted file of
-/// the project takes the place of the user's with the same name.
-pub fn find(
+/// Finds the modules of the user and of the project, sorted by file name. A trusted project file replaces
+/// the user's file with the same name.
+pub fn discover(
     user: Option<&Path>,
     project: Option<&Path>,
     trusted: &dyn Fn(&Path, &[u8]) -> bool,
-) -> Found {
-    let mut found = Found::default();
+) -> DiscoveredModules {
+    let mut discovered = DiscoveredModules::default();
     let mut chosen = BTreeMap::new();
     for (folder, needs_trust) in [(user, false), (project, true)] {
         let Some(folder) = folder else { continue };
-        for path in listed(folder, &mut found.trouble) {
-            let content = match content(&path) {
-                Ok(content) => content,
-                Err(what) => {
-                    let line = None;
-                    found.trouble.push(ModuleFailure { path, line, what });
+        for path in list_files(folder, &mut discovered.failures) {
+            let code = match read_source(&path) {
+                Ok(code) => code,
+                Err(message) => {
+                    discovered.failures.push(ModuleFailure {
+                        path,
+                        line: None,
+                        message,
+                    });
                     continue;
                 }
             };
-            if needs_trust && !trusted(&path, content.as_bytes()) {
-                found.untrusted.push(path);
+            if needs_trust && !trusted(&path, code.as_bytes()) {
+                discovered.untrusted.push(path);
                 continue;
             }
             let name = path.file_name().map(ToOwned::to_owned).unwrap_or_default();
-            let code = content;
             chosen.insert(name, Module { path, code });
         }
     }
-    found.modules = chosen.into_values().collect();
-    found
+    discovered.modules = chosen.into_values().collect();
+    discovered
 }
 
-/// The `*.py` files of a folder, sorted by name; nothing if there is no such folder.
-pub fn listed(folder: &Path, trouble: &mut Vec<ModuleFailure>) -> Vec<PathBuf> {
+/// The `*.py` files of a folder, sorted by name; empty if there is no such folder.
+pub fn list_files(folder: &Path, failures: &mut Vec<ModuleFailure>) -> Vec<PathBuf> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
-                trouble.push(ModuleFailure {
+                failures.push(ModuleFailure {
                     path: folder.to_owned(),
                     line: None,
-                    what: format!("the folder cannot be read: {error}"),
+                    message: format!("the folder cannot be read: {error}"),
                 });
             }
             return Vec::new();
@@ -108,7 +110,7 @@ pub fn listed(folder: &Path, trouble: &mut Vec<ModuleFailure>) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "py"))
-        // What editors leave beside a file, and what is meant to be out of sight.
+        // Lock and backup files of editors, and hidden files.
         .filter(|path| !path.file_name().is_some_and(is_hidden))
         .collect();
     paths.sort();
@@ -119,26 +121,26 @@ fn is_hidden(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-/// The text of a module, or what is wrong with it. Links are followed: what counts is what is run.
-pub fn content(path: &Path) -> Result<String, String> {
+/// Reads the source of a module. Follows links: the target is what runs.
+pub fn read_source(path: &Path) -> Result<String, String> {
     let is_link = path
         .symlink_metadata()
-        .is_ok_and(|found| found.is_symlink());
-    let found = match path.metadata() {
-        Ok(found) => found,
+        .is_ok_and(|metadata| metadata.is_symlink());
+    let metadata = match path.metadata() {
+        Ok(metadata) => metadata,
         Err(error) if is_link && error.kind() == io::ErrorKind::NotFound => {
-            return Err("it is a link that leads nowhere".to_owned());
+            return Err("it is a broken link".to_owned());
         }
         Err(error) => return Err(format!("it cannot be read: {error}")),
     };
-    if !found.is_file() {
+    if !metadata.is_file() {
         return Err("it is not a file".to_owned());
     }
     let mut bytes = Vec::new();
     fs::File::open(path)
-        .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+        .and_then(|file| file.take(MODULE_SIZE_LIMIT + 1).read_to_end(&mut bytes))
         .map_err(|error| format!("it cannot be read: {error}"))?;
-    if bytes.len() as u64 > MAX_BYTES {
+    if bytes.len() as u64 > MODULE_SIZE_LIMIT {
         return Err("it is larger than 1 MiB".to_owned());
     }
     String::from_utf8(bytes).map_err(|error| {
@@ -147,53 +149,60 @@ pub fn content(path: &Path) -> Result<String, String> {
     })
 }
 
-/// Runs modules, one after the other, with these variables. One that fails does not stop the others.
+/// Runs modules one after the other with these environment variables. A module that fails does not stop
+/// the others.
 pub async fn load(
     kernel: &mut dyn Kernel,
     modules: &[Module],
     env: &[(String, Option<String>)],
-    stop: &Stop,
-) -> Result<Loaded, KernelError> {
-    let mut loaded = Loaded::default();
+    stop: &StopSignal,
+) -> Result<LoadReport, KernelError> {
+    let mut report = LoadReport::default();
     for module in modules {
         let request = Request {
             env: env.to_vec(),
-            history: History::Silent,
+            history: HistoryMode::Silent,
             module: Some(module.path.clone()),
             ..Request::new(module.code.clone())
         };
-        let mut printed = Printed(Capture::new(Limits::default(), None));
-        let outcome = kernel.execute(&request, &mut printed, stop).await?;
-        loaded.requests += 1;
+        let mut output = ModuleOutput(Capture::new(Limits::default(), None));
+        let outcome = kernel.execute(&request, &mut output, stop).await?;
+        report.requests += 1;
         let failure = match outcome.ending {
-            Ending::Completed | Ending::Exited { code: 0 } => None,
+            Ending::Completed | Ending::Exited { code: 0, .. } => None,
             Ending::Raised(traceback) => Some((
-                line_of(&module.path, &traceback.lines),
+                failing_line(&module.path, &traceback.lines),
                 match traceback.value.as_str() {
                     "" => traceback.name,
                     value => format!("{}: {value}", traceback.name),
                 },
             )),
-            Ending::Exited { code } => Some((None, format!("it asked to exit with code {code}"))),
+            Ending::Exited { code, .. } => {
+                Some((None, format!("it asked to exit with code {code}")))
+            }
             Ending::Stopped { reason, .. } => return Err(KernelError::StoppedEarly { reason }),
         };
-        if let Some((line, what)) = failure {
+        if let Some((line, message)) = failure {
             let path = module.path.clone();
-            loaded.failures.push(ModuleFailure { path, line, what });
+            report.failures.push(ModuleFailure {
+                path,
+                line,
+                message,
+            });
         }
-        let text = printed.0.finish().text;
+        let text = output.0.finish().text;
         if !text.trim().is_empty() {
             let text = text.trim().to_owned();
-            loaded.printed.push((module.path.clone(), text));
+            report.printed.push((module.path.clone(), text));
         }
     }
-    Ok(loaded)
+    Ok(report)
 }
 
-/// Keeps what a module shows, without the error, which is told as its failure.
-struct Printed(Capture);
+/// Captures the output of a module without the error, which is reported as its failure.
+struct ModuleOutput(Capture);
 
-impl Sink for Printed {
+impl Sink for ModuleOutput {
     fn push(&mut self, event: Event<'_>) {
         if !matches!(event, Event::Raised(_)) {
             self.0.push(event);
@@ -201,11 +210,11 @@ impl Sink for Printed {
     }
 }
 
-/// The line of the file in which it failed: the last one that a traceback names.
-fn line_of(path: &Path, traceback: &[String]) -> Option<u32> {
-    let mark = format!("\"{}\", line ", path.display());
+/// The line at which the module failed: the last one that the traceback names for this file.
+fn failing_line(path: &Path, traceback: &[String]) -> Option<u32> {
+    let marker = format!("\"{}\", line ", path.display());
     traceback.iter().rev().find_map(|line| {
-        let (_, rest) = line.split_once(&mark)?;
+        let (_, rest) = line.split_once(&marker)?;
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
         digits.parse().ok()
     })
@@ -216,13 +225,13 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn names(found: &Found) -> Vec<String> {
-        let name = |module: &Module| module.code.trim().to_owned();
-        found.modules.iter().map(name).collect()
+    fn sources(found: &DiscoveredModules) -> Vec<String> {
+        let source = |module: &Module| module.code.trim().to_owned();
+        found.modules.iter().map(source).collect()
     }
 
     #[test]
-    fn files_come_in_order_and_a_trusted_one_of_the_project_wins() {
+    fn modules_are_sorted_and_a_trusted_project_file_wins() {
         let folder = tempfile::tempdir().unwrap();
         let (user, project) = (folder.path().join("user"), folder.path().join("project"));
         for (folder, files) in [
@@ -231,30 +240,30 @@ mod tests {
         ] {
             fs::create_dir(folder).unwrap();
             for file in files {
-                let whose = folder.file_name().unwrap().to_string_lossy();
-                fs::write(folder.join(file), format!("{whose} {file}\n")).unwrap();
+                let origin = folder.file_name().unwrap().to_string_lossy();
+                fs::write(folder.join(file), format!("{origin} {file}\n")).unwrap();
             }
-            fs::write(folder.join("notes.txt"), "no module").unwrap();
-            fs::write(folder.join(".#a.py"), "a lock of an editor").unwrap();
+            fs::write(folder.join("notes.txt"), "not a module").unwrap();
+            fs::write(folder.join(".#a.py"), "an editor lock file").unwrap();
         }
-        let all = find(Some(&user), Some(&project), &|_, _| true);
+        let all = discover(Some(&user), Some(&project), &|_, _| true);
         assert_eq!(
-            names(&all),
+            sources(&all),
             ["project a.py", "user b.py", "project c.py", "project d.py"]
         );
         let only_c =
             |path: &Path, content: &[u8]| path.ends_with("c.py") && content == b"project c.py\n";
-        let some = find(Some(&user), Some(&project), &only_c);
-        assert_eq!(names(&some), ["user a.py", "user b.py", "project c.py"]);
+        let some = discover(Some(&user), Some(&project), &only_c);
+        assert_eq!(sources(&some), ["user a.py", "user b.py", "project c.py"]);
         assert_eq!(some.untrusted, [project.join("a.py"), project.join("d.py")]);
         assert_eq!(
-            find(None, Some(&folder.path().join("none")), &|_, _| true),
-            Found::default()
+            discover(None, Some(&folder.path().join("none")), &|_, _| true),
+            DiscoveredModules::default()
         );
     }
 
     #[test]
-    fn what_cannot_be_a_module_is_told_and_passed_over() {
+    fn files_that_cannot_be_modules_are_reported_and_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("good.py"), "good").unwrap();
@@ -263,35 +272,40 @@ mod tests {
         fs::create_dir(path("folder.py")).unwrap();
         fs::write(path("latin.py"), b"x = '\xe4'").unwrap();
         fs::write(path("large.py"), vec![b'#'; (1 << 20) + 1]).unwrap();
-        let made = std::process::Command::new("mkfifo")
+        let created = std::process::Command::new("mkfifo")
             .arg(path("pipe.py"))
             .status();
-        assert!(made.unwrap().success());
-        let found = find(Some(folder.path()), None, &|_, _| false);
-        assert_eq!(names(&found), ["good", "good"]);
-        let told: Vec<(String, &str)> = found
-            .trouble
+        assert!(created.unwrap().success());
+        let found = discover(Some(folder.path()), None, &|_, _| false);
+        assert_eq!(sources(&found), ["good", "good"]);
+        let reported: Vec<(String, &str)> = found
+            .failures
             .iter()
-            .map(|one| {
+            .map(|failure| {
                 (
-                    one.path.file_name().unwrap().to_string_lossy().into_owned(),
-                    one.what.as_str(),
+                    failure
+                        .path
+                        .file_name()
+                        .unwrap()
+                        .to_string_lossy()
+                        .into_owned(),
+                    failure.message.as_str(),
                 )
             })
             .collect();
         let expected = [
-            ("dangling.py", "it is a link that leads nowhere"),
+            ("dangling.py", "it is a broken link"),
             ("folder.py", "it is not a file"),
             ("large.py", "it is larger than 1 MiB"),
             ("latin.py", "it is not UTF-8 text (byte 5)"),
             ("pipe.py", "it is not a file"),
         ];
-        let expected = expected.map(|(name, what)| (name.to_owned(), what));
-        assert_eq!(told, expected);
+        let expected = expected.map(|(name, message)| (name.to_owned(), message));
+        assert_eq!(reported, expected);
     }
 
     #[test]
-    fn the_line_is_the_last_one_in_the_file() {
+    fn failing_line_is_the_last_one_in_the_file() {
         let lines: Vec<String> = [
             "Traceback (most recent call last):",
             "  File \"/m/a.py\", line 7, in <module>",
@@ -301,7 +315,7 @@ mod tests {
         ]
         .map(str::to_owned)
         .into();
-        assert_eq!(line_of(Path::new("/m/a.py"), &lines), Some(12));
-        assert_eq!(line_of(Path::new("/m/b.py"), &lines), None);
+        assert_eq!(failing_line(Path::new("/m/a.py"), &lines), Some(12));
+        assert_eq!(failing_line(Path::new("/m/b.py"), &lines), None);
     }
 }

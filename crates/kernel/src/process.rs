@@ -1,13 +1,14 @@
-//! [`Supervised`]: a child process that cannot outlive its owner, whatever way the owner goes.
+//! [`Supervised`]: a child process that cannot outlive its owner, however the owner ends.
 //!
-//! Between us and the child stands a supervisor (see [`supervisor`]): a small process that adopts
-//! every descendant of the child and holds a socket to us. When that socket closes, because we let
-//! go or were killed, it ends them all, those in sessions of their own included.
+//! A supervisor process (see [`supervisor`]) stands between the owner and the child. It adopts every
+//! descendant of the child and holds a socket to the owner. When that socket closes, because the owner
+//! dropped it or was killed, the supervisor ends all descendants, including those in other process
+//! sessions.
 
-pub mod awake;
-pub mod background;
-mod link;
+pub mod busy_poll;
+pub mod daemon;
 mod memory;
+mod socket;
 pub mod supervisor;
 mod tree;
 
@@ -20,9 +21,9 @@ use std::time::Duration;
 
 use tokio::process::Child;
 
-pub use link::Exit;
-use link::{Link, Report};
-pub use memory::Processes;
+pub use memory::ProcessTable;
+pub use socket::Exit;
+use socket::{SupervisorMessage, SupervisorSocket};
 
 /// How to start a supervisor: a program that calls [`supervisor::main`] with the arguments after
 /// `arguments`.
@@ -30,43 +31,43 @@ pub use memory::Processes;
 pub struct Supervisor {
     /// The program.
     pub program: PathBuf,
-    /// What comes before the child's own command line.
+    /// Arguments before the child's command line.
     pub arguments: Vec<OsString>,
 }
 
-/// How long a supervisor may take to end a child that it was told to kill.
-const OBEDIENCE: Duration = Duration::from_secs(3);
+/// How long a supervisor may take to kill a child.
+const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What to start.
+/// A command to start as a child.
 #[derive(Clone, Debug)]
-pub struct Command {
+pub struct ChildCommand {
     /// Program and arguments. An argument `{channel}` becomes the number of the descriptor that
     /// the child's end of the channel has.
     pub arguments: Vec<OsString>,
-    /// The whole environment of the child.
+    /// The complete environment of the child.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it starts.
+    /// The working directory.
     pub cwd: PathBuf,
 }
 
-/// Our ends of what the child writes to and talks on.
+/// The owner's ends of the child's channel and output pipes.
 #[derive(Debug)]
-pub struct Ends {
-    /// A socket whose other end only the child has.
+pub struct ChildPipes {
+    /// A socket whose other end only the child holds.
     pub channel: OwnedFd,
-    /// What comes out of its descriptor 1.
+    /// The read end of the child's standard output.
     pub stdout: OwnedFd,
-    /// What comes out of its descriptor 2.
+    /// The read end of the child's standard error.
     pub stderr: OwnedFd,
 }
 
 /// A running child. Dropping it ends the child and everything it started.
 #[derive(Debug)]
 pub struct Supervised {
-    link: Link,
+    socket: SupervisorSocket,
     pid: u32,
     exit: Option<Exit>,
-    /// Reaped by the runtime once it has ended; by then it has ended everything else.
+    /// Reaped by the runtime after it has exited; by then it has ended all descendants.
     supervisor: Child,
 }
 
@@ -74,7 +75,7 @@ pub struct Supervised {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The supervisor could not be started or went away.
+    /// The supervisor could not be started or exited early.
     #[error("the supervisor could not be started")]
     Supervisor(#[source] io::Error),
     /// The program could not be started.
@@ -86,32 +87,36 @@ impl Supervised {
     /// Starts a command under a supervisor.
     pub async fn start(
         supervisor: &Supervisor,
-        command: &Command,
-    ) -> Result<(Self, Ends), StartError> {
-        let (ours, theirs) = Link::pair().map_err(StartError::Supervisor)?;
+        command: &ChildCommand,
+    ) -> Result<(Self, ChildPipes), StartError> {
+        let (own_end, supervisor_end) = SupervisorSocket::pair().map_err(StartError::Supervisor)?;
         let child = tokio::process::Command::new(&supervisor.program)
             .args(&supervisor.arguments)
             .args(&command.arguments)
             .env_clear()
             .envs(command.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&command.cwd)
-            .stdin(Stdio::from(theirs))
+            .stdin(Stdio::from(supervisor_end))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .map_err(StartError::Supervisor)?;
-        let mut link = Link::new(ours).map_err(StartError::Supervisor)?;
-        match link.started().await.map_err(StartError::Supervisor)? {
-            (Report::Started { pid }, Some(ends)) => {
+        let mut socket = SupervisorSocket::new(own_end).map_err(StartError::Supervisor)?;
+        match socket
+            .receive_started()
+            .await
+            .map_err(StartError::Supervisor)?
+        {
+            (SupervisorMessage::Started { pid }, Some(pipes)) => {
                 let supervised = Self {
-                    link,
+                    socket,
                     pid,
                     exit: None,
                     supervisor: child,
                 };
-                Ok((supervised, ends))
+                Ok((supervised, pipes))
             }
-            (Report::Failed { errno }, _) => {
+            (SupervisorMessage::Failed { errno }, _) => {
                 Err(StartError::Program(io::Error::from_raw_os_error(errno)))
             }
             _ => Err(StartError::Supervisor(io::Error::from(
@@ -125,76 +130,77 @@ impl Supervised {
         self.pid
     }
 
-    /// How the child ended, if that is known already.
+    /// How the child ended, if that is already known.
     pub fn exit(&self) -> Option<Exit> {
         self.exit
     }
 
-    /// Waits until the child has ended. Cancel-safe, and may be called again.
-    pub async fn exited(&mut self) -> Exit {
+    /// Waits until the child has ended. Cancel-safe; can be called again.
+    pub async fn wait(&mut self) -> Exit {
         if let Some(exit) = self.exit {
             return exit;
         }
-        let exit = if let Ok(Some(Report::Exited(exit))) = self.link.report().await {
-            exit
-        } else {
-            // A supervisor that goes without a word was killed. Nobody watches the child now.
-            self.end_without_supervisor();
-            Exit::UNKNOWN
-        };
+        let exit =
+            if let Ok(Some(SupervisorMessage::Exited(exit))) = self.socket.next_message().await {
+                exit
+            } else {
+                // A supervisor that exits without a message was killed. The child is no longer supervised.
+                self.kill_process_group();
+                Exit::UNKNOWN
+            };
         self.exit = Some(exit);
         exit
     }
 
-    /// Interrupts the child and what runs in its process group, as Ctrl-C would.
+    /// Sends SIGINT to the child's process group, as Ctrl-C would.
     pub fn interrupt(&self) {
-        self.link.send(link::INTERRUPT);
+        self.socket.send(socket::INTERRUPT);
     }
 
-    /// Asks the whole process group to end.
+    /// Sends SIGTERM to the child's process group.
     pub fn terminate(&self) {
-        self.link.send(link::TERMINATE);
+        self.socket.send(socket::TERMINATE);
     }
 
-    /// Ends the child and every descendant, without asking.
+    /// Kills the child and all its descendants.
     pub fn kill(&self) {
-        self.link.send(link::KILL);
+        self.socket.send(socket::KILL);
     }
 
-    /// Ends the child and every descendant, and waits until the child has ended. A supervisor that
-    /// does not do it in time is ended, too, with the child's process group.
-    pub async fn end(&mut self) -> Exit {
+    /// Kills the child and all its descendants, and waits until the child has ended. A supervisor that
+    /// does not react in time is killed, too, with the child's process group.
+    pub async fn kill_and_wait(&mut self) -> Exit {
         self.kill();
-        if let Ok(exit) = tokio::time::timeout(OBEDIENCE, self.exited()).await {
+        if let Ok(exit) = tokio::time::timeout(KILL_TIMEOUT, self.wait()).await {
             return exit;
         }
-        self.end_without_supervisor();
-        // Also ends one that is stopped. It may be gone already.
+        self.kill_process_group();
+        // SIGKILL also ends a stopped supervisor. Fails if it is already gone.
         self.supervisor.start_kill().ok();
         self.exit = Some(Exit::UNKNOWN);
         Exit::UNKNOWN
     }
 
-    /// Waits until the supervisor has gone, and with it everything that the child started. Whatever
-    /// has not ended by itself by now is ended.
-    pub async fn gone(mut self, patience: Duration) -> Exit {
+    /// Waits at most `timeout` until the supervisor has exited, and with it all descendants of the child.
+    /// A child that still runs is killed first.
+    pub async fn wait_all_gone(mut self, timeout: Duration) -> Exit {
         let exit = match self.exit {
             Some(exit) => exit,
-            None => self.end().await,
+            None => self.kill_and_wait().await,
         };
-        // The link closes when the last descendant is gone.
-        let _ended = tokio::time::timeout(patience, self.supervisor.wait()).await;
+        // The supervisor exits after the last descendant.
+        let _ended = tokio::time::timeout(timeout, self.supervisor.wait()).await;
         exit
     }
 
-    fn end_without_supervisor(&self) {
+    fn kill_process_group(&self) {
         let Some(pid) = i32::try_from(self.pid)
             .ok()
             .and_then(rustix::process::Pid::from_raw)
         else {
             return;
         };
-        // Fails when there is nobody left, which is what we want.
+        // Fails if the process group is already gone.
         let _gone = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
 }

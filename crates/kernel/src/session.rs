@@ -1,76 +1,75 @@
-//! Kernels that live longer than a call.
+//! Kernels that outlive a call.
 //!
 //! A session is a task that owns one kernel at a time (`worker.rs`). Calls wait in its queue and can
-//! leave it; what they run is a [`Job`], and what comes of it is told to the job's [`Audience`].
-//! [`Sessions`] is the pool: which sessions there are, whose they are, which must go. [`run_once`] is
-//! the same for a kernel that ends with its only job.
+//! leave it. A call runs a [`Job`], whose [`JobObserver`] receives the results. [`Sessions`] is the
+//! pool: it creates sessions, records their owners, and evicts them. [`run_once`] runs a single job on
+//! a kernel that ends with the job.
 //!
-//! Time is tokio's and kernels come from a [`Launch`], so that all of this can be played through with
-//! scripted kernels on a paused clock (`tests/it/simulation.rs`).
+//! All timing uses tokio's clock and all kernels come from a [`KernelLauncher`], so that tests run
+//! everything with scripted kernels on a paused clock (`tests/it/simulation.rs`).
 
-mod bench;
-mod desk;
-mod entry;
 mod job;
-mod launch;
-mod memory;
+mod kernel_slot;
+mod launcher;
+mod mailbox;
+mod memory_watch;
 mod pool;
 mod queue;
 mod registry;
-mod report;
 mod spare;
+mod status;
 mod worker;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use job::{Audience, Cell, CellEnd, Failing, Job, Loss, Notice, Then};
-pub use launch::Launch;
-pub use pool::{Accepted, Call, Renewed, Sessions};
-pub use report::{Activity, SessionId, SessionReport};
-pub use spare::Spares;
+pub use job::{AfterJob, CellEnd, Job, JobCell, JobObserver, KernelLoss, OnError, SessionNotice};
+pub use launcher::KernelLauncher;
+pub use pool::{ResetOutcome, SessionCall, Sessions, Submitted};
+pub use spare::SpareKernels;
+pub use status::{Activity, SessionId, SessionReport};
 pub use worker::run_once;
 
-/// What tells sessions apart.
+/// Identifies a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey {
-    /// The name that people give.
+    /// The name that the user chose.
     pub name: String,
-    /// Where its kernel starts.
+    /// The directory in which its kernel starts.
     pub cwd: PathBuf,
-    /// Which kernel it has.
+    /// The id of its kernel.
     pub kernel: String,
 }
 
-/// What sessions may cost, and how long they live.
+/// Limits of sessions and their kernels.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// How many sessions there may be.
-    pub most_sessions: usize,
-    /// How long a session may be idle before it is ended; `None`: for ever.
-    pub idle: Option<Duration>,
-    /// How often in a row a kernel that died is started again, with no cell finished in between.
-    pub restarts: u32,
+    /// The maximum number of sessions.
+    pub max_sessions: usize,
+    /// How long a session may be idle before it is ended; `None`: without limit.
+    pub idle_timeout: Option<Duration>,
+    /// How often in a row a kernel that died is restarted without a finished cell in between.
+    pub max_restarts: u32,
     /// How many calls may wait for one session.
-    pub queue: usize,
-    /// How many bytes of memory a kernel and what it started may use; `None`: as many as it wants.
+    pub queue_limit: usize,
+    /// How many bytes of memory a kernel and its descendants may use; `None`: without limit.
     pub memory_limit: Option<u64>,
-    /// From how many percent of that limit on callers are warned.
-    pub memory_warning: u8,
-    /// How long a kernel that is ended may take for what it still does by itself.
-    pub farewell: Duration,
+    /// The percentage of `memory_limit` from which callers are warned.
+    pub memory_warning_percent: u8,
+    /// How long a kernel may take to shut down by itself before it is terminated.
+    pub shutdown_grace: Duration,
 }
 
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            most_sessions: 16,
-            idle: None,
-            restarts: 2,
-            queue: 64,
+            max_sessions: 16,
+            idle_timeout: None,
+            max_restarts: 2,
+            queue_limit: 64,
             memory_limit: None,
-            memory_warning: 80,
-            farewell: Duration::from_secs(1),
+            memory_warning_percent: 80,
+            shutdown_grace: Duration::from_secs(1),
         }
     }
 }

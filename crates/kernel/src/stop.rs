@@ -1,106 +1,106 @@
-//! [`Stop`]: when a run must end before it is done, and why. Whoever starts a run holds the
-//! [`Stopper`]; whoever runs it watches the `Stop`.
+//! [`StopSignal`]: ends an execution before it is done, and carries the reason. The caller that starts
+//! the execution holds the [`StopHandle`]; the code that runs it watches the signal.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Why a run was stopped.
+/// Why an execution was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// Somebody asked for it.
+    /// The caller cancelled it.
     Cancelled,
-    /// It took longer than this.
+    /// It ran longer than this limit.
     TimedOut(Duration),
-    /// Whoever keeps the kernel is ending it.
+    /// The session or the host that owns the kernel is shutting down.
     ShuttingDown,
-    /// Somebody wants a fresh kernel in its place.
+    /// A caller reset the session: a fresh kernel replaces this one.
     Reset,
-    /// The kernel used more memory than it may.
+    /// The kernel exceeded its memory limit.
     MemoryLimit {
-        /// What it used, in bytes.
+        /// Memory in use, in bytes.
         used: u64,
-        /// What it may use, in bytes.
+        /// The limit, in bytes.
         limit: u64,
     },
 }
 
-/// Ends a run; clones end the same run.
+/// Stops an execution. Clones stop the same execution.
 #[derive(Clone, Debug)]
-pub struct Stopper {
-    sender: watch::Sender<Pull>,
+pub struct StopHandle {
+    sender: watch::Sender<StopRequest>,
 }
 
-/// What has been asked so far.
+/// What has been requested so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pull {
+struct StopRequest {
     reason: Option<StopReason>,
-    /// Whether nobody waits for the code to end by itself.
-    at_once: bool,
+    /// Whether to kill the kernel without waiting for the code to react.
+    forced: bool,
 }
 
-impl Stopper {
-    /// Asks the run to end. The first reason stands.
+impl StopHandle {
+    /// Requests a stop. The first reason wins.
     pub fn stop(&self, reason: StopReason) {
-        self.sender.send_if_modified(|pull| {
-            let first = pull.reason.is_none();
-            pull.reason.get_or_insert(reason);
+        self.sender.send_if_modified(|request| {
+            let first = request.reason.is_none();
+            request.reason.get_or_insert(reason);
             first
         });
     }
 
-    /// Ends the run without waiting for the code to react. The first reason stands.
-    pub fn stop_at_once(&self, reason: StopReason) {
-        self.sender.send_modify(|pull| {
-            pull.reason.get_or_insert(reason);
-            pull.at_once = true;
+    /// Requests a stop that does not wait for the code to react. The first reason wins.
+    pub fn force_stop(&self, reason: StopReason) {
+        self.sender.send_modify(|request| {
+            request.reason.get_or_insert(reason);
+            request.forced = true;
         });
     }
 
-    /// Whether the run was asked to end.
-    pub fn is_pulled(&self) -> bool {
+    /// Whether a stop was requested.
+    pub fn is_requested(&self) -> bool {
         self.sender.borrow().reason.is_some()
     }
 }
 
-/// Tells a run that it must end.
+/// The receiving side of a [`StopHandle`], with an optional deadline.
 #[derive(Clone, Debug)]
-pub struct Stop {
-    receiver: watch::Receiver<Pull>,
+pub struct StopSignal {
+    receiver: watch::Receiver<StopRequest>,
     deadline: Option<(Instant, Duration)>,
 }
 
-impl Stop {
-    /// A stop and the handle that pulls it.
-    pub fn new() -> (Stopper, Self) {
-        let (sender, receiver) = watch::channel(Pull::default());
-        let stop = Self {
+impl StopSignal {
+    /// A handle and its signal.
+    pub fn new() -> (StopHandle, Self) {
+        let (sender, receiver) = watch::channel(StopRequest::default());
+        let signal = Self {
             receiver,
             deadline: None,
         };
-        (Stopper { sender }, stop)
+        (StopHandle { sender }, signal)
     }
 
-    /// One that nobody can pull.
+    /// A signal without a handle: only a timeout can end it.
     pub fn never() -> Self {
         Self::new().1
     }
 
-    /// The same, and ending by itself after `timeout` from now, if it does not do so earlier.
+    /// The same signal, which also times out `timeout` from now. Of two deadlines the earlier wins.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
-        let mut stop = self.clone();
-        // A time too far to count is no limit.
+        let mut signal = self.clone();
+        // A deadline beyond the clock's range is no limit.
         let added = Instant::now().checked_add(timeout).map(|at| (at, timeout));
-        stop.deadline = match (self.deadline, added) {
+        signal.deadline = match (self.deadline, added) {
             (Some(own), Some(added)) if own.0 < added.0 => Some(own),
             (own, added) => added.or(own),
         };
-        stop
+        signal
     }
 
-    /// Why the run must end, if it must.
+    /// The reason, if a stop was requested or the deadline has passed.
     pub fn reason(&self) -> Option<StopReason> {
         if let Some(reason) = self.receiver.borrow().reason {
             return Some(reason);
@@ -109,34 +109,32 @@ impl Stop {
         (Instant::now() >= at).then_some(StopReason::TimedOut(timeout))
     }
 
-    /// Waits until the run must end. Cancel-safe.
-    pub async fn pulled(&self) -> StopReason {
+    /// Waits until a stop is requested or the deadline passes. Cancel-safe.
+    pub async fn requested(&self) -> StopReason {
         let mut receiver = self.receiver.clone();
-        let asked = async {
-            let asked = receiver.wait_for(|pull| pull.reason.is_some()).await;
-            match asked.map(|pull| pull.reason) {
+        let requested = async {
+            let request = receiver.wait_for(|request| request.reason.is_some()).await;
+            match request.map(|request| request.reason) {
                 Ok(reason) => reason.unwrap_or(StopReason::Cancelled),
-                // Nobody is left who could ask.
+                // The last handle was dropped: no request can come.
                 Err(_) => std::future::pending().await,
             }
         };
         match self.deadline {
-            None => asked.await,
+            None => requested.await,
             Some((at, timeout)) => tokio::select! {
                 biased;
-                reason = asked => reason,
+                reason = requested => reason,
                 () = tokio::time::sleep_until(at) => StopReason::TimedOut(timeout),
             },
         }
     }
-}
 
-impl Stop {
-    /// Waits until nobody waits any more for the code to end by itself. Cancel-safe.
-    pub async fn at_once(&self) {
+    /// Waits until a forced stop is requested. Cancel-safe.
+    pub async fn forced(&self) {
         let mut receiver = self.receiver.clone();
-        let asked = receiver.wait_for(|pull| pull.at_once).await.is_ok();
-        if !asked {
+        let requested = receiver.wait_for(|request| request.forced).await.is_ok();
+        if !requested {
             std::future::pending::<()>().await;
         }
     }
@@ -147,21 +145,38 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_reason_stands() {
-        let (stopper, stop) = Stop::new();
-        let limited = stop.with_timeout(Duration::from_secs(5));
+    async fn first_reason_wins() {
+        let (handle, signal) = StopSignal::new();
+        let limited = signal.with_timeout(Duration::from_secs(5));
         assert_eq!(limited.reason(), None);
-        stopper.stop(StopReason::Cancelled);
-        stopper.stop(StopReason::ShuttingDown);
-        assert_eq!(limited.pulled().await, StopReason::Cancelled);
-        assert_eq!(stop.reason(), Some(StopReason::Cancelled));
+        handle.stop(StopReason::Cancelled);
+        handle.stop(StopReason::ShuttingDown);
+        assert_eq!(limited.requested().await, StopReason::Cancelled);
+        assert_eq!(signal.reason(), Some(StopReason::Cancelled));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn time_runs_out_also_when_nobody_is_left_to_ask() {
+    async fn timeout_works_without_a_handle() {
         let timeout = Duration::from_secs(5);
-        let stop = Stop::never().with_timeout(timeout);
-        assert_eq!(stop.pulled().await, StopReason::TimedOut(timeout));
-        assert_eq!(stop.reason(), Some(StopReason::TimedOut(timeout)));
+        let signal = StopSignal::never().with_timeout(timeout);
+        assert_eq!(signal.requested().await, StopReason::TimedOut(timeout));
+        assert_eq!(signal.reason(), Some(StopReason::TimedOut(timeout)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn earlier_of_two_timeouts_wins_in_either_order() {
+        let (short, long) = (Duration::from_secs(2), Duration::from_secs(30));
+        for (first, second) in [(short, long), (long, short)] {
+            let signal = StopSignal::never().with_timeout(first).with_timeout(second);
+            let started = Instant::now();
+            assert_eq!(signal.requested().await, StopReason::TimedOut(short));
+            assert_eq!(started.elapsed(), short);
+            assert_eq!(signal.reason(), Some(StopReason::TimedOut(short)));
+        }
+        // A timeout that the clock cannot count is no limit, and removes none.
+        for (first, second) in [(short, Duration::MAX), (Duration::MAX, short)] {
+            let signal = StopSignal::never().with_timeout(first).with_timeout(second);
+            assert_eq!(signal.requested().await, StopReason::TimedOut(short));
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! What is remembered of a revision, so that an edit made for it can be merged later.
+//! Baselines: the cells of earlier revisions, stored so that an edit for one of them can be
+//! merged.
 
 use std::borrow::Cow;
 use std::fs;
@@ -10,21 +11,21 @@ use crate::cell::CellKind;
 use crate::document::Cells;
 use crate::json::text::{self, Escapes};
 use crate::revision::Revision;
-use crate::source::tokens;
+use crate::source::string_tokens;
 
-/// The cells of a notebook at some revision, without outputs: what an edit can see of it.
+/// The cells of a notebook at one revision, without outputs: the part that an edit can see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
-    pub(crate) cells: Vec<BaseCell>,
+    pub(crate) cells: Vec<BaselineCell>,
 }
 
-/// One remembered cell.
+/// One stored cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BaseCell {
+pub(crate) struct BaselineCell {
     pub(crate) kind: CellKind,
     pub(crate) id: Option<String>,
     pub(crate) source: String,
-    /// Hash of everything in the cell, so that a change of its outputs is noticed too.
+    /// Hash of the whole cell, so that a change of its outputs is noticed too.
     pub(crate) hash: Revision,
 }
 
@@ -46,33 +47,33 @@ impl Cells for Baseline {
     }
 }
 
-/// A folder of baselines, bounded in size. It is a cache: whatever goes wrong with it only means
-/// that a later merge is refused.
+/// A folder of baselines, bounded in size. It is a cache: if an entry is missing or damaged, a
+/// later merge is refused and nothing else happens.
 #[derive(Clone, Debug)]
 pub struct Baselines {
     folder: PathBuf,
 }
 
-/// First line of every file; another format will have another one.
+/// First line of every file. A new file format gets a new header.
 const HEADER: &str = "cellwright baseline 1";
-/// Larger views are not remembered.
-pub(crate) const LARGEST: usize = 8 * 1024 * 1024;
-const MOST_BYTES: u64 = 64 * 1024 * 1024;
-const MOST_FILES: usize = 512;
+/// Larger views are not stored. In bytes.
+pub(crate) const BASELINE_LIMIT: usize = 8 * 1024 * 1024;
+const TOTAL_SIZE_LIMIT: u64 = 64 * 1024 * 1024;
+const FILE_COUNT_LIMIT: usize = 512;
 
 impl Baselines {
-    /// Uses `folder`, which is made when it is first needed.
+    /// Uses `folder`, which is created on first use.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
         }
     }
 
-    /// Remembers a revision.
-    pub fn keep(&self, revision: Revision, baseline: &Baseline) -> io::Result<()> {
+    /// Stores the baseline of a revision.
+    pub fn store(&self, revision: Revision, baseline: &Baseline) -> io::Result<()> {
         let file = self.folder.join(revision.to_string());
         if file.exists() {
-            // Recently used files stay longest.
+            // Recently used files are pruned last.
             return fs::File::options()
                 .append(true)
                 .open(&file)?
@@ -87,19 +88,20 @@ impl Baselines {
         self.prune()
     }
 
-    /// What is known of the revision that `name` (all digits, or the first eight or more) names.
+    /// Returns the baseline of the revision named `name`: all digits, or a prefix of at least
+    /// eight.
     pub fn find(&self, name: &str) -> Option<Baseline> {
-        if !Revision::is_plausible(name) {
+        if !Revision::is_valid_name(name) {
             return None;
         }
-        let wanted = name.to_ascii_lowercase();
+        let prefix = name.to_ascii_lowercase();
         let mut found = fs::read_dir(&self.folder).ok()?.filter_map(|entry| {
             let entry = entry.ok()?;
-            let matches = entry.file_name().to_str()?.starts_with(&wanted);
+            let matches = entry.file_name().to_str()?.starts_with(&prefix);
             matches.then(|| entry.path())
         });
         let only = found.next()?;
-        // Two revisions with one prefix: guessing would be worse than refusing.
+        // Two revisions share the prefix: refuse rather than guess.
         if found.next().is_some() {
             return None;
         }
@@ -108,13 +110,14 @@ impl Baselines {
         }
         let baseline = Baseline::from_text(&fs::read_to_string(&only).ok()?);
         if baseline.is_none() {
-            // Cut short by a crash, say. Out of the way, so that it can be remembered anew.
+            // Damaged, for example cut short by a crash. Remove it so that the revision can be
+            // stored again.
             fs::remove_file(&only).ok();
         }
         baseline
     }
 
-    /// Removes the files that were not used for longest until the rest is within bounds.
+    /// Removes the least recently used files until the folder is within its limits.
     fn prune(&self) -> io::Result<()> {
         let mut files: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(&self.folder)?
             .filter_map(|entry| {
@@ -127,7 +130,7 @@ impl Baselines {
         let mut bytes: u64 = files.iter().map(|(_, size, _)| size).sum();
         let mut count = files.len();
         for (_, size, path) in files {
-            if bytes <= MOST_BYTES && count <= MOST_FILES {
+            if bytes <= TOTAL_SIZE_LIMIT && count <= FILE_COUNT_LIMIT {
                 break;
             }
             // Another process may have removed it already.
@@ -140,7 +143,7 @@ impl Baselines {
     }
 }
 
-/// Sources may be secret: nobody else needs to read them.
+/// Sources may be confidential: only the owner may read them.
 fn create_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -150,7 +153,7 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
 }
 
 impl Baseline {
-    /// One line for each cell: kind, hash, id and source, as JSON strings.
+    /// One line per cell: kind, hash, id and source, the last two as JSON strings.
     fn to_text(&self) -> String {
         let quote = |text: &str| text::encode(text, Escapes::Utf8);
         let mut out = format!("{HEADER}\n");
@@ -163,7 +166,7 @@ impl Baseline {
                 quote(&cell.source)
             ));
         }
-        // A file cut short by a crash must not pass for a shorter notebook.
+        // The count at the end distinguishes a file cut short by a crash from a shorter notebook.
         out.push_str(&format!("end {}\n", self.cells.len()));
         out
     }
@@ -175,16 +178,16 @@ impl Baseline {
         if *header != HEADER || end != format!("end {}", cells.len()) {
             return None;
         }
-        let cells: Option<Vec<BaseCell>> = cells.iter().map(|line| cell_from(line)).collect();
+        let cells: Option<Vec<BaselineCell>> = cells.iter().map(|line| parse_cell(line)).collect();
         Some(Self { cells: cells? })
     }
 }
 
-fn cell_from(line: &str) -> Option<BaseCell> {
+fn parse_cell(line: &str) -> Option<BaselineCell> {
     let (kind, rest) = line.split_once(' ')?;
     let (hash, rest) = rest.split_once(' ')?;
     let bytes = rest.as_bytes();
-    let strings: Vec<String> = tokens(bytes)
+    let strings: Vec<String> = string_tokens(bytes)
         .map(|token| text::decode(&bytes[token]).into_owned())
         .collect();
     let (id, source) = match &strings[..] {
@@ -192,10 +195,10 @@ fn cell_from(line: &str) -> Option<BaseCell> {
         [id, source] => (Some(id.clone()), source),
         _ => return None,
     };
-    Some(BaseCell {
+    Some(BaselineCell {
         kind: CellKind::from_name(kind)?,
         id,
         source: source.clone(),
-        hash: Revision::read(hash)?,
+        hash: Revision::parse(hash)?,
     })
 }

@@ -1,13 +1,13 @@
-//! What a cell is.
+//! The kinds of cells, and the spans of one cell.
 
 use std::fmt;
 
 use crate::span::Span;
 
-/// The metadata of a cell that says when it ran.
-pub(crate) const EXECUTION: &str = "execution";
+/// The member of a cell's metadata that holds the times of its last execution.
+pub(crate) const EXECUTION_KEY: &str = "execution";
 
-/// The three kinds of cells that nbformat 4 knows.
+/// The three cell kinds of nbformat 4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CellKind {
     /// Code, with outputs and an execution count.
@@ -15,12 +15,12 @@ pub enum CellKind {
     Code,
     /// Markdown.
     Markdown,
-    /// Text that is passed through.
+    /// Text that nbconvert passes through unchanged.
     Raw,
 }
 
 impl CellKind {
-    /// The name the file and the markers use.
+    /// The name in the file and in markers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -43,12 +43,12 @@ impl fmt::Display for CellKind {
     }
 }
 
-/// Where a cell and the parts that every operation asks for stand in the file.
+/// The spans of a cell and of the members that every operation needs.
 ///
-/// Everything else in a cell is looked up when it is needed, so that a notebook of a million cells
-/// costs 28 bytes for each.
+/// All other members are looked up on demand, so that a notebook of a million cells costs 28
+/// bytes per cell.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CellSpan {
+pub(crate) struct CellSpans {
     pub(crate) span: Span,
     /// The value of `source`; empty if there is none.
     pub(crate) source: Span,

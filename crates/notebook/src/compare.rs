@@ -1,4 +1,4 @@
-//! Two notebooks side by side: what changed, cell by cell.
+//! Compares two notebooks cell by cell.
 
 mod members;
 mod outputs;
@@ -7,56 +7,56 @@ pub use self::members::MemberDifference;
 pub use self::outputs::OutputDifference;
 
 use crate::cell::CellKind;
+use crate::cell_matching::CellMatching;
 use crate::diff::{self, Hunk};
 use crate::document::{Cells, Notebook};
-use crate::json::alter::Object;
-use crate::matched::Matched;
-use crate::outputs::{execution_count, whole_text};
+use crate::json::object_edit::Object;
+use crate::outputs::{execution_count, full_text};
 
-/// What changed from one notebook to another.
+/// The differences between two notebooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Cells that are not the same, in the order of the new notebook; those that are gone stand behind
-    /// the cell they stood behind.
+    /// Cells that differ, in the order of the new notebook. A removed cell comes after the cell
+    /// that it followed.
     pub cells: Vec<CellDifference>,
-    /// The notebook's own members: metadata and the format.
+    /// Differences of the top-level members: metadata and format numbers.
     pub members: Vec<MemberDifference>,
 }
 
-/// What changed in a cell.
+/// The differences of one cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellDifference {
-    /// Its index in the old notebook, if it is there.
+    /// Its index in the old notebook, if present there.
     pub old: Option<usize>,
-    /// Its index in the new notebook, if it is there.
+    /// Its index in the new notebook, if present there.
     pub new: Option<usize>,
-    /// Its id; the new one, if it has another.
+    /// Its id; the new one if the id changed.
     pub id: Option<String>,
     /// Its kind.
     pub kind: CellKind,
-    /// The kind it had, if that was another.
+    /// The previous kind, if it changed.
     pub old_kind: Option<CellKind>,
-    /// Whether it stands in another order.
+    /// Whether its order relative to the other cells changed.
     pub moved: bool,
-    /// How its source changed. The whole source of a cell that is only in one of them.
+    /// The source difference. For a cell that only one notebook has, the whole source.
     pub source: Vec<Hunk>,
-    /// How its outputs changed, in short.
+    /// The output differences, summarised.
     pub outputs: Vec<OutputDifference>,
-    /// How what its outputs say changed.
+    /// The difference of the outputs' text.
     pub output_text: Vec<Hunk>,
-    /// Its execution counts, if they differ.
+    /// The old and new execution counts, if they differ.
     pub execution_counts: Option<[Option<u64>; 2]>,
-    /// What else is different in it.
+    /// Differences of all other members.
     pub members: Vec<MemberDifference>,
 }
 
-/// What to look at.
+/// Which parts of a notebook are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Everything.
     #[default]
     All,
-    /// What a person writes: kinds, sources and their order.
+    /// Kinds, sources and order of the cells.
     Sources,
 }
 
@@ -72,44 +72,49 @@ pub fn compare(old: &Notebook, new: &Notebook, scope: Scope) -> Comparison {
     if old.bytes() == new.bytes() {
         return Comparison::default();
     }
-    let matched = Matched::likely(old, new);
-    let moved = matched.moved();
-    let mut gone = gone(&matched);
+    let matching = CellMatching::heuristic(old, new);
+    let moved = matching.moved_cells();
+    let mut removed_cells = removed_after(&matching);
     let mut cells: Vec<CellDifference> = Vec::new();
-    let removed = |cells: Vec<usize>| cells.into_iter().map(|cell| one_sided(old, cell, true));
-    cells.extend(removed(gone.remove(0)));
-    for (index, behind) in gone.into_iter().enumerate() {
-        match matched.base_of[index] {
+    let removed = |cells: Vec<usize>| {
+        cells
+            .into_iter()
+            .map(|cell| unmatched_cell(old, cell, true))
+    };
+    cells.extend(removed(removed_cells.remove(0)));
+    for (index, after) in removed_cells.into_iter().enumerate() {
+        match matching.to_base[index] {
             Some(origin) => {
-                cells.extend(cell(old, origin, new, index, moved[index], scope));
+                cells.extend(compare_cell(old, origin, new, index, moved[index], scope));
             }
-            None => cells.push(one_sided(new, index, false)),
+            None => cells.push(unmatched_cell(new, index, false)),
         }
-        cells.extend(removed(behind));
+        cells.extend(removed(after));
     }
     let members = match scope {
-        Scope::All => top_members(old, new),
+        Scope::All => compare_top_members(old, new),
         Scope::Sources => Vec::new(),
     };
     Comparison { cells, members }
 }
 
-/// Cells of the old notebook that are gone: at the start, then behind each cell of the new one.
-fn gone(matched: &Matched) -> Vec<Vec<usize>> {
-    let mut gone = vec![Vec::new(); matched.base_of.len() + 1];
-    let mut place = 0;
-    for (cell, now) in matched.now_of.iter().enumerate() {
+/// Indexes of the removed cells: those before the first cell of the new notebook, then those
+/// after each of its cells.
+fn removed_after(matching: &CellMatching) -> Vec<Vec<usize>> {
+    let mut removed_cells = vec![Vec::new(); matching.to_base.len() + 1];
+    let mut position = 0;
+    for (cell, now) in matching.to_new.iter().enumerate() {
         match now {
-            Some(now) => place = now + 1,
-            None => gone[place].push(cell),
+            Some(now) => position = now + 1,
+            None => removed_cells[position].push(cell),
         }
     }
-    gone
+    removed_cells
 }
 
-/// A cell that only one of them has.
-fn one_sided(notebook: &Notebook, cell: usize, is_old: bool) -> CellDifference {
-    let text = ended(&notebook.source(cell));
+/// The difference for a cell that only one notebook has.
+fn unmatched_cell(notebook: &Notebook, cell: usize, is_old: bool) -> CellDifference {
+    let text = with_final_newline(&notebook.source(cell));
     let (old, new) = if is_old {
         (text.as_str(), "")
     } else {
@@ -122,7 +127,7 @@ fn one_sided(notebook: &Notebook, cell: usize, is_old: bool) -> CellDifference {
         kind: notebook.kind(cell),
         old_kind: None,
         moved: false,
-        source: diff::hunks(old, new, 0),
+        source: diff::text_hunks(old, new, 0),
         outputs: Vec::new(),
         output_text: Vec::new(),
         execution_counts: None,
@@ -130,8 +135,8 @@ fn one_sided(notebook: &Notebook, cell: usize, is_old: bool) -> CellDifference {
     }
 }
 
-/// A cell that both have; `None` if it is the same.
-fn cell(
+/// The difference of a cell that both notebooks have; `None` if it is the same.
+fn compare_cell(
     old: &Notebook,
     origin: usize,
     new: &Notebook,
@@ -151,7 +156,11 @@ fn cell(
         kind,
         old_kind: (old_kind != kind).then_some(old_kind),
         moved,
-        source: diff::hunks(&ended(&old.source(origin)), &ended(&new.source(index)), 0),
+        source: diff::text_hunks(
+            &with_final_newline(&old.source(origin)),
+            &with_final_newline(&new.source(index)),
+            0,
+        ),
         outputs: Vec::new(),
         output_text: Vec::new(),
         execution_counts: None,
@@ -160,12 +169,16 @@ fn cell(
     if scope == Scope::All {
         difference.outputs = outputs::compare(old, origin, new, index);
         if !difference.outputs.is_empty() {
-            let texts = [whole_text(old, origin), whole_text(new, index)];
-            difference.output_text = diff::hunks(&ended(&texts[0]), &ended(&texts[1]), 0);
+            let texts = [full_text(old, origin), full_text(new, index)];
+            difference.output_text = diff::text_hunks(
+                &with_final_newline(&texts[0]),
+                &with_final_newline(&texts[1]),
+                0,
+            );
         }
         let counts = [execution_count(old, origin), execution_count(new, index)];
         difference.execution_counts = (counts[0] != counts[1]).then_some(counts);
-        difference.members = cell_members(old, origin, new, index);
+        difference.members = compare_cell_members(old, origin, new, index);
     }
     let is_same = !moved
         && difference.old_kind.is_none()
@@ -176,16 +189,16 @@ fn cell(
     (!is_same).then_some(difference)
 }
 
-/// Members of a cell that are not told of otherwise.
-fn cell_members(
+/// Differences of the members that `CellDifference` has no field for.
+fn compare_cell_members(
     old: &Notebook,
     origin: usize,
     new: &Notebook,
     index: usize,
 ) -> Vec<MemberDifference> {
     let (Some(one), Some(two)) = (
-        Object::at(old.bytes(), old.cell(origin).span),
-        Object::at(new.bytes(), new.cell(index).span),
+        Object::parse(old.bytes(), old.cell(origin).span),
+        Object::parse(new.bytes(), new.cell(index).span),
     ) else {
         return Vec::new();
     };
@@ -196,18 +209,18 @@ fn cell_members(
     )
 }
 
-fn top_members(old: &Notebook, new: &Notebook) -> Vec<MemberDifference> {
+fn compare_top_members(old: &Notebook, new: &Notebook) -> Vec<MemberDifference> {
     let (Some(one), Some(two)) = (
-        Object::at(old.bytes(), old.frame().top),
-        Object::at(new.bytes(), new.frame().top),
+        Object::parse(old.bytes(), old.spans().top),
+        Object::parse(new.bytes(), new.spans().top),
     ) else {
         return Vec::new();
     };
     members::compare(&one, &two, &["cells"])
 }
 
-/// Text as it is printed: lines that all end.
-fn ended(text: &str) -> String {
+/// The text as printed: with a newline after the last line.
+fn with_final_newline(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }

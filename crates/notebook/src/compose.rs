@@ -1,4 +1,4 @@
-//! Carries out a [`Plan`]: the old file's bytes with new ones spliced in.
+//! Applies a [`Plan`]: the old file's bytes with new text spliced in.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -8,23 +8,24 @@ use crate::document::{Cells, Notebook};
 use crate::error::Notice;
 use crate::ids;
 use crate::json::object::{self, Member};
-use crate::layout::{Layout, MEMBERS};
-use crate::plan::{Outputs, Plan, Slot};
+use crate::layout::{Layout, MEMBER_ORDER};
+use crate::plan::{OutputAction, Plan, Slot};
 use crate::revision::{Digest, Revision};
-use crate::source::{self, Shape};
+use crate::source::{self, SourceShape};
 use crate::span::Span;
 
-/// A notebook after an edit: mostly pieces of the old one. Nothing is copied until it is written.
+/// A notebook after an edit: mostly spans of the old one. Bytes are copied only when it is
+/// written.
 #[derive(Debug)]
-pub struct Edited<'n> {
+pub struct EditedNotebook<'n> {
     notebook: &'n Notebook,
     pieces: Vec<Piece>,
-    /// Things that happened on the way.
+    /// Surprises met while the plan was applied.
     pub notices: Vec<Notice>,
-    /// The ids that new cells got, by their place in the plan.
+    /// The ids of new cells, by index in the plan.
     pub(crate) new_ids: HashMap<usize, String>,
-    /// How many cells were to change but were as wanted already.
-    pub(crate) idle: usize,
+    /// Number of cells that the plan changes but that already had the requested content.
+    pub(crate) unchanged_cells: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -33,8 +34,8 @@ enum Piece {
     New(String),
 }
 
-/// Carries out `plan` on `notebook`.
-pub fn compose<'n>(notebook: &'n Notebook, plan: &Plan) -> Edited<'n> {
+/// Applies `plan` to `notebook`.
+pub fn compose<'n>(notebook: &'n Notebook, plan: &Plan) -> EditedNotebook<'n> {
     let mut composer = Composer {
         notebook,
         layout: None,
@@ -42,7 +43,7 @@ pub fn compose<'n>(notebook: &'n Notebook, plan: &Plan) -> Edited<'n> {
         notices: Vec::new(),
         ids: HashSet::new(),
         new_ids: HashMap::new(),
-        idle: 0,
+        unchanged_cells: 0,
     };
     let end = notebook.bytes().len();
     if plan.keeps_order(notebook.count()) {
@@ -52,25 +53,25 @@ pub fn compose<'n>(notebook: &'n Notebook, plan: &Plan) -> Edited<'n> {
                 continue;
             }
             let span = notebook.cell(index).span;
-            composer.old(done, span.start());
-            composer.cell(index, slot);
+            composer.push_old(done, span.start());
+            composer.compose_cell(index, slot);
             done = span.end();
         }
-        composer.old(done, end);
+        composer.push_old(done, end);
     } else {
-        composer.array(plan);
+        composer.compose_array(plan);
     }
-    Edited {
+    EditedNotebook {
         notebook,
         pieces: composer.pieces,
         notices: composer.notices,
         new_ids: composer.new_ids,
-        idle: composer.idle,
+        unchanged_cells: composer.unchanged_cells,
     }
 }
 
-impl Edited<'_> {
-    /// The bytes of the new file, piece by piece.
+impl EditedNotebook<'_> {
+    /// The bytes of the new file, in chunks.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().map(|piece| match piece {
             Piece::Old(span) => self.notebook.slice(*span),
@@ -83,7 +84,7 @@ impl Edited<'_> {
         self.chunks().try_for_each(|chunk| out.write_all(chunk))
     }
 
-    /// The new file in memory.
+    /// The bytes of the new file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.chunks().map(<[u8]>::len).sum());
         self.chunks()
@@ -91,13 +92,13 @@ impl Edited<'_> {
         bytes
     }
 
-    /// Whether nothing but the old file came out.
-    pub(crate) fn is_same(&self) -> bool {
+    /// Whether the result is the old file.
+    pub(crate) fn is_unchanged(&self) -> bool {
         let whole = self.notebook.bytes().len();
         matches!(self.pieces[..], [Piece::Old(span)] if span.len() == whole)
     }
 
-    /// The revision the new file will have.
+    /// The revision of the new file.
     pub fn revision(&self) -> Revision {
         let mut digest = Digest::new();
         self.chunks().for_each(|chunk| digest.update(chunk));
@@ -110,14 +111,14 @@ struct Composer<'n> {
     layout: Option<Layout>,
     pieces: Vec<Piece>,
     notices: Vec<Notice>,
-    /// Ids in use; filled when the first new one is needed.
+    /// Ids in use. Filled when the first new id is needed.
     ids: HashSet<String>,
     new_ids: HashMap<usize, String>,
-    idle: usize,
+    unchanged_cells: usize,
 }
 
 impl Composer<'_> {
-    fn old(&mut self, start: usize, end: usize) {
+    fn push_old(&mut self, start: usize, end: usize) {
         if start == end {
             return;
         }
@@ -130,24 +131,24 @@ impl Composer<'_> {
         self.pieces.push(Piece::Old(Span::new(start, end)));
     }
 
-    fn new_text(&mut self, text: String) {
+    fn push_new(&mut self, text: String) {
         if !text.is_empty() {
             self.pieces.push(Piece::New(text));
         }
     }
 
-    /// The layout, read off the notebook when it is first needed. One per edit is enough: cells of
+    /// The layout of the notebook, detected on first use. One per edit is enough: the cells of
     /// one file look alike.
     fn layout(&mut self, near: usize) -> &Layout {
         let notebook = self.notebook;
         self.layout
-            .get_or_insert_with(|| Layout::of(notebook, near))
+            .get_or_insert_with(|| Layout::detect(notebook, near))
     }
 
-    /// The whole file with the `cells` array put together anew.
-    fn array(&mut self, plan: &Plan) {
+    /// Writes the whole file with a new `cells` array.
+    fn compose_array(&mut self, plan: &Plan) {
         let notebook = self.notebook;
-        let array = notebook.frame().cells;
+        let array = notebook.spans().cells;
         let count = notebook.count();
         let (inner_start, inner_end) = if count == 0 {
             (array.start() + 1, array.end() - 1)
@@ -158,16 +159,16 @@ impl Composer<'_> {
             )
         };
         if plan.slots.is_empty() {
-            self.old(0, array.start() + 1);
-            self.old(array.end() - 1, notebook.bytes().len());
+            self.push_old(0, array.start() + 1);
+            self.push_old(array.end() - 1, notebook.bytes().len());
             return;
         }
         if count == 0 {
-            self.old(0, array.start() + 1);
+            self.push_old(0, array.start() + 1);
             let open = self.layout(0).cells.open.clone();
-            self.new_text(open);
+            self.push_new(open);
         } else {
-            self.old(0, inner_start);
+            self.push_old(0, inner_start);
         }
         let mut before: Option<usize> = None;
         for (index, slot) in plan.slots.iter().enumerate() {
@@ -175,45 +176,45 @@ impl Composer<'_> {
                 match (before, slot.origin) {
                     (Some(before), Some(origin)) if before + 1 == origin => {
                         let gap_start = notebook.cell(before).span.end();
-                        self.old(gap_start, notebook.cell(origin).span.start());
+                        self.push_old(gap_start, notebook.cell(origin).span.start());
                     }
                     _ => {
                         let between = self.layout(before.unwrap_or(0)).cells.between.clone();
-                        self.new_text(between);
+                        self.push_new(between);
                     }
                 }
             }
-            self.cell(index, slot);
+            self.compose_cell(index, slot);
             before = slot.origin;
         }
         if count == 0 {
             let close = self.layout(0).cells.close.clone();
-            self.new_text(close);
+            self.push_new(close);
         }
-        self.old(inner_end, notebook.bytes().len());
+        self.push_old(inner_end, notebook.bytes().len());
     }
 
-    /// One cell of the result, which will be cell `index`.
-    fn cell(&mut self, index: usize, slot: &Slot) {
+    /// Writes one cell of the result, at `index`.
+    fn compose_cell(&mut self, index: usize, slot: &Slot) {
         match slot.origin {
             Some(origin) if slot.is_kept(self.notebook) => {
                 let span = self.notebook.cell(origin).span;
-                self.old(span.start(), span.end());
+                self.push_old(span.start(), span.end());
             }
-            Some(origin) => self.changed(index, origin, slot),
+            Some(origin) => self.compose_changed(index, origin, slot),
             None => {
                 let source = slot.source.as_deref().unwrap_or_default();
                 let id = self
                     .notebook
-                    .wants_ids()
+                    .requires_ids()
                     .then(|| self.new_id(slot.kind, source, index));
-                let cell = self.layout(index.saturating_sub(1)).cell(
+                let cell = self.layout(index.saturating_sub(1)).new_cell(
                     slot.kind,
                     id.as_deref(),
                     source,
                     &slot.tags,
                 );
-                self.new_text(cell);
+                self.push_new(cell);
             }
         }
     }
@@ -225,21 +226,21 @@ impl Composer<'_> {
                 .filter_map(|cell| notebook.id(cell).map(std::borrow::Cow::into_owned))
                 .collect();
         }
-        let id = ids::derive(kind, source, index, &self.ids);
+        let id = ids::derive_id(kind, source, index, &self.ids);
         self.ids.insert(id.clone());
         self.new_ids.insert(index, id.clone());
         id
     }
 
-    /// A cell that stays, with changes inside it.
-    fn changed(&mut self, index: usize, origin: usize, slot: &Slot) {
+    /// Writes an existing cell with changed members.
+    fn compose_changed(&mut self, index: usize, origin: usize, slot: &Slot) {
         let notebook = self.notebook;
         let span = notebook.cell(origin).span;
         let members = notebook.members(origin);
         let mut splices = Splices::default();
         let old_kind = notebook.kind(origin);
         if slot.kind != old_kind
-            && let Some(member) = object::member(&members, "cell_type")
+            && let Some(member) = object::find_member(&members, "cell_type")
         {
             splices.replace(member.value, format!("\"{}\"", slot.kind));
         }
@@ -249,7 +250,7 @@ impl Composer<'_> {
             match slot.kind {
                 CellKind::Code => {
                     removed = &["attachments"];
-                    if object::member(&members, "attachments").is_some() {
+                    if object::find_member(&members, "attachments").is_some() {
                         self.notices
                             .push(Notice::AttachmentsDropped { cell: index });
                     }
@@ -258,7 +259,7 @@ impl Composer<'_> {
                 }
                 CellKind::Markdown | CellKind::Raw => {
                     removed = &["execution_count", "outputs"];
-                    let outputs = object::member(&members, "outputs");
+                    let outputs = object::find_member(&members, "outputs");
                     if outputs.is_some_and(|member| notebook.slice(member.value) != b"[]") {
                         self.notices.push(Notice::OutputsDropped { cell: index });
                     }
@@ -266,25 +267,25 @@ impl Composer<'_> {
             }
         }
         if let Some(new) = &slot.source {
-            let written = self.source(origin, new);
+            let written = self.source_value(origin, new);
             if written.surrogate_lost {
                 self.notices.push(Notice::SurrogateLost { cell: index });
             }
-            match object::member(&members, "source") {
+            match object::find_member(&members, "source") {
                 Some(member) => splices.replace(member.value, written.value),
                 None => added.push(("source", written.value)),
             }
         }
-        if slot.outputs == Outputs::Clear && slot.kind == CellKind::Code {
+        if slot.outputs == OutputAction::Clear && slot.kind == CellKind::Code {
             for (name, empty) in [("execution_count", "null"), ("outputs", "[]")] {
-                if let Some(member) = object::member(&members, name)
+                if let Some(member) = object::find_member(&members, name)
                     && notebook.slice(member.value) != empty.as_bytes()
                 {
                     splices.replace(member.value, empty.to_owned());
                 }
             }
         }
-        added.retain(|(name, _)| object::member(&members, name).is_none());
+        added.retain(|(name, _)| object::find_member(&members, name).is_none());
         splices.remove(&members, removed);
         let layout = self.layout(origin);
         for (name, value) in added {
@@ -292,27 +293,27 @@ impl Composer<'_> {
             splices.add(&members, removed, name, &text, layout.between());
         }
         let mut done = span.start();
-        let splices = splices.in_order();
-        self.idle += usize::from(splices.is_empty());
+        let splices = splices.sorted();
+        self.unchanged_cells += usize::from(splices.is_empty());
         for (at, text) in splices {
-            self.old(done, at.start());
-            self.new_text(text);
+            self.push_old(done, at.start());
+            self.push_new(text);
             done = at.end();
         }
-        self.old(done, span.end());
+        self.push_old(done, span.end());
     }
 
-    /// The new value of an old cell's source, in the shape it had.
-    fn source(&mut self, origin: usize, new: &str) -> source::Written {
+    /// The new value of an existing cell's source, in its old shape.
+    fn source_value(&mut self, origin: usize, new: &str) -> source::SourceValue {
         let notebook = self.notebook;
         let value = notebook.slice(notebook.cell(origin).source);
         let layout = self.layout(origin);
         let shape = match value.first() {
-            Some(b'"') => Shape::Text,
-            Some(b'[') => Shape::Lines(layout.array_like(value)),
+            Some(b'"') => SourceShape::Text,
+            Some(b'[') => SourceShape::Lines(layout.array_like(value)),
             _ => layout.shape.clone(),
         };
-        source::replace(value, new, &shape, layout.escapes)
+        source::rewrite_value(value, new, &shape, layout.escapes)
     }
 }
 
@@ -325,12 +326,15 @@ impl Splices {
         self.0.push((span, text));
     }
 
-    /// Takes members out together with the commas that held them.
+    /// Removes members together with their commas.
     fn remove(&mut self, members: &[Member], names: &[&str]) {
-        let goes = |member: &Member| names.contains(&member.name.as_str());
+        let is_removed = |member: &Member| names.contains(&member.name.as_str());
         let mut index = 0;
         while index < members.len() {
-            let run = members[index..].iter().take_while(|m| goes(m)).count();
+            let run = members[index..]
+                .iter()
+                .take_while(|m| is_removed(m))
+                .count();
             if run == 0 {
                 index += 1;
                 continue;
@@ -351,10 +355,10 @@ impl Splices {
         }
     }
 
-    /// Puts a member behind the one that usually stands before it.
-    fn add(&mut self, members: &[Member], gone: &[&str], name: &str, text: &str, between: &str) {
-        let rank = |name: &str| MEMBERS.iter().position(|known| *known == name);
-        let stays = |member: &&Member| !gone.contains(&member.name.as_str());
+    /// Adds a member after the one that usually precedes it.
+    fn add(&mut self, members: &[Member], removed: &[&str], name: &str, text: &str, between: &str) {
+        let rank = |name: &str| MEMBER_ORDER.iter().position(|known| *known == name);
+        let stays = |member: &&Member| !removed.contains(&member.name.as_str());
         let before = members
             .iter()
             .filter(stays)
@@ -368,8 +372,8 @@ impl Splices {
         self.0.push((Span::new(at, at), text));
     }
 
-    /// By place; what goes in at one place keeps the order in which it was added.
-    fn in_order(mut self) -> Vec<(Span, String)> {
+    /// Sorted by position. Insertions at one position keep the order in which they were added.
+    fn sorted(mut self) -> Vec<(Span, String)> {
         self.0.sort_by_key(|(span, _)| (span.start, span.end));
         self.0
     }

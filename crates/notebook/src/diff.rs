@@ -1,4 +1,4 @@
-//! What an edit changes, as a unified diff of the text view.
+//! Unified diffs of the text view.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,49 +7,49 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 
 use crate::document::Cells;
 use crate::plan::{Plan, Slot};
-use crate::text::{Markers, append_cell};
+use crate::text::{MarkerStyle, append_cell};
 
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
-/// The diff between `cells` and what `plan` makes of them. Markers carry no numbers here, so that a
-/// cell put in does not change every marker behind it; `new_ids` are the ids of new cells.
-pub(crate) fn unified(
+/// The diff between `cells` and the result of `plan`. Markers carry no numbers here, so that an
+/// inserted cell does not change every later marker. `new_ids` are the ids of new cells.
+pub(crate) fn unified_diff(
     cells: &dyn Cells,
     plan: &Plan,
     new_ids: &HashMap<usize, String>,
     path: &Path,
 ) -> String {
-    let window = Window::around(cells, plan);
+    let window = ChangedWindow::new(cells, plan);
     let old = window.old_text(cells);
     let new = window.new_text(cells, plan, new_ids);
-    let hunks = hunks(&old, &new, window.lines_before);
+    let hunks = text_hunks(&old, &new, window.lines_before);
     let mut out = String::new();
     if !hunks.is_empty() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         out.push_str(&format!("--- a/{name}\n+++ b/{name}\n"));
     }
     for hunk in hunks {
-        out.push_str(&format!("{}\n{}", hunk.place, hunk.lines));
+        out.push_str(&format!("{}\n{}", hunk.header, hunk.lines));
     }
     out
 }
 
-/// A stretch of lines with changes in it.
+/// A group of changed lines with context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
-    /// Where it is, as `@@ -1,2 +1,3 @@`.
-    pub place: String,
-    /// Its lines, each behind a blank, `-` or `+`.
+    /// Its line numbers, as `@@ -1,2 +1,3 @@`.
+    pub header: String,
+    /// Its lines, each prefixed with a space, `-` or `+`.
     pub lines: String,
 }
 
-/// How `old` becomes `new`; `before` lines stand before either.
-pub(crate) fn hunks(old: &str, new: &str, before: usize) -> Vec<Hunk> {
+/// The hunks between `old` and `new`. Line numbers start after `before` lines.
+pub(crate) fn text_hunks(old: &str, new: &str, before: usize) -> Vec<Hunk> {
     let diff = TextDiff::configure()
         .algorithm(Algorithm::Patience)
         .diff_lines(old, new);
     let mut hunks = Vec::new();
-    for group in diff.grouped_ops(CONTEXT) {
+    for group in diff.grouped_ops(CONTEXT_LINES) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else {
             continue;
         };
@@ -62,7 +62,7 @@ pub(crate) fn hunks(old: &str, new: &str, before: usize) -> Vec<Hunk> {
                 format!("{line},{count}")
             }
         };
-        let place = format!(
+        let header = format!(
             "@@ -{} +{} @@",
             range(first.old_range().start, last.old_range().end),
             range(first.new_range().start, last.new_range().end)
@@ -79,21 +79,21 @@ pub(crate) fn hunks(old: &str, new: &str, before: usize) -> Vec<Hunk> {
                 lines.push('\n');
             }
         }
-        hunks.push(Hunk { place, lines });
+        hunks.push(Hunk { header, lines });
     }
     hunks
 }
 
-/// The cells that differ, with one neighbour on each side for context.
-struct Window {
+/// The changed cells, with one neighbour on each side for context.
+struct ChangedWindow {
     old: std::ops::Range<usize>,
     new: std::ops::Range<usize>,
-    /// Lines of the view before the window; the same in old and new.
+    /// Number of lines in the view before the window; the same in old and new.
     lines_before: usize,
 }
 
-impl Window {
-    fn around(cells: &dyn Cells, plan: &Plan) -> Self {
+impl ChangedWindow {
+    fn new(cells: &dyn Cells, plan: &Plan) -> Self {
         let (old_count, new_count) = (cells.count(), plan.slots.len());
         let kept = |slot: &Slot, cell: usize| slot.origin == Some(cell) && slot.is_kept(cells);
         let head = (0..old_count.min(new_count))
@@ -103,11 +103,11 @@ impl Window {
             .take_while(|&n| kept(&plan.slots[new_count - n], old_count - n))
             .count();
         let start = head.saturating_sub(1);
-        let behind = tail.saturating_sub(1);
+        let after = tail.saturating_sub(1);
         Self {
-            old: start..old_count - behind,
-            new: start..new_count - behind,
-            lines_before: (0..start).map(|cell| lines_of(&cells.source(cell))).sum(),
+            old: start..old_count - after,
+            new: start..new_count - after,
+            lines_before: (0..start).map(|cell| line_count(&cells.source(cell))).sum(),
         }
     }
 
@@ -122,10 +122,10 @@ impl Window {
                 cells.kind(cell),
                 id.as_deref(),
                 &source,
-                Markers::Stable,
+                MarkerStyle::Stable,
             );
         }
-        ended(text)
+        with_final_newline(text)
     }
 
     fn new_text(&self, cells: &dyn Cells, plan: &Plan, new_ids: &HashMap<usize, String>) -> String {
@@ -144,23 +144,23 @@ impl Window {
                 slot.kind,
                 id,
                 source.unwrap_or_default(),
-                Markers::Stable,
+                MarkerStyle::Stable,
             );
         }
-        ended(text)
+        with_final_newline(text)
     }
 }
 
-/// The view as it is printed.
-fn ended(mut text: String) -> String {
+/// The view as printed.
+fn with_final_newline(mut text: String) -> String {
     if !text.is_empty() {
         text.push('\n');
     }
     text
 }
 
-/// How many lines a cell takes in the view.
-fn lines_of(source: &str) -> usize {
+/// Number of lines that a cell takes in the view.
+fn line_count(source: &str) -> usize {
     if source.is_empty() {
         1
     } else {

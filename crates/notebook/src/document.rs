@@ -1,42 +1,41 @@
-//! [`Notebook`]: the file's own bytes and where things are in them.
+//! [`Notebook`]: the file's bytes and the spans of its cells.
 
 use std::borrow::Cow;
 
-use crate::cell::{CellKind, CellSpan};
-use crate::error::{FormatError, Notice};
+use crate::cell::{CellKind, CellSpans};
+use crate::error::FormatError;
 use crate::json::object::{self, Member};
 use crate::json::text;
 use crate::revision::Revision;
-use crate::scan::{self, Frame};
+use crate::scan::{self, DocumentSpans, ScannedDocument};
 use crate::source;
 use crate::span::Span;
-use crate::view::{Viewer, Wanted};
 
-/// Cells as the text view shows them, wherever they come from: a notebook that is loaded, or what
-/// was remembered of an earlier revision of it.
+/// Cells as the text view shows them, of a loaded notebook or of a stored baseline.
 pub trait Cells {
-    /// How many there are.
+    /// The number of cells.
     fn count(&self) -> usize;
     /// The kind of cell `index`.
     fn kind(&self, index: usize) -> CellKind;
-    /// The source of cell `index`. Half surrogate pairs, which are no text, read as U+FFFD.
+    /// The source of cell `index`. Lone surrogates, which UTF-8 cannot represent, read as U+FFFD.
     fn source(&self, index: usize) -> Cow<'_, str>;
     /// The id of cell `index`, if it has one.
     fn id(&self, index: usize) -> Option<Cow<'_, str>>;
 }
 
-/// A notebook: the file's own bytes, and where its cells are in them.
+/// A notebook: the file's bytes, and the spans of its cells.
 ///
-/// Nothing is taken apart that need not be, so a 100 MB notebook costs one scan. A document never
-/// changes; edits are [`Plan`](crate::Plan)s over it that give an [`Edited`](crate::Edited).
+/// Nothing is decoded before it is needed, so a 100 MB notebook costs one scan. A notebook is
+/// immutable: [`compose`](crate::compose) applies a [`Plan`](crate::Plan) to it and returns an
+/// [`EditedNotebook`](crate::EditedNotebook).
 pub struct Notebook {
     bytes: Vec<u8>,
-    frame: Frame,
-    cells: Vec<CellSpan>,
+    spans: DocumentSpans,
+    cells: Vec<CellSpans>,
     revision: Revision,
 }
 
-/// What a new notebook holds: the layout that Jupyter writes.
+/// A new notebook, laid out as Jupyter writes it.
 const EMPTY: &str =
     "{\n \"cells\": [],\n \"metadata\": {},\n \"nbformat\": 4,\n \"nbformat_minor\": 5\n}\n";
 
@@ -45,32 +44,23 @@ impl Notebook {
     pub fn empty() -> Self {
         Self::parse(EMPTY).unwrap_or_else(|_| Self {
             bytes: EMPTY.into(),
-            frame: Frame::default(),
+            spans: DocumentSpans::default(),
             cells: Vec::new(),
-            revision: Revision::of(EMPTY.as_bytes()),
+            revision: Revision::compute(EMPTY.as_bytes()),
         })
     }
 
     /// Scans the bytes of a notebook file.
     pub fn parse(bytes: impl Into<Vec<u8>>) -> Result<Self, FormatError> {
         let bytes = bytes.into();
-        let (frame, cells) = scan::slice(&bytes)?;
-        let revision = Revision::of(&bytes);
-        Ok(Self::assemble(bytes, frame, cells, revision))
-    }
-
-    pub(crate) fn assemble(
-        bytes: Vec<u8>,
-        frame: Frame,
-        cells: Vec<CellSpan>,
-        revision: Revision,
-    ) -> Self {
-        Self {
+        let (spans, cells) = scan::scan_slice(&bytes)?;
+        let revision = Revision::compute(&bytes);
+        Ok(Self {
             bytes,
-            frame,
+            spans,
             cells,
             revision,
-        }
+        })
     }
 
     /// The file's bytes.
@@ -78,46 +68,37 @@ impl Notebook {
         &self.bytes
     }
 
-    /// The name of this content.
+    /// The revision of the content.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// The minor number of the format: 5 in "4.5".
+    /// The minor version of the format: 5 in "4.5".
     pub fn minor(&self) -> u32 {
-        self.frame.minor
+        self.spans.minor
     }
 
-    /// Whether cells of this format carry ids (4.5 and later).
-    pub fn wants_ids(&self) -> bool {
-        self.frame.minor >= 5
+    /// Whether cells of this format have ids (4.5 and later).
+    pub fn requires_ids(&self) -> bool {
+        self.spans.minor >= 5
     }
 
-    /// What the notebook says about itself: JSON, empty if it says nothing.
+    /// The notebook's `metadata` as JSON; empty if it has none.
     pub fn metadata(&self) -> &[u8] {
-        self.slice(self.frame.metadata)
+        self.slice(self.spans.metadata)
     }
 
-    /// What cell `index` says about itself: JSON, empty if it says nothing.
+    /// The `metadata` of cell `index` as JSON; empty if it has none.
     pub fn cell_metadata(&self, index: usize) -> &[u8] {
         let members = self.members(index);
-        object::member(&members, "metadata").map_or(&[], |member| self.slice(member.value))
+        object::find_member(&members, "metadata").map_or(&[], |member| self.slice(member.value))
     }
 
-    /// What a validator would complain about, at most ten.
-    pub fn irregularities(&self) -> Vec<Notice> {
-        let nothing_else = Wanted {
-            text: None,
-            cell: None,
-        };
-        Viewer::look(nothing_else, self).notices
+    pub(crate) fn spans(&self) -> &DocumentSpans {
+        &self.spans
     }
 
-    pub(crate) fn frame(&self) -> &Frame {
-        &self.frame
-    }
-
-    pub(crate) fn cell(&self, index: usize) -> &CellSpan {
+    pub(crate) fn cell(&self, index: usize) -> &CellSpans {
         &self.cells[index]
     }
 
@@ -129,9 +110,20 @@ impl Notebook {
         object::members(&self.bytes, self.cells[index].span)
     }
 
-    /// Hash of everything in the cell, outputs and metadata included.
+    /// Hash of the whole cell, including outputs and metadata.
     pub(crate) fn cell_hash(&self, index: usize) -> Revision {
-        Revision::of(self.slice(self.cells[index].span))
+        Revision::compute(self.slice(self.cells[index].span))
+    }
+}
+
+impl From<ScannedDocument> for Notebook {
+    fn from(scanned: ScannedDocument) -> Self {
+        Self {
+            bytes: scanned.bytes,
+            spans: scanned.spans,
+            cells: scanned.cells,
+            revision: scanned.revision,
+        }
     }
 }
 
@@ -145,7 +137,7 @@ impl Cells for Notebook {
     }
 
     fn source(&self, index: usize) -> Cow<'_, str> {
-        Cow::Owned(source::text_of(self.slice(self.cells[index].source)))
+        Cow::Owned(source::decode_text(self.slice(self.cells[index].source)))
     }
 
     fn id(&self, index: usize) -> Option<Cow<'_, str>> {
@@ -159,7 +151,7 @@ impl std::fmt::Debug for Notebook {
         f.debug_struct("Notebook")
             .field("bytes", &self.bytes.len())
             .field("cells", &self.cells.len())
-            .field("minor", &self.frame.minor)
+            .field("minor", &self.spans.minor)
             .field("revision", &self.revision)
             .finish()
     }

@@ -1,4 +1,4 @@
-//! One-cell operations and text replacement, as plans.
+//! Operations on one cell and text replacement, as plans.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,23 +6,23 @@ use std::fmt;
 use crate::cell::CellKind;
 use crate::document::Cells;
 use crate::error::{EditError, Notice};
-use crate::plan::{Outputs, Plan, Slot};
+use crate::plan::{OutputAction, Plan, Slot};
 use crate::rewrite::rewrite;
-use crate::text::marker::{self, Line};
-use crate::text::{Markers, parse, render};
+use crate::text::marker::{self, ViewLine};
+use crate::text::{MarkerStyle, parse, render};
 
-/// Which cell is meant.
+/// Names a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// By place, from 0.
+    /// By index, from 0.
     Index(usize),
-    /// By id, or the beginning of one.
+    /// By id, or a prefix of an id.
     Id(String),
 }
 
 impl Address {
-    /// Reads `3` or `id:ab12`.
-    pub fn read(text: &str) -> Option<Self> {
+    /// Parses `3`, `cell:3` or `id:ab12`.
+    pub fn parse(text: &str) -> Option<Self> {
         if let Some(id) = text.strip_prefix("id:") {
             return (!id.is_empty()).then(|| Self::Id(id.to_owned()));
         }
@@ -33,8 +33,8 @@ impl Address {
         Some(Self::Index(digits.parse().unwrap_or(usize::MAX)))
     }
 
-    /// The index of the cell that is meant. A whole id wins over a longer one it begins.
-    pub fn find(&self, cells: &dyn Cells) -> Result<usize, EditError> {
+    /// The index of the cell. An exact id wins over longer ids that start with it.
+    pub fn resolve(&self, cells: &dyn Cells) -> Result<usize, EditError> {
         match self {
             Self::Index(index) if *index < cells.count() => Ok(*index),
             Self::Index(index) => Err(EditError::OutOfRange {
@@ -42,7 +42,7 @@ impl Address {
                 last: cells.count().checked_sub(1),
                 inserting: false,
             }),
-            Self::Id(prefix) => find_id(cells, prefix),
+            Self::Id(prefix) => resolve_id(cells, prefix),
         }
     }
 }
@@ -56,8 +56,8 @@ impl fmt::Display for Address {
     }
 }
 
-fn find_id(cells: &dyn Cells, prefix: &str) -> Result<usize, EditError> {
-    const MOST_SHOWN: usize = 10;
+fn resolve_id(cells: &dyn Cells, prefix: &str) -> Result<usize, EditError> {
+    const SHOWN_LIMIT: usize = 10;
     let ids: Vec<(usize, String)> = (0..cells.count())
         .filter_map(|index| Some((index, cells.id(index)?.into_owned())))
         .collect();
@@ -75,131 +75,131 @@ fn find_id(cells: &dyn Cells, prefix: &str) -> Result<usize, EditError> {
     let shown: Vec<String> = if found.is_empty() {
         ids.iter().map(|(_, id)| id.clone()).collect()
     } else {
-        let place = |(index, id): &&(usize, String)| format!("{id} (cell {index})");
-        found.iter().map(place).collect()
+        let describe = |(index, id): &&(usize, String)| format!("{id} (cell {index})");
+        found.iter().map(describe).collect()
     };
     Err(EditError::IdMatches {
         prefix: prefix.to_owned(),
         count: found.len(),
-        ids: shown.into_iter().take(MOST_SHOWN).collect(),
+        ids: shown.into_iter().take(SHOWN_LIMIT).collect(),
     })
 }
 
-/// Where a cell goes.
+/// The position for an inserted or moved cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// So that it becomes the cell with this index.
+pub enum CellPosition {
+    /// At this index.
     At(usize),
-    /// Behind another.
+    /// After another cell.
     After(Address),
-    /// Before another.
+    /// Before another cell.
     Before(Address),
-    /// Behind all others.
+    /// After the last cell.
     End,
 }
 
 /// A change to one cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Replaces the source; kind, outputs and everything else stay.
+    /// Replaces the source. Kind, outputs and everything else stay.
     Edit {
-        /// Which cell.
+        /// The cell.
         cell: Address,
         /// The new source.
         source: String,
     },
-    /// Puts in a new cell.
+    /// Inserts a new cell.
     Insert {
-        /// Where.
-        place: Place,
-        /// Of which kind.
+        /// Its position.
+        position: CellPosition,
+        /// Its kind.
         kind: CellKind,
-        /// With which source.
+        /// Its source.
         source: String,
-        /// With which tags.
+        /// Its tags.
         tags: Vec<String>,
     },
-    /// Takes a cell out.
+    /// Removes a cell.
     Delete {
-        /// Which cell.
+        /// The cell.
         cell: Address,
     },
     /// Moves a cell.
     Move {
-        /// Which cell.
+        /// The cell.
         cell: Address,
-        /// Where to; [`Place::At`] is the index it shall have afterwards.
-        place: Place,
+        /// The new position. [`CellPosition::At`] is the index after the move.
+        position: CellPosition,
     },
     /// Changes a cell's kind.
     Type {
-        /// Which cell.
+        /// The cell.
         cell: Address,
         /// The new kind.
         kind: CellKind,
     },
-    /// Empties outputs and execution count of one code cell, or of all.
+    /// Removes outputs and execution count of one code cell, or of all.
     Clear {
-        /// Which cell; `None` for all.
+        /// The cell; `None` for all code cells.
         cell: Option<Address>,
     },
 }
 
-/// A plan, and what to say about it.
+/// A plan, with the facts that a report of the edit needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// What the cells shall be.
+    /// The cells of the result.
     pub plan: Plan,
-    /// The slot of the plan that the edit is about, if it is about one that remains.
+    /// Index in the plan of the cell that the edit is about, if it remains.
     pub focus: Option<usize>,
-    /// The cell that was taken out, by its old index.
+    /// Old index of the removed cell.
     pub removed: Option<usize>,
-    /// The cell that something is put next to, by its old index.
+    /// Old index of the cell next to which a cell is put.
     pub anchor: Option<usize>,
-    /// Things worth telling.
+    /// Surprises that do not fail the edit.
     pub notices: Vec<Notice>,
 }
 
 impl Operation {
-    /// Works out what the operation does to `cells`.
+    /// The plan of the operation over `cells`.
     pub fn draft(&self, cells: &dyn Cells) -> Result<Draft, EditError> {
         let mut slots = Plan::keep_all(cells).slots;
         let mut removed = None;
         let mut anchor = None;
         let focus = match self {
             Self::Edit { cell, source } => {
-                let index = cell.find(cells)?;
+                let index = cell.resolve(cells)?;
                 if cells.source(index) != *source {
                     slots[index].source = Some(source.clone());
                 }
                 Some(index)
             }
             Self::Insert {
-                place,
+                position,
                 kind,
                 source,
                 tags,
             } => {
-                let at = place.resolve(cells)?;
-                anchor = place.anchor(cells)?;
+                let at = position.resolve(cells)?;
+                anchor = position.anchor(cells)?;
                 let mut slot = Slot::new(*kind, source.as_str());
                 slot.tags.clone_from(tags);
                 slots.insert(at, slot);
                 Some(at)
             }
             Self::Delete { cell } => {
-                let index = cell.find(cells)?;
+                let index = cell.resolve(cells)?;
                 slots.remove(index);
                 removed = Some(index);
                 None
             }
-            Self::Move { cell, place } => {
-                let from = cell.find(cells)?;
-                anchor = place.anchor(cells)?;
-                let to = match place {
-                    Place::At(to) if *to < cells.count() => *to,
-                    Place::At(to) => Address::Index(*to).find(cells)?,
-                    Place::End => cells.count() - 1,
+            Self::Move { cell, position } => {
+                let from = cell.resolve(cells)?;
+                anchor = position.anchor(cells)?;
+                let to = match position {
+                    CellPosition::At(to) if *to < cells.count() => *to,
+                    CellPosition::At(to) => Address::Index(*to).resolve(cells)?,
+                    CellPosition::End => cells.count() - 1,
                     other => {
                         let at = other.resolve(cells)?;
                         if at > from { at - 1 } else { at }
@@ -210,15 +210,15 @@ impl Operation {
                 Some(to)
             }
             Self::Type { cell, kind } => {
-                let index = cell.find(cells)?;
+                let index = cell.resolve(cells)?;
                 slots[index].kind = *kind;
                 Some(index)
             }
             Self::Clear { cell } => {
-                let only = cell.as_ref().map(|cell| cell.find(cells)).transpose()?;
+                let only = cell.as_ref().map(|cell| cell.resolve(cells)).transpose()?;
                 for (index, slot) in slots.iter_mut().enumerate() {
                     if only.is_none_or(|only| only == index) && slot.kind == CellKind::Code {
-                        slot.outputs = Outputs::Clear;
+                        slot.outputs = OutputAction::Clear;
                     }
                 }
                 only
@@ -234,8 +234,8 @@ impl Operation {
     }
 }
 
-/// Several operations, each on what the ones before it left, as one draft.
-pub fn sequence(cells: &dyn Cells, operations: &[Operation]) -> Result<Draft, EditError> {
+/// Several operations as one draft. Each applies to the result of the ones before it.
+pub fn draft_sequence(cells: &dyn Cells, operations: &[Operation]) -> Result<Draft, EditError> {
     let mut whole = Draft {
         plan: Plan::keep_all(cells),
         focus: None,
@@ -244,7 +244,7 @@ pub fn sequence(cells: &dyn Cells, operations: &[Operation]) -> Result<Draft, Ed
         notices: Vec::new(),
     };
     for operation in operations {
-        let next = operation.draft(&Planned {
+        let next = operation.draft(&PlannedCells {
             cells,
             plan: &whole.plan,
         })?;
@@ -256,19 +256,19 @@ pub fn sequence(cells: &dyn Cells, operations: &[Operation]) -> Result<Draft, Ed
             removed: removed.or(whole.removed),
             anchor: anchor.or(whole.anchor),
             notices: [whole.notices, next.notices].concat(),
-            plan: whole.plan.then(next.plan),
+            plan: whole.plan.followed_by(next.plan),
         };
     }
     Ok(whole)
 }
 
-/// Cells as a plan leaves them.
-struct Planned<'p> {
+/// The cells that result from a plan.
+struct PlannedCells<'p> {
     cells: &'p dyn Cells,
     plan: &'p Plan,
 }
 
-impl Cells for Planned<'_> {
+impl Cells for PlannedCells<'_> {
     fn count(&self) -> usize {
         self.plan.slots.len()
     }
@@ -286,22 +286,22 @@ impl Cells for Planned<'_> {
         }
     }
 
-    /// New cells get theirs when the plan is carried out.
+    /// New cells get their ids when the plan is applied.
     fn id(&self, index: usize) -> Option<Cow<'_, str>> {
         self.cells.id(self.plan.slots[index].origin?)
     }
 }
 
-impl Place {
-    /// The cell that the place is next to.
+impl CellPosition {
+    /// The cell that the position refers to.
     fn anchor(&self, cells: &dyn Cells) -> Result<Option<usize>, EditError> {
         match self {
-            Self::After(cell) | Self::Before(cell) => cell.find(cells).map(Some),
+            Self::After(cell) | Self::Before(cell) => cell.resolve(cells).map(Some),
             Self::At(_) | Self::End => Ok(None),
         }
     }
 
-    /// The index before which a new cell goes.
+    /// The index at which a new cell is inserted.
     fn resolve(&self, cells: &dyn Cells) -> Result<usize, EditError> {
         match self {
             Self::At(index) if *index <= cells.count() => Ok(*index),
@@ -310,57 +310,57 @@ impl Place {
                 last: Some(cells.count()),
                 inserting: true,
             }),
-            Self::After(cell) => Ok(cell.find(cells)? + 1),
-            Self::Before(cell) => cell.find(cells),
+            Self::After(cell) => Ok(cell.resolve(cells)? + 1),
+            Self::Before(cell) => cell.resolve(cells),
             Self::End => Ok(cells.count()),
         }
     }
 }
 
-/// How many places a replacement may touch.
+/// How many matches a replacement may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occurrences {
-    /// Exactly one; anything else is an error.
+    /// Exactly one; otherwise it is an error.
     One,
-    /// All there are, at least one.
+    /// All matches, at least one.
     All,
 }
 
-/// Replaces text in the printed view.
+/// Replaces text in the text view as printed.
 pub fn replace_text(
     cells: &dyn Cells,
     old: &str,
     new: &str,
     occurrences: Occurrences,
 ) -> Result<Draft, EditError> {
-    const MOST_SHOWN: usize = 10;
+    const SHOWN_LIMIT: usize = 10;
     if old.is_empty() || old == new {
         return Err(EditError::NothingToReplace);
     }
-    // As printed, so that what a person copies from the screen is found.
-    let mut view = render(cells, Markers::Indexes);
+    // As printed, so that text copied from the screen is found.
+    let mut view = render(cells, MarkerStyle::Indexes);
     view.push('\n');
-    // A word that also occurs in markers is not meant there.
+    // A match inside a marker counts only if the text itself contains a marker prefix.
     let means_markers = old.contains("# %%");
-    let places: Vec<usize> = view
+    let matches: Vec<usize> = view
         .match_indices(old)
         .map(|(at, _)| at)
         .filter(|&at| means_markers || !is_inside_marker(&view, at, old.len()))
         .collect();
-    if places.is_empty() || (places.len() > 1 && occurrences == Occurrences::One) {
+    if matches.is_empty() || (matches.len() > 1 && occurrences == Occurrences::One) {
         let line_of = |at: &usize| 1 + view[..*at].matches('\n').count();
-        let mut lines: Vec<usize> = places.iter().map(line_of).collect();
+        let mut lines: Vec<usize> = matches.iter().map(line_of).collect();
         lines.dedup();
-        lines.truncate(MOST_SHOWN);
+        lines.truncate(SHOWN_LIMIT);
         return Err(EditError::Matches {
-            count: places.len(),
+            count: matches.len(),
             lines,
         });
     }
-    let first_line = view[..places[0]].matches('\n').count() + 1;
+    let first_line = view[..matches[0]].matches('\n').count() + 1;
     let mut edited = String::with_capacity(view.len());
     let mut done = 0;
-    for at in places {
+    for at in matches {
         edited.push_str(&view[done..at]);
         edited.push_str(new);
         done = at + old.len();
@@ -375,11 +375,10 @@ pub fn replace_text(
 fn is_inside_marker(view: &str, at: usize, length: usize) -> bool {
     let start = view[..at].rfind('\n').map_or(0, |end| end + 1);
     let end = view[at..].find('\n').map_or(view.len(), |end| at + end);
-    at + length <= end && matches!(marker::classify(&view[start..end]), Line::Marker(_))
+    at + length <= end && matches!(marker::classify(&view[start..end]), ViewLine::Marker(_))
 }
 
-/// Replaces the whole view by an edited one, as it was printed: one newline at the end is taken
-/// off.
+/// Replaces the whole view with an edited one, as printed: one newline at the end is removed.
 pub fn replace_all(cells: &dyn Cells, printed: &str) -> Result<Draft, EditError> {
     let crlf = first_line_is_crlf(printed);
     let text = printed
@@ -402,7 +401,7 @@ fn first_line_is_crlf(text: &str) -> bool {
 }
 
 impl Draft {
-    /// The slot whose block covers a line of the edited text.
+    /// Index in the plan of the cell whose block covers a line of the edited text.
     fn cell_at_line(&self, text: &str, line: usize) -> Option<usize> {
         let parsed = parse(text).ok()?;
         let last = parsed.blocks.iter().rposition(|block| block.line <= line)?;

@@ -1,11 +1,11 @@
-//! What can go wrong, as data. Words for people come from the caller; the `Display` texts here are
-//! the short sentences that other tools of this kind use too.
+//! Errors and notices as data. The caller words them for people; the `Display` texts here are the
+//! short sentences that other notebook tools use too.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where something stands in a file; both count from 1, columns in characters.
+/// A position in a file. Line and column count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Line, from 1.
@@ -15,7 +15,7 @@ pub struct Position {
 }
 
 impl Position {
-    pub(crate) fn of(offset: usize, bytes: &[u8]) -> Self {
+    pub(crate) fn at_offset(offset: usize, bytes: &[u8]) -> Self {
         let before = &bytes[..offset.min(bytes.len())];
         let line_start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
         let line_start_text = before[line_start..].strip_prefix(b"\xef\xbb\xbf");
@@ -33,7 +33,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// What is wrong with the content of a notebook.
+/// Why the content of a file is not a supported notebook.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
@@ -41,19 +41,19 @@ pub enum FormatError {
     #[error("the file is empty")]
     Empty,
     /// Not JSON.
-    #[error("{at}: {what}")]
+    #[error("{at}: {problem}")]
     Json {
-        /// What was expected or found.
-        what: &'static str,
-        /// Where.
+        /// The syntax error.
+        problem: &'static str,
+        /// Its position.
         at: Position,
-        /// The content ends too early, as in a file that is being written.
+        /// Whether the content ends too early, as in a file that is being written.
         ended: bool,
     },
     /// Not UTF-8.
     #[error("{at}: the text is not UTF-8")]
     NotUtf8 {
-        /// Where the first bad byte is.
+        /// Position of the first invalid byte.
         at: Position,
     },
     /// JSON, but not an object.
@@ -62,79 +62,79 @@ pub enum FormatError {
     /// An object without a `cells` array.
     #[error("there is no `cells` array")]
     NoCells,
-    /// `cells` is something else than an array.
+    /// `cells` is not an array.
     #[error("{at}: `cells` is not an array")]
     CellsNotAnArray {
-        /// Where `cells` begins.
+        /// Position of the value of `cells`.
         at: Position,
     },
-    /// Written in an older format that keeps its cells elsewhere.
+    /// An older format, which stores its cells in worksheets.
     #[error("it is in the old format nbformat {major}")]
     OldFormat {
-        /// The format's major number, 3 or less.
+        /// The major version, 3 or less.
         major: u32,
     },
-    /// No `nbformat` number, or one that is no version.
+    /// `nbformat` is missing or not a version number.
     #[error("`nbformat` is missing or not a number")]
     NoFormatNumber,
-    /// A format of the future.
+    /// A newer format.
     #[error("nbformat {major} is not known; only 4 is")]
     NewFormat {
-        /// What `nbformat` says.
+        /// The value of `nbformat`.
         major: String,
     },
-    /// A cell that is not one.
-    #[error("{at}: {what}")]
+    /// An invalid cell.
+    #[error("{at}: {problem}")]
     BadCell {
         /// Its index.
         index: usize,
-        /// What is wrong with it.
-        what: String,
-        /// Where.
+        /// Why it is invalid.
+        problem: String,
+        /// Its position.
         at: Position,
     },
-    /// More than 4 GiB.
+    /// 4 GiB or more.
     #[error("files of 4 GiB and more are not supported")]
     TooLarge,
 }
 
-/// What is wrong with an edit.
+/// Why an edit cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EditError {
-    /// The edited text does not begin with a marker.
+    /// The edited text does not start with a marker.
     NoFirstMarker {
-        /// The first line, shortened.
+        /// The first line, truncated.
         found: String,
     },
-    /// A block of shown outputs in the edited text is not closed.
+    /// A fence around outputs in the edited text is not closed.
     OpenFence {
-        /// Where the block begins, from 1.
+        /// Line of the opening fence, from 1.
         line: usize,
     },
-    /// An index beyond the cells there are.
+    /// An index beyond the last cell.
     OutOfRange {
-        /// The index asked for.
+        /// The requested index.
         index: usize,
-        /// The largest index allowed; `None` if no index is.
+        /// The largest valid index; `None` if there is none.
         last: Option<usize>,
-        /// Whether it was a place to insert at.
+        /// Whether the index is an insert position.
         inserting: bool,
     },
-    /// No cell has that id, or several have.
+    /// No cell has an id with that prefix, or several have.
     IdMatches {
-        /// The prefix asked for.
+        /// The requested prefix.
         prefix: String,
-        /// How many match: 0 or several.
+        /// The number of matches: 0 or several.
         count: usize,
-        /// The ids that match, or when none does the ids there are; at most ten.
+        /// The matching ids, or all ids if none matches; at most ten.
         ids: Vec<String>,
     },
     /// The text to replace does not occur, or occurs several times.
     Matches {
-        /// How often the text occurs.
+        /// The number of matches.
         count: usize,
-        /// Lines of the text view where it does; at most ten.
+        /// The lines of the text view that match; at most ten.
         lines: Vec<usize>,
     },
     /// The text to replace is empty, or the same as its replacement.
@@ -142,7 +142,7 @@ pub enum EditError {
 }
 
 impl EditError {
-    fn in_file(&self, path: &Path) -> String {
+    fn message_for(&self, path: &Path) -> String {
         let path = path.display();
         match self {
             Self::NoFirstMarker { .. } => format!(
@@ -185,96 +185,88 @@ impl EditError {
     }
 }
 
-/// What went wrong with a notebook file or an operation on it.
+/// Why a notebook file could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotebookError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("File not found: {}", path.display())]
     NotFound {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
     },
-    /// The file is there but was asked to be created.
+    /// The file to create already exists.
     #[error("File exists already: {}", path.display())]
     Exists {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
     },
     /// A directory, device or pipe.
     #[error("Not a regular file: {}", path.display())]
     NotAFile {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
-        /// What it is instead.
-        what: &'static str,
+        /// The type of file, such as "a directory".
+        file_type: &'static str,
     },
-    /// The operating system refused.
+    /// A system call failed.
     #[error("Could not {step}: {}", path.display())]
     Io {
-        /// What was being done, as an infinitive: "read", "create a temporary file in".
+        /// The failed step, as an infinitive: "read", "create a temporary file in".
         step: &'static str,
-        /// On which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The content is no notebook.
+    /// The content is not a supported notebook.
     #[error("{}: {}", format_title(error), path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why the content is not supported.
         #[source]
         error: FormatError,
     },
-    /// The edit asks for something the notebook does not have.
-    #[error("{}", error.in_file(path))]
+    /// The edit does not fit the notebook.
+    #[error("{}", error.message_for(path))]
     Edit {
         /// The notebook.
         path: PathBuf,
-        /// What is wrong with the edit.
+        /// Why the edit does not fit.
         error: EditError,
     },
-    /// The file changed since the revision the edit was made for, in a way that cannot be merged.
+    /// The file changed since the base revision of the edit, and the edit cannot be merged.
     #[error("{} changed since revision {revision}", path.display())]
     Conflict {
         /// The notebook.
         path: PathBuf,
-        /// The revision the edit was made for.
+        /// The base revision of the edit.
         revision: String,
-        /// The revision the file has now.
+        /// The current revision of the file.
         current: crate::Revision,
         /// Why it cannot be merged.
-        why: String,
+        reason: String,
     },
-    /// Another process holds the lock on the file.
+    /// Another process holds the lock or keeps changing the file.
     #[error("Another process is writing {}", path.display())]
     Busy {
         /// The notebook.
         path: PathBuf,
     },
-    /// The content was written but is not what the file holds now.
-    #[error("{} was replaced by somebody else right after it was written", path.display())]
+    /// The save succeeded, but the file read back has different content.
+    #[error("{} was changed by another program right after it was saved", path.display())]
     NotReadBack {
         /// The notebook.
         path: PathBuf,
     },
-    /// The folder could not be flushed after the new file was put in place.
+    /// The new file is in place, but the folder could not be flushed.
     #[error("{} is written, but may not survive a power cut", path.display())]
     NotDurable {
         /// The notebook.
         path: PathBuf,
-        /// Why the folder could not be flushed.
+        /// The error of the flush.
         source: io::Error,
-    },
-    /// A notebook in the newest format was asked to be upgraded.
-    #[error("nbformat {major} cannot be upgraded: {}", path.display())]
-    CannotUpgrade {
-        /// The notebook.
-        path: PathBuf,
-        /// Its format.
-        major: u32,
     },
 }
 
@@ -298,73 +290,72 @@ fn format_title(error: &FormatError) -> String {
 }
 
 impl FormatError {
-    /// Whether a file that somebody is writing at this moment could look like this.
-    pub(crate) fn may_pass(&self) -> bool {
+    /// Whether a file may look like this while another program is writing it.
+    pub(crate) fn is_transient(&self) -> bool {
         matches!(self, Self::Empty | Self::Json { .. } | Self::NotUtf8 { .. })
     }
 }
 
-/// Something the caller should know although nothing failed.
+/// A surprise that the caller should know of although nothing failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Notice {
-    /// A line that is almost a marker and was taken as text.
+    /// A line that is almost a marker was kept as text.
     NearMarker {
         /// Line of the text, from 1.
         line: usize,
         /// The line.
         text: String,
     },
-    /// `cell:N` names a cell that is not there; a new cell was made.
+    /// `cell:N` or `id:ID` names no existing cell; the block became a new cell.
     UnknownCell {
         /// Line of the marker, from 1.
         line: usize,
         /// The number or id it names.
         name: String,
     },
-    /// `cell:N` names a cell that an earlier block took; a new cell was made.
+    /// `cell:N` or `id:ID` names a cell that an earlier block took; the block became a new cell.
     UsedTwice {
         /// Line of the marker, from 1.
         line: usize,
         /// The number or id it names.
         name: String,
     },
-    /// A lone surrogate, which text cannot carry, was replaced in an edited line.
+    /// A lone surrogate, which UTF-8 cannot represent, was replaced in an edited line.
     SurrogateLost {
         /// Index of the cell in the new notebook.
         cell: usize,
     },
-    /// A cell that is no longer code had outputs.
+    /// A cell that is no longer code lost its outputs.
     OutputsDropped {
         /// Index of the cell in the new notebook.
         cell: usize,
     },
-    /// A cell that is code now had attachments.
+    /// A cell that became code lost its attachments.
     AttachmentsDropped {
         /// Index of the cell in the new notebook.
         cell: usize,
     },
-    /// The file had changed meanwhile; both changes are in it now.
+    /// The file had changed since the base revision; both changes are in it now.
     Merged {
-        /// The revision that the file had.
+        /// The revision that the edit was merged with.
         with: crate::Revision,
     },
-    /// The edit asked for what is there already.
+    /// The notebook already has the requested content.
     Unchanged,
-    /// Something that a validator would complain about, left as it is.
+    /// An irregularity that a validator would report, left unchanged.
     Irregular {
         /// Index of the cell.
         cell: usize,
-        /// What is odd.
-        what: &'static str,
+        /// The irregularity.
+        problem: &'static str,
     },
-    /// A requested line range lies beyond the end.
+    /// A requested line range is beyond the last line.
     RangeSkipped {
-        /// First line asked for.
+        /// The first requested line.
         start: usize,
-        /// Last line asked for, if there was one.
+        /// The last requested line, if given.
         end: Option<usize>,
-        /// How many lines there are.
+        /// The number of lines.
         total: usize,
     },
 }

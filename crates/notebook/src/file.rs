@@ -1,9 +1,9 @@
-//! Notebook files: looking at them, loading them, and changing them safely.
+//! Notebook files: reads, loads and safely changes them.
 //!
-//! Inside: `load` reads and waits out half-written files, `lock` keeps our own writers apart, `save`
-//! replaces a file so that every reader sees the old or the new one, `os` holds what is particular
-//! to the operating system, `change` puts them together. `survey` and `record` are for notebooks that run:
-//! they hold no outputs, whatever their size.
+//! `load` reads files and waits for half-written ones, `lock` serialises Cellwright's own
+//! writers, `save` replaces a file so that every reader sees the old or the new one, `os` holds
+//! the parts specific to Unix, and `change` combines them. `survey` and `record` serve running
+//! notebooks: they never keep outputs in memory, whatever their size.
 
 mod change;
 mod load;
@@ -13,8 +13,8 @@ mod record;
 mod save;
 mod survey;
 
-pub use change::{Changed, Missing, Request, change, upgrade};
-pub use load::{glance, load, load_raw, remember};
-pub use record::{Conflict, Entry, Piece, Record, Recorded, copy, record};
-pub use save::Step;
+pub use change::{ChangeOutcome, ChangeRequest, OnMissing, change, upgrade};
+pub use load::{load, load_raw, read_view, store_baseline};
+pub use record::{CellConflict, CellUpdate, RecordReport, RecordRequest, Segment, copy, record};
+pub use save::SaveStep;
 pub use survey::{Survey, survey};

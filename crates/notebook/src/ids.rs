@@ -6,9 +6,9 @@ use twox_hash::XxHash3_128;
 
 use crate::cell::CellKind;
 
-/// An id in the form that Jupyter uses (eight hexadecimal digits), derived from what the cell is
-/// and where it stands: the same edit gives the same file.
-pub(crate) fn derive(
+/// An id in Jupyter's form (eight hexadecimal digits), derived from kind, source and index of the
+/// cell, so that the same edit gives the same file.
+pub(crate) fn derive_id(
     kind: CellKind,
     source: &str,
     index: usize,

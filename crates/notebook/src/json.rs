@@ -1,16 +1,18 @@
-//! JSON as it stands in the file: scanned, never rebuilt.
+//! JSON as it is in the file: scanned, never rebuilt.
 //!
-//! [`input`] brings the bytes ([`ahead`] from a thread of its own), [`lexer`] walks over them and finds where values begin and end,
-//! [`object`] lists the members and elements of one value, [`text`] turns string tokens into text
-//! and back, [`indent`] lays a document out anew, [`alter`] changes members of an object, [`content`]
-//! tells what a value says however it is written.
+//! [`input`] provides the bytes ([`read_ahead`] reads them on a second thread), [`lexer`] finds
+//! where values start and end, [`object`] lists the members and elements of one value, [`text`]
+//! decodes and encodes string tokens, [`style`] describes white space and escapes,
+//! [`format`](mod@format) applies a style to a value, [`object_edit`] changes members of an
+//! object, [`content`] compares values independently of their layout.
 
-pub(crate) mod ahead;
-pub(crate) mod alter;
 pub(crate) mod content;
-pub(crate) mod indent;
+pub(crate) mod format;
 pub(crate) mod input;
 pub(crate) mod lexer;
 pub(crate) mod object;
+pub(crate) mod object_edit;
+pub(crate) mod read_ahead;
+pub(crate) mod style;
 pub(crate) mod text;
 mod utf8;

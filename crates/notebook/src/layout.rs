@@ -1,38 +1,39 @@
-//! How the file is laid out, so that new text looks like the rest of it.
+//! Detects how a file is laid out, so that new text matches the rest of it.
 
 use crate::cell::CellKind;
 use crate::document::{Cells, Notebook};
-use crate::json::indent::lay_out;
+use crate::json::format::format_at_depth;
 use crate::json::object::Member;
+use crate::json::style::Style;
 use crate::json::text::{self, Escapes};
-use crate::source::{self, ArrayLayout, Shape};
+use crate::source::{self, ArrayLayout, SourceShape};
 use crate::span::Span;
 
-/// How far to look for a cell that shows how things are written here.
-const SAMPLE: usize = 200;
+/// Number of cells that are searched for an example.
+const SAMPLE_LIMIT: usize = 200;
 
-/// How a new cell is written into this file.
+/// The layout of a new cell in this file.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    /// After `{`, between members (with the comma), before `}`.
+    /// Text after `{`, between members (with the comma) and before `}`.
     open: String,
     between: String,
     close: String,
     colon: String,
-    /// The order of the members, if the file has one of its own.
+    /// The order of the members, if it is not Jupyter's.
     order: Vec<String>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: SourceShape,
     pub(crate) escapes: Escapes,
-    /// What stands around cells in the `cells` array.
+    /// Text around the cells in the `cells` array.
     pub(crate) cells: ArrayLayout,
     style: Style,
 }
 
-/// How deep the values of a cell stand in a notebook.
+/// The nesting depth of a cell's members in a notebook.
 pub const CELL_DEPTH: usize = 3;
 
-/// The members of a cell in the order in which Jupyter writes them.
-pub(crate) const MEMBERS: [&str; 6] = [
+/// The members of a cell in Jupyter's order.
+pub(crate) const MEMBER_ORDER: [&str; 6] = [
     "cell_type",
     "execution_count",
     "id",
@@ -42,9 +43,9 @@ pub(crate) const MEMBERS: [&str; 6] = [
 ];
 
 impl Layout {
-    /// Reads the layout off the notebook; `near` is a cell that new ones should look like.
-    pub(crate) fn of(notebook: &Notebook, near: usize) -> Self {
-        let outline = Indentation::of(notebook);
+    /// Detects the layout of the notebook. New cells will look like cell `near`.
+    pub(crate) fn detect(notebook: &Notebook, near: usize) -> Self {
+        let style = Style::detect(notebook.slice(notebook.spans().top), false);
         let near = near.min(notebook.count().saturating_sub(1));
         let template = (notebook.count() > 0).then(|| notebook.members(near));
         let (open, between, close, colon) = match template.as_deref() {
@@ -59,15 +60,20 @@ impl Layout {
                     gap(first.key.end(), first.value.start()),
                 )
             }
-            _ => outline.object(3),
+            _ => (
+                style.line(CELL_DEPTH),
+                style.between(CELL_DEPTH),
+                style.line(CELL_DEPTH - 1),
+                style.colon.clone(),
+            ),
         };
-        let lines = lines_layout(notebook).unwrap_or_else(|| outline.array_in(&open, &between));
+        let lines = lines_layout(notebook).unwrap_or_else(|| array_in(&style, &open, &between));
         Self {
-            order: template.as_deref().map(own_order).unwrap_or_default(),
-            shape: shape(notebook, near, lines),
-            escapes: escapes(notebook.bytes()),
-            cells: cells_layout(notebook, &outline),
-            style: Style::of(notebook.slice(notebook.frame().top), false),
+            order: template.as_deref().map(custom_order).unwrap_or_default(),
+            shape: detect_shape(notebook, near, lines),
+            escapes: detect_escapes(notebook.bytes()),
+            cells: cells_layout(notebook, &style),
+            style,
             open,
             between,
             close,
@@ -76,7 +82,7 @@ impl Layout {
     }
 
     /// A whole new cell.
-    pub(crate) fn cell(
+    pub(crate) fn new_cell(
         &self,
         kind: CellKind,
         id: Option<&str>,
@@ -86,7 +92,10 @@ impl Layout {
         let mut members = vec![
             ("cell_type", format!("\"{kind}\"")),
             ("metadata", self.metadata(tags)),
-            ("source", source::fresh(source, &self.shape, self.escapes)),
+            (
+                "source",
+                source::new_value(source, &self.shape, self.escapes),
+            ),
         ];
         if kind == CellKind::Code {
             members.push(("execution_count", "null".to_owned()));
@@ -97,7 +106,7 @@ impl Layout {
         }
         members.sort_by_key(|(name, _)| {
             let own = self.order.iter().position(|known| known == name);
-            let usual = MEMBERS.iter().position(|known| known == name);
+            let usual = MEMBER_ORDER.iter().position(|known| known == name);
             (own.unwrap_or(self.order.len()), usual)
         });
         let mut cell = format!("{{{}", self.open);
@@ -112,7 +121,7 @@ impl Layout {
         cell
     }
 
-    /// What a new cell says about itself.
+    /// The metadata of a new cell.
     fn metadata(&self, tags: &[String]) -> String {
         if tags.is_empty() {
             return "{}".to_owned();
@@ -122,7 +131,7 @@ impl Layout {
             .map(|tag| text::encode(tag, self.escapes))
             .collect();
         let json = format!("{{\"tags\":[{}]}}", quoted.join(","));
-        let laid_out = lay_out(json.as_bytes(), &self.style, CELL_DEPTH);
+        let laid_out = format_at_depth(json.as_bytes(), &self.style, CELL_DEPTH);
         String::from_utf8_lossy(&laid_out).into_owned()
     }
 
@@ -131,20 +140,20 @@ impl Layout {
         format!("\"{name}\"{}{value}", self.colon)
     }
 
-    /// The layout for new lines in this array: its own, as far as it shows one.
+    /// The layout for new lines in this array: its own, if it has enough lines to show it.
     pub(crate) fn array_like(&self, value: &[u8]) -> ArrayLayout {
         if let Some(own) = array_layout(value) {
             return own;
         }
         let usual = match &self.shape {
-            Shape::Lines(usual) => usual.clone(),
-            Shape::Text => ArrayLayout {
+            SourceShape::Lines(usual) => usual.clone(),
+            SourceShape::Text => ArrayLayout {
                 open: String::new(),
                 between: ", ".to_owned(),
                 close: String::new(),
             },
         };
-        let Some(only) = source::tokens(value).next() else {
+        let Some(only) = source::string_tokens(value).next() else {
             return usual;
         };
         let text =
@@ -163,17 +172,17 @@ impl Layout {
         }
     }
 
-    /// What separates two members, comma included.
+    /// The separator between two members, with the comma.
     pub(crate) fn between(&self) -> &str {
         &self.between
     }
 }
 
-/// The template's order of members, unless it is the usual one.
-fn own_order(members: &[Member]) -> Vec<String> {
+/// The template's order of members, unless it is Jupyter's.
+fn custom_order(members: &[Member]) -> Vec<String> {
     let known: Vec<usize> = members
         .iter()
-        .filter_map(|member| MEMBERS.iter().position(|name| *name == member.name))
+        .filter_map(|member| MEMBER_ORDER.iter().position(|name| *name == member.name))
         .collect();
     if known.is_sorted() {
         return Vec::new();
@@ -185,32 +194,32 @@ fn text_between(notebook: &Notebook, start: usize, end: usize) -> String {
     String::from_utf8_lossy(notebook.slice(Span::new(start, end))).into_owned()
 }
 
-/// One string or an array of lines, as most likely usual here.
-fn shape(notebook: &Notebook, near: usize, lines: ArrayLayout) -> Shape {
+/// The shape of the first source that is not empty, starting at `near`.
+fn detect_shape(notebook: &Notebook, near: usize, lines: ArrayLayout) -> SourceShape {
     let is_string = |index: usize| {
         let value = notebook.slice(notebook.cell(index).source);
         (value.len() > 2).then(|| value[0] == b'"')
     };
-    let sample = (near..notebook.count()).chain(0..near).take(SAMPLE);
+    let sample = (near..notebook.count()).chain(0..near).take(SAMPLE_LIMIT);
     if sample.into_iter().find_map(is_string).unwrap_or(false) {
-        Shape::Text
+        SourceShape::Text
     } else {
-        Shape::Lines(lines)
+        SourceShape::Lines(lines)
     }
 }
 
 /// The layout of the first `source` that has several lines.
 fn lines_layout(notebook: &Notebook) -> Option<ArrayLayout> {
-    (0..notebook.count().min(SAMPLE))
+    (0..notebook.count().min(SAMPLE_LIMIT))
         .find_map(|index| array_layout(notebook.slice(notebook.cell(index).source)))
 }
 
-/// The layout of this array of strings, if it shows one.
+/// The layout of this array of strings, if it has at least two.
 fn array_layout(value: &[u8]) -> Option<ArrayLayout> {
     if value.first() != Some(&b'[') {
         return None;
     }
-    let mut tokens = source::tokens(value);
+    let mut tokens = source::string_tokens(value);
     let (first, second) = (tokens.next()?, tokens.next()?);
     let end = tokens.last().map_or(second.end, |token| token.end);
     let text = |range: std::ops::Range<usize>| String::from_utf8_lossy(&value[range]).into_owned();
@@ -221,15 +230,14 @@ fn array_layout(value: &[u8]) -> Option<ArrayLayout> {
     })
 }
 
-fn cells_layout(notebook: &Notebook, outline: &Indentation) -> ArrayLayout {
-    let array = notebook.frame().cells;
+fn cells_layout(notebook: &Notebook, style: &Style) -> ArrayLayout {
+    let array = notebook.spans().cells;
     let count = notebook.count();
     if count == 0 {
-        let (open, between, close, _) = outline.object(2);
         return ArrayLayout {
-            open,
-            between,
-            close,
+            open: style.line(2),
+            between: style.between(2),
+            close: style.line(1),
         };
     }
     let first = notebook.cell(0).span;
@@ -238,7 +246,7 @@ fn cells_layout(notebook: &Notebook, outline: &Indentation) -> ArrayLayout {
         between: if count > 1 {
             text_between(notebook, first.end(), notebook.cell(1).span.start())
         } else if open.is_empty() {
-            outline.comma.clone()
+            style.comma.clone()
         } else {
             format!(",{open}")
         },
@@ -251,150 +259,30 @@ fn cells_layout(notebook: &Notebook, outline: &Indentation) -> ArrayLayout {
     }
 }
 
-/// How JSON is laid out, for whoever writes more of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Style {
-    /// Line break, or empty when everything is on one line.
-    pub newline: String,
-    /// What a line is indented by for each level.
-    pub unit: String,
-    /// What separates a name from its value.
-    pub colon: String,
-    /// What separates items that stand on one line.
-    pub comma: String,
-    /// Whether characters beyond ASCII are written as escapes.
-    pub ascii: bool,
-}
-
-impl Default for Style {
-    /// As Jupyter does.
-    fn default() -> Self {
-        Self {
-            newline: "\n".to_owned(),
-            unit: " ".to_owned(),
-            colon: ": ".to_owned(),
-            comma: ", ".to_owned(),
-            ascii: false,
-        }
-    }
-}
-
-impl Style {
-    /// As the beginning of a file's top-level object shows it.
-    pub(crate) fn of(top: &[u8], ascii: bool) -> Self {
-        let outline = Indentation::shown_by(top);
-        Self {
-            newline: outline.newline.to_owned(),
-            unit: outline.unit,
-            colon: outline.colon,
-            comma: outline.comma,
-            ascii,
-        }
-    }
-
-    /// A line break and the indentation of a level; nothing where everything is on one line.
-    pub(crate) fn line(&self, depth: usize) -> String {
-        if self.newline.is_empty() {
-            return String::new();
-        }
-        format!("{}{}", self.newline, self.unit.repeat(depth))
-    }
-
-    /// What stands between two items at a level.
-    pub(crate) fn between(&self, depth: usize) -> String {
-        if self.newline.is_empty() {
-            return self.comma.clone();
-        }
-        format!(",{}", self.line(depth))
-    }
-}
-
-/// Indentation as the top level shows it.
-struct Indentation {
-    /// Line break of the file, or empty when everything is on one line.
-    newline: &'static str,
-    unit: String,
-    colon: String,
-    comma: String,
-}
-
-impl Indentation {
-    fn of(notebook: &Notebook) -> Self {
-        Self::shown_by(notebook.slice(notebook.frame().top))
-    }
-
-    fn shown_by(bytes: &[u8]) -> Self {
-        let is_space = |b: &u8| b.is_ascii_whitespace();
-        let gap = bytes[1..].iter().take_while(|b| is_space(b)).count();
-        let space = &bytes[1..=gap];
-        let newline = if space.contains(&b'\n') {
-            if space.contains(&b'\r') { "\r\n" } else { "\n" }
+/// The layout of an array inside an object that is laid out with `open` and `between`.
+fn array_in(style: &Style, open: &str, between: &str) -> ArrayLayout {
+    if open.is_empty() || style.newline.is_empty() {
+        let comma = if between.trim_start().is_empty() {
+            &style.comma
         } else {
-            ""
+            between
         };
-        let unit_start = memchr::memrchr(b'\n', space).map_or(space.len(), |at| at + 1);
-        // The first name has no escapes in any file we would call a notebook; if it has, what is
-        // found here may lie inside the name and is only trusted if it could be a colon.
-        let name = bytes.get(gap + 2..).unwrap_or_default();
-        let name_end = memchr::memchr(b'"', name).map_or(0, |at| gap + 3 + at);
-        let colon: Vec<u8> = bytes[name_end..]
-            .iter()
-            .copied()
-            .take_while(|b| is_space(b) || *b == b':')
-            .collect();
-        let colon = String::from_utf8_lossy(&colon).into_owned();
-        Self {
-            newline,
-            unit: String::from_utf8_lossy(&space[unit_start..]).into_owned(),
-            comma: if colon.ends_with(' ') { ", " } else { "," }.to_owned(),
-            colon: if colon.matches(':').count() == 1 {
-                colon
-            } else {
-                ": ".to_owned()
-            },
-        }
+        return ArrayLayout {
+            open: String::new(),
+            between: comma.to_owned(),
+            close: String::new(),
+        };
     }
-
-    /// Open, between, close and colon of an object (or array) whose members are at `depth`.
-    fn object(&self, depth: usize) -> (String, String, String, String) {
-        if self.newline.is_empty() {
-            let none = String::new;
-            return (none(), self.comma.clone(), none(), self.colon.clone());
-        }
-        let indent = |depth: usize| format!("{}{}", self.newline, self.unit.repeat(depth));
-        (
-            indent(depth),
-            format!(",{}", indent(depth)),
-            indent(depth - 1),
-            self.colon.clone(),
-        )
-    }
-
-    /// An array inside an object that is laid out with `open` and `between`.
-    fn array_in(&self, open: &str, between: &str) -> ArrayLayout {
-        if open.is_empty() || self.newline.is_empty() {
-            let comma = if between.trim_start().is_empty() {
-                &self.comma
-            } else {
-                between
-            };
-            return ArrayLayout {
-                open: String::new(),
-                between: comma.to_owned(),
-                close: String::new(),
-            };
-        }
-        let inner = format!("{open}{}", self.unit);
-        ArrayLayout {
-            between: format!(",{inner}"),
-            open: inner,
-            close: open.to_owned(),
-        }
+    let inner = format!("{open}{}", style.unit);
+    ArrayLayout {
+        between: format!(",{inner}"),
+        open: inner,
+        close: open.to_owned(),
     }
 }
 
-/// A file that spells every non-ASCII character as an escape goes on doing so.
-fn escapes(bytes: &[u8]) -> Escapes {
+/// A file that escapes every non-ASCII character keeps doing so.
+fn detect_escapes(bytes: &[u8]) -> Escapes {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if !body.is_ascii() {
         return Escapes::Utf8;

@@ -1,55 +1,55 @@
-//! An edit made for an older revision, carried over to the file as it is now.
+//! Merges an edit made for an older revision into the current file.
 //!
-//! It goes through when the cells it touches are as they were. Nothing is guessed: what cannot be
-//! carried over is a conflict, and the caller reads again.
+//! The merge succeeds if the cells that the edit changes are unchanged in the file. Nothing is
+//! guessed: anything else is a conflict, and the caller reads again.
 
 use std::collections::HashMap;
 
 use crate::baseline::Baseline;
+use crate::cell_matching::CellMatching;
 use crate::document::{Cells, Notebook};
 use crate::edit::Draft;
 use crate::json::object;
-use crate::matched::Matched;
-use crate::plan::{Outputs, Plan, Slot};
+use crate::plan::{OutputAction, Plan, Slot};
 
-/// Carries `draft`, made for `base`, over to `now`; the error says why that cannot be.
-pub(crate) fn merge(base: &Baseline, draft: Draft, now: &Notebook) -> Result<Draft, String> {
-    let matched = Matched::of(base, now);
-    if base.count() > 0 && matched.sure == 0 {
+/// Merges `draft`, made for `base`, into `now`. The error is the reason of the conflict.
+pub(crate) fn merge_draft(base: &Baseline, draft: Draft, now: &Notebook) -> Result<Draft, String> {
+    let matching = CellMatching::strict(base, now);
+    if base.count() > 0 && matching.certain == 0 {
         return Err("it shares no cell with that revision".to_owned());
     }
-    let ours = touched(base, draft, now, &matched)?;
-    let their_order_is_old = matched.base_of.iter().flatten().is_sorted();
+    let ours = map_to_current(base, draft, now, &matching)?;
+    let they_kept_order = matching.to_base.iter().flatten().is_sorted();
     let our_origins = ours.slots.iter().filter_map(|slot| slot.base);
-    let our_order_is_old = our_origins.is_sorted();
-    let merged = if their_order_is_old {
-        in_our_order(&ours, &matched, now)
-    } else if our_order_is_old {
-        in_their_order(&ours, &matched)
+    let we_kept_order = our_origins.is_sorted();
+    let merged = if they_kept_order {
+        in_our_order(&ours, &matching, now)
+    } else if we_kept_order {
+        in_their_order(&ours, &matching)
     } else {
         return Err("cells were moved both in the file and by this edit".to_owned());
     };
     let focus = merged
         .iter()
-        .position(|&index| Some(index) == ours.focus.map(Item::Ours));
+        .position(|&index| Some(index) == ours.focus.map(MergedItem::Ours));
     let slots = merged
         .into_iter()
         .map(|item| match item {
-            Item::Ours(index) => ours.slots[index].slot.clone(),
-            Item::Theirs(index) => Slot::keep(now, index),
+            MergedItem::Ours(index) => ours.slots[index].slot.clone(),
+            MergedItem::Theirs(index) => Slot::keep(now, index),
         })
         .collect();
     Ok(Draft {
         plan: Plan { slots },
         focus,
-        removed: ours.removed.and_then(|cell| matched.now_of[cell]),
+        removed: ours.removed.and_then(|cell| matching.to_new[cell]),
         anchor: None,
         notices: ours.notices,
     })
 }
 
 /// Our edit in terms of the current cells.
-struct Ours {
+struct OurEdit {
     slots: Vec<OurSlot>,
     focus: Option<usize>,
     removed: Option<usize>,
@@ -57,27 +57,28 @@ struct Ours {
 }
 
 struct OurSlot {
-    /// The cell it was in the base.
+    /// Index of the cell in the base.
     base: Option<usize>,
-    /// With `origin` naming a current cell.
+    /// The slot; `origin` is an index in the current notebook.
     slot: Slot,
 }
 
 /// A cell of the result: one of our slots, or a cell that only the file has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Item {
+enum MergedItem {
     Ours(usize),
     Theirs(usize),
 }
 
-/// Checks every cell that the edit touches and drops those that are gone anyway.
-fn touched(
+/// Checks every cell that the edit changes, and drops unchanged cells that the file no longer
+/// has.
+fn map_to_current(
     base: &Baseline,
     draft: Draft,
     now: &Notebook,
-    matched: &Matched,
-) -> Result<Ours, String> {
-    check_places(&draft, matched)?;
+    matching: &CellMatching,
+) -> Result<OurEdit, String> {
+    check_positions(&draft, matching)?;
     let mut focus = None;
     let mut used = vec![false; base.count()];
     let mut slots = Vec::new();
@@ -91,7 +92,7 @@ fn touched(
         };
         used[origin] = true;
         let kept = slot.is_kept(base);
-        let Some(current) = matched.now_of[origin] else {
+        let Some(current) = matching.to_new[origin] else {
             if kept {
                 continue;
             }
@@ -102,7 +103,7 @@ fn touched(
         if kept {
             slot = Slot::keep(now, current);
         } else {
-            check(base, origin, &mut slot, now, current)?;
+            check_cell(base, origin, &mut slot, now, current)?;
         }
         if draft.focus == Some(index) {
             focus = Some(slots.len());
@@ -112,13 +113,14 @@ fn touched(
             slot,
         });
     }
-    let has_new_nameless = (0..now.count())
-        .any(|current| matched.base_of[current].is_none() && now.id(current).is_none());
+    let has_new_without_id = (0..now.count())
+        .any(|current| matching.to_base[current].is_none() && now.id(current).is_none());
     for origin in (0..base.count()).filter(|&origin| !used[origin]) {
-        let unchanged = match matched.now_of[origin] {
-            Some(current) => is_same(base, origin, now, current),
-            // Deleted by them, too. But where nameless cells are new, one of them may be this one.
-            None => base.id(origin).is_some() || !has_new_nameless,
+        let unchanged = match matching.to_new[origin] {
+            Some(current) => is_unchanged(base, origin, now, current),
+            // Deleted by them, too. But if there are new cells without ids, one of them may be
+            // this cell.
+            None => base.id(origin).is_some() || !has_new_without_id,
         };
         if !unchanged {
             return Err(format!(
@@ -126,7 +128,7 @@ fn touched(
             ));
         }
     }
-    Ok(Ours {
+    Ok(OurEdit {
         slots,
         focus,
         removed: draft.removed,
@@ -134,16 +136,16 @@ fn touched(
     })
 }
 
-/// Places must still exist: of the cell the edit is about, of the one it is put next to, and of the
-/// neighbours of new cells.
-fn check_places(draft: &Draft, matched: &Matched) -> Result<(), String> {
+/// Cells that the edit refers to must still exist: the edited cell, the cell next to an insert
+/// position, and the neighbours of new cells.
+fn check_positions(draft: &Draft, matching: &CellMatching) -> Result<(), String> {
     let origins: Vec<Option<usize>> = draft.plan.slots.iter().map(|slot| slot.origin).collect();
-    let gone = |origin: usize| matched.now_of[origin].is_none();
+    let is_missing = |origin: usize| matching.to_new[origin].is_none();
     let focus = draft.focus.and_then(|focus| origins[focus]);
     if let Some(origin) = focus
         .into_iter()
         .chain(draft.anchor)
-        .find(|&origin| gone(origin))
+        .find(|&origin| is_missing(origin))
     {
         return Err(format!("cell {origin} is no longer in the file as it was"));
     }
@@ -155,40 +157,40 @@ fn check_places(draft: &Draft, matched: &Matched) -> Result<(), String> {
         let before = origins[..index].iter().rev().find_map(|origin| *origin);
         let after = origins[index..].iter().find_map(|origin| *origin);
         let neighbours: Vec<usize> = before.into_iter().chain(after).collect();
-        if !neighbours.is_empty() && neighbours.iter().all(|&origin| gone(origin)) {
+        if !neighbours.is_empty() && neighbours.iter().all(|&origin| is_missing(origin)) {
             return Err("the cells around a new cell are no longer in the file".to_owned());
         }
     }
     Ok(())
 }
 
-/// A cell that the edit changes must be as it was. If only its outputs are new, a new source does
-/// no harm to them.
-fn check(
+/// A cell that the edit changes must be unchanged in the file. If only its outputs changed, a new
+/// source is allowed.
+fn check_cell(
     base: &Baseline,
     origin: usize,
     slot: &mut Slot,
     now: &Notebook,
     current: usize,
 ) -> Result<(), String> {
-    if slot.outputs == Outputs::Clear && is_clear(now, current) {
-        slot.outputs = Outputs::Keep;
+    if slot.outputs == OutputAction::Clear && has_no_outputs(now, current) {
+        slot.outputs = OutputAction::Keep;
     }
-    let same = is_same(base, origin, now, current);
-    let only_source = slot.kind == base.kind(origin) && slot.outputs == Outputs::Keep;
+    let same = is_unchanged(base, origin, now, current);
+    let only_source = slot.kind == base.kind(origin) && slot.outputs == OutputAction::Keep;
     let text_same =
         base.kind(origin) == now.kind(current) && base.source(origin) == now.source(current);
     if same || (only_source && text_same) {
         return Ok(());
     }
-    // Both made the same change.
-    let wanted = slot
+    // Both sides made the same change.
+    let source = slot
         .source
         .clone()
         .unwrap_or_else(|| base.source(origin).into_owned());
-    if slot.outputs == Outputs::Keep
+    if slot.outputs == OutputAction::Keep
         && slot.kind == now.kind(current)
-        && wanted == now.source(current)
+        && source == now.source(current)
     {
         slot.source = None;
         return Ok(());
@@ -196,54 +198,57 @@ fn check(
     Err(format!("cell {origin} was changed in the file, too"))
 }
 
-/// Whether there is nothing left to clear, because somebody else did.
-fn is_clear(now: &Notebook, current: usize) -> bool {
+/// Whether there is nothing to clear, because the other side already did.
+fn has_no_outputs(now: &Notebook, current: usize) -> bool {
     let members = now.members(current);
     [("execution_count", "null"), ("outputs", "[]")]
         .iter()
         .all(|(name, empty)| {
-            object::member(&members, name)
+            object::find_member(&members, name)
                 .is_none_or(|member| now.slice(member.value) == empty.as_bytes())
         })
 }
 
-fn is_same(base: &Baseline, origin: usize, now: &Notebook, current: usize) -> bool {
+fn is_unchanged(base: &Baseline, origin: usize, now: &Notebook, current: usize) -> bool {
     base.cells[origin].hash == now.cell_hash(current)
 }
 
-/// Our order, with the cells that are new in the file behind the cell they stand behind there.
-fn in_our_order(ours: &Ours, matched: &Matched, now: &Notebook) -> Vec<Item> {
-    let mut place_of: HashMap<usize, usize> = HashMap::new();
+/// Our order; each new cell of the file follows its predecessor there.
+fn in_our_order(ours: &OurEdit, matching: &CellMatching, now: &Notebook) -> Vec<MergedItem> {
+    let mut position_of: HashMap<usize, usize> = HashMap::new();
     for (index, slot) in ours.slots.iter().enumerate() {
         if let Some(origin) = slot.slot.origin {
-            place_of.insert(origin, index);
+            position_of.insert(origin, index);
         }
     }
     let mut at_start = Vec::new();
-    let mut behind: HashMap<usize, Vec<Item>> = HashMap::new();
+    let mut followers: HashMap<usize, Vec<MergedItem>> = HashMap::new();
     let mut anchor = None;
     for index in 0..now.count() {
-        if let Some(place) = place_of.get(&index) {
-            anchor = Some(*place);
-        } else if matched.base_of[index].is_none() {
+        if let Some(position) = position_of.get(&index) {
+            anchor = Some(*position);
+        } else if matching.to_base[index].is_none() {
             match anchor {
-                Some(place) => behind.entry(place).or_default().push(Item::Theirs(index)),
-                None => at_start.push(Item::Theirs(index)),
+                Some(position) => followers
+                    .entry(position)
+                    .or_default()
+                    .push(MergedItem::Theirs(index)),
+                None => at_start.push(MergedItem::Theirs(index)),
             }
         }
     }
     let mut merged = at_start;
     for index in 0..ours.slots.len() {
-        merged.push(Item::Ours(index));
-        merged.extend(behind.remove(&index).unwrap_or_default());
+        merged.push(MergedItem::Ours(index));
+        merged.extend(followers.remove(&index).unwrap_or_default());
     }
     merged
 }
 
-/// Their order, with our new cells behind the cell we put them behind.
-fn in_their_order(ours: &Ours, matched: &Matched) -> Vec<Item> {
+/// Their order; each of our new cells follows its predecessor in our edit.
+fn in_their_order(ours: &OurEdit, matching: &CellMatching) -> Vec<MergedItem> {
     let mut at_start = Vec::new();
-    let mut behind: HashMap<usize, Vec<Item>> = HashMap::new();
+    let mut followers: HashMap<usize, Vec<MergedItem>> = HashMap::new();
     let mut kept: HashMap<usize, usize> = HashMap::new();
     let mut anchor = None;
     for (index, slot) in ours.slots.iter().enumerate() {
@@ -252,20 +257,23 @@ fn in_their_order(ours: &Ours, matched: &Matched) -> Vec<Item> {
             anchor = Some(origin);
         } else {
             match anchor {
-                Some(origin) => behind.entry(origin).or_default().push(Item::Ours(index)),
-                None => at_start.push(Item::Ours(index)),
+                Some(origin) => followers
+                    .entry(origin)
+                    .or_default()
+                    .push(MergedItem::Ours(index)),
+                None => at_start.push(MergedItem::Ours(index)),
             }
         }
     }
     let mut merged = at_start;
-    for index in 0..matched.base_of.len() {
-        match (kept.get(&index), matched.base_of[index]) {
-            (Some(slot), _) => merged.push(Item::Ours(*slot)),
-            (None, None) => merged.push(Item::Theirs(index)),
+    for index in 0..matching.to_base.len() {
+        match (kept.get(&index), matching.to_base[index]) {
+            (Some(slot), _) => merged.push(MergedItem::Ours(*slot)),
+            (None, None) => merged.push(MergedItem::Theirs(index)),
             // We deleted it.
             (None, Some(_)) => {}
         }
-        merged.extend(behind.remove(&index).unwrap_or_default());
+        merged.extend(followers.remove(&index).unwrap_or_default());
     }
     merged
 }

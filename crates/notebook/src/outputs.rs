@@ -1,6 +1,6 @@
-//! What code cells have put out, in short: for people and models that look at a notebook.
+//! Summaries and text of cell outputs.
 //!
-//! Only the cell that is asked for is taken apart. Nothing here changes an output.
+//! Only the outputs of the requested cell are parsed. Nothing here changes an output.
 
 use crate::cell::CellKind;
 use crate::document::{Cells, Notebook};
@@ -12,31 +12,31 @@ use crate::span::Span;
 use crate::text::marker;
 use crate::text::render::append_escaped;
 
-/// One output, in short.
+/// A summary of one output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputSummary {
     /// `stream`, `display_data`, `execute_result` or `error`.
     pub kind: String,
-    /// What it is: the stream's name, the MIME types, the error's name.
-    pub what: Vec<String>,
-    /// Bytes it takes in the file.
+    /// The stream's name, the MIME types, or the error's name.
+    pub labels: Vec<String>,
+    /// Its size in the file, in bytes.
     pub bytes: usize,
 }
 
-/// The outputs of cell `index` in short; empty unless it is a code cell.
+/// Summaries of the outputs of cell `index`; empty unless it is a code cell.
 pub fn summaries(notebook: &Notebook, index: usize) -> Vec<OutputSummary> {
     outputs(notebook, index)
         .iter()
         .map(|output| OutputSummary {
             kind: output.kind.clone(),
-            what: output.what(notebook),
+            labels: output.labels(notebook),
             bytes: output.span.len(),
         })
         .collect()
 }
 
-/// Where the outputs of cell `index` are, one by one.
-pub(crate) fn spans(notebook: &Notebook, index: usize) -> Vec<Span> {
+/// The spans of the outputs of cell `index`.
+pub(crate) fn output_spans(notebook: &Notebook, index: usize) -> Vec<Span> {
     let outputs = outputs(notebook, index).into_iter();
     outputs.map(|output| output.span).collect()
 }
@@ -44,23 +44,23 @@ pub(crate) fn spans(notebook: &Notebook, index: usize) -> Vec<Span> {
 /// The execution count of cell `index`, if it has one.
 pub fn execution_count(notebook: &Notebook, index: usize) -> Option<u64> {
     let members = notebook.members(index);
-    let count = object::member(&members, "execution_count")?;
+    let count = object::find_member(&members, "execution_count")?;
     std::str::from_utf8(notebook.slice(count.value))
         .ok()?
         .parse()
         .ok()
 }
 
-/// How much of a cell's outputs is shown.
+/// Limits for the displayed outputs of one cell.
 #[derive(Clone, Copy, Debug)]
-pub struct Cap {
-    /// Lines.
+pub struct OutputLimits {
+    /// Maximum number of lines.
     pub lines: usize,
-    /// Characters.
+    /// Maximum number of characters.
     pub characters: usize,
 }
 
-impl Default for Cap {
+impl Default for OutputLimits {
     fn default() -> Self {
         Self {
             lines: 40,
@@ -69,9 +69,9 @@ impl Default for Cap {
     }
 }
 
-/// Appends the text view with outputs. The outputs stand between fences that `parse` skips.
-pub fn append_with_outputs(out: &mut String, notebook: &Notebook, index: usize, cap: Cap) {
-    let shown = text(notebook, index, cap);
+/// Appends the outputs of a cell to the text view, between fences that `parse` skips.
+pub fn append_with_outputs(out: &mut String, notebook: &Notebook, index: usize, cap: OutputLimits) {
+    let shown = bounded_text(notebook, index, cap);
     if shown.is_empty() {
         return;
     }
@@ -83,38 +83,38 @@ pub fn append_with_outputs(out: &mut String, notebook: &Notebook, index: usize, 
     out.push_str(&marker::fence_close());
 }
 
-/// What the outputs of a cell say, within bounds.
-fn text(notebook: &Notebook, index: usize, cap: Cap) -> String {
+/// The text of a cell's outputs, truncated.
+fn bounded_text(notebook: &Notebook, index: usize, cap: OutputLimits) -> String {
     let mut whole = String::new();
     for output in outputs(notebook, index) {
-        let text = plain(&output.text(notebook));
+        let text = strip_controls(&output.text(notebook));
         if !whole.is_empty() && !whole.ends_with('\n') {
             whole.push('\n');
         }
         whole.push_str(&text);
     }
-    bounded(whole.trim_end_matches('\n'), cap)
+    truncate(whole.trim_end_matches('\n'), cap)
 }
 
-/// What the outputs of a cell say, whole. What is no text is named, with a fingerprint by which a change
-/// of it is seen.
-pub(crate) fn whole_text(notebook: &Notebook, index: usize) -> String {
+/// The whole text of a cell's outputs. Other data is shown as MIME type, size and a hash that
+/// shows changes.
+pub(crate) fn full_text(notebook: &Notebook, index: usize) -> String {
     let mut whole = String::new();
     for output in outputs(notebook, index) {
         let mut text = output.text(notebook);
         if let "execute_result" | "display_data" = output.kind.as_str() {
-            text = output.fingerprinted(notebook);
+            text = output.text_with_fingerprints(notebook);
         }
         if !whole.is_empty() && !whole.ends_with('\n') {
             whole.push('\n');
         }
-        whole.push_str(&plain(&text));
+        whole.push_str(&strip_controls(&text));
     }
     whole.truncate(whole.trim_end_matches('\n').len());
     whole
 }
 
-fn bounded(text: &str, cap: Cap) -> String {
+fn truncate(text: &str, cap: OutputLimits) -> String {
     let total = text.split('\n').count();
     let mut shown = String::new();
     let mut characters = 0;
@@ -140,27 +140,27 @@ fn bounded(text: &str, cap: Cap) -> String {
     shown
 }
 
-struct Output {
+struct ParsedOutput {
     span: Span,
     kind: String,
     members: Vec<Member>,
 }
 
-fn outputs(notebook: &Notebook, index: usize) -> Vec<Output> {
+fn outputs(notebook: &Notebook, index: usize) -> Vec<ParsedOutput> {
     if notebook.kind(index) != CellKind::Code {
         return Vec::new();
     }
     let members = notebook.members(index);
-    let Some(list) = object::member(&members, "outputs") else {
+    let Some(list) = object::find_member(&members, "outputs") else {
         return Vec::new();
     };
     object::elements(notebook.bytes(), list.value)
         .into_iter()
         .map(|span| {
             let members = object::members(notebook.bytes(), span);
-            let kind = object::member(&members, "output_type")
+            let kind = object::find_member(&members, "output_type")
                 .map(|member| json_text::decode(notebook.slice(member.value)).into_owned());
-            Output {
+            ParsedOutput {
                 span,
                 kind: kind.unwrap_or_default(),
                 members,
@@ -169,15 +169,15 @@ fn outputs(notebook: &Notebook, index: usize) -> Vec<Output> {
         .collect()
 }
 
-impl Output {
+impl ParsedOutput {
     fn member(&self, name: &str) -> Option<&Member> {
-        object::member(&self.members, name)
+        object::find_member(&self.members, name)
     }
 
     /// The text of a member that is a string or an array of strings.
     fn string(&self, notebook: &Notebook, name: &str) -> String {
         self.member(name)
-            .map(|member| source::text_of(notebook.slice(member.value)))
+            .map(|member| source::decode_text(notebook.slice(member.value)))
             .unwrap_or_default()
     }
 
@@ -187,7 +187,7 @@ impl Output {
             .unwrap_or_default()
     }
 
-    fn what(&self, notebook: &Notebook) -> Vec<String> {
+    fn labels(&self, notebook: &Notebook) -> Vec<String> {
         match self.kind.as_str() {
             "stream" => vec![self.string(notebook, "name")],
             "error" => vec![self.string(notebook, "ename")],
@@ -205,7 +205,7 @@ impl Output {
             "error" => {
                 let traceback = self.member("traceback").map(|member| {
                     let value = notebook.slice(member.value);
-                    let lines: Vec<String> = source::tokens(value)
+                    let lines: Vec<String> = source::string_tokens(value)
                         .map(|token| json_text::decode(&value[token]).into_owned())
                         .collect();
                     lines.join("\n")
@@ -220,12 +220,12 @@ impl Output {
                         format!("{name}: {value}")
                     })
             }
-            _ => self.bundle(notebook),
+            _ => self.bundle_text(notebook),
         }
     }
 
-    /// The best text of a bundle, and a fingerprint of everything else.
-    fn fingerprinted(&self, notebook: &Notebook) -> String {
+    /// The best text of a bundle, and a hash of each other representation.
+    fn text_with_fingerprints(&self, notebook: &Notebook) -> String {
         let data = self.data(notebook);
         let best = best_text(&data).map(|best| best.name.as_str());
         let mut parts: Vec<String> = data
@@ -234,21 +234,21 @@ impl Output {
             .map(|member| {
                 let value = notebook.slice(member.value);
                 let text = match value.first() {
-                    Some(b'"' | b'[') => source::text_of(value).into_bytes(),
+                    Some(b'"' | b'[') => source::decode_text(value).into_bytes(),
                     _ => value.to_vec(),
                 };
-                let revision = Revision::of(&text).short();
+                let revision = Revision::compute(&text).short();
                 format!("[{}, {} bytes, {revision}]", member.name, text.len())
             })
             .collect();
         if let Some(best) = best_text(&data) {
-            parts.push(source::text_of(notebook.slice(best.value)));
+            parts.push(source::decode_text(notebook.slice(best.value)));
         }
         parts.join("\n")
     }
 
-    /// The best text of a bundle, and a word on what else is in it.
-    fn bundle(&self, notebook: &Notebook) -> String {
+    /// The best text of a bundle, and type and size of each other representation.
+    fn bundle_text(&self, notebook: &Notebook) -> String {
         let data = self.data(notebook);
         let mut parts: Vec<String> = data
             .iter()
@@ -256,7 +256,7 @@ impl Output {
             .map(|member| format!("[{}, {} bytes]", member.name, member.value.len()))
             .collect();
         if let Some(best) = best_text(&data) {
-            parts.push(source::text_of(notebook.slice(best.value)));
+            parts.push(source::decode_text(notebook.slice(best.value)));
         } else if let Some(other) = data.iter().find(|member| member.name.starts_with("text/")) {
             parts.push(format!("[{}, {} bytes]", other.name, other.value.len()));
         }
@@ -264,21 +264,21 @@ impl Output {
     }
 }
 
-/// What of a bundle reads best.
+/// The most readable representation of a bundle.
 fn best_text(data: &[Member]) -> Option<&Member> {
     ["text/markdown", "text/plain"]
         .iter()
-        .find_map(|name| object::member(data, name))
+        .find_map(|name| object::find_member(data, name))
 }
 
-/// Text without escape sequences and control characters; a carriage return starts its line anew.
-fn plain(text: &str) -> String {
+/// The text without escape sequences and control characters. A carriage return clears its line.
+fn strip_controls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut line_start = 0;
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         match character {
-            '\u{1b}' => skip_sequence(&mut characters),
+            '\u{1b}' => skip_escape_sequence(&mut characters),
             '\n' => {
                 out.push('\n');
                 line_start = out.len();
@@ -292,9 +292,9 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// Skips what follows an escape character: a CSI sequence up to its letter, an OSC string up to its
-/// end, or one character.
-fn skip_sequence(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+/// Skips the rest of an escape sequence: a CSI sequence up to its final byte, an OSC string up to
+/// its terminator, or one character.
+fn skip_escape_sequence(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match characters.next() {
         Some('[') => {
             for character in characters.by_ref() {
@@ -324,21 +324,27 @@ mod tests {
 
     #[test]
     fn escape_sequences_and_overwritten_text_are_not_shown() {
-        assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\u{1b}]0;title\u{7}!"), "red!");
-        assert_eq!(plain("10%\r50%\r100%\nnext\r\nlast"), "100%\nnext\nlast");
-        assert_eq!(plain("a\u{7}\u{9b}\tb"), "a\tb");
+        assert_eq!(
+            strip_controls("\u{1b}[31mred\u{1b}[0m\u{1b}]0;title\u{7}!"),
+            "red!"
+        );
+        assert_eq!(
+            strip_controls("10%\r50%\r100%\nnext\r\nlast"),
+            "100%\nnext\nlast"
+        );
+        assert_eq!(strip_controls("a\u{7}\u{9b}\tb"), "a\tb");
     }
 
     #[test]
     fn long_outputs_are_cut_and_counted() {
-        let cap = Cap {
+        let cap = OutputLimits {
             lines: 2,
             characters: 10,
         };
-        assert_eq!(bounded("a\nb", cap), "a\nb");
-        assert_eq!(bounded("a\nb\nc\nd", cap), "a\nb\n[… 2 more lines]");
+        assert_eq!(truncate("a\nb", cap), "a\nb");
+        assert_eq!(truncate("a\nb\nc\nd", cap), "a\nb\n[… 2 more lines]");
         assert_eq!(
-            bounded(&"x".repeat(12), cap),
+            truncate(&"x".repeat(12), cap),
             format!("{} […]", "x".repeat(10))
         );
     }

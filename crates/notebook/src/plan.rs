@@ -1,71 +1,71 @@
-//! [`Plan`]: what a notebook's cells shall be after an edit, in terms of what they were.
+//! [`Plan`]: the cells of an edited notebook, in terms of the old ones.
 
 use crate::cell::CellKind;
 use crate::document::Cells;
 
 /// The cells of the edited notebook, in order.
 ///
-/// Every edit, from one replaced line to a rewritten text, is a plan first. That makes merging,
-/// diffing and writing one thing each.
+/// Every edit, from one replaced line to a rewritten text, first becomes a plan. Merging,
+/// diffing and writing each handle only plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// One for each cell of the result.
+    /// One slot per cell of the result.
     pub slots: Vec<Slot>,
 }
 
 /// One cell of the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// The cell it was, or `None` for a new one.
+    /// Index of the old cell, or `None` for a new one.
     pub origin: Option<usize>,
-    /// The kind it shall have.
+    /// The new kind.
     pub kind: CellKind,
-    /// The source it shall have; `None` keeps the one it has.
+    /// The new source; `None` keeps the old one.
     pub source: Option<String>,
-    /// Whether outputs and execution count go.
-    pub outputs: Outputs,
-    /// The tags of a cell that is new.
+    /// Whether outputs and execution count stay.
+    pub outputs: OutputAction,
+    /// The tags of a new cell.
     pub tags: Vec<String>,
 }
 
-/// What becomes of a code cell's outputs and execution count.
+/// Whether a code cell keeps its outputs and execution count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outputs {
-    /// They stay as they are.
+pub enum OutputAction {
+    /// Keep both.
     #[default]
     Keep,
-    /// No outputs, no count.
+    /// Remove both.
     Clear,
 }
 
 impl Slot {
-    /// Cell `index` as it is.
+    /// Cell `index`, unchanged.
     pub fn keep(cells: &dyn Cells, index: usize) -> Self {
         Self {
             origin: Some(index),
             kind: cells.kind(index),
             source: None,
-            outputs: Outputs::Keep,
+            outputs: OutputAction::Keep,
             tags: Vec::new(),
         }
     }
 
-    /// A cell that was not there.
+    /// A new cell.
     pub fn new(kind: CellKind, source: impl Into<String>) -> Self {
         Self {
             origin: None,
             kind,
             source: Some(source.into()),
-            outputs: Outputs::Keep,
+            outputs: OutputAction::Keep,
             tags: Vec::new(),
         }
     }
 
-    /// Whether this is a cell of `cells` and nothing in it changes (its place may).
+    /// Whether this is an unchanged cell of `cells`. Its position may change.
     pub fn is_kept(&self, cells: &dyn Cells) -> bool {
         self.origin.is_some_and(|origin| {
             self.source.is_none()
-                && self.outputs == Outputs::Keep
+                && self.outputs == OutputAction::Keep
                 && self.kind == cells.kind(origin)
         })
     }
@@ -79,14 +79,14 @@ impl Plan {
         }
     }
 
-    /// Whether the result is what was there.
+    /// Whether the result equals the old notebook.
     pub fn changes_nothing(&self, cells: &dyn Cells) -> bool {
         self.keeps_order(cells.count()) && self.slots.iter().all(|slot| slot.is_kept(cells))
     }
 
-    /// This plan, and then one that was made for what this one leaves.
+    /// This plan followed by `next`, which was made for the result of this one.
     #[must_use]
-    pub(crate) fn then(self, next: Self) -> Self {
+    pub(crate) fn followed_by(self, next: Self) -> Self {
         let slots = next.slots.into_iter().map(|slot| {
             let Some(before) = slot.origin.and_then(|index| self.slots.get(index)) else {
                 return slot;
@@ -96,8 +96,8 @@ impl Plan {
                 kind: slot.kind,
                 source: slot.source.or_else(|| before.source.clone()),
                 outputs: match slot.outputs {
-                    Outputs::Keep => before.outputs,
-                    Outputs::Clear => Outputs::Clear,
+                    OutputAction::Keep => before.outputs,
+                    OutputAction::Clear => OutputAction::Clear,
                 },
                 tags: before.tags.clone(),
             }
@@ -107,7 +107,7 @@ impl Plan {
         }
     }
 
-    /// Whether exactly the old cells are there, in their old order.
+    /// Whether the result has exactly the old cells, in their old order.
     pub(crate) fn keeps_order(&self, count: usize) -> bool {
         self.slots.len() == count
             && self
@@ -118,24 +118,24 @@ impl Plan {
     }
 }
 
-/// How many cells an edit touched, by what happened to them.
+/// Number of cells by kind of change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Same content (the place may differ).
+    /// Unchanged (the position may differ).
     pub kept: usize,
-    /// Other source, kind or outputs.
+    /// Changed source, kind or outputs.
     pub changed: usize,
-    /// New.
+    /// Added.
     pub added: usize,
-    /// Gone.
+    /// Removed.
     pub removed: usize,
-    /// Kept or changed, but in another order.
+    /// Kept or changed, but moved.
     pub moved: usize,
 }
 
 impl Tally {
-    /// Counts what `plan` does to `cells`.
-    pub fn of(plan: &Plan, cells: &dyn Cells) -> Self {
+    /// Counts the changes that `plan` makes to `cells`.
+    pub fn count(plan: &Plan, cells: &dyn Cells) -> Self {
         let mut tally = Self::default();
         for slot in &plan.slots {
             if slot.origin.is_none() {
@@ -148,25 +148,25 @@ impl Tally {
         }
         tally.removed = cells.count() - tally.kept - tally.changed;
         let origins: Vec<usize> = plan.slots.iter().filter_map(|slot| slot.origin).collect();
-        tally.moved = origins.len() - longest_rising(&origins);
+        tally.moved = origins.len() - longest_increasing_len(&origins);
         tally
     }
 
-    /// How many cells are not what or where they were.
+    /// The number of cells that were changed, added, removed or moved.
     pub fn touched(&self) -> usize {
         self.changed + self.added + self.removed + self.moved
     }
 }
 
-/// Length of the longest rising subsequence: the cells that need not move.
-fn longest_rising(numbers: &[usize]) -> usize {
+/// Length of the longest increasing subsequence: the cells that need not move.
+fn longest_increasing_len(numbers: &[usize]) -> usize {
     let mut smallest_ends: Vec<usize> = Vec::new();
     for &number in numbers {
-        let place = smallest_ends.partition_point(|&end| end < number);
-        if place == smallest_ends.len() {
+        let index = smallest_ends.partition_point(|&end| end < number);
+        if index == smallest_ends.len() {
             smallest_ends.push(number);
         } else {
-            smallest_ends[place] = number;
+            smallest_ends[index] = number;
         }
     }
     smallest_ends.len()

@@ -1,28 +1,28 @@
-//! [`Revision`]: the name of a file's content.
+//! [`Revision`]: a content hash that names the state of a file.
 
 use std::fmt;
 
 use twox_hash::XxHash3_128;
 use twox_hash::xxhash3_128::Hasher;
 
-/// A content hash of the whole file, written as 32 hexadecimal digits: XXH3 with 128 bits, over
-/// blocks first and then over what came of them, so that a block in the cache is hashed in one go.
+/// A content hash of the whole file, written as 32 hexadecimal digits. It is XXH3 with 128 bits
+/// over the hashes of blocks, so that a block in the cache is hashed in one call.
 ///
-/// It tells accidental changes apart; it is no proof against somebody who constructs collisions.
+/// It detects accidental changes. It does not resist deliberate collisions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Revision(u128);
 
-/// How much is hashed at a time. Part of the definition: another size gives other revisions.
-pub(crate) const BLOCK: usize = 256 * 1024;
+/// Bytes per block. Part of the definition: another size gives other revisions.
+pub(crate) const BLOCK_SIZE: usize = 256 * 1024;
 
 /// The shortest prefix that may stand for a whole revision.
-const SHORTEST_PREFIX: usize = 8;
+const MIN_PREFIX_LEN: usize = 8;
 
 impl Revision {
     /// The revision of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        if !bytes.is_empty() && bytes.len() <= BLOCK {
-            // One block, as nearly every cell is: nothing to keep in between.
+    pub fn compute(bytes: &[u8]) -> Self {
+        if !bytes.is_empty() && bytes.len() <= BLOCK_SIZE {
+            // One block, like nearly every cell: no state is needed.
             let block = XxHash3_128::oneshot(bytes).to_le_bytes();
             return Self(XxHash3_128::oneshot(&block));
         }
@@ -31,18 +31,18 @@ impl Revision {
         digest.finish()
     }
 
-    /// Whether `text` names this revision: all its digits, or at least the first eight.
-    pub fn is_named_by(self, text: &str) -> bool {
-        text.len() >= SHORTEST_PREFIX && self.to_string().starts_with(&text.to_ascii_lowercase())
+    /// Whether `text` names this revision: all its digits, or a prefix of at least eight.
+    pub fn matches_name(self, text: &str) -> bool {
+        text.len() >= MIN_PREFIX_LEN && self.to_string().starts_with(&text.to_ascii_lowercase())
     }
 
-    /// Enough of it to tell a few contents apart.
+    /// The first eight digits.
     pub(crate) fn short(self) -> String {
-        self.to_string()[..SHORTEST_PREFIX].to_owned()
+        self.to_string()[..MIN_PREFIX_LEN].to_owned()
     }
 
-    /// Reads all 32 digits.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    /// Parses all 32 digits.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let whole = text.len() == 32;
         u128::from_str_radix(text, 16)
             .ok()
@@ -50,9 +50,9 @@ impl Revision {
             .map(Self)
     }
 
-    /// Whether `text` can name a revision at all.
-    pub fn is_plausible(text: &str) -> bool {
-        (SHORTEST_PREFIX..=32).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
+    /// Whether `text` has the form of a revision or of a prefix.
+    pub fn is_valid_name(text: &str) -> bool {
+        (MIN_PREFIX_LEN..=32).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
     }
 }
 
@@ -68,11 +68,11 @@ impl fmt::Debug for Revision {
     }
 }
 
-/// Computes a [`Revision`] piece by piece. Pieces that are whole blocks are quickest.
+/// Computes a [`Revision`] incrementally. Whole blocks are fastest.
 pub(crate) struct Digest {
-    /// Hashes of the blocks before this one, one after the other.
+    /// The hashes of the completed blocks, concatenated.
     blocks: Vec<u8>,
-    /// The block under way, and how much of it there is.
+    /// The current block, and its length so far in bytes.
     block: Option<Hasher>,
     length: usize,
 }
@@ -88,15 +88,15 @@ impl Digest {
 
     pub(crate) fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let (piece, rest) = bytes.split_at(bytes.len().min(BLOCK - self.length));
+            let (chunk, rest) = bytes.split_at(bytes.len().min(BLOCK_SIZE - self.length));
             bytes = rest;
-            if piece.len() == BLOCK {
-                self.end_block(XxHash3_128::oneshot(piece));
+            if chunk.len() == BLOCK_SIZE {
+                self.end_block(XxHash3_128::oneshot(chunk));
                 continue;
             }
-            self.block.get_or_insert_with(Hasher::new).write(piece);
-            self.length += piece.len();
-            if self.length == BLOCK
+            self.block.get_or_insert_with(Hasher::new).write(chunk);
+            self.length += chunk.len();
+            if self.length == BLOCK_SIZE
                 && let Some(block) = self.block.take()
             {
                 self.end_block(block.finish_128());
@@ -122,27 +122,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_and_whole_agree() {
+    fn chunked_and_whole_hashes_agree() {
         let bytes: Vec<u8> = (0..600_000u32).map(|n| (n / 7).to_le_bytes()[0]).collect();
-        for length in [0, 1, 5000, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 600_000] {
-            for size in [77, 65_536, BLOCK, 400_000] {
+        for length in [
+            0,
+            1,
+            5000,
+            BLOCK_SIZE - 1,
+            BLOCK_SIZE,
+            BLOCK_SIZE + 1,
+            2 * BLOCK_SIZE,
+            600_000,
+        ] {
+            for size in [77, 65_536, BLOCK_SIZE, 400_000] {
                 let mut digest = Digest::new();
-                for piece in bytes[..length].chunks(size) {
-                    digest.update(piece);
+                for chunk in bytes[..length].chunks(size) {
+                    digest.update(chunk);
                 }
-                let whole = Revision::of(&bytes[..length]);
+                let whole = Revision::compute(&bytes[..length]);
                 assert_eq!(digest.finish(), whole, "{length} by {size}");
             }
         }
     }
 
     #[test]
-    fn a_prefix_of_eight_digits_names_it_and_seven_do_not() {
-        let revision = Revision::of(b"x");
+    fn prefix_of_eight_digits_matches_and_seven_do_not() {
+        let revision = Revision::compute(b"x");
         let text = revision.to_string();
-        assert!(revision.is_named_by(&text));
-        assert!(revision.is_named_by(&text[..8].to_uppercase()));
-        assert!(!revision.is_named_by(&text[..7]));
-        assert!(!revision.is_named_by("0000000000"));
+        assert!(revision.matches_name(&text));
+        assert!(revision.matches_name(&text[..8].to_uppercase()));
+        assert!(!revision.matches_name(&text[..7]));
+        assert!(!revision.matches_name("0000000000"));
     }
 }

@@ -1,16 +1,16 @@
-//! An edited text over the cells it came from: which block is which cell.
+//! Turns an edited text view into a plan: matches its blocks with the old cells.
 
 use std::collections::HashMap;
 
 use crate::document::Cells;
 use crate::error::Notice;
-use crate::plan::{Outputs, Plan, Slot};
+use crate::plan::{OutputAction, Plan, Slot};
 use crate::text::{Block, ParsedText};
 
-/// Turns an edited text into a plan over `cells`. Cannot fail: a block that names no cell is a new
-/// one, and a cell that no block names goes.
+/// Turns an edited text into a plan over `cells`. Cannot fail: a block that names no cell becomes
+/// a new cell, and a cell that no block names is removed.
 pub fn rewrite(cells: &dyn Cells, text: ParsedText) -> (Plan, Vec<Notice>) {
-    let mut matcher = Matcher::new(cells);
+    let mut matcher = BlockMatcher::new(cells);
     let mut slots = Vec::with_capacity(text.blocks.len());
     let mut notices = Vec::new();
     for block in text.blocks {
@@ -26,21 +26,22 @@ pub fn rewrite(cells: &dyn Cells, text: ParsedText) -> (Plan, Vec<Notice>) {
             origin,
             kind: block.kind,
             source: (!unchanged).then_some(source),
-            outputs: Outputs::Keep,
+            outputs: OutputAction::Keep,
             tags: Vec::new(),
         });
     }
     (Plan { slots }, notices)
 }
 
-/// A text that came with CRLF says nothing about the line ends inside a cell: a cell that has CRLF
-/// itself keeps it. Some tools double the carriage returns that were there, others do not.
+/// The CRLF line endings of a text do not apply inside a cell: a cell with
+/// CRLF keeps it. Some tools double existing carriage returns, others do not.
 fn with_old_line_ends(new: String, old: &str, crlf: bool) -> String {
     if !crlf || new == old || !old.contains('\r') {
         return new;
     }
     let plain = |text: &str| text.replace("\r\n", "\n");
-    // With the line feed that follows a source in the view, to which its last return may belong.
+    // With the line feed that follows a source in the view: a last carriage return may belong to
+    // it.
     if plain(&format!("{old}\n")).strip_suffix('\n') == Some(&new) {
         return old.to_owned();
     }
@@ -51,7 +52,8 @@ fn with_old_line_ends(new: String, old: &str, crlf: bool) -> String {
     }
 }
 
-/// Only new lines are worth a notice: what stood in the cell before was meant as text.
+/// Notices for lines that are almost markers. Lines that the old cell already had are text and
+/// get none.
 fn near_markers(cells: &dyn Cells, origin: Option<usize>, block: &Block) -> Vec<Notice> {
     if block.near_markers.is_empty() {
         return Vec::new();
@@ -74,15 +76,15 @@ fn near_markers(cells: &dyn Cells, origin: Option<usize>, block: &Block) -> Vec<
         .collect()
 }
 
-/// Gives each block the cell it names, once.
-struct Matcher<'c> {
+/// Assigns each block the cell that it names, once.
+struct BlockMatcher<'c> {
     cells: &'c dyn Cells,
     used: Vec<bool>,
-    /// Made when the first block with an id comes.
+    /// Built when the first block with an id comes.
     by_id: Option<HashMap<String, Vec<usize>>>,
 }
 
-impl<'c> Matcher<'c> {
+impl<'c> BlockMatcher<'c> {
     fn new(cells: &'c dyn Cells) -> Self {
         Self {
             cells,
@@ -94,9 +96,9 @@ impl<'c> Matcher<'c> {
     fn claim(&mut self, block: &Block, notices: &mut Vec<Notice>) -> Option<usize> {
         let line = block.line;
         if let Some(id) = &block.id {
-            let named = self.with_id(id).to_vec();
+            let named = self.cells_with_id(id).to_vec();
             if !named.is_empty() {
-                // With one id on several cells the number tells which is meant.
+                // If several cells share the id, the number decides.
                 let preferred = block.cell.filter(|cell| named.contains(cell));
                 let free = preferred
                     .into_iter()
@@ -106,9 +108,9 @@ impl<'c> Matcher<'c> {
                     let name = format!("id:{id}");
                     notices.push(Notice::UsedTwice { line, name });
                 }
-                return self.take(free);
+                return self.mark_used(free);
             }
-            // An id that is nowhere: trust the number only if that cell cannot show an id.
+            // Unknown id: the number counts only if that cell has no id.
             let number = block.cell.filter(|&cell| {
                 cell < self.used.len() && !self.used[cell] && self.cells.id(cell).is_none()
             });
@@ -116,7 +118,7 @@ impl<'c> Matcher<'c> {
                 let name = format!("id:{id}");
                 notices.push(Notice::UnknownCell { line, name });
             }
-            return self.take(number);
+            return self.mark_used(number);
         }
         let cell = block.cell?;
         let name = || {
@@ -127,7 +129,7 @@ impl<'c> Matcher<'c> {
             }
         };
         match self.used.get(cell) {
-            Some(false) => self.take(Some(cell)),
+            Some(false) => self.mark_used(Some(cell)),
             Some(true) => {
                 notices.push(Notice::UsedTwice { line, name: name() });
                 None
@@ -139,14 +141,14 @@ impl<'c> Matcher<'c> {
         }
     }
 
-    fn take(&mut self, cell: Option<usize>) -> Option<usize> {
+    fn mark_used(&mut self, cell: Option<usize>) -> Option<usize> {
         if let Some(cell) = cell {
             self.used[cell] = true;
         }
         cell
     }
 
-    fn with_id(&mut self, id: &str) -> &[usize] {
+    fn cells_with_id(&mut self, id: &str) -> &[usize] {
         let cells = self.cells;
         let by_id = self.by_id.get_or_insert_with(|| {
             let mut map: HashMap<String, Vec<usize>> = HashMap::new();

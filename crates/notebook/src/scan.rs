@@ -1,28 +1,28 @@
-//! One pass over a notebook's bytes: where its cells are and what every operation needs of them.
+//! One pass over a notebook's bytes: the spans of its cells, and the members that every operation
+//! needs.
 
 mod name;
 mod top;
 
 use std::io::{self, Read};
 
-use crate::cell::{CellKind, CellSpan};
-use crate::document::Notebook;
+use crate::cell::{CellKind, CellSpans};
 use crate::error::{FormatError, Position};
-use crate::json::ahead::Ahead;
-use crate::json::input::{Input, WINDOW};
+use crate::json::input::{Input, WINDOW_SIZE};
 use crate::json::lexer::{LexError, Lexer};
+use crate::json::read_ahead::ReadAhead;
 use crate::json::text;
 use crate::revision::Revision;
 use crate::span::Span;
 
-use self::name::Name;
-use self::top::{Number, Top, shorten};
+use self::name::MemberName;
+use self::top::{Number, TopLevel, shorten};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// What the scan learns of the document besides its cells.
+/// The spans of the document, without its cells.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Frame {
+pub(crate) struct DocumentSpans {
     /// The top-level object.
     pub(crate) top: Span,
     /// The value of `cells`, brackets included.
@@ -32,119 +32,145 @@ pub(crate) struct Frame {
     pub(crate) minor: u32,
 }
 
-/// What a visitor gets to see of a cell while its bytes are at hand.
-pub(crate) struct Found<'a> {
-    /// The value of `source` (`None`: the cell has none).
+/// One cell, as a visitor gets it while its bytes are buffered.
+pub(crate) struct ScannedCell<'a> {
+    /// The value of `source`; `None` if there is none.
     pub(crate) source: Option<&'a [u8]>,
     /// The value of `id`, a string token.
     pub(crate) id: Option<&'a [u8]>,
     /// Hash of the whole cell.
     pub(crate) hash: Revision,
-    /// Where the rest is, and what `metadata` says, if that was wanted.
-    pub(crate) rest: Rest<'a>,
+    /// The other members, if requested by [`ScanDetail`].
+    pub(crate) extras: CellExtras<'a>,
 }
 
-/// The members of a cell that only those care about who run it. Spans are empty for what is missing.
+/// The members of a cell that only running needs. The spans of missing members are empty.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Rest<'a> {
+pub(crate) struct CellExtras<'a> {
     pub(crate) outputs: Span,
-    pub(crate) count: Span,
-    pub(crate) metadata: Span,
-    /// The value of `metadata`.
-    pub(crate) said: &'a [u8],
-    /// Behind the last member.
+    pub(crate) execution_count: Span,
+    pub(crate) metadata_span: Span,
+    /// The value of `metadata`, if requested.
+    pub(crate) metadata: &'a [u8],
+    /// Offset of the end of the last member.
     pub(crate) end: usize,
 }
 
-/// Takes the cells as they go by.
+/// Receives the cells during a scan.
 pub(crate) trait Visitor {
-    /// A `cells` array begins. Of two such members the later counts, so forget the earlier.
-    fn begin(&mut self);
-    /// A cell has ended.
-    fn cell(&mut self, span: &CellSpan, found: &Found<'_>);
-    /// What the document says about itself, if that was wanted.
+    /// A `cells` array starts. Of two such members the last counts, so discard earlier cells.
+    fn begin_cells(&mut self);
+    /// A cell was scanned.
+    fn cell(&mut self, span: &CellSpans, scanned: &ScannedCell<'_>);
+    /// The document's `metadata`, if requested.
     fn metadata(&mut self, _value: &[u8]) {}
 }
 
-/// Why a scan stopped: trouble with the device, or with the content.
+/// Why a scan failed: an I/O error, or invalid content.
 #[derive(Debug)]
 pub(crate) enum ScanError {
     Io(io::Error),
     Format(FormatError),
 }
 
-/// Files from this size on are read by a thread of their own; for smaller ones it would not pay.
-const WORTH_A_THREAD: usize = 4 * 1024 * 1024;
+/// Files of at least this size are read by a second thread, in bytes. For smaller ones the thread
+/// costs more than it saves.
+const READ_AHEAD_MIN_SIZE: usize = 4 * 1024 * 1024;
 
-/// Scans what `reader` gives without keeping it. Positions in errors are not exact.
-pub(crate) fn window(
+/// Scans the content of `reader` without keeping it. Positions in errors are not exact.
+pub(crate) fn scan_stream(
     reader: &mut (dyn Read + Send),
     expected: usize,
     visitor: &mut dyn Visitor,
-    contents: Contents,
-) -> Result<(Frame, Revision), ScanError> {
+    detail: ScanDetail,
+) -> Result<(DocumentSpans, Revision), ScanError> {
     let mut scan = |input: Input<'_>| {
-        let mut scan = Scan::new(input, visitor, contents);
-        let frame = scan.document().map_err(|stop| scan.report(stop))?;
-        Ok((frame, scan.lexer.input.revision()))
+        let mut scan = Scan::new(input, visitor, detail);
+        let spans = scan.document().map_err(|stop| scan.scan_error(stop))?;
+        Ok((spans, scan.lexer.input.revision()))
     };
-    if expected < WORTH_A_THREAD {
-        return scan(Input::window(reader));
+    if expected < READ_AHEAD_MIN_SIZE {
+        return scan(Input::windowed(reader));
     }
-    std::thread::scope(|scope| scan(Input::ahead(Ahead::start(scope, reader, WINDOW))))
+    std::thread::scope(|scope| {
+        scan(Input::from_read_ahead(ReadAhead::start(
+            scope,
+            reader,
+            WINDOW_SIZE,
+        )))
+    })
 }
 
-/// Reads all of `reader` and scans it on the way.
-pub(crate) fn whole(reader: &mut dyn Read, expected: usize) -> Result<Notebook, ScanError> {
-    let mut spans = Spans(Vec::new());
-    let mut scan = Scan::new(Input::whole(reader, expected), &mut spans, Contents::Unseen);
-    let frame = scan.document().map_err(|stop| scan.report(stop))?;
+/// A document that was read and scanned in one pass.
+pub(crate) struct ScannedDocument {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) spans: DocumentSpans,
+    pub(crate) cells: Vec<CellSpans>,
+    pub(crate) revision: Revision,
+}
+
+/// Reads all of `reader` and scans it in the same pass.
+pub(crate) fn read_and_scan(
+    reader: &mut dyn Read,
+    expected: usize,
+) -> Result<ScannedDocument, ScanError> {
+    let mut collector = SpanCollector(Vec::new());
+    let mut scan = Scan::new(
+        Input::buffered(reader, expected),
+        &mut collector,
+        ScanDetail::SpansOnly,
+    );
+    let spans = scan.document().map_err(|stop| scan.scan_error(stop))?;
     let input = scan.lexer.input;
     let revision = input.revision();
-    Ok(Notebook::assemble(
-        input.into_bytes(),
-        frame,
-        spans.0,
+    Ok(ScannedDocument {
+        bytes: input.into_bytes(),
+        spans,
+        cells: collector.0,
         revision,
-    ))
+    })
 }
 
-/// Scans bytes that are in memory.
-pub(crate) fn slice(bytes: &[u8]) -> Result<(Frame, Vec<CellSpan>), FormatError> {
-    let mut spans = Spans(Vec::new());
-    let mut scan = Scan::new(Input::slice(bytes), &mut spans, Contents::Unseen);
-    match scan.document().map_err(|stop| scan.report(stop)) {
-        Ok(frame) => Ok((frame, spans.0)),
+/// Scans bytes in memory.
+pub(crate) fn scan_slice(bytes: &[u8]) -> Result<(DocumentSpans, Vec<CellSpans>), FormatError> {
+    let mut collector = SpanCollector(Vec::new());
+    let mut scan = Scan::new(
+        Input::from_slice(bytes),
+        &mut collector,
+        ScanDetail::SpansOnly,
+    );
+    match scan.document().map_err(|stop| scan.scan_error(stop)) {
+        Ok(spans) => Ok((spans, collector.0)),
         Err(ScanError::Format(error)) => Err(error),
         Err(ScanError::Io(_)) => Err(FormatError::Empty),
     }
 }
 
-struct Spans(Vec<CellSpan>);
+struct SpanCollector(Vec<CellSpans>);
 
-impl Visitor for Spans {
-    fn begin(&mut self) {
+impl Visitor for SpanCollector {
+    fn begin_cells(&mut self) {
         self.0.clear();
     }
 
-    fn cell(&mut self, span: &CellSpan, _: &Found<'_>) {
+    fn cell(&mut self, span: &CellSpans, _: &ScannedCell<'_>) {
         self.0.push(*span);
     }
 }
 
-/// What the visitor wants to see of a cell, besides where it is.
+/// Which values a visitor gets in addition to the spans.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Contents {
+pub(crate) enum ScanDetail {
     /// Source, id and hash.
-    Shown,
-    /// Those, and what is said about it.
-    Surveyed,
-    /// Nothing.
-    Unseen,
+    Sources,
+    /// Those, and metadata.
+    SourcesAndMetadata,
+    /// None.
+    SpansOnly,
 }
 
-/// A reason to stop, before offsets are turned into positions.
-enum Stop {
+/// Why a scan stopped, with offsets that are not yet positions.
+enum ScanStop {
     Lex(Box<LexError>),
     Format(FormatError),
     NotUtf8,
@@ -152,12 +178,14 @@ enum Stop {
     BadCell(BadCell),
 }
 
-impl Stop {
-    /// Where it happened, if it happened somewhere.
+impl ScanStop {
+    /// The offset of the problem, if it has one.
     fn offset(&self) -> Option<usize> {
         match self {
             Self::Lex(error) => match **error {
-                LexError::Syntax { offset, .. } | LexError::Ended { offset } => Some(offset),
+                LexError::Syntax { offset, .. } | LexError::UnexpectedEnd { offset } => {
+                    Some(offset)
+                }
                 LexError::Io(_) => Some(0),
             },
             Self::CellsNotAnArray { offset } => Some(*offset),
@@ -167,13 +195,13 @@ impl Stop {
     }
 }
 
-impl From<Box<LexError>> for Stop {
+impl From<Box<LexError>> for ScanStop {
     fn from(error: Box<LexError>) -> Self {
         Self::Lex(error)
     }
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for ScanStop {
     fn from(error: io::Error) -> Self {
         Self::Lex(error.into())
     }
@@ -181,69 +209,70 @@ impl From<io::Error> for Stop {
 
 struct BadCell {
     index: usize,
-    what: String,
+    problem: String,
     offset: usize,
 }
 
 struct Scan<'r, 'v> {
     lexer: Lexer<'r>,
     visitor: &'v mut dyn Visitor,
-    contents: Contents,
+    detail: ScanDetail,
     source: Vec<u8>,
     id: Vec<u8>,
-    said: Vec<u8>,
-    /// The first bad cell. Told at the end only: what `nbformat` says may explain it better.
+    metadata: Vec<u8>,
+    /// The first invalid cell. Reported at the end, because the value of `nbformat` may be the
+    /// better explanation.
     bad: Option<BadCell>,
 }
 
 impl<'r, 'v> Scan<'r, 'v> {
-    fn new(input: Input<'r>, visitor: &'v mut dyn Visitor, contents: Contents) -> Self {
+    fn new(input: Input<'r>, visitor: &'v mut dyn Visitor, detail: ScanDetail) -> Self {
         Self {
             lexer: Lexer::new(input),
             visitor,
-            contents,
+            detail,
             source: Vec::new(),
             id: Vec::new(),
-            said: Vec::new(),
+            metadata: Vec::new(),
             bad: None,
         }
     }
 
-    fn document(&mut self) -> Result<Frame, Stop> {
-        if self.lexer.input.look(BOM.len())? == BOM {
+    fn document(&mut self) -> Result<DocumentSpans, ScanStop> {
+        if self.lexer.input.peek_many(BOM.len())? == BOM {
             self.lexer.input.pos += BOM.len();
         }
         let Some(first) = self.lexer.peek_token()? else {
-            return Err(Stop::Format(FormatError::Empty));
+            return Err(ScanStop::Format(FormatError::Empty));
         };
         let start = self.lexer.offset();
         let top = if first == b'{' {
             self.top()?
         } else {
             self.lexer.skip_value()?;
-            Top::default()
+            TopLevel::default()
         };
         let end = self.lexer.offset();
         if self.lexer.peek_token()?.is_some() {
             return Err(self
                 .lexer
-                .syntax("something follows the end of the document")
+                .syntax_error("something follows the end of the document")
                 .into());
         }
-        if self.lexer.input.not_utf8().is_some() {
-            return Err(Stop::NotUtf8);
+        if self.lexer.input.invalid_utf8().is_some() {
+            return Err(ScanStop::NotUtf8);
         }
         if self.lexer.offset() > u32::MAX as usize {
-            return Err(Stop::Format(FormatError::TooLarge));
+            return Err(ScanStop::Format(FormatError::TooLarge));
         }
         if first != b'{' {
-            return Err(Stop::Format(FormatError::NotAnObject));
+            return Err(ScanStop::Format(FormatError::NotAnObject));
         }
-        let minor = top.check()?;
+        let minor = top.supported_minor()?;
         if let Some(bad) = self.bad.take() {
-            return Err(Stop::BadCell(bad));
+            return Err(ScanStop::BadCell(bad));
         }
-        Ok(Frame {
+        Ok(DocumentSpans {
             top: Span::new(start, end),
             cells: top.cells.unwrap_or_default(),
             metadata: top.metadata,
@@ -251,18 +280,18 @@ impl<'r, 'v> Scan<'r, 'v> {
         })
     }
 
-    fn top(&mut self) -> Result<Top, Stop> {
-        let mut top = Top::default();
+    fn top(&mut self) -> Result<TopLevel, ScanStop> {
+        let mut top = TopLevel::default();
         self.each_member(|scan, name| {
             match name {
                 "cells" => {
                     let offset = scan.lexer.offset();
                     top.cells = scan.cells()?;
-                    top.bad_cells = top.cells.is_none().then_some(offset);
+                    top.cells_not_array = top.cells.is_none().then_some(offset);
                 }
                 "metadata" => {
-                    top.metadata = scan.saying()?;
-                    scan.visitor.metadata(&scan.said);
+                    top.metadata = scan.keep_metadata()?;
+                    scan.visitor.metadata(&scan.metadata);
                 }
                 "nbformat" => top.major = Some(scan.number()?),
                 "nbformat_minor" => top.minor = Some(scan.number()?),
@@ -276,39 +305,39 @@ impl<'r, 'v> Scan<'r, 'v> {
         Ok(top)
     }
 
-    /// Takes an object apart; `visit` must take the value of each member.
+    /// Iterates over an object; `visit` must consume the value of each member.
     fn each_member(
         &mut self,
-        mut visit: impl FnMut(&mut Self, &str) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        mut visit: impl FnMut(&mut Self, &str) -> Result<(), ScanStop>,
+    ) -> Result<(), ScanStop> {
         self.lexer.expect(b'{', "expected `{`")?;
-        if self.lexer.take(b'}')? {
+        if self.lexer.consume_if(b'}')? {
             return Ok(());
         }
         loop {
-            if self.lexer.need_token()? != b'"' {
+            if self.lexer.require_token()? != b'"' {
                 return Err(self
                     .lexer
-                    .syntax("expected a member name in double quotes")
+                    .syntax_error("expected a member name in double quotes")
                     .into());
             }
-            self.lexer.input.mark();
+            self.lexer.input.start_keeping();
             self.lexer.skip_string()?;
-            let name = Name::of(self.lexer.input.kept_since());
+            let name = MemberName::from_token(self.lexer.input.take_kept());
             self.lexer.expect(b':', "expected `:`")?;
-            self.lexer.need_token()?;
+            self.lexer.require_token()?;
             visit(self, name.as_str())?;
-            if !self.lexer.another(b'}')? {
+            if !self.lexer.next_item(b'}')? {
                 return Ok(());
             }
         }
     }
 
-    fn number(&mut self) -> Result<Number, Stop> {
-        self.lexer.input.mark();
+    fn number(&mut self) -> Result<Number, ScanStop> {
+        self.lexer.input.start_keeping();
         self.lexer.skip_value()?;
-        let raw = String::from_utf8_lossy(self.lexer.input.kept_since()).into_owned();
-        // `4.0` counts as a whole number, in the JSON schema of notebooks too.
+        let raw = String::from_utf8_lossy(self.lexer.input.take_kept()).into_owned();
+        // `4.0` counts as a whole number, as in the JSON schema of notebooks.
         let value: Option<f64> = raw.parse().ok();
         Ok(match value {
             Some(value) if (0.0..1e6).contains(&value) && value.fract() == 0.0 =>
@@ -320,22 +349,22 @@ impl<'r, 'v> Scan<'r, 'v> {
         })
     }
 
-    /// `None` if it is no array.
-    fn cells(&mut self) -> Result<Option<Span>, Stop> {
+    /// The span of the `cells` array; `None` if it is not an array.
+    fn cells(&mut self) -> Result<Option<Span>, ScanStop> {
         let start = self.lexer.offset();
-        if self.lexer.need_token()? != b'[' {
+        if self.lexer.require_token()? != b'[' {
             self.lexer.skip_value()?;
             return Ok(None);
         }
-        self.visitor.begin();
+        self.visitor.begin_cells();
         self.bad = None;
         self.lexer.input.pos += 1;
-        if !self.lexer.take(b']')? {
+        if !self.lexer.consume_if(b']')? {
             let mut index = 0;
             loop {
                 self.cell(index)?;
                 index += 1;
-                if !self.lexer.another(b']')? {
+                if !self.lexer.next_item(b']')? {
                     break;
                 }
             }
@@ -343,113 +372,114 @@ impl<'r, 'v> Scan<'r, 'v> {
         Ok(Some(Span::new(start, self.lexer.offset())))
     }
 
-    fn cell(&mut self, index: usize) -> Result<(), Stop> {
-        let first = self.lexer.need_token()?;
+    fn cell(&mut self, index: usize) -> Result<(), ScanStop> {
+        let first = self.lexer.require_token()?;
         let start = self.lexer.offset();
         if first != b'{' {
             self.lexer.skip_value()?;
-            self.complain(index, "a cell must be an object", start);
+            self.record_bad_cell(index, "a cell must be an object", start);
             return Ok(());
         }
-        let shown = self.contents != Contents::Unseen;
+        let shown = self.detail != ScanDetail::SpansOnly;
         if shown {
-            self.lexer.input.begin_piece();
+            self.lexer.input.start_hash();
         }
-        let mut parts = Parts::default();
-        self.said.clear();
+        let mut members = CellMembers::default();
+        self.metadata.clear();
         self.each_member(|scan, name| {
             match name {
-                "cell_type" => scan.cell_type(&mut parts)?,
-                "source" => scan.source(&mut parts)?,
-                "id" => scan.id(&mut parts)?,
-                "outputs" => parts.outputs = scan.skipped()?,
-                "execution_count" => parts.count = scan.skipped()?,
-                "metadata" => parts.metadata = scan.saying()?,
+                "cell_type" => scan.cell_type(&mut members)?,
+                "source" => scan.source(&mut members)?,
+                "id" => scan.id(&mut members)?,
+                "outputs" => members.outputs = scan.skip_value_span()?,
+                "execution_count" => members.execution_count = scan.skip_value_span()?,
+                "metadata" => members.metadata = scan.keep_metadata()?,
                 _ => scan.lexer.skip_value()?,
             }
-            parts.end = scan.lexer.offset();
+            members.end = scan.lexer.offset();
             Ok(())
         })?;
         let hash = if shown {
-            self.lexer.input.end_piece()
+            self.lexer.input.finish_hash()
         } else {
-            Revision::of(&[])
+            Revision::compute(&[])
         };
-        if let Some((what, offset)) = parts.bad_kind.or(parts.bad_source) {
-            self.complain(index, &what, offset);
+        if let Some((problem, offset)) = members.bad_kind.or(members.bad_source) {
+            self.record_bad_cell(index, &problem, offset);
             return Ok(());
         }
-        let Some(kind) = parts.kind else {
-            self.complain(index, "the cell has no `cell_type`", start);
+        let Some(kind) = members.kind else {
+            self.record_bad_cell(index, "the cell has no `cell_type`", start);
             return Ok(());
         };
-        let span = CellSpan {
+        let span = CellSpans {
             span: Span::new(start, self.lexer.offset()),
-            source: parts.source,
-            id: parts.id,
+            source: members.source,
+            id: members.id,
             kind,
         };
         self.visitor.cell(
             &span,
-            &Found {
-                source: (shown && !parts.source.is_empty()).then_some(&self.source[..]),
-                id: (shown && !parts.id.is_empty()).then_some(&self.id[..]),
+            &ScannedCell {
+                source: (shown && !members.source.is_empty()).then_some(&self.source[..]),
+                id: (shown && !members.id.is_empty()).then_some(&self.id[..]),
                 hash,
-                rest: Rest {
-                    outputs: parts.outputs,
-                    count: parts.count,
-                    metadata: parts.metadata,
-                    said: &self.said,
-                    end: parts.end,
+                extras: CellExtras {
+                    outputs: members.outputs,
+                    execution_count: members.execution_count,
+                    metadata_span: members.metadata,
+                    metadata: &self.metadata,
+                    end: members.end,
                 },
             },
         );
         Ok(())
     }
 
-    /// Where the value is that comes next.
-    fn skipped(&mut self) -> Result<Span, Stop> {
+    /// Skips a value and returns its span.
+    fn skip_value_span(&mut self) -> Result<Span, ScanStop> {
         let start = self.lexer.offset();
         self.lexer.skip_value()?;
         Ok(Span::new(start, self.lexer.offset()))
     }
 
-    /// The same for a value that some visitors want to see.
-    fn saying(&mut self) -> Result<Span, Stop> {
-        if self.contents != Contents::Surveyed {
-            return self.skipped();
+    /// Skips a value and returns its span. Keeps its bytes if the visitor wants metadata.
+    fn keep_metadata(&mut self) -> Result<Span, ScanStop> {
+        if self.detail != ScanDetail::SourcesAndMetadata {
+            return self.skip_value_span();
         }
         let start = self.lexer.offset();
-        self.lexer.input.mark();
+        self.lexer.input.start_keeping();
         self.lexer.skip_value()?;
-        self.said.clear();
-        self.said.extend_from_slice(self.lexer.input.kept_since());
+        self.metadata.clear();
+        self.metadata
+            .extend_from_slice(self.lexer.input.take_kept());
         Ok(Span::new(start, self.lexer.offset()))
     }
 
-    fn cell_type(&mut self, parts: &mut Parts) -> Result<(), Stop> {
+    fn cell_type(&mut self, members: &mut CellMembers) -> Result<(), ScanStop> {
         let start = self.lexer.offset();
-        self.lexer.input.mark();
+        self.lexer.input.start_keeping();
         self.lexer.skip_value()?;
-        let raw = self.lexer.input.kept_since();
-        parts.kind = if raw.first() == Some(&b'"') {
+        let raw = self.lexer.input.take_kept();
+        members.kind = if raw.first() == Some(&b'"') {
             CellKind::from_name(&text::decode(raw))
         } else {
             None
         };
-        parts.bad_kind = parts.kind.is_none().then(|| {
+        members.bad_kind = members.kind.is_none().then(|| {
             let shown = shorten(&String::from_utf8_lossy(raw));
             (format!("unknown `cell_type` {shown}"), start)
         });
         Ok(())
     }
 
-    fn source(&mut self, parts: &mut Parts) -> Result<(), Stop> {
+    fn source(&mut self, members: &mut CellMembers) -> Result<(), ScanStop> {
         let start = self.lexer.offset();
-        if self.contents != Contents::Unseen {
-            self.lexer.input.mark();
+        if self.detail != ScanDetail::SpansOnly {
+            self.lexer.input.start_keeping();
         }
-        parts.bad_source = match self.lexer.need_token()? {
+        members.bad_source = match self.lexer.require_token()? {
             b'"' => {
                 self.lexer.skip_string()?;
                 None
@@ -457,113 +487,113 @@ impl<'r, 'v> Scan<'r, 'v> {
             b'[' => self.source_lines()?,
             _ => {
                 self.lexer.skip_value()?;
-                let what = "`source` is neither a string nor an array";
-                Some((what.to_owned(), start))
+                let problem = "`source` is neither a string nor an array";
+                Some((problem.to_owned(), start))
             }
         };
-        if self.contents != Contents::Unseen {
+        if self.detail != ScanDetail::SpansOnly {
             self.source.clear();
-            self.source.extend_from_slice(self.lexer.input.kept_since());
+            self.source.extend_from_slice(self.lexer.input.take_kept());
         }
-        parts.source = Span::new(start, self.lexer.offset());
+        members.source = Span::new(start, self.lexer.offset());
         Ok(())
     }
 
-    /// Skips an array of lines; tells of one that is no text.
-    fn source_lines(&mut self) -> Result<Option<Trouble>, Stop> {
-        let mut trouble = None;
+    /// Skips an array of lines. Returns the first one that is not a string.
+    fn source_lines(&mut self) -> Result<Option<CellProblem>, ScanStop> {
+        let mut problem = None;
         self.lexer.input.pos += 1;
-        if self.lexer.take(b']')? {
-            return Ok(trouble);
+        if self.lexer.consume_if(b']')? {
+            return Ok(problem);
         }
         loop {
-            if self.lexer.need_token()? == b'"' {
+            if self.lexer.require_token()? == b'"' {
                 self.lexer.skip_string()?;
             } else {
-                let what = "a line of `source` is not a string";
-                trouble.get_or_insert((what.to_owned(), self.lexer.offset()));
+                let text = "a line of `source` is not a string";
+                problem.get_or_insert((text.to_owned(), self.lexer.offset()));
                 self.lexer.skip_value()?;
             }
-            if !self.lexer.another(b']')? {
-                return Ok(trouble);
+            if !self.lexer.next_item(b']')? {
+                return Ok(problem);
             }
         }
     }
 
-    fn id(&mut self, parts: &mut Parts) -> Result<(), Stop> {
+    fn id(&mut self, members: &mut CellMembers) -> Result<(), ScanStop> {
         let start = self.lexer.offset();
-        let is_text = self.lexer.need_token()? == b'"';
-        self.lexer.input.mark();
+        let is_text = self.lexer.require_token()? == b'"';
+        self.lexer.input.start_keeping();
         self.lexer.skip_value()?;
-        let raw = self.lexer.input.kept_since();
-        parts.id = Span::default();
-        // An id of another type cannot be addressed; it is left alone.
+        let raw = self.lexer.input.take_kept();
+        members.id = Span::default();
+        // An id of another type cannot be addressed; it is left unchanged.
         if is_text {
             self.id.clear();
             self.id.extend_from_slice(raw);
-            parts.id = Span::new(start, self.lexer.offset());
+            members.id = Span::new(start, self.lexer.offset());
         }
         Ok(())
     }
 
-    fn complain(&mut self, index: usize, what: &str, offset: usize) {
+    fn record_bad_cell(&mut self, index: usize, problem: &str, offset: usize) {
         self.bad.get_or_insert_with(|| BadCell {
             index,
-            what: what.to_owned(),
+            problem: problem.to_owned(),
             offset,
         });
     }
 
-    fn report(&self, stop: Stop) -> ScanError {
-        let at = |offset| Position::of(offset, self.lexer.input.loaded());
-        // Bytes that are no text explain whatever came after them.
-        if let Some(bad) = self.lexer.input.not_utf8()
+    fn scan_error(&self, stop: ScanStop) -> ScanError {
+        let at = |offset| Position::at_offset(offset, self.lexer.input.buffered_bytes());
+        // Invalid UTF-8 explains every later problem.
+        if let Some(bad) = self.lexer.input.invalid_utf8()
             && stop.offset().is_none_or(|offset| bad <= offset)
         {
             return ScanError::Format(FormatError::NotUtf8 { at: at(bad) });
         }
         ScanError::Format(match stop {
-            Stop::Lex(error) => match *error {
+            ScanStop::Lex(error) => match *error {
                 LexError::Io(error) => return ScanError::Io(error),
-                LexError::Syntax { what, offset } => FormatError::Json {
-                    what,
+                LexError::Syntax { problem, offset } => FormatError::Json {
+                    problem,
                     at: at(offset),
                     ended: false,
                 },
-                LexError::Ended { offset } => FormatError::Json {
-                    what: "the file ends in the middle of a value",
+                LexError::UnexpectedEnd { offset } => FormatError::Json {
+                    problem: "the file ends in the middle of a value",
                     at: at(offset),
                     ended: true,
                 },
             },
-            Stop::CellsNotAnArray { offset } => FormatError::CellsNotAnArray { at: at(offset) },
-            Stop::BadCell(bad) => FormatError::BadCell {
+            ScanStop::CellsNotAnArray { offset } => FormatError::CellsNotAnArray { at: at(offset) },
+            ScanStop::BadCell(bad) => FormatError::BadCell {
                 index: bad.index,
-                what: bad.what,
+                problem: bad.problem,
                 at: at(bad.offset),
             },
-            Stop::Format(error) => error,
-            Stop::NotUtf8 => FormatError::NotUtf8 { at: at(0) },
+            ScanStop::Format(error) => error,
+            ScanStop::NotUtf8 => FormatError::NotUtf8 { at: at(0) },
         })
     }
 }
 
 #[derive(Default)]
-struct Parts {
+struct CellMembers {
     kind: Option<CellKind>,
     source: Span,
     id: Span,
     outputs: Span,
-    count: Span,
+    execution_count: Span,
     metadata: Span,
     end: usize,
-    /// What is wrong with the member that counts: of several with one name, the last.
-    bad_kind: Option<Trouble>,
-    bad_source: Option<Trouble>,
+    /// Problems of the member that counts: of several with one name, the last.
+    bad_kind: Option<CellProblem>,
+    bad_source: Option<CellProblem>,
 }
 
-/// What is wrong, and where.
-type Trouble = (String, usize);
+/// The problem and its offset.
+type CellProblem = (String, usize);
 
 #[cfg(test)]
 mod tests;

@@ -1,26 +1,26 @@
-//! Selectors: which part of a notebook to read, written behind its path.
+//! Selectors: the part of a notebook to read, appended to its path.
 //!
-//! `:10-20` and its kin are lines of the text view, `:cells=3-5` and `:id=ab12` are cells, `:raw`
-//! is the JSON, `:ids` and `:outputs` show more, `:outline` shows less.
+//! `:10-20` and similar select lines of the text view, `:cells=3-5` and `:id=ab12` select cells,
+//! `:raw` is the JSON, `:ids` and `:outputs` show more, `:outline` shows less.
 
 use crate::document::Cells;
 use crate::edit::Address;
 use crate::error::{EditError, Notice};
 
-/// What to read.
+/// A parsed selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// In which form.
+    /// The form of the output.
     pub view: View,
     /// Whether markers carry ids.
     pub ids: bool,
     /// Whether outputs are shown.
     pub outputs: bool,
-    /// Which part of it.
+    /// The selected part.
     pub part: Part,
 }
 
-/// In which form a notebook is read.
+/// The form in which a notebook is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
     /// Text with cell markers.
@@ -28,34 +28,34 @@ pub enum View {
     Text,
     /// The file's JSON.
     Raw,
-    /// One line for each cell.
+    /// One line per cell.
     Outline,
 }
 
-/// Which part is read.
+/// The selected part of a notebook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Part {
     /// Everything.
     #[default]
     All,
     /// Lines of the view.
-    Lines(Vec<Lines>),
+    Lines(Vec<IndexRange>),
     /// Cells by index.
-    Cells(Vec<Lines>),
+    Cells(Vec<IndexRange>),
     /// Cells by id.
     Ids(Vec<String>),
 }
 
-/// A range that includes both ends; without an end it is open. Lines count from 1, cells from 0.
+/// A range that includes both ends; open if `end` is `None`. Lines count from 1, cells from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lines {
-    /// The first.
+pub struct IndexRange {
+    /// The first index.
     pub start: usize,
-    /// The last.
+    /// The last index.
     pub end: Option<usize>,
 }
 
-/// What is wrong with a selector.
+/// Why a selector is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectError {
@@ -70,7 +70,7 @@ pub enum SelectError {
         /// Last line.
         end: usize,
     },
-    /// No lines.
+    /// A count of zero.
     #[error("Invalid range {start}+0: count must be >= 1.")]
     NoCount {
         /// First line.
@@ -83,26 +83,26 @@ pub enum SelectError {
          :id=ab12, :outline, :outputs, :ids."
     )]
     Unknown {
-        /// The text behind the colon.
+        /// The text after the colon.
         text: String,
     },
-    /// Two selectors that exclude each other.
+    /// Two selectors that cannot be combined.
     #[error("Selectors ':{first}' and ':{second}' cannot be combined.")]
-    Clash {
+    Conflict {
         /// One of them.
         first: String,
         /// The other.
         second: String,
     },
-    /// A line beyond the last.
+    /// A line after the last one.
     #[error(
         "Line {line} is beyond end of notebook ({total} lines total). Use :1 to read from the \
          start, or :{total} to read the last line."
     )]
     BeyondEnd {
-        /// The line asked for.
+        /// The requested line.
         line: usize,
-        /// How many there are.
+        /// The number of lines.
         total: usize,
     },
     /// Lines of a notebook without cells.
@@ -110,8 +110,8 @@ pub enum SelectError {
     EmptyNotebook,
 }
 
-/// Splits `argument` into a path and a selector. `exists` tells whether a path names a file; a file
-/// whose whole name looks like it had a selector wins.
+/// Splits `argument` into a path and a selector. `exists` returns whether a path names a file. If
+/// the whole argument names a file, there is no selector.
 pub fn split<'a>(
     argument: &'a str,
     exists: &dyn Fn(&str) -> bool,
@@ -122,9 +122,9 @@ pub fn split<'a>(
     let mut path = argument;
     let mut tokens: Vec<&str> = Vec::new();
     while let Some((before, token)) = path.rsplit_once(':') {
-        let is_selector = match Token::read(token) {
+        let is_selector = match Token::parse(token) {
             Ok(_) => true,
-            // Wrong, but meant as one: say so instead of looking for a file of that name.
+            // Invalid, but meant as a selector: report it instead of a missing file.
             Err(error) if exists(before) || !matches!(error, SelectError::Unknown { .. }) => {
                 return Err(error);
             }
@@ -140,7 +140,7 @@ pub fn split<'a>(
         }
     }
     tokens.reverse();
-    Ok((path, Selector::of(&tokens)?))
+    Ok((path, Selector::from_tokens(&tokens)?))
 }
 
 enum Token {
@@ -152,7 +152,7 @@ enum Token {
 }
 
 impl Token {
-    fn read(text: &str) -> Result<Self, SelectError> {
+    fn parse(text: &str) -> Result<Self, SelectError> {
         let lower = text.to_ascii_lowercase();
         match lower.as_str() {
             "raw" => return Ok(Self::Raw),
@@ -166,7 +166,7 @@ impl Token {
         };
         for name in ["cells=", "cell="] {
             if let Some(list) = lower.strip_prefix(name) {
-                return Ok(Self::Part(Part::Cells(ranges(list, 0).map_err(
+                return Ok(Self::Part(Part::Cells(parse_ranges(list, 0).map_err(
                     |error| match error {
                         SelectError::Unknown { .. } => unknown(),
                         other => other,
@@ -181,30 +181,30 @@ impl Token {
             }
             return Ok(Self::Part(Part::Ids(ids)));
         }
-        Ok(Self::Part(Part::Lines(ranges(&lower, 1)?)))
+        Ok(Self::Part(Part::Lines(parse_ranges(&lower, 1)?)))
     }
 }
 
 impl Selector {
-    fn of(tokens: &[&str]) -> Result<Self, SelectError> {
+    fn from_tokens(tokens: &[&str]) -> Result<Self, SelectError> {
         let mut selector = Self::default();
         let mut part_from: Option<&str> = None;
         let mut view_from: Option<&str> = None;
         for &text in tokens {
-            let clash = |other: &str| SelectError::Clash {
+            let conflict = |other: &str| SelectError::Conflict {
                 first: other.to_owned(),
                 second: text.to_owned(),
             };
-            match Token::read(text)? {
+            match Token::parse(text)? {
                 Token::Part(part) => {
                     if let Some(other) = part_from.replace(text) {
-                        return Err(clash(other));
+                        return Err(conflict(other));
                     }
                     selector.part = part;
                 }
                 view @ (Token::Raw | Token::Outline) => {
                     if let Some(other) = view_from.replace(text) {
-                        return Err(clash(other));
+                        return Err(conflict(other));
                     }
                     selector.view = if matches!(view, Token::Raw) {
                         View::Raw
@@ -216,23 +216,23 @@ impl Selector {
                 Token::Outputs => selector.outputs = true,
             }
         }
-        selector.check(view_from, part_from)?;
+        selector.check_combination(view_from, part_from)?;
         Ok(selector)
     }
 
-    fn check(&self, view: Option<&str>, part: Option<&str>) -> Result<(), SelectError> {
-        let clash = |first: &str, second: &str| {
-            Err(SelectError::Clash {
+    fn check_combination(&self, view: Option<&str>, part: Option<&str>) -> Result<(), SelectError> {
+        let conflict = |first: &str, second: &str| {
+            Err(SelectError::Conflict {
                 first: first.to_owned(),
                 second: second.to_owned(),
             })
         };
         let Some(view) = view else { return Ok(()) };
         if self.ids {
-            return clash(view, "ids");
+            return conflict(view, "ids");
         }
         if self.outputs {
-            return clash(view, "outputs");
+            return conflict(view, "outputs");
         }
         let fits = match (&self.view, &self.part) {
             (_, Part::All) | (View::Text, _) | (View::Raw, Part::Lines(_)) => true,
@@ -240,20 +240,21 @@ impl Selector {
             (View::Outline, part) => !matches!(part, Part::Lines(_)),
         };
         match (fits, part) {
-            (false, Some(part)) => clash(view, part),
+            (false, Some(part)) => conflict(view, part),
             _ => Ok(()),
         }
     }
 }
 
-/// Reads `5`, `5-`, `5-9`, `5..9`, `5+3`, `L5-L9` and comma lists; sorted, overlaps joined.
-fn ranges(text: &str, first: usize) -> Result<Vec<Lines>, SelectError> {
+/// Parses `5`, `5-`, `5-9`, `5..9`, `5+3`, `L5-L9` and comma-separated lists. Sorts the ranges
+/// and joins overlapping ones.
+fn parse_ranges(text: &str, first: usize) -> Result<Vec<IndexRange>, SelectError> {
     let mut ranges = text
         .split(',')
-        .map(|item| range(item, text, first))
+        .map(|item| parse_range(item, text, first))
         .collect::<Result<Vec<_>, _>>()?;
     ranges.sort_by_key(|range| range.start);
-    let mut joined: Vec<Lines> = Vec::new();
+    let mut joined: Vec<IndexRange> = Vec::new();
     for range in ranges {
         match joined.last_mut() {
             Some(last)
@@ -272,7 +273,7 @@ fn ranges(text: &str, first: usize) -> Result<Vec<Lines>, SelectError> {
     Ok(joined)
 }
 
-fn range(item: &str, whole: &str, first: usize) -> Result<Lines, SelectError> {
+fn parse_range(item: &str, whole: &str, first: usize) -> Result<IndexRange, SelectError> {
     let unknown = || SelectError::Unknown {
         text: whole.to_owned(),
     };
@@ -294,7 +295,7 @@ fn range(item: &str, whole: &str, first: usize) -> Result<Lines, SelectError> {
         let start = start_at(start)?;
         return match number(count)? {
             0 => Err(SelectError::NoCount { start }),
-            count => Ok(Lines {
+            count => Ok(IndexRange {
                 start,
                 end: Some(start.saturating_add(count - 1)),
             }),
@@ -302,28 +303,31 @@ fn range(item: &str, whole: &str, first: usize) -> Result<Lines, SelectError> {
     }
     let Some((start, end)) = item.split_once("..").or_else(|| item.split_once('-')) else {
         let start = start_at(item)?;
-        return Ok(Lines {
+        return Ok(IndexRange {
             start,
             end: Some(start),
         });
     };
     let start = start_at(start)?;
     if end.is_empty() {
-        return Ok(Lines { start, end: None });
+        return Ok(IndexRange { start, end: None });
     }
     let end = number(end)?;
     if end < start {
         return Err(SelectError::Backwards { start, end });
     }
-    Ok(Lines {
+    Ok(IndexRange {
         start,
         end: Some(end),
     })
 }
 
-/// The lines of `text` that `ranges` select, each with its line feed. Ranges beyond the end are
+/// The lines of `text` in `ranges`, each with its line feed. Ranges after the last line are
 /// skipped with a notice; if all are, it is an error.
-pub fn select_lines(text: &str, ranges: &[Lines]) -> Result<(String, Vec<Notice>), SelectError> {
+pub fn select_lines(
+    text: &str,
+    ranges: &[IndexRange],
+) -> Result<(String, Vec<Notice>), SelectError> {
     if text.is_empty() {
         return Err(SelectError::EmptyNotebook);
     }
@@ -356,31 +360,31 @@ pub fn select_lines(text: &str, ranges: &[Lines]) -> Result<(String, Vec<Notice>
     Ok((out, notices))
 }
 
-/// The cells that a part names, in order.
+/// The indexes of the selected cells, in order.
 pub fn select_cells(part: &Part, cells: &dyn Cells) -> Result<Vec<usize>, EditError> {
     match part {
         Part::All | Part::Lines(_) => Ok((0..cells.count()).collect()),
         Part::Cells(ranges) => {
-            let mut chosen = Vec::new();
+            let mut selected = Vec::new();
             for range in ranges {
-                // Both ends must exist, so that a wrong number is not silently cut.
-                let start = Address::Index(range.start).find(cells)?;
+                // Both ends must exist, so that a wrong number is not silently truncated.
+                let start = Address::Index(range.start).resolve(cells)?;
                 let end = match range.end {
-                    Some(end) => Address::Index(end).find(cells)?,
+                    Some(end) => Address::Index(end).resolve(cells)?,
                     None => cells.count() - 1,
                 };
-                chosen.extend(start..=end);
+                selected.extend(start..=end);
             }
-            Ok(chosen)
+            Ok(selected)
         }
         Part::Ids(ids) => {
-            let mut chosen = ids
+            let mut selected = ids
                 .iter()
-                .map(|id| Address::Id(id.clone()).find(cells))
+                .map(|id| Address::Id(id.clone()).resolve(cells))
                 .collect::<Result<Vec<_>, _>>()?;
-            chosen.sort_unstable();
-            chosen.dedup();
-            Ok(chosen)
+            selected.sort_unstable();
+            selected.dedup();
+            Ok(selected)
         }
     }
 }
@@ -420,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_selectors_say_what_is_wrong() {
+    fn invalid_selectors_name_the_problem() {
         let error = |argument: &str| {
             split(argument, &|path| path == "a.ipynb")
                 .map_or_else(|e| e.to_string(), |s| format!("{s:?}"))
@@ -451,20 +455,20 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_really_called_so_wins() {
+    fn existing_file_name_wins_over_selector() {
         let found = split("a.ipynb:5", &|path| path == "a.ipynb:5");
         assert_eq!(found, Ok(("a.ipynb:5", Selector::default())));
         let raw = split("a.ipynb:5:raw:2-3", &|path| path == "a.ipynb:5");
         let expected = Selector {
             view: View::Raw,
-            part: Part::Lines(vec![Lines {
+            part: Part::Lines(vec![IndexRange {
                 start: 2,
                 end: Some(3),
             }]),
             ..Selector::default()
         };
         assert_eq!(raw, Ok(("a.ipynb:5", expected)));
-        // Nothing exists: the colon belongs to the path unless a selector follows it.
+        // No file exists: the colon belongs to the path unless a selector follows it.
         let plain = split("C:stuff", &|_| false);
         assert_eq!(plain, Ok(("C:stuff", Selector::default())));
         assert_eq!(

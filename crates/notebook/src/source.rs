@@ -1,14 +1,14 @@
-//! A cell's `source`: the text it stands for, and new text written into it.
+//! A cell's `source`: decodes its text, and writes new text into it.
 //!
-//! When text changes, lines that stay keep their bytes, however they were escaped or split; only
-//! new lines are written anew.
+//! When the text changes, unchanged lines keep their bytes, however they were escaped or split.
+//! Only new lines are encoded again.
 
 use std::ops::Range;
 
 use crate::json::text::{self, Escapes};
-use crate::lines::{Change, changes};
+use crate::lines::{LineChange, diff_lines};
 
-/// How an array of lines is laid out: what stands after `[`, between lines and before `]`.
+/// The layout of an array of lines: the text after `[`, between lines and before `]`.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrayLayout {
     pub(crate) open: String,
@@ -16,15 +16,15 @@ pub(crate) struct ArrayLayout {
     pub(crate) close: String,
 }
 
-/// How a `source` is written: one string, or an array of lines.
+/// The shape of a `source`: one string, or an array of lines.
 #[derive(Clone, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum SourceShape {
     Text,
     Lines(ArrayLayout),
 }
 
 /// The text of a `source` value: a string, an array of strings, or nothing.
-pub(crate) fn text_of(value: &[u8]) -> String {
+pub(crate) fn decode_text(value: &[u8]) -> String {
     let mut out = String::new();
     append_text(value, &mut out);
     out
@@ -32,13 +32,13 @@ pub(crate) fn text_of(value: &[u8]) -> String {
 
 /// Appends the text of a `source` value.
 pub(crate) fn append_text(value: &[u8], out: &mut String) {
-    for token in tokens(value) {
+    for token in string_tokens(value) {
         text::decode_into(&value[token], out);
     }
 }
 
 /// The string tokens in a value that is a string or an array of strings.
-pub(crate) fn tokens(value: &[u8]) -> impl Iterator<Item = Range<usize>> {
+pub(crate) fn string_tokens(value: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut from = 0;
     std::iter::from_fn(move || {
         let start = from + memchr::memchr(b'"', &value[from..])?;
@@ -55,58 +55,63 @@ pub(crate) fn tokens(value: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// A new value, and whether a lone surrogate was lost in the change.
-pub(crate) struct Written {
+/// A new value, and whether the change lost a lone surrogate.
+pub(crate) struct SourceValue {
     pub(crate) value: String,
     pub(crate) surrogate_lost: bool,
 }
 
-/// A value for `text` that owes nothing to an older one.
-pub(crate) fn fresh(new: &str, shape: &Shape, escapes: Escapes) -> String {
-    replace(&[], new, shape, escapes).value
+/// A value for text without an old value.
+pub(crate) fn new_value(new: &str, shape: &SourceShape, escapes: Escapes) -> String {
+    rewrite_value(&[], new, shape, escapes).value
 }
 
 /// The value `old` with its text replaced by `new`.
-pub(crate) fn replace(old: &[u8], new: &str, shape: &Shape, escapes: Escapes) -> Written {
-    let old_lines = lines_of(old);
+pub(crate) fn rewrite_value(
+    old: &[u8],
+    new: &str,
+    shape: &SourceShape,
+    escapes: Escapes,
+) -> SourceValue {
+    let old_lines = split_lines(old);
     let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
-    let mut out = Elements {
+    let mut out = TokenWriter {
         old,
-        lines: matches!(shape, Shape::Lines(_)),
+        lines: matches!(shape, SourceShape::Lines(_)),
         parts: Vec::new(),
     };
     let mut surrogate_lost = false;
     let old_texts: Vec<&str> = old_lines.iter().map(|line| line.text.as_str()).collect();
-    for change in changes(&old_texts, &new_lines) {
+    for change in diff_lines(&old_texts, &new_lines) {
         match change {
-            Change::Keep(range) => out.keep(&old_lines[range]),
-            Change::Replace { old, new } => {
-                let mut replacements = Replacements::of(&old_lines[old], &new_lines[new.clone()]);
+            LineChange::Keep(range) => out.keep(&old_lines[range]),
+            LineChange::Replace { old, new } => {
+                let mut replacements = Replacements::new(&old_lines[old], &new_lines[new.clone()]);
                 for line in &new_lines[new] {
                     let mut encoded = String::with_capacity(line.len() + 2);
                     replacements.encode(line, escapes, &mut encoded);
                     out.parts.push(encoded);
                 }
-                surrogate_lost |= replacements.lost;
+                surrogate_lost |= replacements.surrogate_lost;
             }
         }
     }
-    Written {
-        value: join(&out.parts, shape),
+    SourceValue {
+        value: join_parts(&out.parts, shape),
         surrogate_lost,
     }
 }
 
-fn join(parts: &[String], shape: &Shape) -> String {
+fn join_parts(parts: &[String], shape: &SourceShape) -> String {
     let mut value = String::new();
     match shape {
-        Shape::Text => {
+        SourceShape::Text => {
             value.push('"');
             value.extend(parts.iter().map(String::as_str));
             value.push('"');
         }
-        Shape::Lines(_) if parts.is_empty() => value.push_str("[]"),
-        Shape::Lines(layout) => {
+        SourceShape::Lines(_) if parts.is_empty() => value.push_str("[]"),
+        SourceShape::Lines(layout) => {
             value.push('[');
             value.push_str(&layout.open);
             for (index, part) in parts.iter().enumerate() {
@@ -124,39 +129,40 @@ fn join(parts: &[String], shape: &Shape) -> String {
     value
 }
 
-/// One line of the old text: its characters, and the raw pieces it is written in.
-struct Line {
+/// One line of the old text: its characters, and the token slices that encode it.
+struct SourceLine {
     text: String,
-    pieces: Vec<Piece>,
-    /// For each U+FFFD in the text: the bytes it is written with.
+    slices: Vec<TokenSlice>,
+    /// For each U+FFFD in the text: the bytes that encode it.
     replacements: Vec<String>,
 }
 
-/// Part of a string token: which token, which bytes, and whether they reach its ends.
-struct Piece {
+/// Part of a string token: index of the token, byte range, and whether the range reaches its
+/// ends.
+struct TokenSlice {
     token: usize,
     bytes: Range<usize>,
     starts_token: bool,
     ends_token: bool,
 }
 
-fn lines_of(value: &[u8]) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+fn split_lines(value: &[u8]) -> Vec<SourceLine> {
+    let mut lines: Vec<SourceLine> = Vec::new();
     let mut open = false;
-    for (index, token) in tokens(value).enumerate() {
+    for (index, token) in string_tokens(value).enumerate() {
         let (start, end) = (token.start + 1, token.end - 1);
         let mut from = start;
         while from < end || (start == end && from == start) {
             if !open {
-                lines.push(Line {
+                lines.push(SourceLine {
                     text: String::new(),
-                    pieces: Vec::new(),
+                    slices: Vec::new(),
                     replacements: Vec::new(),
                 });
             }
             let Some(line) = lines.last_mut() else { break };
             let (until, ends) = line.read(&value[..end], from);
-            line.pieces.push(Piece {
+            line.slices.push(TokenSlice {
                 token: index,
                 bytes: from..until,
                 starts_token: from == start,
@@ -169,9 +175,9 @@ fn lines_of(value: &[u8]) -> Vec<Line> {
     lines
 }
 
-impl Line {
-    /// Reads raw string bytes from `from` up to and including a newline; says where it stopped
-    /// and whether a newline came.
+impl SourceLine {
+    /// Reads raw string bytes from `from` up to and including a newline. Returns the end offset
+    /// and whether there was a newline.
     fn read(&mut self, bytes: &[u8], mut from: usize) -> (usize, bool) {
         while from < bytes.len() {
             if bytes[from] != b'\\' {
@@ -200,28 +206,29 @@ impl Line {
     }
 }
 
-/// Collects the insides of the string tokens of the new value.
-struct Elements<'a> {
+/// Collects the contents of the string tokens of the new value.
+struct TokenWriter<'a> {
     old: &'a [u8],
-    /// Whether each part becomes a token of its own.
+    /// Whether each part becomes its own token.
     lines: bool,
     parts: Vec<String>,
 }
 
-impl Elements<'_> {
-    /// Copies lines as they are written, token for token where whole tokens stay.
-    fn keep(&mut self, lines: &[Line]) {
-        let pieces: Vec<&Piece> = lines.iter().flat_map(|line| &line.pieces).collect();
-        let mut rest = &pieces[..];
+impl TokenWriter<'_> {
+    /// Copies unchanged lines, token for token where whole tokens stay.
+    fn keep(&mut self, lines: &[SourceLine]) {
+        let slices: Vec<&TokenSlice> = lines.iter().flat_map(|line| &line.slices).collect();
+        let mut rest = &slices[..];
         while let [first, ..] = rest {
             let run = rest.iter().take_while(|p| p.token == first.token).count();
             let last = rest[run - 1];
             if !self.lines || (first.starts_token && last.ends_token) {
                 self.copy(first.bytes.start..last.bytes.end);
             } else {
-                // Part of the token's lines went away: each that stays stands alone.
-                for piece in &rest[..run] {
-                    self.copy(piece.bytes.clone());
+                // Some lines of the token were removed: each remaining line becomes its own
+                // token.
+                for slice in &rest[..run] {
+                    self.copy(slice.bytes.clone());
                 }
             }
             rest = &rest[run..];
@@ -234,33 +241,33 @@ impl Elements<'_> {
     }
 }
 
-/// What the U+FFFD characters in replaced lines really are.
+/// The original bytes of the U+FFFD characters in replaced lines.
 struct Replacements {
     raw: std::vec::IntoIter<String>,
-    lost: bool,
+    surrogate_lost: bool,
 }
 
 impl Replacements {
-    /// Takes the old spellings over when there are as many characters as before.
-    fn of(old: &[Line], new: &[&str]) -> Self {
+    /// Reuses the old bytes if the number of U+FFFD is unchanged.
+    fn new(old: &[SourceLine], new: &[&str]) -> Self {
         let raw: Vec<String> = old.iter().flat_map(|l| l.replacements.clone()).collect();
-        let wanted: usize = new
+        let count: usize = new
             .iter()
             .map(|line| line.matches(char::REPLACEMENT_CHARACTER).count())
             .sum();
         let surrogates = raw
             .iter()
             .any(|raw| raw.starts_with("\\ud") || raw.starts_with("\\uD"));
-        if raw.len() == wanted {
+        if raw.len() == count {
             return Self {
                 raw: raw.into_iter(),
-                lost: false,
+                surrogate_lost: false,
             };
         }
         Self {
             raw: Vec::new().into_iter(),
-            // With none left the person took them out; otherwise we cannot tell which is which.
-            lost: surrogates && wanted > 0,
+            // If none is left, the user removed them. Otherwise it is unknown which one is which.
+            surrogate_lost: surrogates && count > 0,
         }
     }
 
@@ -271,9 +278,11 @@ impl Replacements {
         }
         for part in parts {
             match self.raw.next() {
-                // Two halves that came to stand side by side would become another character.
-                Some(raw) if text::ends_in_high(out) && text::is_low(&raw) => {
-                    self.lost = true;
+                // Two adjacent halves would become another character.
+                Some(raw)
+                    if text::ends_with_high_surrogate(out) && text::is_low_surrogate(&raw) =>
+                {
+                    self.surrogate_lost = true;
                     text::encode_into("\u{fffd}", escapes, out);
                 }
                 Some(raw) => out.push_str(&raw),
@@ -288,8 +297,8 @@ impl Replacements {
 mod tests {
     use super::*;
 
-    fn lines() -> Shape {
-        Shape::Lines(ArrayLayout {
+    fn lines() -> SourceShape {
+        SourceShape::Lines(ArrayLayout {
             open: String::new(),
             between: ",".into(),
             close: String::new(),
@@ -298,17 +307,17 @@ mod tests {
 
     fn check(old: &str, new: &str, expected: &str) {
         let shape = if old.starts_with('"') {
-            Shape::Text
+            SourceShape::Text
         } else {
             lines()
         };
-        let written = replace(old.as_bytes(), new, &shape, Escapes::Utf8);
+        let written = rewrite_value(old.as_bytes(), new, &shape, Escapes::Utf8);
         assert_eq!(written.value, expected, "{old} to {new:?}");
-        assert_eq!(text_of(written.value.as_bytes()), new);
+        assert_eq!(decode_text(written.value.as_bytes()), new);
     }
 
     #[test]
-    fn lines_that_stay_keep_their_bytes() {
+    fn unchanged_lines_keep_their_bytes() {
         check(
             r#"["a\n","\u00e9\/\n","b"]"#,
             "x\né/\nb",
@@ -325,7 +334,7 @@ mod tests {
 
     #[test]
     fn odd_splits_survive_where_nothing_changed() {
-        // Several lines in one token: kept whole, or taken apart only where it must be.
+        // Several lines in one token: kept whole, or split only where necessary.
         check(
             r#"["a\nb\n","c\n","d"]"#,
             "a\nb\nX\nd",
@@ -344,22 +353,22 @@ mod tests {
     }
 
     #[test]
-    fn half_surrogates_survive_an_edit_of_their_line() {
+    fn lone_surrogates_survive_an_edit_of_their_line() {
         check(
             r#"["a \ud83d b\n","c"]"#,
             "A \u{fffd} B\nc",
             r#"["A \ud83d B\n","c"]"#,
         );
-        let unclear = replace(
+        let unclear = rewrite_value(
             br#"["\ud83d"]"#,
             "\u{fffd}\u{fffd}",
             &lines(),
             Escapes::Utf8,
         );
         assert!(unclear.surrogate_lost);
-        let deleted = replace(br#"["\ud83d"]"#, "gone", &lines(), Escapes::Utf8);
+        let deleted = rewrite_value(br#"["\ud83d"]"#, "gone", &lines(), Escapes::Utf8);
         assert!(!deleted.surrogate_lost);
-        let kept = replace(
+        let kept = rewrite_value(
             br#"["\ud83d\n","c"]"#,
             "\u{fffd}\nX",
             &lines(),
@@ -370,8 +379,8 @@ mod tests {
     }
 
     #[test]
-    fn new_text_is_escaped_as_the_file_is() {
-        assert_eq!(fresh("é", &lines(), Escapes::Ascii), r#"["\u00e9"]"#);
-        assert_eq!(fresh("é", &Shape::Text, Escapes::Utf8), "\"é\"");
+    fn new_text_follows_the_escapes_of_the_file() {
+        assert_eq!(new_value("é", &lines(), Escapes::Ascii), r#"["\u00e9"]"#);
+        assert_eq!(new_value("é", &SourceShape::Text, Escapes::Utf8), "\"é\"");
     }
 }

@@ -1,11 +1,12 @@
-//! [`Span`]: where something stands in the file.
+//! [`Span`]: a byte range in the file.
 
 use std::ops::Range;
 
-/// Start and end of a piece of the file, in bytes.
+/// Start and end of a byte range in the file.
 ///
-/// Offsets are 32 bits wide on purpose: a notebook of a million cells keeps half the bookkeeping,
-/// and files of 4 GiB and more are refused ([`FormatError::TooLarge`](crate::FormatError::TooLarge)).
+/// Offsets have 32 bits on purpose: this halves the bookkeeping for a notebook of a million
+/// cells. Files of 4 GiB and more are refused
+/// ([`FormatError::TooLarge`](crate::FormatError::TooLarge)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u32,
@@ -13,7 +14,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Offsets come from [`Input`](crate::json::input::Input), which refuses what does not fit.
+    /// Saturates at 4 GiB; the scan rejects such files.
     pub(crate) fn new(start: usize, end: usize) -> Self {
         Self {
             start: u32::try_from(start).unwrap_or(u32::MAX),

@@ -1,10 +1,10 @@
 //! The text view: a notebook as one text that people and models edit.
 //!
-//! [`marker`] is the grammar, [`render`] writes the view, [`parse`] reads an edited one.
+//! [`marker`] is the grammar, [`render`] writes the view, [`parse`] parses an edited one.
 
 pub(crate) mod marker;
 pub(crate) mod parse;
 pub(crate) mod render;
 
 pub use parse::{Block, ParsedText, parse};
-pub use render::{Markers, append_cell, render};
+pub use render::{MarkerStyle, append_cell, render};

@@ -1,8 +1,8 @@
-//! Two notebooks that come from one, put together cell by cell.
+//! Merges two notebooks with a common base, cell by cell.
 //!
-//! `order` says which cells there are and where, `cell` puts the two changes of one cell together:
-//! the source line by line (`text`), everything else member by member (`members`). What comes out is our
-//! file (`file`) with what they changed spliced in, in our layout.
+//! `order` decides which cells the result has and in which order. `cell` merges two changes of
+//! one cell: the source line by line (`text`), everything else member by member (`members`).
+//! `file` splices their changes into our file, in our layout.
 
 mod cell;
 mod file;
@@ -10,21 +10,21 @@ mod members;
 mod order;
 mod text;
 
-use self::file::Merger;
+use self::file::FileMerger;
 use crate::document::Notebook;
 
-/// What stands around lines that cannot be put together.
+/// The conflict markers around lines that cannot be merged.
 #[derive(Clone, Debug)]
-pub struct Marks {
-    /// How many signs a mark has.
+pub struct ConflictMarkers {
+    /// The length of a marker in characters.
     pub size: usize,
-    /// What our side is called.
+    /// The label of our side.
     pub ours: String,
-    /// What their side is called.
+    /// The label of their side.
     pub theirs: String,
 }
 
-impl Default for Marks {
+impl Default for ConflictMarkers {
     fn default() -> Self {
         Self {
             size: 7,
@@ -34,8 +34,8 @@ impl Default for Marks {
     }
 }
 
-impl Marks {
-    fn line(&self, sign: char, name: &str) -> String {
+impl ConflictMarkers {
+    fn marker_line(&self, sign: char, name: &str) -> String {
         let mut line = String::from(sign).repeat(self.size);
         if !name.is_empty() {
             line.push(' ');
@@ -45,92 +45,94 @@ impl Marks {
     }
 }
 
-/// One of the two that changed a notebook.
+/// One side of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one whose file is kept.
+    /// The side whose file is kept.
     Ours,
-    /// The other.
+    /// The other side.
     Theirs,
 }
 
-/// What a person should know of a merge; cells are those of the result.
+/// A fact about a merge that the user should know. Cell indexes refer to the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Remark {
-    /// Both changed the same lines: both stand in the source, between marks.
-    Source {
+pub enum MergeNotice {
+    /// Both sides changed the same lines: the source has both, between conflict markers.
+    SourceConflict {
         /// Index of the cell.
         cell: usize,
     },
-    /// One side deleted the cell, the other changed it: it stays.
-    Deleted {
+    /// One side deleted the cell, the other changed it: the cell stays.
+    DeletedAndChanged {
         /// Index of the cell.
         cell: usize,
-        /// Who deleted it.
+        /// The side that deleted it.
         by: Side,
     },
-    /// Both changed the kind of the cell: ours counts.
-    Kind {
+    /// Both sides changed the kind of the cell: ours is kept.
+    KindConflict {
         /// Index of the cell.
         cell: usize,
     },
-    /// Both moved the cell: it stands where we put it.
-    Moved {
+    /// Both sides moved the cell: our position is kept.
+    MoveConflict {
         /// Index of the cell.
         cell: usize,
     },
-    /// Both changed a member: ours counts.
-    Member {
-        /// Index of the cell; without one it is the notebook's.
+    /// Both sides changed a member: ours is kept.
+    MemberConflict {
+        /// Index of the cell; `None` for a member of the notebook itself.
         cell: Option<usize>,
-        /// The names that lead to it, joined by dots.
+        /// The path of member names, joined by dots.
         name: String,
     },
-    /// The outputs are gone, because the source is neither side's.
-    Cleared {
+    /// The outputs were cleared, because the merged source is neither side's.
+    OutputsCleared {
         /// Index of the cell.
         cell: usize,
     },
-    /// A cell of theirs got another id, because ours had it.
-    Renamed {
+    /// One of their cells got a new id, because one of our cells has the same.
+    IdReplaced {
         /// Index of the cell.
         cell: usize,
-        /// The id that it had.
+        /// The old id.
         id: String,
     },
 }
 
-impl Remark {
-    /// Whether somebody has to look at it.
+impl MergeNotice {
+    /// Whether the user has to resolve it.
     pub fn is_conflict(&self) -> bool {
         matches!(
             self,
-            Self::Source { .. } | Self::Deleted { .. } | Self::Kind { .. } | Self::Moved { .. }
+            Self::SourceConflict { .. }
+                | Self::DeletedAndChanged { .. }
+                | Self::KindConflict { .. }
+                | Self::MoveConflict { .. }
         )
     }
 }
 
-/// A notebook put together.
+/// The result of a merge.
 #[derive(Debug)]
-pub struct Merged {
-    /// The file.
+pub struct MergedNotebook {
+    /// The bytes of the file.
     pub bytes: Vec<u8>,
-    /// What a person should know.
-    pub remarks: Vec<Remark>,
+    /// Facts that the user should know.
+    pub notices: Vec<MergeNotice>,
 }
 
-impl Merged {
-    /// Whether everything of both sides is in it.
+impl MergedNotebook {
+    /// Whether there is no conflict to resolve.
     pub fn is_clean(&self) -> bool {
-        !self.remarks.iter().any(Remark::is_conflict)
+        !self.notices.iter().any(MergeNotice::is_conflict)
     }
 }
 
-/// Puts what `ours` and `theirs` made of `base` together, in the layout of `ours`.
+/// Merges the changes from `base` to `ours` and to `theirs`, in the layout of `ours`.
 ///
 /// ```
-/// use cellwright_notebook::{Marks, Notebook, three_way};
+/// use cellwright_notebook::{ConflictMarkers, Notebook, merge_three_way};
 ///
 /// let notebook = |one: &str, two: &str| Notebook::parse(format!(
 ///     r#"{{"cells": [{{"cell_type": "raw", "id": "a", "source": "{one}", "metadata": {{}}}},
@@ -138,15 +140,20 @@ impl Merged {
 ///         "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}"#
 /// ));
 /// let (base, ours, theirs) = (notebook("1", "2")?, notebook("one", "2")?, notebook("1", "two")?);
-/// let merged = three_way(&base, &ours, &theirs, &Marks::default());
+/// let merged = merge_three_way(&base, &ours, &theirs, &ConflictMarkers::default());
 /// assert_eq!(merged.bytes, notebook("one", "two")?.bytes());
 /// assert!(merged.is_clean());
 /// # Ok::<(), cellwright_notebook::FormatError>(())
 /// ```
-pub fn three_way(base: &Notebook, ours: &Notebook, theirs: &Notebook, marks: &Marks) -> Merged {
-    let one_side = |bytes: &[u8]| Merged {
+pub fn merge_three_way(
+    base: &Notebook,
+    ours: &Notebook,
+    theirs: &Notebook,
+    markers: &ConflictMarkers,
+) -> MergedNotebook {
+    let one_side = |bytes: &[u8]| MergedNotebook {
         bytes: bytes.to_vec(),
-        remarks: Vec::new(),
+        notices: Vec::new(),
     };
     if theirs.bytes() == base.bytes() || theirs.bytes() == ours.bytes() {
         return one_side(ours.bytes());
@@ -154,5 +161,5 @@ pub fn three_way(base: &Notebook, ours: &Notebook, theirs: &Notebook, marks: &Ma
     if ours.bytes() == base.bytes() {
         return one_side(theirs.bytes());
     }
-    Merger::new(base, ours, theirs, marks).merge()
+    FileMerger::new(base, ours, theirs, markers).merge()
 }

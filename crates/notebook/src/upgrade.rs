@@ -1,5 +1,5 @@
-//! Brings a notebook to nbformat 4.5, when asked: from nbformat 2 and 3, whose cells sit in
-//! worksheets and have other names for things, and from 4.0 to 4.4, whose cells have no ids.
+//! Upgrades a notebook to nbformat 4.5: from nbformat 2 and 3, which store cells in worksheets
+//! and use other names, and from 4.0 to 4.4, whose cells have no ids.
 
 use std::collections::HashSet;
 
@@ -7,36 +7,37 @@ use crate::cell::CellKind;
 use crate::document::{Cells, Notebook};
 use crate::error::{FormatError, Position};
 use crate::ids;
-use crate::json::indent::indent;
+use crate::json::format::format_like_jupyter;
 use crate::json::input::Input;
-use crate::json::lexer::{Lexed, Lexer};
+use crate::json::lexer::{LexResult, Lexer};
 use crate::json::object::{self, Member};
 use crate::json::text::{self, Escapes};
 use crate::source;
 use crate::span::Span;
 
-/// What an upgrade did.
+/// The result of an upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Upgraded {
-    /// Major and minor number before.
+pub struct UpgradeOutcome {
+    /// Major and minor version before.
     pub from: (u32, u32),
-    /// How many cells got an id.
+    /// Number of cells that got an id.
     pub ids_added: usize,
 }
 
-/// The upgraded file, or `None` if there is nothing to do.
-pub fn upgrade(bytes: &[u8]) -> Result<Option<(Upgraded, Vec<u8>)>, FormatError> {
+/// Returns the upgraded file, or `None` if there is nothing to do.
+pub fn upgrade(bytes: &[u8]) -> Result<Option<(UpgradeOutcome, Vec<u8>)>, FormatError> {
     match Notebook::parse(bytes) {
         Ok(notebook) => Ok(add_ids(&notebook)),
         Err(FormatError::OldFormat {
             major: major @ 2..=3,
-        }) => Old { bytes }.convert(major).map(Some),
+        }) => LegacyNotebook { bytes }.convert(major).map(Some),
         Err(other) => Err(other),
     }
 }
 
-/// Adds what 4.5 wants to a notebook in nbformat 4; everything else keeps its bytes.
-fn add_ids(notebook: &Notebook) -> Option<(Upgraded, Vec<u8>)> {
+/// Adds the ids and the minor version of 4.5 to a notebook in nbformat 4. Everything else keeps
+/// its bytes.
+fn add_ids(notebook: &Notebook) -> Option<(UpgradeOutcome, Vec<u8>)> {
     let mut taken: HashSet<String> = (0..notebook.count())
         .filter_map(|cell| notebook.id(cell).map(std::borrow::Cow::into_owned))
         .collect();
@@ -46,16 +47,16 @@ fn add_ids(notebook: &Notebook) -> Option<(Upgraded, Vec<u8>)> {
         if notebook.id(index).is_some() {
             continue;
         }
-        let id = ids::derive(notebook.kind(index), &notebook.source(index), index, &taken);
+        let id = ids::derive_id(notebook.kind(index), &notebook.source(index), index, &taken);
         taken.insert(id.clone());
         ids_added += 1;
         splices.push(id_splice(notebook, index, &id));
     }
     if notebook.minor() < 5 {
-        let members = object::members(notebook.bytes(), notebook.frame().top);
+        let members = object::members(notebook.bytes(), notebook.spans().top);
         match (
-            object::member(&members, "nbformat_minor"),
-            object::member(&members, "nbformat"),
+            object::find_member(&members, "nbformat_minor"),
+            object::find_member(&members, "nbformat"),
         ) {
             (Some(minor), _) => splices.push((minor.value, "5".to_owned())),
             (None, Some(major)) => {
@@ -77,21 +78,22 @@ fn add_ids(notebook: &Notebook) -> Option<(Upgraded, Vec<u8>)> {
         done = span.end();
     }
     out.extend_from_slice(&notebook.bytes()[done..]);
-    let upgraded = Upgraded {
+    let upgraded = UpgradeOutcome {
         from: (4, notebook.minor()),
         ids_added,
     };
     Some((upgraded, out))
 }
 
-/// An id behind the member that Jupyter writes before it, or in the place of one that is no text.
+/// Inserts an id after the member that precedes it in Jupyter's order, or replaces an id that is
+/// not a string.
 fn id_splice(notebook: &Notebook, index: usize, id: &str) -> (Span, String) {
     let members = notebook.members(index);
-    if let Some(odd) = object::member(&members, "id") {
-        return (odd.value, format!("\"{id}\""));
+    if let Some(old) = object::find_member(&members, "id") {
+        return (old.value, format!("\"{id}\""));
     }
-    // As this cell is laid out itself; reading the layout off the whole file once for each cell
-    // would be quadratic.
+    // In the layout of this cell. Detecting the layout of the whole file for each cell would be
+    // quadratic.
     let between = |start, end| String::from_utf8_lossy(notebook.slice(Span::new(start, end)));
     let (colon, comma) = match &members[..] {
         [first, second, ..] => (
@@ -103,7 +105,7 @@ fn id_splice(notebook: &Notebook, index: usize, id: &str) -> (Span, String) {
     let member = format!("\"id\"{colon}\"{id}\"");
     let before = ["execution_count", "cell_type"]
         .iter()
-        .find_map(|name| object::member(&members, name));
+        .find_map(|name| object::find_member(&members, name));
     if let Some(before) = before {
         let end = before.value.end();
         return (Span::new(end, end), format!("{comma}{member}"));
@@ -113,12 +115,12 @@ fn id_splice(notebook: &Notebook, index: usize, id: &str) -> (Span, String) {
 }
 
 /// A notebook in nbformat 2 or 3.
-struct Old<'b> {
+struct LegacyNotebook<'b> {
     bytes: &'b [u8],
 }
 
-/// Short names of outputs and what they are called since nbformat 4.
-const MIME: [(&str, &str); 8] = [
+/// Names of output data in nbformat 3, with their MIME types since nbformat 4.
+const MIME_TYPES: [(&str, &str); 8] = [
     ("text", "text/plain"),
     ("html", "text/html"),
     ("svg", "image/svg+xml"),
@@ -129,20 +131,20 @@ const MIME: [(&str, &str); 8] = [
     ("javascript", "application/javascript"),
 ];
 
-impl Old<'_> {
-    fn convert(&self, major: u32) -> Result<(Upgraded, Vec<u8>), FormatError> {
+impl LegacyNotebook<'_> {
+    fn convert(&self, major: u32) -> Result<(UpgradeOutcome, Vec<u8>), FormatError> {
         let whole = self
             .bytes
             .strip_prefix(b"\xef\xbb\xbf")
             .unwrap_or(self.bytes);
         let offset = self.bytes.len() - whole.len();
         let top = object::members(self.bytes, Span::new(offset, self.bytes.len()));
-        let worksheets = object::member(&top, "worksheets").ok_or(FormatError::NoCells)?;
+        let worksheets = object::find_member(&top, "worksheets").ok_or(FormatError::NoCells)?;
         let mut taken = HashSet::new();
         let mut cells = Vec::new();
         for sheet in object::elements(self.bytes, worksheets.value) {
             let sheet = object::members(self.bytes, sheet);
-            let Some(list) = object::member(&sheet, "cells") else {
+            let Some(list) = object::find_member(&sheet, "cells") else {
                 continue;
             };
             for cell in object::elements(self.bytes, list.value) {
@@ -167,23 +169,23 @@ impl Old<'_> {
                     | "orig_nbformat_minor"
             );
             if !known {
-                members.push((member.name.clone(), self.raw(member.value)));
+                members.push((member.name.clone(), self.raw_text(member.value)));
             }
         }
-        let mut out = indent(write_object(&members).as_bytes());
+        let mut out = format_like_jupyter(write_object(&members).as_bytes());
         out.push(b'\n');
-        // Nothing may take the place of the old file that could not be read again.
+        // A result that cannot be parsed must not replace the old file.
         Notebook::parse(&out[..])?;
-        let minor = object::member(&top, "nbformat_minor")
-            .and_then(|member| self.raw(member.value).parse().ok());
-        let upgraded = Upgraded {
+        let minor = object::find_member(&top, "nbformat_minor")
+            .and_then(|member| self.raw_text(member.value).parse().ok());
+        let upgraded = UpgradeOutcome {
             from: (major, minor.unwrap_or(0)),
             ids_added: cells.len(),
         };
         Ok((upgraded, out))
     }
 
-    fn raw(&self, span: Span) -> String {
+    fn raw_text(&self, span: Span) -> String {
         String::from_utf8_lossy(&self.bytes[span.range()]).into_owned()
     }
 
@@ -192,15 +194,15 @@ impl Old<'_> {
         (value.first() == Some(&b'"')).then(|| text::decode(value).into_owned())
     }
 
-    /// The notebook's metadata without what nbformat 4 no longer has.
+    /// The notebook's metadata without the members that nbformat 4 dropped.
     fn metadata(&self, top: &[Member]) -> String {
-        let Some(metadata) = object::member(top, "metadata") else {
+        let Some(metadata) = object::find_member(top, "metadata") else {
             return "{}".to_owned();
         };
         let kept: Vec<(String, String)> = object::members(self.bytes, metadata.value)
             .into_iter()
             .filter(|member| !matches!(member.name.as_str(), "name" | "signature"))
-            .map(|member| (member.name, self.raw(member.value)))
+            .map(|member| (member.name, self.raw_text(member.value)))
             .collect();
         write_object(&kept)
     }
@@ -211,20 +213,20 @@ impl Old<'_> {
         index: usize,
         taken: &mut HashSet<String>,
     ) -> Result<String, FormatError> {
-        let bad = |what: &str, span: Span| FormatError::BadCell {
+        let bad = |problem: &str, span: Span| FormatError::BadCell {
             index,
-            what: what.to_owned(),
-            at: Position::of(span.start(), self.bytes),
+            problem: problem.to_owned(),
+            at: Position::at_offset(span.start(), self.bytes),
         };
         let old = object::members(self.bytes, span);
         let kind = self
-            .string(object::member(&old, "cell_type"))
+            .string(object::find_member(&old, "cell_type"))
             .unwrap_or_default();
         if !["code", "markdown", "raw", "heading", "html"].contains(&kind.as_str()) {
             return Err(bad("the cell has no known `cell_type`", span));
         }
         let is_code = kind == "code";
-        let text = object::member(&old, if is_code { "input" } else { "source" });
+        let text = object::find_member(&old, if is_code { "input" } else { "source" });
         if let Some(text) = text.filter(|text| !self.is_text(text.value)) {
             return Err(bad("the source is not text", text.value));
         }
@@ -234,9 +236,9 @@ impl Old<'_> {
         let mut metadata = "{}".to_owned();
         let mut collapsed = None;
         for member in &old {
-            let value = self.raw(member.value);
+            let value = self.raw_text(member.value);
             match (member.name.as_str(), is_code) {
-                // Dropped, or names that nbformat 3 does not use but nbformat 4 does.
+                // Dropped, or names that nbformat 4 uses and nbformat 3 does not.
                 ("cell_type" | "id", _)
                 | ("language" | "source" | "execution_count", true)
                 | ("level", false) => {}
@@ -254,17 +256,22 @@ impl Old<'_> {
             _ => CellKind::Markdown,
         };
         if kind == "heading" {
-            let level = object::member(&old, "level")
-                .and_then(|level| self.raw(level.value).parse().ok())
+            let level = object::find_member(&old, "level")
+                .and_then(|level| self.raw_text(level.value).parse().ok())
                 .unwrap_or(1usize)
-                // Markdown has six; a file may say anything.
+                // Markdown has six levels; the file may have any number.
                 .clamp(1, 6);
             source = heading(&source, level);
         }
         if let Some(collapsed) = collapsed {
             metadata = with_member(&metadata, "collapsed", &collapsed);
         }
-        let id = ids::derive(new_kind, &source::text_of(source.as_bytes()), index, taken);
+        let id = ids::derive_id(
+            new_kind,
+            &source::decode_text(source.as_bytes()),
+            index,
+            taken,
+        );
         taken.insert(id.clone());
         if is_code {
             for (name, empty) in [("execution_count", "null"), ("outputs", "[]")] {
@@ -303,19 +310,19 @@ impl Old<'_> {
     fn output(&self, span: Span) -> String {
         let old = object::members(self.bytes, span);
         let kind = self
-            .string(object::member(&old, "output_type"))
+            .string(object::find_member(&old, "output_type"))
             .unwrap_or_default();
         let mut output: Vec<(String, String)> = Vec::new();
         let mut data: Vec<(String, String)> = Vec::new();
         let bundle = matches!(kind.as_str(), "pyout" | "display_data");
         for member in &old {
-            let value = self.raw(member.value);
+            let value = self.raw_text(member.value);
             match member.name.as_str() {
                 "output_type" => {}
                 "metadata" if bundle => {
                     let metadata = object::members(self.bytes, member.value)
                         .into_iter()
-                        .map(|member| (mime(&member.name), self.raw(member.value)))
+                        .map(|member| (mime_type(&member.name), self.raw_text(member.value)))
                         .collect::<Vec<_>>();
                     output.push((member.name.clone(), write_object(&metadata)));
                 }
@@ -323,7 +330,7 @@ impl Old<'_> {
                     output.push(("execution_count".to_owned(), value));
                 }
                 "stream" if kind == "stream" => output.push(("name".to_owned(), value)),
-                name if bundle => data.push((mime(name), data_value(name, value))),
+                name if bundle => data.push((mime_type(name), data_value(name, value))),
                 name => output.push((name.to_owned(), value)),
             }
         }
@@ -358,34 +365,34 @@ impl Old<'_> {
     }
 }
 
-fn mime(name: &str) -> String {
-    let known = MIME.iter().find(|(short, _)| *short == name);
+fn mime_type(name: &str) -> String {
+    let known = MIME_TYPES.iter().find(|(short, _)| *short == name);
     known.map_or(name, |(_, long)| long).to_owned()
 }
 
-/// JSON was kept as a text with JSON in it; now it is the value itself.
+/// nbformat 3 stored JSON data as a string; nbformat 4 stores the value itself.
 fn data_value(name: &str, value: String) -> String {
-    if mime(name) != "application/json" {
+    if mime_type(name) != "application/json" {
         return value;
     }
-    let inner = source::text_of(value.as_bytes());
+    let inner = source::decode_text(value.as_bytes());
     if is_json(&inner) { inner } else { value }
 }
 
 fn is_json(text: &str) -> bool {
-    let mut lexer = Lexer::new(Input::slice(text.as_bytes()));
-    let mut whole = || -> Lexed<bool> {
+    let mut lexer = Lexer::new(Input::from_slice(text.as_bytes()));
+    let mut whole = || -> LexResult<bool> {
         lexer.skip_value()?;
         Ok(lexer.peek_token()?.is_none())
     };
     whole().unwrap_or(false)
 }
 
-/// A heading cell as Markdown: one line behind number signs.
+/// A heading cell as Markdown: one line with number signs.
 fn heading(source: &str, level: usize) -> String {
-    // What Python takes as the end of a line: more than Rust does.
+    // Python's line breaks, which are more than Rust's.
     let ends = |c: char| "\n\r\u{b}\u{c}\u{1c}\u{1d}\u{1e}\u{85}\u{2028}\u{2029}".contains(c);
-    let text = source::text_of(source.as_bytes()).replace("\r\n", "\n");
+    let text = source::decode_text(source.as_bytes()).replace("\r\n", "\n");
     let line: Vec<&str> = text
         .strip_suffix(ends)
         .unwrap_or(&text)
@@ -395,7 +402,7 @@ fn heading(source: &str, level: usize) -> String {
     text::encode(&heading, Escapes::Utf8)
 }
 
-/// The object with this member, in the place of one that may be there.
+/// The object with this member set.
 fn with_member(object: &str, name: &str, value: &str) -> String {
     let bytes = object.as_bytes();
     let mut members = vec![(name.to_owned(), value.to_owned())];

@@ -1,37 +1,37 @@
-//! Looking at a notebook without holding it: the text view is built while the file goes by.
+//! Builds the text view and a baseline while the file is scanned, without keeping the file.
 
 use std::collections::HashSet;
 
-use crate::baseline::{BaseCell, Baseline, LARGEST};
-use crate::cell::{CellKind, CellSpan};
+use crate::baseline::{BASELINE_LIMIT, Baseline, BaselineCell};
+use crate::cell::{CellKind, CellSpans};
 use crate::document::{Cells, Notebook};
 use crate::error::Notice;
 use crate::json::text as json_text;
 use crate::revision::Revision;
-use crate::scan::{Found, Rest, Visitor};
+use crate::scan::{CellExtras, ScannedCell, Visitor};
 use crate::source;
-use crate::text::{Markers, append_cell};
+use crate::text::{MarkerStyle, append_cell};
 
-/// A notebook as text, and what else one look at it told.
+/// A notebook as text, with the other results of the same scan.
 #[derive(Debug)]
-pub struct Glance {
-    /// The name of the content.
+pub struct NotebookView {
+    /// The revision of the content.
     pub revision: Revision,
-    /// How many cells there are.
+    /// The number of cells.
     pub count: usize,
-    /// The text view, without the newline that printing adds. Empty if none was asked for.
+    /// The text view, without the newline that printing adds. Empty if not requested.
     pub text: String,
-    /// The cell that was asked for.
+    /// The requested cell.
     pub cell: Option<CellSummary>,
-    /// Oddities that were left as they are; at most ten.
+    /// Irregularities that were left unchanged; at most ten.
     pub notices: Vec<Notice>,
     pub(crate) baseline: Option<Baseline>,
 }
 
-/// What is told of one cell.
+/// One cell, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellSummary {
-    /// Its place.
+    /// Its index.
     pub index: usize,
     /// Its id.
     pub id: Option<String>,
@@ -43,7 +43,7 @@ pub struct CellSummary {
 
 impl CellSummary {
     /// Cell `index` of `cells`.
-    pub fn of(cells: &dyn Cells, index: usize) -> Self {
+    pub fn new(cells: &dyn Cells, index: usize) -> Self {
         Self {
             index,
             id: cells.id(index).map(std::borrow::Cow::into_owned),
@@ -53,44 +53,45 @@ impl CellSummary {
     }
 }
 
-/// What a look should bring.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) text: Option<Markers>,
+/// The requested parts of a [`NotebookView`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ViewRequest {
+    pub(crate) text: Option<MarkerStyle>,
     pub(crate) cell: Option<usize>,
 }
 
-/// Builds a [`Glance`] cell by cell.
-pub(crate) struct Viewer {
-    wanted: Wanted,
+/// Builds a [`NotebookView`] cell by cell.
+pub(crate) struct ViewBuilder {
+    request: ViewRequest,
     count: usize,
     text: String,
     cell: Option<CellSummary>,
     baseline: Option<Baseline>,
     baseline_bytes: usize,
-    odd: Vec<(usize, Oddity)>,
+    irregularities: Vec<(usize, Irregularity)>,
     /// Hashes of the ids so far.
     ids: HashSet<Revision>,
-    /// Kept between cells to reuse its memory.
+    /// A buffer, reused for each cell.
     source: String,
 }
 
-/// What a validator would complain about. All but the first only since nbformat 4.5.
+/// An irregularity that a validator would report. All but the first exist only since nbformat
+/// 4.5.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Oddity {
+enum Irregularity {
     NoSource,
     NoId,
-    OddId,
-    DoubleId,
+    InvalidId,
+    DuplicateId,
 }
 
-impl Oddity {
-    fn words(self) -> &'static str {
+impl Irregularity {
+    fn description(self) -> &'static str {
         match self {
             Self::NoSource => "it has no `source`",
-            Self::NoId => "it has no `id`, which nbformat 4.5 wants",
-            Self::OddId => "its `id` is not one that nbformat 4.5 allows",
-            Self::DoubleId => "its `id` is also that of an earlier cell",
+            Self::NoId => "it has no `id`, which nbformat 4.5 requires",
+            Self::InvalidId => "its `id` is not valid in nbformat 4.5",
+            Self::DuplicateId => "its `id` is the same as that of an earlier cell",
         }
     }
 }
@@ -101,64 +102,64 @@ fn is_allowed_id(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.bytes().all(allowed)
 }
 
-/// How many oddities are worth telling.
-const MOST_NOTICES: usize = 10;
+/// The largest number of irregularities that are reported.
+const NOTICE_LIMIT: usize = 10;
 
-impl Viewer {
-    pub(crate) fn new(wanted: Wanted) -> Self {
+impl ViewBuilder {
+    pub(crate) fn new(request: ViewRequest) -> Self {
         Self {
-            wanted,
+            request,
             count: 0,
             text: String::new(),
             cell: None,
             baseline: Some(Baseline::default()),
             baseline_bytes: 0,
-            odd: Vec::new(),
+            irregularities: Vec::new(),
             ids: HashSet::new(),
             source: String::new(),
         }
     }
 
-    /// Looks at a notebook that is in memory.
-    pub(crate) fn look(wanted: Wanted, notebook: &Notebook) -> Glance {
-        let mut viewer = Self::new(wanted);
+    /// Builds the view of a loaded notebook.
+    pub(crate) fn build(request: ViewRequest, notebook: &Notebook) -> NotebookView {
+        let mut builder = Self::new(request);
         for index in 0..notebook.count() {
             let span = notebook.cell(index);
-            let found = Found {
+            let scanned = ScannedCell {
                 source: (!span.source.is_empty()).then(|| notebook.slice(span.source)),
                 id: (!span.id.is_empty()).then(|| notebook.slice(span.id)),
                 hash: notebook.cell_hash(index),
-                rest: Rest::default(),
+                extras: CellExtras::default(),
             };
-            viewer.cell(span, &found);
+            builder.cell(span, &scanned);
         }
-        viewer.finish(notebook.revision(), notebook.minor())
+        builder.finish(notebook.revision(), notebook.minor())
     }
 
-    fn notice(&mut self, cell: usize, oddity: Oddity) {
-        // Without ids nearly every cell of an old notebook would be here; of each sort a few do.
+    fn note_irregularity(&mut self, cell: usize, irregularity: Irregularity) {
+        // Nearly every cell of an old notebook has no id: keep only a few of each kind.
         let same = self
-            .odd
+            .irregularities
             .iter()
-            .filter(|(_, known)| *known == oddity)
+            .filter(|(_, other)| *other == irregularity)
             .count();
-        if same < MOST_NOTICES {
-            self.odd.push((cell, oddity));
+        if same < NOTICE_LIMIT {
+            self.irregularities.push((cell, irregularity));
         }
     }
 
-    pub(crate) fn finish(self, revision: Revision, minor: u32) -> Glance {
+    pub(crate) fn finish(self, revision: Revision, minor: u32) -> NotebookView {
         let notices = self
-            .odd
+            .irregularities
             .into_iter()
-            .filter(|(_, oddity)| minor >= 5 || *oddity == Oddity::NoSource)
-            .map(|(cell, oddity)| Notice::Irregular {
+            .filter(|(_, irregularity)| minor >= 5 || *irregularity == Irregularity::NoSource)
+            .map(|(cell, irregularity)| Notice::Irregular {
                 cell,
-                what: oddity.words(),
+                problem: irregularity.description(),
             })
-            .take(MOST_NOTICES)
+            .take(NOTICE_LIMIT)
             .collect();
-        Glance {
+        NotebookView {
             revision,
             count: self.count,
             text: self.text,
@@ -169,29 +170,38 @@ impl Viewer {
     }
 }
 
-impl Visitor for Viewer {
-    fn begin(&mut self) {
-        *self = Self::new(self.wanted);
+impl Notebook {
+    /// Irregularities that a validator would report; at most ten.
+    pub fn irregularities(&self) -> Vec<Notice> {
+        ViewBuilder::build(ViewRequest::default(), self).notices
+    }
+}
+
+impl Visitor for ViewBuilder {
+    fn begin_cells(&mut self) {
+        *self = Self::new(self.request);
     }
 
-    fn cell(&mut self, span: &CellSpan, found: &Found<'_>) {
+    fn cell(&mut self, span: &CellSpans, scanned: &ScannedCell<'_>) {
         let index = self.count;
         self.count += 1;
         self.source.clear();
-        match found.source {
+        match scanned.source {
             Some(value) => source::append_text(value, &mut self.source),
-            None => self.notice(index, Oddity::NoSource),
+            None => self.note_irregularity(index, Irregularity::NoSource),
         }
-        let id = found.id.map(json_text::decode);
+        let id = scanned.id.map(json_text::decode);
         match id.as_deref() {
-            None => self.notice(index, Oddity::NoId),
-            Some(id) if !is_allowed_id(id) => self.notice(index, Oddity::OddId),
-            Some(id) if !self.ids.insert(Revision::of(id.as_bytes())) => {
-                self.notice(index, Oddity::DoubleId);
+            None => self.note_irregularity(index, Irregularity::NoId),
+            Some(id) if !is_allowed_id(id) => {
+                self.note_irregularity(index, Irregularity::InvalidId);
+            }
+            Some(id) if !self.ids.insert(Revision::compute(id.as_bytes())) => {
+                self.note_irregularity(index, Irregularity::DuplicateId);
             }
             Some(_) => {}
         }
-        if let Some(markers) = self.wanted.text {
+        if let Some(markers) = self.request.text {
             append_cell(
                 &mut self.text,
                 index,
@@ -201,7 +211,7 @@ impl Visitor for Viewer {
                 markers,
             );
         }
-        if self.wanted.cell == Some(index) {
+        if self.request.cell == Some(index) {
             self.cell = Some(CellSummary {
                 index,
                 id: id.as_deref().map(str::to_owned),
@@ -210,15 +220,15 @@ impl Visitor for Viewer {
             });
         }
         self.baseline_bytes += self.source.len() + 64;
-        if self.baseline_bytes > LARGEST {
+        if self.baseline_bytes > BASELINE_LIMIT {
             self.baseline = None;
         }
         if let Some(baseline) = &mut self.baseline {
-            baseline.cells.push(BaseCell {
+            baseline.cells.push(BaselineCell {
                 kind: span.kind,
                 id: id.map(std::borrow::Cow::into_owned),
                 source: self.source.clone(),
-                hash: found.hash,
+                hash: scanned.hash,
             });
         }
     }

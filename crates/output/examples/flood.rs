@@ -1,17 +1,17 @@
-//! How fast a capture takes text, how fast that is written for a notebook, and how much memory that needs.
+//! Measures how fast a capture receives text, how fast its outputs are written, and its peak memory.
 //!
 //! ```sh
 //! cargo run --release -p cellwright-output --example flood -- lines 1000 /dev/shm/artifacts
 //! ```
 //!
-//! Kinds: `lines`, `line`, `noise`, `split`, `bar`, `colours`, `crlf`, `latin`. Without a folder
-//! nothing is stored.
+//! Kinds: `lines`, `line`, `noise`, `split`, `bar`, `colours`, `crlf`, `latin`. Without a folder, nothing is
+//! stored.
 #![allow(clippy::print_stdout)]
 
 use std::io::{self, Write};
 use std::time::Instant;
 
-use cellwright_output::{Artifacts, Capture, Event, Limits, Retention, Sink, Stream, Style};
+use cellwright_output::{Artifacts, Capture, Event, JsonStyle, Limits, Retention, Sink, Stream};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -24,49 +24,49 @@ fn main() {
         .next()
         .map(|dir| Artifacts::new(dir, Retention::default()));
     let block = block(&kind);
-    // An odd size, so that whatever can be split is split.
-    let chunk = if kind == "split" { 4093 } else { 65_536 };
-    let before = peak();
+    // An odd size, so that characters and sequences are split.
+    let chunk_size = if kind == "split" { 4093 } else { 65_536 };
+    let before = peak_memory();
     let started = Instant::now();
     let mut capture = Capture::new(Limits::default(), artifacts);
-    let mut bytes = 0;
-    while bytes < megabytes * 1_000_000 {
-        for piece in block.chunks(chunk) {
+    let mut total = 0;
+    while total < megabytes * 1_000_000 {
+        for bytes in block.chunks(chunk_size) {
             capture.push(Event::Text {
                 stream: Stream::Stdout,
-                bytes: piece,
+                bytes,
             });
-            bytes += piece.len();
+            total += bytes.len();
         }
     }
     let captured = capture.finish();
     let elapsed = started.elapsed();
     let started = Instant::now();
-    let mut written = Length(0);
-    let style = Style::default();
+    let mut written = ByteCounter(0);
+    let style = JsonStyle::default();
     if let Err(error) = captured.outputs.write(&mut written, &style, 3) {
         println!("{error}");
     }
-    let wrote = started.elapsed();
-    let speed = u64::try_from(bytes).unwrap_or_default()
+    let write_time = started.elapsed();
+    let speed = u64::try_from(total).unwrap_or_default()
         / 1000
         / u64::try_from(elapsed.as_millis().max(1)).unwrap_or(1);
     println!(
-        "{kind}: {bytes} bytes in {elapsed:.2?}, {speed} MB/s, peak {} KiB more, text {} bytes, {:?}",
-        peak().saturating_sub(before),
+        "{kind}: {total} bytes in {elapsed:.2?}, {speed} MB/s, peak {} KiB more, text {} bytes, {:?}",
+        peak_memory().saturating_sub(before),
         captured.text.len(),
-        captured.cut.map(|cut| cut.total),
+        captured.truncation.map(|truncation| truncation.total),
     );
-    println!("  for a notebook: {} bytes in {wrote:.2?}", written.0);
+    println!("  for a notebook: {} bytes in {write_time:.2?}", written.0);
     for notice in captured.notices {
         println!("  {}: {notice}", notice.kind());
     }
 }
 
-/// Counts what is written.
-struct Length(u64);
+/// Counts written bytes.
+struct ByteCounter(u64);
 
-impl Write for Length {
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())
@@ -116,8 +116,8 @@ fn block(kind: &str) -> Vec<u8> {
     block
 }
 
-/// The most memory that was resident, in KiB.
-fn peak() -> u64 {
+/// Peak resident memory, in KiB.
+fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status
         .lines()

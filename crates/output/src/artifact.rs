@@ -1,17 +1,17 @@
-//! Full outputs, kept as files in a folder that the caller names: `12.log`, `13.png`.
+//! The artifact folder: full outputs stored as files such as `12.log` and `13.png`. The caller names the
+//! folder.
 //!
-//! Several processes may use one folder at once. Numbers come from a counter file under a lock, so
-//! none is given out twice, not even after its file was swept away. Whoever writes an artifact holds
-//! a lock on it, so that nobody sweeps it meanwhile.
+//! Several processes may use one folder at once. Artifact numbers come from a counter file under a lock, so
+//! no number is reused, even after a sweep removed its file. The writer of an artifact holds a lock on it, so
+//! that a sweep skips it.
 
 mod counter;
-pub(crate) mod place;
 mod read;
-mod recording;
 mod search;
-mod spill;
+mod spill_buffer;
 mod sweep;
 mod value;
+mod writer;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -24,12 +24,13 @@ use std::time::{Duration, SystemTime};
 
 use counter::Counter;
 
+use crate::files;
 use crate::scratch::Scratch;
-pub use read::{Artifact, Passage};
-pub use recording::Recording;
-pub use search::{Hit, Hits, Pattern, Search};
-pub use spill::{Failure, Spill, Spilled};
-pub use sweep::Swept;
+pub use read::{Artifact, Excerpt};
+pub use search::{Pattern, SearchHit, SearchOptions, SearchResults};
+pub use spill_buffer::{SpillBuffer, SpillReport, StoreFailure};
+pub use sweep::SweepReport;
+pub use writer::ArtifactWriter;
 
 /// The number of an artifact, shown as `artifact://12`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,7 +47,7 @@ impl FromStr for ArtifactId {
 
     fn from_str(text: &str) -> Result<Self, ArtifactError> {
         let digits = text.strip_prefix("artifact://").unwrap_or(text);
-        // No sign, no spaces: what `parse` would let through too.
+        // Rejects signs and spaces, which `parse` accepts.
         let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         digits
             .parse()
@@ -59,10 +60,10 @@ impl FromStr for ArtifactId {
     }
 }
 
-/// What an artifact holds; its file's extension says so.
+/// The content type of an artifact, stored as its file extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// The text of a run, byte for byte as it came.
+pub enum ArtifactKind {
+    /// The text of a cell: the raw bytes of its streams.
     Log,
     /// Other text.
     Text,
@@ -80,7 +81,7 @@ pub enum Kind {
     Binary,
 }
 
-impl Kind {
+impl ArtifactKind {
     const ALL: [Self; 8] = [
         Self::Log,
         Self::Text,
@@ -92,8 +93,8 @@ impl Kind {
         Self::Binary,
     ];
 
-    /// The kind that suits a MIME type.
-    pub fn of_mime(mime: &str) -> Self {
+    /// Returns the kind for a MIME type.
+    pub fn from_mime(mime: &str) -> Self {
         match mime {
             "image/png" => Self::Png,
             "image/jpeg" => Self::Jpeg,
@@ -106,7 +107,7 @@ impl Kind {
         }
     }
 
-    /// The MIME type of what it holds.
+    /// Returns the MIME type of the content.
     pub fn mime(self) -> &'static str {
         match self {
             Self::Log | Self::Text => "text/plain",
@@ -133,32 +134,32 @@ impl Kind {
     }
 }
 
-/// An artifact in the folder.
+/// The properties of an artifact in the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its number.
+pub struct ArtifactInfo {
+    /// The artifact's number.
     pub id: ArtifactId,
-    /// What it holds.
-    pub kind: Kind,
-    /// Its size in bytes.
+    /// The content type.
+    pub kind: ArtifactKind,
+    /// Size in bytes.
     pub bytes: u64,
-    /// When it was last written to.
+    /// Time of the last write.
     pub modified: SystemTime,
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
 }
 
-/// What the folder may hold.
+/// How much the folder may hold, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Bytes of all artifacts together; the oldest go first.
+    /// Maximum size of all artifacts together, in bytes; a sweep removes the oldest first.
     pub bytes: u64,
-    /// How long an artifact is kept.
+    /// Maximum age of an artifact.
     pub age: Duration,
 }
 
 impl Default for Retention {
-    /// Two gigabytes, a week: room for a few runs that went wild, and time to look at them.
+    /// Two gigabytes and one week: enough for a few runaway executions, and time to inspect them.
     fn default() -> Self {
         Self {
             bytes: 2 << 30,
@@ -167,47 +168,47 @@ impl Default for Retention {
     }
 }
 
-/// What can go wrong with artifacts. None of it fails a run.
+/// An error in the artifact folder. None of them fails an execution.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtifactError {
-    /// No such artifact.
+    /// The artifact does not exist.
     #[error("{id} does not exist")]
     Missing {
-        /// What was asked for.
+        /// The requested artifact.
         id: ArtifactId,
-        /// What there is.
+        /// The artifacts in the folder.
         available: Vec<ArtifactId>,
     },
-    /// It was too large to hold, and could not be stored.
+    /// The value was too large for memory and could not be stored.
     #[error("it could not be kept")]
     NotKept,
-    /// Not the name of an artifact.
+    /// The text is not an artifact id.
     #[error("`{text}` is not an artifact: expected artifact://NUMBER")]
     BadId {
-        /// What was given.
+        /// The rejected text.
         text: String,
     },
-    /// Not a pattern.
+    /// The pattern is not a valid regular expression.
     #[error("`{pattern}` is not a pattern: {reason}")]
     BadPattern {
-        /// What was given.
+        /// The rejected pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The parser's error message.
         reason: String,
     },
-    /// The folder's lock was held for too long.
+    /// Another process held the folder's lock for too long.
     #[error("{} is in use", dir.display())]
     Busy {
         /// The folder.
         dir: PathBuf,
     },
-    /// The file system refused.
+    /// A file operation failed.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -221,67 +222,72 @@ impl ArtifactError {
     }
 }
 
-/// The folder of artifacts. Clones share it; nothing is created before the first artifact is.
+/// Handle to the artifact folder. Clones share it. The folder is created with the first artifact.
 #[derive(Clone, Debug)]
 pub struct Artifacts {
-    inner: Arc<Inner>,
+    folder: Arc<ArtifactFolder>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ArtifactFolder {
     dir: PathBuf,
     retention: Retention,
     /// Bytes written since the last sweep.
-    unswept: AtomicU64,
-    /// A file beside them for what has no number.
+    unswept_bytes: AtomicU64,
+    /// The file for values without an artifact number.
     scratch: Scratch,
 }
 
-/// How much may be written before the folder is swept again: looking at every file costs time.
-const SWEEP_AFTER: u64 = 16 << 20;
+/// Bytes written between two sweeps: a sweep examines every file, which costs time.
+const SWEEP_AFTER_SIZE: u64 = 16 << 20;
 
 impl Artifacts {
-    /// The artifacts in a folder, which need not exist yet.
+    /// Opens a folder, which need not exist yet.
     pub fn new(dir: impl Into<PathBuf>, retention: Retention) -> Self {
         let dir = dir.into();
         Self {
-            inner: Arc::new(Inner {
+            folder: Arc::new(ArtifactFolder {
                 scratch: Scratch::new(Some(dir.clone())),
                 dir,
                 retention,
-                unswept: AtomicU64::new(SWEEP_AFTER),
+                unswept_bytes: AtomicU64::new(SWEEP_AFTER_SIZE),
             }),
         }
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn dir(&self) -> &Path {
-        &self.inner.dir
+        &self.folder.dir
     }
 
-    /// What the folder may hold.
+    /// Returns the folder's retention limits.
     pub fn retention(&self) -> Retention {
-        self.inner.retention
+        self.folder.retention
     }
 
-    /// A file in the folder for values that are too large for memory.
+    /// Returns the scratch file in this folder, for values too large for memory.
     pub fn scratch(&self) -> Scratch {
-        self.inner.scratch.clone()
+        self.folder.scratch.clone()
     }
 
-    /// Begins a new artifact.
-    pub fn create(&self, kind: Kind) -> Result<Recording, ArtifactError> {
-        self.make_room(0);
-        place::create_folder(self.dir()).map_err(ArtifactError::io(self.dir()))?;
+    /// Creates an artifact and returns its writer.
+    pub fn create(&self, kind: ArtifactKind) -> Result<ArtifactWriter, ArtifactError> {
+        self.sweep_if_due(0);
+        files::create_private_folder(self.dir()).map_err(ArtifactError::io(self.dir()))?;
         let counter = Counter::lock(self.dir())?;
         let mut number = counter.next(self)?;
-        // Someone may have put a file there by hand; a few steps lead past it.
+        // A user may have created a file with this name; up to 1000 numbers are skipped.
         for _ in 0..1000 {
             let path = self.path(ArtifactId(number), kind);
-            match place::create_file(&path) {
+            match files::create_private_file(&path) {
                 Ok(file) => {
                     counter.advance_to(number)?;
-                    return Ok(Recording::new(self.clone(), ArtifactId(number), path, file));
+                    return Ok(ArtifactWriter::new(
+                        self.clone(),
+                        ArtifactId(number),
+                        path,
+                        file,
+                    ));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(ArtifactError::io(&path)(error)),
@@ -292,33 +298,33 @@ impl Artifacts {
         })
     }
 
-    /// Keeps bytes that are all there.
-    pub fn store(&self, kind: Kind, bytes: &[u8]) -> Result<ArtifactId, ArtifactError> {
-        let (id, _) = self.store_with(kind, |recording| recording.write(bytes))?;
+    /// Stores `bytes` as a new artifact.
+    pub fn store(&self, kind: ArtifactKind, bytes: &[u8]) -> Result<ArtifactId, ArtifactError> {
+        let (id, _) = self.store_with(kind, |writer| writer.write(bytes))?;
         Ok(id)
     }
 
-    /// Keeps what is written all at once; how many bytes that is.
+    /// Stores everything `write` produces as a new artifact. Returns its id and size in bytes.
     fn store_with(
         &self,
-        kind: Kind,
-        write: impl FnOnce(&mut Recording) -> io::Result<()>,
+        kind: ArtifactKind,
+        write: impl FnOnce(&mut ArtifactWriter) -> io::Result<()>,
     ) -> Result<(ArtifactId, u64), ArtifactError> {
-        let mut recording = self.create(kind)?;
-        let id = recording.id();
+        let mut writer = self.create(kind)?;
+        let id = writer.id();
         let path = self.path(id, kind);
-        let written = write(&mut recording).and_then(|()| recording.flush());
+        let written = write(&mut writer).and_then(|()| writer.flush());
         if let Err(error) = written {
-            drop(recording);
-            // Half an image is of no use to anyone.
+            drop(writer);
+            // A partial image is useless.
             fs::remove_file(&path).map_err(ArtifactError::io(&path))?;
             return Err(ArtifactError::io(&path)(error));
         }
-        Ok((id, recording.written()))
+        Ok((id, writer.written()))
     }
 
-    /// What there is, oldest first.
-    pub fn list(&self) -> Result<Vec<Entry>, ArtifactError> {
+    /// Returns all artifacts, oldest first.
+    pub fn list(&self) -> Result<Vec<ArtifactInfo>, ArtifactError> {
         let dir = self.dir();
         let files = match fs::read_dir(dir) {
             Ok(files) => files,
@@ -331,12 +337,12 @@ impl Artifacts {
             let Some((id, kind)) = file.file_name().to_str().and_then(parse_name) else {
                 continue;
             };
-            // Someone else may sweep meanwhile.
+            // Another process may have swept this file.
             let Ok(metadata) = file.metadata() else {
                 continue;
             };
             if metadata.is_file() {
-                entries.push(Entry {
+                entries.push(ArtifactInfo {
                     id,
                     kind,
                     bytes: metadata.len(),
@@ -349,9 +355,9 @@ impl Artifacts {
         Ok(entries)
     }
 
-    /// Opens an artifact to read it.
+    /// Opens an artifact for reading.
     pub fn open(&self, id: ArtifactId) -> Result<Artifact, ArtifactError> {
-        for kind in Kind::ALL {
+        for kind in ArtifactKind::ALL {
             let path = self.path(id, kind);
             match File::open(&path) {
                 Ok(file) => return Artifact::new(id, kind, path, file),
@@ -363,27 +369,31 @@ impl Artifacts {
         Err(ArtifactError::Missing { id, available })
     }
 
-    fn path(&self, id: ArtifactId, kind: Kind) -> PathBuf {
+    fn path(&self, id: ArtifactId, kind: ArtifactKind) -> PathBuf {
         self.dir().join(format!("{}.{}", id.0, kind.extension()))
     }
 
-    /// Counts bytes that were written, and sweeps when there were many. A sweep that fails leaves
-    /// too much behind, which is no reason not to keep this artifact.
-    fn make_room(&self, written: u64) {
-        let unswept = self.inner.unswept.fetch_add(written, Ordering::Relaxed) + written;
-        if unswept >= SWEEP_AFTER {
-            self.inner.unswept.store(0, Ordering::Relaxed);
+    /// Counts written bytes, and sweeps the folder after [`SWEEP_AFTER_SIZE`]. A failed sweep only leaves too
+    /// many files, so its error is dropped.
+    fn sweep_if_due(&self, written: u64) {
+        let unswept = self
+            .folder
+            .unswept_bytes
+            .fetch_add(written, Ordering::Relaxed)
+            + written;
+        if unswept >= SWEEP_AFTER_SIZE {
+            self.folder.unswept_bytes.store(0, Ordering::Relaxed);
             drop(self.sweep());
         }
     }
 }
 
-fn parse_name(name: &str) -> Option<(ArtifactId, Kind)> {
+fn parse_name(name: &str) -> Option<(ArtifactId, ArtifactKind)> {
     let (number, extension) = name.split_once('.')?;
-    let kind = Kind::ALL
+    let kind = ArtifactKind::ALL
         .into_iter()
         .find(|kind| kind.extension() == extension)?;
     let id = number.parse().ok()?;
-    // `007.log` is not ours: `open` would not find it.
+    // `007.log` is not an artifact: `open` would not find it.
     (id == ArtifactId(number.parse().ok()?) && !number.starts_with('0')).then_some((id, kind))
 }

@@ -1,9 +1,9 @@
-//! Everything a run produces, taken as it comes: [`Capture`] is the sink that every run has.
+//! [`Capture`]: the event sink of every cell.
 //!
-//! It never waits and never fails, and its memory is bounded whatever comes. The only work on disk
-//! is the artifact, and when that fails the run goes on.
+//! It never waits and never fails, and its memory is bounded. It only uses the disk for artifacts and scratch
+//! data; if that fails, the capture continues without them.
 
-mod beside;
+mod attachments;
 mod shorten;
 
 use std::collections::VecDeque;
@@ -11,32 +11,32 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::artifact::{ArtifactId, Artifacts, Kind, Spill, Spilled};
-use crate::bundle::{Bundle, json_size};
+use crate::artifact::{ArtifactId, ArtifactKind, Artifacts, SpillBuffer, SpillReport};
+use crate::bounded_json::BoundedJson;
+use crate::bundle::{Bundle, json_memory_size};
+use crate::cell_text::{BoundedText, CellText, Truncation, traceback_text};
+use crate::display_text::{self, DisplayText};
 use crate::event::{Event, Sink, Stream, Traceback};
 use crate::image::Image;
-use crate::json::Json;
 use crate::limits::Limits;
 use crate::notice::Notice;
 use crate::outputs::Outputs;
-use crate::pick::{self, Words};
-use crate::text::{Cut, Reading, Text, traceback_text};
 
-/// Takes the events of one run.
+/// Collects the events of one cell.
 #[derive(Debug)]
 pub struct Capture {
     limits: Limits,
     artifacts: Option<Artifacts>,
     version: u64,
-    text: Text,
+    text: CellText,
     outputs: Outputs,
-    /// The raw bytes of the streams, and the text of what was displayed between.
-    log: Spill,
+    /// The raw bytes of the streams, interleaved with the text of displays.
+    log: SpillBuffer,
     /// Whether the log's last line is unfinished.
-    log_open: bool,
+    log_line_open: bool,
     clear_pending: bool,
-    /// Whether what comes is shown beside the cell.
-    aside: bool,
+    /// Whether output is currently shown but not stored in the notebook.
+    show_only: bool,
     status: VecDeque<Value>,
     status_bytes: u64,
     status_dropped: u64,
@@ -44,63 +44,63 @@ pub struct Capture {
     stdin_refused: Option<String>,
 }
 
-/// A look at a run that goes on.
+/// The state of a running cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Grows with every event.
+    /// Number of events so far.
     pub version: u64,
-    /// What a model would read if nothing more came.
+    /// The bounded text so far.
     pub text: String,
-    /// What of it is missing.
-    pub cut: Option<Cut>,
-    /// Bytes that came so far, as they came.
+    /// How the text is truncated.
+    pub truncation: Option<Truncation>,
+    /// Bytes of raw output so far.
     pub raw_bytes: u64,
-    /// How many outputs there are.
+    /// Number of outputs.
     pub outputs: usize,
     /// The latest status event.
     pub status: Option<Value>,
-    /// Whether the code has raised.
+    /// Whether the code has raised an exception.
     pub raised: bool,
-    /// Whether the code asked for input in vain.
+    /// Whether an input request was refused.
     pub stdin_refused: bool,
 }
 
-/// What a run has produced.
+/// The complete result of a cell.
 #[derive(Debug)]
 pub struct Captured {
-    /// What a model reads: picked, clean, bounded.
+    /// The text for models: selected, cleaned, bounded.
     pub text: String,
-    /// What of it is missing.
-    pub cut: Option<Cut>,
+    /// How the text is truncated.
+    pub truncation: Option<Truncation>,
     /// The images among the outputs.
     pub images: Vec<Image>,
     /// The JSON values among the outputs.
-    pub json: Vec<Json>,
+    pub json: Vec<BoundedJson>,
     /// Status events, the latest last.
     pub status: Vec<Value>,
     /// The outputs for a notebook.
     pub outputs: Outputs,
     /// The last exception.
     pub error: Option<Traceback>,
-    /// What else the reader should know.
+    /// What else the caller should report.
     pub notices: Vec<Notice>,
-    /// What the code asked when it wanted input and got none.
+    /// The prompt of a refused input request.
     pub stdin_refused: Option<String>,
 }
 
 impl Capture {
-    /// A capture within limits; what is too long for them goes to artifacts.
+    /// Creates a capture. Output beyond the limits goes to `artifacts`.
     pub fn new(limits: Limits, artifacts: Option<Artifacts>) -> Self {
         Self {
-            text: Text::new(&limits),
+            text: CellText::new(&limits),
             outputs: Outputs::new(&limits, artifacts.clone()),
-            log: Spill::new(artifacts.clone(), Kind::Log, limits.inline_bytes),
+            log: SpillBuffer::new(artifacts.clone(), ArtifactKind::Log, limits.inline_bytes),
             limits,
             artifacts,
             version: 0,
-            log_open: false,
+            log_line_open: false,
             clear_pending: false,
-            aside: false,
+            show_only: false,
             status: VecDeque::new(),
             status_bytes: 0,
             status_dropped: 0,
@@ -109,19 +109,19 @@ impl Capture {
         }
     }
 
-    /// Grows with every event.
+    /// Returns the number of events so far.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// What there is so far. Costs a copy of the text that is shown.
+    /// Returns the state so far. Copies the bounded text.
     pub fn snapshot(&self) -> Snapshot {
-        let reading = self.text.clone().finish();
-        let cut = cut(&reading, self.log.id(), 0);
+        let bounded = self.text.clone().finish();
+        let truncation = truncation_of(&bounded, self.log.id(), 0);
         Snapshot {
             version: self.version,
-            text: reading.text,
-            cut,
+            text: bounded.text,
+            truncation,
             raw_bytes: self.log.total(),
             outputs: self.outputs.len(),
             status: self.status.back().cloned(),
@@ -130,43 +130,43 @@ impl Capture {
         }
     }
 
-    /// Ends the capture.
+    /// Ends the capture and returns its result.
     pub fn finish(mut self) -> Captured {
-        let reading = self.text.finish();
+        let bounded = self.text.finish();
         self.outputs.finish();
-        let missing = self.outputs.missing();
-        if reading.is_cut() || missing > 0 {
-            self.log.keep();
+        let elided_bytes = self.outputs.elided_bytes();
+        if bounded.is_truncated() || elided_bytes > 0 {
+            self.log.create_artifact();
         }
-        let spilled = self.log.finish();
-        self.outputs.set_log(&spilled);
-        let cut = cut(&reading, spilled.id, spilled.total - spilled.kept);
+        let report = self.log.finish();
+        self.outputs.set_log(&report);
+        let truncation = truncation_of(&bounded, report.id, report.total - report.kept);
         let mut notices = Vec::new();
-        notices.extend(cut.clone().map(Notice::Cut));
-        notices.extend(not_kept(&spilled));
-        if missing > 0 {
+        notices.extend(truncation.clone().map(Notice::Truncated));
+        notices.extend(not_kept_notice(&report));
+        if elided_bytes > 0 {
             notices.push(Notice::StreamsShortened {
-                bytes: missing,
-                artifact: spilled.id.filter(|_| spilled.failure.is_none()),
+                bytes: elided_bytes,
+                artifact: report.id.filter(|_| report.failure.is_none()),
             });
         }
-        let images = beside::images(
+        let images = attachments::collect_images(
             &mut self.outputs,
             &self.limits,
             self.artifacts.as_ref(),
             &mut notices,
         );
-        let json = beside::json(&mut self.outputs, &self.limits, &mut notices);
-        let tally = self.outputs.tally();
-        if !tally.moved.is_empty() || tally.lost > 0 {
+        let json = attachments::collect_json(&mut self.outputs, &self.limits, &mut notices);
+        let omissions = self.outputs.omissions();
+        if !omissions.moved.is_empty() || omissions.lost > 0 {
             notices.push(Notice::DisplaysMoved {
-                artifacts: tally.moved.clone(),
-                lost: tally.lost,
+                artifacts: omissions.moved.clone(),
+                lost: omissions.lost,
             });
         }
-        if tally.dropped > 0 {
+        if omissions.dropped > 0 {
             notices.push(Notice::OutputsDropped {
-                count: tally.dropped,
+                count: omissions.dropped,
             });
         }
         if self.status_dropped > 0 {
@@ -175,8 +175,8 @@ impl Capture {
             });
         }
         Captured {
-            text: reading.text,
-            cut,
+            text: bounded.text,
+            truncation,
             images,
             json,
             status: self.status.into(),
@@ -187,58 +187,61 @@ impl Capture {
         }
     }
 
-    fn print(&mut self, stream: Stream, bytes: &[u8]) {
+    fn push_text(&mut self, stream: Stream, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
         self.clear_if_pending();
         let offset = self.log.total();
         self.log.push(bytes);
-        self.log_open = !bytes.ends_with(b"\n");
-        self.outputs.print(stream, bytes, offset);
-        self.text.push(stream, bytes);
+        self.log_line_open = !bytes.ends_with(b"\n");
+        self.outputs.push_text(stream, bytes, offset);
+        self.text.push_stream(stream, bytes);
     }
 
-    fn display(&mut self, bundle: Bundle, id: Option<String>, result: Option<u32>) {
-        self.take_status(&bundle);
-        if pick::is_status_only(&bundle) {
+    fn push_display(&mut self, bundle: Bundle, id: Option<String>, result: Option<u32>) {
+        self.store_status(&bundle);
+        if display_text::is_status_only(&bundle) {
             return;
         }
         self.clear_if_pending();
-        let words = pick::words(&bundle, &self.limits);
-        match (&words, &id) {
-            (Some(words), id) => {
-                self.text.display(words, id.as_deref());
-                self.write_log(words);
+        let text = display_text::select_text(&bundle, &self.limits);
+        match (&text, &id) {
+            (Some(text), id) => {
+                self.text.push_display(text, id.as_deref());
+                self.write_log(text);
             }
-            // An update may bring text.
-            (None, Some(id)) => self.text.display(&"".into(), Some(id)),
+            // An update may add text later.
+            (None, Some(id)) => self.text.push_display(&"".into(), Some(id)),
             (None, None) => {}
         }
-        self.outputs.display(bundle, id, result);
+        self.outputs.push_display(bundle, id, result);
     }
 
-    fn update(&mut self, bundle: Bundle, id: &str) {
-        self.take_status(&bundle);
-        let words = pick::words(&bundle, &self.limits);
-        self.text.update(&words.unwrap_or("".into()), id);
-        self.outputs.update(bundle, id);
+    fn update_display(&mut self, bundle: Bundle, id: &str) {
+        self.store_status(&bundle);
+        let text = display_text::select_text(&bundle, &self.limits);
+        self.text.update_display(&text.unwrap_or("".into()), id);
+        self.outputs.update_display(bundle, id);
     }
 
-    fn raised(&mut self, traceback: Traceback) {
+    fn push_error(&mut self, traceback: Traceback) {
         self.clear_if_pending();
-        self.text.raised(&traceback);
+        self.text.push_error(&traceback);
         self.write_log(&traceback_text(&traceback).into());
-        let traceback = Arc::new(shorten::traceback(traceback, self.limits.traceback_bytes));
-        self.outputs.raised(Arc::clone(&traceback));
-        // What a widget captures did not end the cell.
-        if !self.aside {
+        let traceback = Arc::new(shorten::shorten_traceback(
+            traceback,
+            self.limits.traceback_bytes,
+        ));
+        self.outputs.push_error(Arc::clone(&traceback));
+        // An exception that a widget captured did not end the cell.
+        if !self.show_only {
             self.error = Some(traceback);
         }
     }
 
     fn clear_if_pending(&mut self) {
-        if !self.aside && std::mem::take(&mut self.clear_pending) {
+        if !self.show_only && std::mem::take(&mut self.clear_pending) {
             self.clear();
         }
     }
@@ -249,9 +252,9 @@ impl Capture {
         self.outputs.clear();
     }
 
-    fn take_status(&mut self, bundle: &Bundle) {
-        for event in pick::status(bundle) {
-            self.status_bytes += json_size(&event);
+    fn store_status(&mut self, bundle: &Bundle) {
+        for event in display_text::status_events(bundle) {
+            self.status_bytes += json_memory_size(&event);
             self.status.push_back(event);
             while self.status.len() > self.limits.status_events
                 || self.status_bytes > self.limits.status_bytes as u64
@@ -259,26 +262,26 @@ impl Capture {
                 let Some(old) = self.status.pop_front() else {
                     break;
                 };
-                self.status_bytes -= json_size(&old);
+                self.status_bytes -= json_memory_size(&old);
                 self.status_dropped += 1;
             }
         }
     }
 
-    /// Puts text on lines of its own into the log.
-    fn write_log(&mut self, words: &Words<'_>) {
-        if self.log_open {
+    /// Writes text to the log on separate lines.
+    fn write_log(&mut self, text: &DisplayText<'_>) {
+        if self.log_line_open {
             self.log.push(b"\n");
         }
-        let mut ended = false;
-        words.say(|text| {
-            self.log.push(text.as_bytes());
-            ended = text.ends_with('\n');
+        let mut ends_line = false;
+        text.for_each_chunk(|chunk| {
+            self.log.push(chunk.as_bytes());
+            ends_line = chunk.ends_with('\n');
         });
-        if !ended {
+        if !ends_line {
             self.log.push(b"\n");
         }
-        self.log_open = false;
+        self.log_line_open = false;
     }
 }
 
@@ -286,43 +289,47 @@ impl Sink for Capture {
     fn push(&mut self, event: Event<'_>) {
         self.version += 1;
         match event {
-            Event::Text { stream, bytes } => self.print(stream, bytes),
-            Event::Display { bundle, id, result } => self.display(bundle, id, result),
-            Event::Update { bundle, id } => self.update(bundle, &id),
-            // It is what is shown there that goes away; here it has been told.
-            Event::Clear { .. } if self.aside => {}
+            Event::Text { stream, bytes } => self.push_text(stream, bytes),
+            Event::Display { bundle, id, result } => self.push_display(bundle, id, result),
+            Event::Update { bundle, id } => self.update_display(bundle, &id),
+            // This clears the pager or widget. Its output was already shown.
+            Event::Clear { .. } if self.show_only => {}
             Event::Clear { wait: true } => self.clear_pending = true,
             Event::Clear { wait: false } => self.clear(),
-            Event::Aside(aside) => {
-                self.aside = aside;
-                self.outputs.aside(aside);
+            Event::ShowOnly(show_only) => {
+                self.show_only = show_only;
+                self.outputs.set_show_only(show_only);
             }
-            Event::Raised(traceback) => self.raised(traceback),
+            Event::Raised(traceback) => self.push_error(traceback),
             Event::InputRefused { mut prompt } => {
-                shorten::shorten(&mut prompt, self.limits.column_bytes);
+                shorten::shorten_text(&mut prompt, self.limits.line_bytes);
                 self.stdin_refused = Some(prompt);
             }
         }
     }
 }
 
-fn cut(reading: &Reading, artifact: Option<ArtifactId>, lost: u64) -> Option<Cut> {
-    reading.is_cut().then_some(Cut {
-        total: reading.total,
-        shown: reading.shown,
-        elided: reading.elided,
-        columns: reading.columns,
+fn truncation_of(
+    bounded: &BoundedText,
+    artifact: Option<ArtifactId>,
+    lost: u64,
+) -> Option<Truncation> {
+    bounded.is_truncated().then_some(Truncation {
+        total: bounded.total,
+        shown: bounded.shown,
+        elided: bounded.elided,
+        long_lines: bounded.long_lines,
         artifact,
         lost,
     })
 }
 
-fn not_kept(spilled: &Spilled) -> Option<Notice> {
-    let failure = spilled.failure.clone()?;
+fn not_kept_notice(report: &SpillReport) -> Option<Notice> {
+    let failure = report.failure.clone()?;
     Some(Notice::NotKept {
         failure,
-        artifact: spilled.id,
-        kept: spilled.kept,
-        lost: spilled.total - spilled.kept,
+        artifact: report.id,
+        kept: report.kept,
+        lost: report.total - report.kept,
     })
 }

@@ -1,90 +1,91 @@
-//! Text as it would stand on a terminal after everything was written, line by line.
+//! Text as a terminal would show it, line by line.
 //!
-//! Escape sequences and control characters go, but what they do to text is done: `\r` and `\b` move
-//! back so that what follows overwrites, and so do the sequences that move within a line (`CSI C`,
-//! `D`, `G`) or erase it (`CSI K`, `J`). A progress bar is one line. `CSI A`, `B`, `E`, `F` and
-//! `ESC M` go up and down among the last lines, because several progress bars at once are drawn that
-//! way; no further than [`Limits::rows`](crate::Limits), and never into something that was displayed
-//! in between. What moves anywhere else (`CSI H`, a cleared screen) is dropped without effect: the
-//! text stays. A character takes one column, whatever its width; a tab is a character.
+//! Escape sequences and control characters are removed, but their effect on text is applied: `\r` and `\b`
+//! move back so that later text overwrites, and sequences move within a line (`CSI C`, `D`, `G`) or erase it
+//! (`CSI K`, `J`). A progress bar becomes one line. `CSI A`, `B`, `E`, `F` and `ESC M` move up and down among
+//! the last lines, because nested progress bars are drawn that way; at most
+//! [`Limits::cursor_rows`](crate::Limits) lines, and never past a display. Other movements (`CSI H`, a
+//! cleared screen) have no effect: the text stays. Every character takes one column, whatever its width, and
+//! so does a tab.
 //!
-//! The state survives chunk borders: the same text gives the same lines however it is cut.
+//! The state survives chunk boundaries: the same text gives the same lines in any chunks.
 
 mod parser;
 mod redraw;
 mod row;
-mod style;
+mod text_style;
 
 use std::collections::VecDeque;
 
-pub(crate) use parser::{Act, Parser, Sequence};
-pub(crate) use redraw::{Redraw, redrawn};
+pub(crate) use parser::{AnsiHandler, AnsiParser, ControlSequence};
+pub(crate) use redraw::{Redraw, collapse_redraws};
 pub(crate) use row::Row;
-pub(crate) use style::Style;
+pub(crate) use text_style::TextStyle;
 
-/// Where clean lines go.
-pub(crate) trait Page {
-    /// Takes whole lines, each with its newline.
-    fn lines(&mut self, text: &str);
+/// Receives clean lines.
+pub(crate) trait LineSink {
+    /// Receives complete lines, each with its newline.
+    fn push_lines(&mut self, text: &str);
 
-    /// Takes one line without its newline; so many bytes more belong to it that nobody holds.
-    fn line(&mut self, text: &str, beyond: u64, end: End);
+    /// Receives one line without its newline. `overflow_bytes` more bytes belong to the line, but were not
+    /// held.
+    fn push_line(&mut self, text: &str, overflow_bytes: u64, end: LineEnd);
 
-    /// Gives the last line back, without its newline, to be overwritten.
-    fn take_back(&mut self) -> Option<String>;
+    /// Removes the last line and returns it without its newline, so that it can be overwritten.
+    fn pop_line(&mut self) -> Option<String>;
 }
 
 /// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum LineEnd {
     /// With a newline.
     Newline,
-    /// It does not, yet.
+    /// Not yet.
     Open,
 }
 
 /// Whether colours are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colours {
-    Kept,
-    Dropped,
+pub(crate) enum ColourMode {
+    Keep,
+    Drop,
 }
 
-/// The text without colours and control characters, as it would stand on a terminal.
+/// Returns the text as a terminal would show it, without colours and control characters.
 pub fn plain(text: &str) -> String {
-    whole(text, Colours::Dropped)
+    render(text, ColourMode::Drop)
 }
 
-/// The text with colours, but nothing else that a terminal obeys, as it would stand there.
+/// Returns the text as a terminal would show it, with colours but without other control sequences.
 pub fn coloured(text: &str) -> String {
-    whole(text, Colours::Kept)
+    render(text, ColourMode::Keep)
 }
 
-fn whole(text: &str, colours: Colours) -> String {
+fn render(text: &str, colours: ColourMode) -> String {
     let limits = crate::Limits::default();
-    // Nothing else is being printed meanwhile, so a line need not be cut to bound memory.
-    let mut screen = Screen::new(colours, usize::MAX, limits.rows);
-    let mut page = Plain(String::with_capacity(text.len()));
-    screen.push(text, &mut page);
-    screen.flush(&mut page, End::Open);
-    page.0
+    // The text is complete, so lines need no limit to bound memory.
+    let mut screen = Screen::new(colours, usize::MAX, limits.cursor_rows);
+    let mut sink = StringSink(String::with_capacity(text.len()));
+    screen.push(text, &mut sink);
+    screen.flush(&mut sink, LineEnd::Open);
+    sink.0
 }
 
-struct Plain(String);
+struct StringSink(String);
 
-impl Page for Plain {
-    fn lines(&mut self, text: &str) {
+impl LineSink for StringSink {
+    fn push_lines(&mut self, text: &str) {
         self.0.push_str(text);
     }
 
-    fn line(&mut self, text: &str, _beyond: u64, end: End) {
+    fn push_line(&mut self, text: &str, _overflow_bytes: u64, end: LineEnd) {
         self.0.push_str(text);
-        if end == End::Newline {
+        if end == LineEnd::Newline {
             self.0.push('\n');
         }
     }
 
-    fn take_back(&mut self) -> Option<String> {
+    fn pop_line(&mut self) -> Option<String> {
         let text = self.0.strip_suffix('\n')?;
         let start = text.rfind('\n').map_or(0, |at| at + 1);
         let line = text[start..].to_owned();
@@ -96,116 +97,120 @@ impl Page for Plain {
 /// The last lines of a terminal: those that can still change.
 #[derive(Clone, Debug)]
 pub(crate) struct Screen {
-    parser: Parser,
-    cursor: Cursor,
+    parser: AnsiParser,
+    state: ScreenState,
 }
 
 #[derive(Clone, Debug)]
-struct Cursor {
-    colours: Colours,
-    /// Characters of a row, and rows, that are held.
-    most_columns: usize,
-    most_rows: usize,
+struct ScreenState {
+    colours: ColourMode,
+    /// Maximum number of characters per row, and of rows.
+    columns_limit: usize,
+    rows_limit: usize,
     /// Never empty.
     rows: VecDeque<Row>,
     row: usize,
     column: usize,
-    style: Style,
-    /// How text looks where the first row begins, if the rows stand among text that is not from here.
-    before: Option<Style>,
+    style: TextStyle,
+    /// The style at the start of the first row, if the rows follow text from outside this screen.
+    style_before: Option<TextStyle>,
     redrawn: bool,
-    scratch: String,
+    buffer: String,
 }
 
 impl Screen {
-    pub(crate) fn new(colours: Colours, most_columns: usize, most_rows: usize) -> Self {
+    pub(crate) fn new(colours: ColourMode, columns_limit: usize, rows_limit: usize) -> Self {
         Self {
-            parser: Parser::default(),
-            cursor: Cursor {
+            parser: AnsiParser::default(),
+            state: ScreenState {
                 colours,
-                most_columns,
-                most_rows,
+                columns_limit,
+                rows_limit,
                 rows: VecDeque::from([Row::default()]),
                 row: 0,
                 column: 0,
-                style: Style::default(),
-                before: None,
+                style: TextStyle::default(),
+                style_before: None,
                 redrawn: false,
-                scratch: String::new(),
+                buffer: String::new(),
             },
         }
     }
 
-    /// Takes text; lines that are done go to the page.
-    pub(crate) fn push(&mut self, text: &str, page: &mut impl Page) {
-        let cursor = &mut self.cursor;
-        self.parser.push(text, &mut Painter { cursor, page });
+    /// Receives text; finished lines go to `sink`.
+    pub(crate) fn push(&mut self, text: &str, sink: &mut impl LineSink) {
+        let state = &mut self.state;
+        self.parser.push(text, &mut ScreenWriter { state, sink });
     }
 
-    /// What comes now is drawn here, after text that was not: its looks go on in what is drawn, and those
-    /// of what is drawn in the text behind it.
-    pub(crate) fn begin(&mut self, looks: Style) {
-        self.parser = Parser::default();
-        self.cursor.style = looks;
-        self.cursor.before = Some(looks);
+    /// Continues after text from outside this screen: its style carries over to the rows, and the style of
+    /// the rows to the text after them.
+    pub(crate) fn start_after(&mut self, style: TextStyle) {
+        self.parser = AnsiParser::default();
+        self.state.style = style;
+        self.state.style_before = Some(style);
     }
 
-    /// Whether the lines held here are being drawn again and again, as a progress bar is.
+    /// Returns whether the held lines are being redrawn, as a progress bar is.
     pub(crate) fn is_redrawn(&self) -> bool {
-        self.cursor.redrawn
+        self.state.redrawn
     }
 
-    /// Hands over the lines that are held, though more may belong to them.
-    pub(crate) fn flush(&mut self, page: &mut impl Page, end: End) {
-        self.cursor.commit(page, end);
+    /// Passes on all held lines, even if unfinished.
+    pub(crate) fn flush(&mut self, sink: &mut impl LineSink, end: LineEnd) {
+        self.state.flush(sink, end);
     }
 
-    /// Hands over the lines that are held, if there are any, and ends the last one.
-    pub(crate) fn settle(&mut self, page: &mut impl Page) {
-        if self.is_held() {
-            self.cursor.commit(page, End::Newline);
+    /// Passes on all held lines, if any, and ends the last one.
+    pub(crate) fn flush_with_newline(&mut self, sink: &mut impl LineSink) {
+        if self.has_rows() {
+            self.state.flush(sink, LineEnd::Newline);
         }
     }
 
-    /// Whether there are lines that have not been handed over.
-    pub(crate) fn is_held(&self) -> bool {
-        self.cursor.rows.len() > 1 || !self.cursor.rows[0].is_empty()
+    /// Returns whether any lines are held.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.state.rows.len() > 1 || !self.state.rows[0].is_empty()
     }
 
-    /// Forgets the lines that are held.
+    /// Drops the held lines.
     pub(crate) fn clear(&mut self) {
-        self.cursor.clear();
+        self.state.clear();
     }
 }
 
-impl Cursor {
-    /// Hands over all rows. Blank ones below the cursor are what is left of something erased.
-    fn commit(&mut self, page: &mut impl Page, end: End) {
+impl ScreenState {
+    /// Passes on all rows, without blank rows below the cursor: those are leftovers of erased text.
+    fn flush(&mut self, sink: &mut impl LineSink, end: LineEnd) {
         while self.rows.len() > self.row + 1 && self.rows.back().is_some_and(Row::is_blank) {
             self.rows.pop_back();
         }
         let last = self.rows.len() - 1;
-        let colours = self.colours == Colours::Kept;
+        let colours = self.colours == ColourMode::Keep;
         for (at, row) in self.rows.iter().enumerate() {
-            let end = if at == last { end } else { End::Newline };
-            if at == last && row.is_empty() && end == End::Open {
+            let end = if at == last { end } else { LineEnd::Newline };
+            if at == last && row.is_empty() && end == LineEnd::Open {
                 break;
             }
-            if let Some(before) = self.before {
-                let before = if at == 0 { before } else { Style::PLAIN };
-                let after = if at == last { self.style } else { Style::PLAIN };
-                self.scratch.clear();
-                row.append_between(&mut self.scratch, before, after);
-                page.line(&self.scratch, row.beyond(), end);
+            if let Some(before) = self.style_before {
+                let before = if at == 0 { before } else { TextStyle::PLAIN };
+                let after = if at == last {
+                    self.style
+                } else {
+                    TextStyle::PLAIN
+                };
+                self.buffer.clear();
+                row.append_styled(&mut self.buffer, before, after);
+                sink.push_line(&self.buffer, row.overflow_bytes(), end);
                 continue;
             }
             if let Some(text) = row.plain() {
-                page.line(text, row.beyond(), end);
+                sink.push_line(text, row.overflow_bytes(), end);
                 continue;
             }
-            self.scratch.clear();
-            row.append_to(&mut self.scratch, colours);
-            page.line(&self.scratch, row.beyond(), end);
+            self.buffer.clear();
+            row.append_to(&mut self.buffer, colours);
+            sink.push_line(&self.buffer, row.overflow_bytes(), end);
         }
         self.clear();
     }
@@ -218,9 +223,9 @@ impl Cursor {
         self.redrawn = false;
     }
 
-    fn newline(&mut self, page: &mut impl Page) {
+    fn newline(&mut self, sink: &mut impl LineSink) {
         if self.row + 1 == self.rows.len() {
-            self.commit(page, End::Newline);
+            self.flush(sink, LineEnd::Newline);
         } else {
             self.row += 1;
             self.column = 0;
@@ -229,18 +234,18 @@ impl Cursor {
 
     fn write(&mut self, text: &str) {
         let row = &mut self.rows[self.row];
-        self.column = row.write(self.column, text, self.style, self.most_columns);
+        self.column = row.write(self.column, text, self.style, self.columns_limit);
     }
 
-    fn up(&mut self, count: usize, page: &mut impl Page) {
+    fn up(&mut self, count: usize, sink: &mut impl LineSink) {
         self.redrawn = true;
         for _ in 0..count {
             if self.row > 0 {
                 self.row -= 1;
-            } else if self.rows.len() < self.most_rows
-                && let Some(line) = page.take_back()
+            } else if self.rows.len() < self.rows_limit
+                && let Some(line) = sink.pop_line()
             {
-                self.rows.push_front(Row::of(&line));
+                self.rows.push_front(Row::from_styled_text(&line));
             } else {
                 break;
             }
@@ -251,17 +256,17 @@ impl Cursor {
         self.row = self.row.saturating_add(count).min(self.rows.len() - 1);
     }
 
-    /// Moves within the row. Nobody draws to the right of what a terminal could be wide.
+    /// Moves within the row, up to the width of a very wide terminal.
     fn move_to_column(&mut self, column: usize) {
-        const WIDEST: usize = 4096;
+        const COLUMN_MAX: usize = 4096;
         self.redrawn = true;
-        self.column = column.min(WIDEST.min(self.most_columns).max(self.column));
+        self.column = column.min(COLUMN_MAX.min(self.columns_limit).max(self.column));
     }
 
-    fn erase_in_line(&mut self, which: usize) {
+    fn erase_in_line(&mut self, mode: usize) {
         self.redrawn = true;
         let row = &mut self.rows[self.row];
-        match which {
+        match mode {
             0 => row.erase_from(self.column),
             1 => row.erase_to(self.column),
             2 => row.erase_from(0),
@@ -270,109 +275,109 @@ impl Cursor {
     }
 }
 
-/// How text looks that comes after this one.
-fn looks_after(text: &str) -> Style {
-    let mut style = Style::PLAIN;
-    // Most colours are turned off where they end, and what was before that does not matter.
+/// Returns the style in effect after a text.
+fn style_after(text: &str) -> TextStyle {
+    let mut style = TextStyle::PLAIN;
+    // Most colours end with a reset, and nothing before the last reset matters.
     let bytes = text.as_bytes();
     let off = ["\x1b[0m", "\x1b[m"].map(|off| memchr::memmem::rfind(bytes, off.as_bytes()));
     let rest = &text[off.into_iter().flatten().max().unwrap_or_default()..];
-    if memchr::memchr2(0x1b, parser::C1, rest.as_bytes()).is_some() {
-        Parser::default().push(rest, &mut Skimmer(&mut style));
+    if memchr::memchr2(0x1b, parser::C1_LEAD_BYTE, rest.as_bytes()).is_some() {
+        AnsiParser::default().push(rest, &mut StyleTracker(&mut style));
     }
     style
 }
 
-/// Sees how text looks, and nothing else.
-struct Skimmer<'a>(&'a mut Style);
+/// Tracks the text style and ignores the text.
+struct StyleTracker<'a>(&'a mut TextStyle);
 
-impl Act for Skimmer<'_> {
-    fn text(&mut self, _: &str) {}
+impl AnsiHandler for StyleTracker<'_> {
+    fn on_text(&mut self, _: &str) {}
 
-    fn carriage_return(&mut self) {}
+    fn on_carriage_return(&mut self) {}
 
-    fn backspace(&mut self) {}
+    fn on_backspace(&mut self) {}
 
-    fn control_sequence(&mut self, sequence: Sequence<'_>) {
-        if sequence.letter == b'm' {
+    fn on_control_sequence(&mut self, sequence: ControlSequence<'_>) {
+        if sequence.final_byte == b'm' {
             self.0.apply(sequence.parameters);
         }
     }
 }
 
-struct Painter<'a, P> {
-    cursor: &'a mut Cursor,
-    page: &'a mut P,
+struct ScreenWriter<'a, P> {
+    state: &'a mut ScreenState,
+    sink: &'a mut P,
 }
 
-impl<P: Page> Act for Painter<'_, P> {
-    fn text(&mut self, text: &str) {
+impl<P: LineSink> AnsiHandler for ScreenWriter<'_, P> {
+    fn on_text(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
-            let cursor = &mut *self.cursor;
-            let untouched = cursor.rows.len() == 1 && cursor.column == 0 && !cursor.redrawn;
-            if untouched && cursor.rows[0].is_empty() && cursor.style.is_plain() {
-                // Nothing is held that this could change: all whole lines are done.
+            let state = &mut *self.state;
+            let untouched = state.rows.len() == 1 && state.column == 0 && !state.redrawn;
+            if untouched && state.rows[0].is_empty() && state.style.is_plain() {
+                // No held row can change: all complete lines are finished.
                 let end = memchr::memrchr(b'\n', rest.as_bytes()).map_or(0, |at| at + 1);
                 if end > 0 {
-                    self.page.lines(&rest[..end]);
+                    self.sink.push_lines(&rest[..end]);
                     rest = &rest[end..];
                 }
                 if !rest.is_empty() {
-                    cursor.write(rest);
+                    state.write(rest);
                 }
                 return;
             }
             let end = memchr::memchr(b'\n', rest.as_bytes());
             let line = &rest[..end.unwrap_or(rest.len())];
             if !line.is_empty() {
-                cursor.write(line);
+                state.write(line);
             }
             let Some(end) = end else { return };
-            cursor.newline(self.page);
+            state.newline(self.sink);
             rest = &rest[end + 1..];
         }
     }
 
-    fn carriage_return(&mut self) {
-        self.cursor.redrawn = true;
-        self.cursor.column = 0;
+    fn on_carriage_return(&mut self) {
+        self.state.redrawn = true;
+        self.state.column = 0;
     }
 
-    fn backspace(&mut self) {
-        self.cursor.redrawn = true;
-        self.cursor.column = self.cursor.column.saturating_sub(1);
+    fn on_backspace(&mut self) {
+        self.state.redrawn = true;
+        self.state.column = self.state.column.saturating_sub(1);
     }
 
-    fn control_sequence(&mut self, sequence: Sequence<'_>) {
-        let cursor = &mut *self.cursor;
-        // Zero means one for all that move.
-        let count = sequence.number(1).max(1);
-        match sequence.letter {
-            b'm' if cursor.colours == Colours::Kept => cursor.style.apply(sequence.parameters),
-            b'A' => cursor.up(count, self.page),
-            b'B' => cursor.down(count),
-            b'C' => cursor.move_to_column(cursor.column.saturating_add(count)),
-            b'D' => cursor.move_to_column(cursor.column.saturating_sub(count)),
+    fn on_control_sequence(&mut self, sequence: ControlSequence<'_>) {
+        let state = &mut *self.state;
+        // For cursor movements, zero means one.
+        let count = sequence.first_parameter_or(1).max(1);
+        match sequence.final_byte {
+            b'm' if state.colours == ColourMode::Keep => state.style.apply(sequence.parameters),
+            b'A' => state.up(count, self.sink),
+            b'B' => state.down(count),
+            b'C' => state.move_to_column(state.column.saturating_add(count)),
+            b'D' => state.move_to_column(state.column.saturating_sub(count)),
             b'E' => {
-                cursor.column = 0;
-                cursor.down(count);
+                state.column = 0;
+                state.down(count);
             }
             b'F' => {
-                cursor.column = 0;
-                cursor.up(count, self.page);
+                state.column = 0;
+                state.up(count, self.sink);
             }
-            b'G' | b'`' => cursor.move_to_column(count - 1),
-            b'J' if sequence.number(0) == 0 => {
-                cursor.erase_in_line(0);
-                cursor.rows.truncate(cursor.row + 1);
+            b'G' | b'`' => state.move_to_column(count - 1),
+            b'J' if sequence.first_parameter_or(0) == 0 => {
+                state.erase_in_line(0);
+                state.rows.truncate(state.row + 1);
             }
-            b'K' => cursor.erase_in_line(sequence.number(0)),
+            b'K' => state.erase_in_line(sequence.first_parameter_or(0)),
             _ => {}
         }
     }
 
-    fn reverse_index(&mut self) {
-        self.cursor.up(1, self.page);
+    fn on_reverse_index(&mut self) {
+        self.state.up(1, self.sink);
     }
 }

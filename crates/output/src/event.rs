@@ -1,5 +1,5 @@
-//! What happened while code ran, in order. There is no "done" among the events: the end of a run is
-//! the return value of whoever runs it, so nothing can come after it.
+//! Events of a running cell, in order. There is no end event: the end is the return value of the kernel's
+//! run, so no event can follow it.
 
 use std::fmt;
 
@@ -22,6 +22,14 @@ impl Stream {
             Self::Stderr => "stderr",
         }
     }
+
+    /// Returns the index for arrays with one item per stream.
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Stdout => 0,
+            Self::Stderr => 1,
+        }
+    }
 }
 
 impl fmt::Display for Stream {
@@ -30,62 +38,62 @@ impl fmt::Display for Stream {
     }
 }
 
-/// One thing that running code did.
+/// One event of a running cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event<'a> {
-    /// Text was written. The bytes are as they came: in any chunks, maybe not UTF-8.
+    /// The cell wrote text. The bytes are unchanged: in any chunks, possibly not UTF-8.
     Text {
-        /// Where it was written.
+        /// The stream.
         stream: Stream,
-        /// What was written.
+        /// The raw bytes.
         bytes: &'a [u8],
     },
-    /// Something was displayed.
+    /// The cell displayed a value.
     Display {
-        /// Its representations.
+        /// The value's representations.
         bundle: Bundle,
-        /// The id under which it may be updated later.
+        /// The display id, for later updates.
         id: Option<String>,
-        /// The execution count, if this is the value of the last expression.
+        /// The execution count, if this is the result of the cell.
         result: Option<u32>,
     },
-    /// Everything displayed under an id becomes something else.
+    /// The cell updated all displays with an id.
     Update {
         /// The new representations.
         bundle: Bundle,
-        /// Which displays change.
+        /// The display id.
         id: String,
     },
-    /// What was shown so far goes away: now, or when the next output comes.
+    /// The cell cleared its output, now or at the next output.
     Clear {
         /// Whether to wait for the next output.
         wait: bool,
     },
-    /// What comes from now on is not shown in the cell but beside it, as in a pager or in a widget that
-    /// captures output; or in the cell again. A notebook's outputs do not have it, everybody else is told.
-    Aside(bool),
-    /// The code raised an exception.
+    /// From here on, output is shown but not stored in the notebook (`true`), or stored again (`false`). A
+    /// pager's text and the output that a widget captures are shown only.
+    ShowOnly(bool),
+    /// The cell raised an exception.
     Raised(Traceback),
-    /// The code asked for input and nobody could answer.
+    /// The cell requested input, and no answer was available.
     InputRefused {
-        /// What it asked.
+        /// The prompt.
         prompt: String,
     },
 }
 
-/// An exception as the kernel told it; the lines may carry colours.
+/// An exception as the kernel sent it. The lines may contain colours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traceback {
     /// The exception's class.
     pub name: String,
-    /// Its message.
+    /// The exception's message.
     pub value: String,
-    /// The traceback, a string per frame or line.
+    /// The traceback, one string per frame or line.
     pub lines: Vec<String>,
 }
 
-/// Takes events. It is synchronous, cannot fail, and never waits for people.
+/// Receives events. Synchronous, infallible, and never waits for a reader.
 pub trait Sink: Send {
-    /// Takes the next event.
+    /// Receives the next event.
     fn push(&mut self, event: Event<'_>);
 }

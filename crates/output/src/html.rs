@@ -1,8 +1,8 @@
-//! HTML → Markdown, by `htmd`, with two things of our own: before it the HTML is tamed, so that no
-//! input makes it run long or deep, and tables are written by us, because it loses row headers.
+//! HTML to Markdown conversion with `htmd`. Before it, the HTML is sanitized so that no input takes long or
+//! nests deeply. Tables are written here, because `htmd` drops row headers (decision 11).
 
+mod sanitize;
 mod table;
-mod tame;
 
 use std::sync::OnceLock;
 
@@ -10,8 +10,8 @@ use htmd::element_handler::Handlers;
 use htmd::options::{BulletListMarker, Options};
 use htmd::{Element, HtmlToMarkdown};
 
-/// The Markdown of the first so many bytes of HTML.
-pub(crate) fn markdown(html: &str, most: usize) -> String {
+/// Converts the first `limit` bytes of HTML to Markdown.
+pub(crate) fn markdown(html: &str, limit: usize) -> String {
     static CONVERTER: OnceLock<HtmlToMarkdown> = OnceLock::new();
     let converter = CONVERTER.get_or_init(|| {
         HtmlToMarkdown::builder()
@@ -29,11 +29,11 @@ pub(crate) fn markdown(html: &str, most: usize) -> String {
             )
             .build()
     });
-    let cut = html.floor_char_boundary(most);
+    let end = html.floor_char_boundary(limit);
     let mut markdown = converter
-        .convert(&tame::tame(&html[..cut]))
+        .convert(&sanitize::sanitize(&html[..end]))
         .unwrap_or_default();
-    if cut < html.len() {
+    if end < html.len() {
         markdown.push_str("\n\n[… the rest of the HTML is elided …]");
     }
     markdown

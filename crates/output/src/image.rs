@@ -1,7 +1,5 @@
-//! Images, made small enough for a model when someone asks for it. Until then only the header is
-//! looked at.
+//! Displayed images. They are scaled to a model's limits on request; until then, only the header is read.
 
-mod decoded;
 mod rows;
 mod scale;
 
@@ -9,93 +7,77 @@ use std::borrow::Cow;
 use std::io::Cursor;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-
 use crate::artifact::{ArtifactError, ArtifactId, Artifacts};
+use crate::base64_text::{Base64Decoder, decode_or_keep};
 use crate::bundle::Data;
+use crate::display_text;
 use crate::limits::ImageLimits;
-use crate::outputs::Payload;
-use crate::pick;
-use crate::stored::{Form, Stored};
-pub(crate) use decoded::Decoded;
+use crate::stored_value::{Encoding, StoredValue};
 
-/// MIME types of images that are listed.
-const LISTED: [&str; 3] = ["image/png", "image/jpeg", "image/svg+xml"];
+/// MIME types of the images listed in a capture.
+const LISTED_MIME_TYPES: [&str; 3] = ["image/png", "image/jpeg", "image/svg+xml"];
 
 pub(crate) fn is_listed(mime: &str) -> bool {
-    LISTED.contains(&mime)
+    LISTED_MIME_TYPES.contains(&mime)
 }
 
-/// An image that was displayed.
+/// A displayed image.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// Its MIME type.
+    /// MIME type.
     pub mime: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Its width in pixels, if its header says so.
+    /// Width in pixels, if the header states it.
     pub width: Option<u32>,
-    /// Its height in pixels.
+    /// Height in pixels, if the header states it.
     pub height: Option<u32>,
-    /// Where the original is.
+    /// The artifact with the original.
     pub artifact: Option<ArtifactId>,
-    source: Source,
+    source: ImageSource,
 }
 
+/// The location of an image's bytes.
 #[derive(Clone, Debug)]
-enum Source {
-    Held(Arc<Data>),
-    Stored(Artifacts),
+pub(crate) enum ImageSource {
+    /// The displayed value.
+    Data(Arc<Data>),
+    /// An artifact.
+    Artifact(Artifacts, ArtifactId),
+    /// Lost: the value could not be stored.
     Lost,
 }
 
-/// An image for a model.
+/// An image within a model's limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bounded {
-    /// The original, which is small enough.
+pub enum BoundedImage {
+    /// The original, which is within the limits.
     Unchanged {
-        /// Its MIME type.
+        /// MIME type.
         mime: String,
-        /// Its bytes.
+        /// The encoded image.
         bytes: Vec<u8>,
     },
-    /// The image in another size.
+    /// The image in another size or encoding.
     Scaled {
-        /// Its MIME type.
+        /// MIME type.
         mime: &'static str,
-        /// Its bytes.
+        /// The encoded image.
         bytes: Vec<u8>,
-        /// Its width in pixels.
+        /// Width in pixels.
         width: u32,
-        /// Its height in pixels.
+        /// Height in pixels.
         height: u32,
     },
-    /// It cannot be shown; the text names it and says why.
-    Stub(String),
+    /// The image cannot be shown; the text states type, size and reason.
+    Placeholder(String),
 }
 
 impl Image {
-    pub(crate) fn new(mime: &str, payload: &Payload, artifacts: Option<&Artifacts>) -> Self {
-        let (artifact, source) = match (payload, artifacts) {
-            (Payload::Held(data), _) => (None, Source::Held(Arc::clone(data))),
-            (Payload::Moved(moved), artifacts) => match (moved.artifact(), artifacts) {
-                (Some(id), Some(artifacts)) => (Some(id), Source::Stored(artifacts.clone())),
-                _ => match &moved.verbatim {
-                    Some(data) => (None, Source::Held(Arc::new(data.clone()))),
-                    None => (None, Source::Lost),
-                },
-            },
-        };
-        let mut image = Self {
-            mime: mime.to_owned(),
-            bytes: payload.bytes(),
-            width: None,
-            height: None,
-            artifact,
-            source,
-        };
-        if let Ok((head, bytes)) = image.head() {
+    /// Creates the image of a representation with `bytes` bytes, and reads its header.
+    pub(crate) fn new(mime: &str, bytes: u64, source: ImageSource) -> Self {
+        let mut image = Self::from_source(mime, bytes, source);
+        if let Ok((head, bytes)) = image.read_head() {
             let size = dimensions(&head);
             image.bytes = bytes;
             (image.width, image.height) = size.unzip();
@@ -103,45 +85,55 @@ impl Image {
         image
     }
 
-    /// One that was kept. Whether it is there, and what it is, shows when it is looked at.
-    pub fn kept(artifacts: &Artifacts, id: ArtifactId, mime: &str) -> Self {
+    /// Creates an image from an artifact. The artifact is read on use.
+    pub fn from_artifact(artifacts: &Artifacts, id: ArtifactId, mime: &str) -> Self {
         let bytes = artifacts.open(id).map_or(0, |artifact| artifact.bytes());
+        Self::from_source(mime, bytes, ImageSource::Artifact(artifacts.clone(), id))
+    }
+
+    fn from_source(mime: &str, bytes: u64, source: ImageSource) -> Self {
         Self {
             mime: mime.to_owned(),
             bytes,
             width: None,
             height: None,
-            artifact: Some(id),
-            source: Source::Stored(artifacts.clone()),
+            artifact: match source {
+                ImageSource::Artifact(_, id) => Some(id),
+                ImageSource::Data(_) | ImageSource::Lost => None,
+            },
+            source,
         }
     }
 
-    /// The first bytes, where the size in pixels stands, and how many there are in all.
-    fn head(&self) -> Result<(Cow<'_, [u8]>, u64), ArtifactError> {
-        /// What cameras and printers have to say comes first.
-        const HEAD: usize = 1 << 20;
-        if let Source::Held(data) = &self.source
+    /// Returns the first bytes, which contain the dimensions, and the total size in bytes.
+    fn read_head(&self) -> Result<(Cow<'_, [u8]>, u64), ArtifactError> {
+        /// Camera and printer metadata may come before the dimensions.
+        const HEAD_SIZE: usize = 1 << 20;
+        if let ImageSource::Data(data) = &self.source
             && let Data::Stored(stored) = data.as_ref()
         {
-            let head = stored.head(HEAD).map_err(|_| ArtifactError::NotKept)?;
-            if stored.form() == Form::Text && self.mime != "image/svg+xml" {
-                let (head, bytes) = decoded::head(stored, head);
+            let head = stored.head(HEAD_SIZE).map_err(|_| ArtifactError::NotKept)?;
+            if stored.encoding() == Encoding::Text && self.mime != "image/svg+xml" {
+                let (head, bytes) = base64_head(stored, head);
                 return Ok((Cow::Owned(head), bytes));
             }
             return Ok((Cow::Owned(head), stored.size()));
         }
-        if let (Source::Stored(artifacts), Some(id)) = (&self.source, self.artifact) {
-            let artifact = artifacts.open(id)?;
-            return Ok((Cow::Owned(artifact.read_raw(0, HEAD)?), artifact.bytes()));
+        if let ImageSource::Artifact(artifacts, id) = &self.source {
+            let artifact = artifacts.open(*id)?;
+            return Ok((
+                Cow::Owned(artifact.read_raw(0, HEAD_SIZE)?),
+                artifact.bytes(),
+            ));
         }
         let original = self.original()?;
         let bytes = original.len() as u64;
         Ok((original, bytes))
     }
 
-    /// Keeps the original in an artifact.
-    pub(crate) fn keep(&mut self, artifacts: &Artifacts) -> Result<(), ArtifactError> {
-        if let (None, Source::Held(data)) = (self.artifact, &self.source) {
+    /// Stores the original as an artifact.
+    pub(crate) fn store_original(&mut self, artifacts: &Artifacts) -> Result<(), ArtifactError> {
+        if let (None, ImageSource::Data(data)) = (self.artifact, &self.source) {
             let (id, bytes) = artifacts.store_value(&self.mime, data)?;
             self.artifact = Some(id);
             self.bytes = bytes;
@@ -149,91 +141,94 @@ impl Image {
         Ok(())
     }
 
-    /// The bytes as they were displayed.
+    /// Returns the original bytes.
     pub fn original(&self) -> Result<Cow<'_, [u8]>, ArtifactError> {
-        match (&self.source, self.artifact) {
-            (Source::Held(data), _) => Ok(match data.as_ref() {
+        match &self.source {
+            ImageSource::Data(data) => Ok(match data.as_ref() {
                 Data::Bytes(bytes) => Cow::Borrowed(bytes),
                 Data::Text(text) if self.mime == "image/svg+xml" => Cow::Borrowed(text.as_bytes()),
-                Data::Text(text) => from_base64(text),
+                Data::Text(text) => decode_or_keep(text),
                 Data::Json(value) => Cow::Owned(value.to_string().into_bytes()),
-                Data::Stored(stored) => Cow::Owned(self.reread(stored)?),
+                Data::Stored(stored) => Cow::Owned(self.read_stored(stored)?),
             }),
-            (Source::Stored(artifacts), Some(id)) => {
-                let artifact = artifacts.open(id)?;
-                let most = usize::try_from(artifact.bytes()).unwrap_or(usize::MAX);
-                let bytes = artifact.read_raw(0, most)?;
+            ImageSource::Artifact(artifacts, id) => {
+                let artifact = artifacts.open(*id)?;
+                let size = usize::try_from(artifact.bytes()).unwrap_or(usize::MAX);
+                let bytes = artifact.read_raw(0, size)?;
                 Ok(match std::str::from_utf8(&bytes) {
-                    // It was displayed as base64, and stored so by an older version.
+                    // An older version stored displayed base64 without decoding it.
                     Ok(text) if self.mime != "image/svg+xml" => {
-                        Cow::Owned(from_base64(text).into_owned())
+                        Cow::Owned(decode_or_keep(text).into_owned())
                     }
                     _ => Cow::Owned(bytes),
                 })
             }
-            _ => Err(ArtifactError::NotKept),
+            ImageSource::Lost => Err(ArtifactError::NotKept),
         }
     }
 
-    fn reread(&self, stored: &Stored) -> Result<Vec<u8>, ArtifactError> {
+    fn read_stored(&self, stored: &StoredValue) -> Result<Vec<u8>, ArtifactError> {
         let bytes = stored.head(usize::MAX);
         let bytes = bytes.map_err(|_| ArtifactError::NotKept)?;
-        if stored.form() == Form::Text && self.mime != "image/svg+xml" {
-            return Ok(from_base64(&String::from_utf8_lossy(&bytes)).into_owned());
+        if stored.encoding() == Encoding::Text && self.mime != "image/svg+xml" {
+            return Ok(decode_or_keep(&String::from_utf8_lossy(&bytes)).into_owned());
         }
         Ok(bytes)
     }
 
-    /// The image within the usual limits.
-    pub fn bounded(&self) -> Bounded {
+    /// Returns the image within the default limits.
+    pub fn bounded(&self) -> BoundedImage {
         self.bounded_to(&ImageLimits::default())
     }
 
-    /// The image within limits: the original if it is, else another encoding or size.
-    pub fn bounded_to(&self, limits: &ImageLimits) -> Bounded {
+    /// Returns the image within `limits`: the original, or another size or encoding.
+    pub fn bounded_to(&self, limits: &ImageLimits) -> BoundedImage {
         let Ok(original) = self.original() else {
-            return self.stub("it could not be kept");
+            return self.placeholder("it could not be kept");
         };
         if self.mime == "image/svg+xml" {
             if original.len() > limits.bytes {
-                return self.stub("it is too large");
+                return self.placeholder("it is too large");
             }
-            return Bounded::Unchanged {
+            return BoundedImage::Unchanged {
                 mime: self.mime.clone(),
                 bytes: original.into_owned(),
             };
         }
         let Some((width, height)) = dimensions(&original) else {
-            return self.stub("it cannot be decoded");
+            return self.placeholder("it cannot be decoded");
         };
-        let sane = width.min(height) >= limits.least_side && width.max(height) <= limits.side;
-        if sane && original.len() <= limits.bytes {
-            // What cannot be decoded here cannot be elsewhere, and some refuse everything because of it.
+        let fits = width.min(height) >= limits.min_side && width.max(height) <= limits.max_side;
+        if fits && original.len() <= limits.bytes {
+            // Other programs could not decode it either, and some reject the whole request because of it.
             if !scale::can_be_decoded(&original, limits) {
-                return self.stub("it cannot be decoded");
+                return self.placeholder("it cannot be decoded");
             }
-            return Bounded::Unchanged {
+            return BoundedImage::Unchanged {
                 mime: self.mime.clone(),
                 bytes: original.into_owned(),
             };
         }
         let scaled = if u64::from(width) * u64::from(height) > limits.pixels {
-            match rows::shrunk(&original, limits.side) {
-                Some(image) => Some(scale::encoded(image, limits)),
-                None => return self.stub(&format!("{width}×{height} pixels are too many")),
+            match rows::shrink_png(&original, limits.max_side) {
+                Some(image) => Some(scale::encode_within(image, limits)),
+                None => return self.placeholder(&format!("{width}×{height} pixels are too many")),
             }
         } else {
-            scale::within(&original, limits)
+            scale::decode_and_scale(&original, limits)
         };
-        scaled.unwrap_or_else(|| self.stub("it cannot be decoded"))
+        scaled.unwrap_or_else(|| self.placeholder("it cannot be decoded"))
     }
 
-    fn stub(&self, why: &str) -> Bounded {
-        Bounded::Stub(format!("{}: {why}", pick::name(&self.mime, self.bytes)))
+    fn placeholder(&self, why: &str) -> BoundedImage {
+        BoundedImage::Placeholder(format!(
+            "{}: {why}",
+            display_text::mime_label(&self.mime, self.bytes)
+        ))
     }
 }
 
-/// Width and height from the header.
+/// Returns width and height from the header.
 fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     image::ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
@@ -242,14 +237,22 @@ fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
         .ok()
 }
 
-/// The bytes that base64 stands for; text that is none stands for itself.
-pub(crate) fn from_base64(text: &str) -> Cow<'_, [u8]> {
-    let compact: Vec<u8> = text
-        .bytes()
-        .filter(|byte| !byte.is_ascii_whitespace())
-        .collect();
-    match STANDARD.decode(compact) {
-        Ok(bytes) => Cow::Owned(bytes),
-        Err(_) => Cow::Borrowed(text.as_bytes()),
+/// Decodes `head`, the beginning of a stored base64 text. Returns the bytes and the decoded size of the whole
+/// text; for other text, `head` and the size of the text.
+fn base64_head(stored: &StoredValue, head: Vec<u8>) -> (Vec<u8>, u64) {
+    let (mut bytes, mut characters, mut padding) = (Vec::new(), 0_u64, 0_u64);
+    let decoded = Base64Decoder::default().push(&head, |decoded| {
+        bytes.extend_from_slice(decoded);
+        Ok(())
+    });
+    let counted = stored.read(|text| {
+        let blanks = text.iter().filter(|byte| byte.is_ascii_whitespace());
+        characters += (text.len() - blanks.count()) as u64;
+        padding += memchr::memchr_iter(b'=', text).count() as u64;
+        Ok(())
+    });
+    if decoded.is_err() || counted.is_err() {
+        return (head, stored.size());
     }
+    (bytes, (characters / 4 * 3).saturating_sub(padding))
 }

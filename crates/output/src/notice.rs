@@ -1,69 +1,68 @@
-//! What the reader of an output should know besides it, as data and in a short sentence.
+//! Notices about a cell's output, as data and as short sentences.
 
 use std::fmt;
 
-use crate::artifact::{ArtifactId, Failure};
-use crate::size::Bytes;
-use crate::text::Cut;
+use crate::artifact::{ArtifactId, StoreFailure};
+use crate::cell_text::Truncation;
+use crate::size::ByteSize;
 
-/// Something the reader should know.
+/// A notice about a cell's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Notice {
-    /// Not all of the text is shown.
-    Cut(Cut),
-    /// The whole output could not be kept.
+    /// The text is truncated.
+    Truncated(Truncation),
+    /// The complete output could not be stored.
     NotKept {
-        /// Why.
-        failure: Failure,
-        /// The artifact, if there is one: it holds the first `kept` bytes.
+        /// The error.
+        failure: StoreFailure,
+        /// The artifact with the first `kept` bytes, if one was created.
         artifact: Option<ArtifactId>,
-        /// Bytes that are kept.
+        /// Bytes stored.
         kept: u64,
-        /// Bytes that are not.
+        /// Bytes lost.
         lost: u64,
     },
-    /// The notebook's outputs hold the beginning and the end of what was printed.
+    /// The notebook's outputs hold only the beginning and the end of the stream text.
     StreamsShortened {
-        /// Bytes that are missing.
+        /// Bytes missing from the outputs.
         bytes: u64,
-        /// Where they are.
+        /// The artifact with the complete text.
         artifact: Option<ArtifactId>,
     },
-    /// Displayed values were too large to hold together; some are in artifacts, or lost.
+    /// Displayed values exceeded the memory limit; they were moved to artifacts, or lost.
     DisplaysMoved {
-        /// Where they are.
+        /// The artifacts.
         artifacts: Vec<ArtifactId>,
-        /// How many could not be kept.
+        /// Number of values lost.
         lost: u64,
     },
-    /// There were more outputs than a notebook should have.
+    /// The cell had too many outputs.
     OutputsDropped {
-        /// How many are missing.
+        /// Number of dropped outputs.
         count: u64,
     },
-    /// There were more images than are listed.
+    /// The cell displayed too many images.
     ImagesOmitted {
-        /// How many are not listed.
+        /// Number of images not listed.
         count: u64,
     },
-    /// There were more JSON values than are listed.
+    /// The cell displayed too many JSON values.
     JsonOmitted {
-        /// How many are not listed.
+        /// Number of values not listed.
         count: u64,
     },
-    /// There were more status events than are kept.
+    /// The cell sent too many status events.
     StatusDropped {
-        /// How many are missing.
+        /// Number of dropped events.
         count: u64,
     },
 }
 
 impl Notice {
-    /// A short name for programs.
+    /// Returns the notice's name in JSON.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Cut(_) => "output_cut",
+            Self::Truncated(_) => "output_cut",
             Self::NotKept { .. } => "output_not_kept",
             Self::StreamsShortened { .. } => "streams_shortened",
             Self::DisplaysMoved { .. } => "displays_moved",
@@ -78,7 +77,7 @@ impl Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cut(cut) => cut.fmt(f),
+            Self::Truncated(truncation) => truncation.fmt(f),
             Self::NotKept {
                 failure,
                 artifact: Some(artifact),
@@ -87,8 +86,8 @@ impl fmt::Display for Notice {
             } => write!(
                 f,
                 "{artifact} holds the first {} of the output; {} are lost: {failure}",
-                Bytes(*kept),
-                Bytes(*lost)
+                ByteSize(*kept),
+                ByteSize(*lost)
             ),
             Self::NotKept { failure, .. } => {
                 write!(f, "the whole output could not be kept: {failure}")
@@ -97,7 +96,7 @@ impl fmt::Display for Notice {
                 write!(
                     f,
                     "{} of the printed text are left out of the notebook's outputs",
-                    Bytes(*bytes)
+                    ByteSize(*bytes)
                 )?;
                 match artifact {
                     Some(artifact) => write!(f, "; all of it is in {artifact}"),
@@ -127,22 +126,26 @@ impl fmt::Display for Notice {
     }
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for Truncation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "showing {} of {} lines, {} of {}",
             self.shown.lines,
             self.total.lines,
-            Bytes(self.shown.bytes),
-            Bytes(self.total.bytes)
+            ByteSize(self.shown.bytes),
+            ByteSize(self.total.bytes)
         )?;
-        if self.columns.lines > 0 {
-            write!(f, "; {} long lines are cut", self.columns.lines)?;
+        if self.long_lines.lines > 0 {
+            write!(f, "; {} long lines are cut", self.long_lines.lines)?;
         }
         match self.artifact {
             Some(artifact) if self.lost > 0 => {
-                write!(f, "; {artifact} has all but the last {}", Bytes(self.lost))
+                write!(
+                    f,
+                    "; {artifact} has all but the last {}",
+                    ByteSize(self.lost)
+                )
             }
             Some(artifact) => write!(f, "; all of it is in {artifact}"),
             None => f.write_str("; the rest is lost"),

@@ -1,14 +1,14 @@
-//! Events → notebook outputs (nbformat 4): consecutive text of a stream is one output, displays are
+//! Converts events to notebook outputs (nbformat 4): consecutive text of a stream is one output, displays are
 //! updated by id, errors keep their traceback.
 //!
-//! Memory is bounded. Of what is printed the beginning and the end are held; the whole is a range
-//! of the artifact that keeps the raw bytes. Displayed values beyond a limit move to artifacts, for
-//! people, and to a file without a name, as they came, for the notebook.
+//! Memory is bounded. Of stream text, the beginning and the end are held; the complete text is a range of the
+//! artifact with the raw bytes. Displayed values beyond a limit are stored as artifacts, for users, and
+//! unchanged in the scratch file, for the notebook.
 
-mod asides;
 mod display;
+mod json_writer;
 mod lines;
-mod paper;
+mod show_only;
 mod stream;
 mod values;
 mod write;
@@ -16,291 +16,298 @@ mod write;
 use std::fs::File;
 use std::sync::Arc;
 
-use crate::artifact::{ArtifactId, Artifacts, Spilled};
+use crate::artifact::{ArtifactId, Artifacts, SpillReport};
 use crate::bundle::Bundle;
 use crate::event::{Stream, Traceback};
 use crate::limits::Limits;
 use crate::scratch::Scratch;
-use asides::Asides;
-pub(crate) use display::{Payload, Shown};
-use stream::{Printed, Runs};
+pub(crate) use display::{DisplayOutput, Payload};
+use show_only::ShowOnlyRanges;
+use stream::{StreamBuffers, StreamOutput};
 
 /// The outputs of a cell.
 #[derive(Debug)]
 pub struct Outputs {
     list: Vec<Output>,
-    asides: Asides,
-    runs: Runs,
-    most: usize,
-    most_display_bytes: u64,
+    show_only: ShowOnlyRanges,
+    streams: StreamBuffers,
+    outputs_limit: usize,
+    display_bytes_limit: u64,
     display_bytes: u64,
     artifacts: Option<Artifacts>,
-    /// Where displayed values are as they came, for which there is no room here.
+    /// Holds displayed values beyond the memory limit.
     scratch: Scratch,
-    /// Where the raw bytes of the streams are.
-    log: Option<Log>,
-    tally: Tally,
-    /// The stream whose text was dropped last, if nothing else came since.
-    dropping: Option<Stream>,
+    /// The raw bytes of the streams.
+    log: Option<StreamLog>,
+    omissions: Omissions,
+    /// The stream whose text was dropped last, if no other output arrived since.
+    dropped_stream: Option<Stream>,
     updates: Vec<(String, Bundle)>,
 }
 
-/// What did not fit.
+/// Values and outputs that were left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct Omissions {
+    /// Number of outputs beyond the limit.
     pub(crate) dropped: u64,
+    /// Artifacts with values beyond the memory limit.
     pub(crate) moved: Vec<ArtifactId>,
+    /// Number of values that could not be stored.
     pub(crate) lost: u64,
 }
 
 #[derive(Debug)]
 enum Output {
-    Stream(Printed),
-    Display(Shown),
+    Stream(StreamOutput),
+    Display(DisplayOutput),
     Error(Arc<Traceback>),
 }
 
 #[derive(Debug)]
-struct Log {
+struct StreamLog {
     id: ArtifactId,
     file: Arc<File>,
     kept: u64,
 }
 
-/// Updates of displays that another cell has shown.
-const MOST_UPDATES: usize = 1000;
+/// Maximum number of updates to displays of other cells.
+const UPDATES_MAX: usize = 1000;
 
-/// Bytes of one that there is room for in any case: its metadata stays in memory.
-const SMALL_UPDATE: u64 = 16 * 1024;
+/// Updates up to this size are always held: metadata stays in memory.
+const SMALL_UPDATE_SIZE: u64 = 16 * 1024;
 
-/// Exceptions that find their place however many outputs there are.
-const MOST_ERRORS: usize = 16;
+/// Exceptions stored even if there are too many outputs.
+const EXTRA_ERRORS_MAX: usize = 16;
 
 impl Outputs {
     pub(crate) fn new(limits: &Limits, artifacts: Option<Artifacts>) -> Self {
         Self {
             list: Vec::new(),
-            asides: Asides::default(),
-            runs: Runs::new(limits.stream_bytes),
-            most: limits.outputs,
-            most_display_bytes: limits.display_bytes as u64,
+            show_only: ShowOnlyRanges::default(),
+            streams: StreamBuffers::new(limits.stream_bytes),
+            outputs_limit: limits.outputs,
+            display_bytes_limit: limits.display_bytes as u64,
             display_bytes: 0,
-            // One file for all cells whose artifacts are in one folder: files are few.
+            // Cells with the same artifact folder share one scratch file, to save file descriptors.
             scratch: artifacts
                 .as_ref()
                 .map_or_else(Scratch::default, Artifacts::scratch),
             artifacts,
             log: None,
-            tally: Tally::default(),
-            dropping: None,
+            omissions: Omissions::default(),
+            dropped_stream: None,
             updates: Vec::new(),
         }
     }
 
-    /// How many there are, those beside the cell among them.
+    /// Returns the number of outputs, including those that are shown only.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether a notebook would have none: those beside the cell do not count.
+    /// Returns whether the notebook would have no outputs. Outputs that are shown only do not count.
     pub fn is_empty(&self) -> bool {
-        (0..self.list.len()).all(|at| self.asides.has(at))
+        (0..self.list.len()).all(|at| self.show_only.contains(at))
     }
 
-    /// Updates of displays that this cell has not shown: they belong to cells before it.
+    /// Returns the updates to displays of earlier cells.
     pub fn updates(&self) -> &[(String, Bundle)] {
         &self.updates
     }
 
-    /// Whether something was displayed under an id, so that a later cell may change it.
+    /// Returns whether a display has an id, so that a later cell may update it.
     pub fn has_display_ids(&self) -> bool {
         let mut list = self.list.iter();
-        list.any(|output| matches!(output, Output::Display(shown) if shown.id.is_some()))
+        list.any(|output| matches!(output, Output::Display(display) if display.id.is_some()))
     }
 
-    /// Takes what a later cell displays in the place of everything that was displayed under an id. Whether
-    /// that changed something.
-    pub fn apply(&mut self, id: &str, bundle: &Bundle) -> bool {
-        if !self.shows(id) {
+    /// Applies an update from a later cell to all displays with an id. Returns whether any display changed.
+    pub fn apply_update(&mut self, id: &str, bundle: &Bundle) -> bool {
+        if !self.has_display(id) {
             return false;
         }
-        let is_it = |shown: &&mut Shown| shown.id.as_deref() == Some(id);
-        let before: Vec<Shown> = self
+        let has_id = |display: &&mut DisplayOutput| display.id.as_deref() == Some(id);
+        let before: Vec<DisplayOutput> = self
             .displays_mut()
-            .filter(is_it)
-            .map(|shown| shown.clone())
+            .filter(has_id)
+            .map(|display| display.clone())
             .collect();
-        self.replace(bundle.clone(), id);
-        self.keep();
-        let now = self.displays_mut().filter(is_it);
+        self.replace_display(bundle.clone(), id);
+        self.store_moved();
+        let now = self.displays_mut().filter(has_id);
         before
             .iter()
             .zip(now)
             .any(|(before, now)| before.parts != now.parts || before.metadata != now.metadata)
     }
 
-    /// Takes bytes that were written to a stream and stand at an offset of the log.
-    pub(crate) fn print(&mut self, stream: Stream, bytes: &[u8], offset: u64) {
+    /// Adds bytes of a stream. They are at `offset` in the log.
+    pub(crate) fn push_text(&mut self, stream: Stream, bytes: &[u8], offset: u64) {
         let current = match self.list.last() {
-            Some(Output::Stream(printed)) => {
-                printed.stream == stream && !self.asides.changed_at(self.list.len())
+            Some(Output::Stream(output)) => {
+                output.stream == stream && !self.show_only.changed_at(self.list.len())
             }
             _ => false,
         };
         if !current {
-            // However many chunks it comes in, what would have been one output counts once.
-            if self.dropping == Some(stream) || !self.has_room() {
-                self.dropping = Some(stream);
+            // Dropped text counts as one output, however many chunks it arrives in.
+            if self.dropped_stream == Some(stream) || !self.admit_output() {
+                self.dropped_stream = Some(stream);
                 return;
             }
-            self.runs.close(&mut self.list);
-            let printed = self.runs.open(stream, offset);
-            self.list.push(Output::Stream(printed));
+            self.streams.close(&mut self.list);
+            let output = self.streams.start(stream, offset);
+            self.list.push(Output::Stream(output));
         }
-        self.runs.append(&mut self.list, bytes);
+        self.streams.append(&mut self.list, bytes);
     }
 
-    /// Takes something displayed.
-    pub(crate) fn display(&mut self, bundle: Bundle, id: Option<String>, result: Option<u32>) {
-        if self.has_room() {
-            self.runs.close(&mut self.list);
-            let shown = self.shown(bundle, id, result);
-            self.display_bytes += shown.held();
-            self.list.push(Output::Display(shown));
+    /// Adds a display.
+    pub(crate) fn push_display(&mut self, bundle: Bundle, id: Option<String>, result: Option<u32>) {
+        if self.admit_output() {
+            self.streams.close(&mut self.list);
+            let display = self.new_display(bundle, id, result);
+            self.display_bytes += display.memory_size();
+            self.list.push(Output::Display(display));
         }
     }
 
-    /// Changes everything displayed under an id.
-    pub(crate) fn update(&mut self, bundle: Bundle, id: &str) {
-        if self.shows(id) {
-            self.replace(bundle, id);
+    /// Updates all displays with an id.
+    pub(crate) fn update_display(&mut self, bundle: Bundle, id: &str) {
+        if self.has_display(id) {
+            self.replace_display(bundle, id);
         } else {
-            self.remember(bundle, id);
+            self.store_update(bundle, id);
         }
     }
 
-    fn shows(&self, id: &str) -> bool {
+    fn has_display(&self, id: &str) -> bool {
         let mut list = self.list.iter();
         list.any(
-            |output| matches!(output, Output::Display(shown) if shown.id.as_deref() == Some(id)),
+            |output| matches!(output, Output::Display(display) if display.id.as_deref() == Some(id)),
         )
     }
 
-    fn replace(&mut self, bundle: Bundle, id: &str) {
-        // What is replaced makes room first.
+    fn replace_display(&mut self, bundle: Bundle, id: &str) {
+        // Frees the memory of the replaced values first.
         for output in &mut self.list {
-            if let Output::Display(shown) = output
-                && shown.id.as_deref() == Some(id)
+            if let Output::Display(display) = output
+                && display.id.as_deref() == Some(id)
             {
-                self.display_bytes -= shown.held();
-                shown.parts.clear();
+                self.display_bytes -= display.memory_size();
+                display.parts.clear();
             }
         }
-        let new = self.shown(bundle, None, None);
+        let new = self.new_display(bundle, None, None);
         for output in &mut self.list {
-            if let Output::Display(shown) = output
-                && shown.id.as_deref() == Some(id)
+            if let Output::Display(display) = output
+                && display.id.as_deref() == Some(id)
             {
-                shown.parts.clone_from(&new.parts);
-                shown.metadata.clone_from(&new.metadata);
-                self.display_bytes += shown.held();
+                display.parts.clone_from(&new.parts);
+                display.metadata.clone_from(&new.metadata);
+                self.display_bytes += display.memory_size();
             }
         }
     }
 
-    /// Takes an exception.
-    pub(crate) fn raised(&mut self, traceback: Arc<Traceback>) {
-        self.dropping = None;
-        if self.list.len() < self.most + MOST_ERRORS {
-            self.runs.close(&mut self.list);
+    /// Adds an exception.
+    pub(crate) fn push_error(&mut self, traceback: Arc<Traceback>) {
+        self.dropped_stream = None;
+        if self.list.len() < self.outputs_limit + EXTRA_ERRORS_MAX {
+            self.streams.close(&mut self.list);
             self.list.push(Output::Error(traceback));
         } else {
-            self.tally.dropped += 1;
+            self.omissions.dropped += 1;
         }
     }
 
-    /// Whether what comes is shown beside the cell: a notebook does not have it.
-    pub(crate) fn aside(&mut self, aside: bool) {
-        self.dropping = None;
-        self.asides.change(aside, self.list.len());
+    /// Sets whether the following outputs are shown only, and not stored in the notebook.
+    pub(crate) fn set_show_only(&mut self, show_only: bool) {
+        self.dropped_stream = None;
+        self.show_only.set(show_only, self.list.len());
     }
 
     pub(crate) fn clear(&mut self) {
         self.list.clear();
-        self.asides.clear();
-        self.runs.clear();
+        self.show_only.clear();
+        self.streams.clear();
         self.display_bytes = self.updates.iter().map(update_size).sum();
-        self.tally = Tally::default();
-        self.dropping = None;
+        self.omissions = Omissions::default();
+        self.dropped_stream = None;
     }
 
-    /// Nothing more comes.
+    /// Ends all outputs.
     pub(crate) fn finish(&mut self) {
-        self.runs.finish(&mut self.list);
-        self.keep();
+        self.streams.finish(&mut self.list);
+        self.store_moved();
     }
 
-    /// Puts what is still displayed and not in memory where people find it.
-    fn keep(&mut self) {
+    /// Stores values beyond the memory limit as artifacts.
+    fn store_moved(&mut self) {
         for output in &self.list {
-            if let Output::Display(shown) = output {
-                shown.keep(self.artifacts.as_ref(), &mut self.tally);
+            if let Output::Display(display) = output {
+                display.store_moved(self.artifacts.as_ref(), &mut self.omissions);
             }
         }
     }
 
-    /// Tells where the raw bytes of the streams are.
-    pub(crate) fn set_log(&mut self, spilled: &Spilled) {
-        self.log = match (spilled.id, &spilled.file) {
-            (Some(id), Some(file)) => Some(Log {
+    /// Sets the artifact with the raw bytes of the streams.
+    pub(crate) fn set_log(&mut self, report: &SpillReport) {
+        self.log = match (report.id, &report.file) {
+            (Some(id), Some(file)) => Some(StreamLog {
                 id,
                 file: Arc::clone(file),
-                kept: spilled.kept,
+                kept: report.kept,
             }),
             _ => None,
         };
     }
 
-    pub(crate) fn tally(&self) -> &Tally {
-        &self.tally
+    pub(crate) fn omissions(&self) -> &Omissions {
+        &self.omissions
     }
 
-    /// Bytes of printed text that are not in memory.
-    pub(crate) fn missing(&self) -> u64 {
+    /// Returns the bytes of stream text that are not in memory.
+    pub(crate) fn elided_bytes(&self) -> u64 {
         self.list
             .iter()
             .map(|output| match output {
-                Output::Stream(printed) => printed.missing(),
+                Output::Stream(output) => output.elided_bytes(),
                 _ => 0,
             })
             .sum()
     }
 
-    /// What is displayed, in order.
-    pub(crate) fn displays_mut(&mut self) -> impl Iterator<Item = &mut Shown> {
+    /// Returns the displays, in order.
+    pub(crate) fn displays_mut(&mut self) -> impl Iterator<Item = &mut DisplayOutput> {
         self.list.iter_mut().filter_map(|output| match output {
-            Output::Display(shown) => Some(shown),
+            Output::Display(display) => Some(display),
             _ => None,
         })
     }
 
-    fn has_room(&mut self) -> bool {
-        self.dropping = None;
-        let room = self.list.len() < self.most;
-        self.tally.dropped += u64::from(!room);
-        room
+    fn admit_output(&mut self) -> bool {
+        self.dropped_stream = None;
+        let admitted = self.list.len() < self.outputs_limit;
+        self.omissions.dropped += u64::from(!admitted);
+        admitted
     }
 
-    fn shown(&mut self, bundle: Bundle, id: Option<String>, result: Option<u32>) -> Shown {
-        let room = self.most_display_bytes.saturating_sub(self.display_bytes);
+    fn new_display(
+        &mut self,
+        bundle: Bundle,
+        id: Option<String>,
+        result: Option<u32>,
+    ) -> DisplayOutput {
+        let room = self.display_bytes_limit.saturating_sub(self.display_bytes);
         let parts = bundle.data.len();
-        let shown = Shown::new(bundle, id, result, room, &self.scratch);
-        self.tally.lost += (parts - shown.parts.len()) as u64;
-        shown
+        let display = DisplayOutput::new(bundle, id, result, room, &self.scratch);
+        self.omissions.lost += (parts - display.parts.len()) as u64;
+        display
     }
 
-    /// Keeps the last update of a display that another cell has shown.
-    fn remember(&mut self, bundle: Bundle, id: &str) {
+    /// Stores the latest update of another cell's display.
+    fn store_update(&mut self, bundle: Bundle, id: &str) {
         self.updates.retain(|update| {
             let keep = update.0 != id;
             if !keep {
@@ -308,26 +315,26 @@ impl Outputs {
             }
             keep
         });
-        let room = self.most_display_bytes.saturating_sub(self.display_bytes);
+        let room = self.display_bytes_limit.saturating_sub(self.display_bytes);
         let mut update = (id.to_owned(), bundle);
         if update_size(&update) > room {
             let parts = update.1.data.len();
-            update.1 = display::put_aside(&self.scratch, update.1);
-            self.tally.lost += (parts - update.1.data.len()) as u64;
+            update.1 = display::move_to_scratch(&self.scratch, update.1);
+            self.omissions.lost += (parts - update.1.data.len()) as u64;
         }
         let size = update_size(&update);
-        if self.updates.len() < MOST_UPDATES && size <= room.max(SMALL_UPDATE) {
+        if self.updates.len() < UPDATES_MAX && size <= room.max(SMALL_UPDATE_SIZE) {
             self.display_bytes += size;
             self.updates.push(update);
         } else {
-            self.tally.dropped += 1;
+            self.omissions.dropped += 1;
         }
     }
 }
 
-/// What it takes in memory to remember an update.
+/// Returns the size of an update in memory, in bytes.
 fn update_size((id, bundle): &(String, Bundle)) -> u64 {
-    id.len() as u64 + bundle.held()
+    id.len() as u64 + bundle.memory_size()
 }
 
 #[cfg(test)]
@@ -336,31 +343,31 @@ mod tests {
 
     use super::*;
     use crate::bundle::Data;
-    use crate::style::Style;
+    use crate::json_style::JsonStyle;
 
     #[test]
-    fn what_no_disk_takes_is_named_and_the_rest_is_there() {
+    fn values_that_cannot_be_stored_leave_a_placeholder() {
         let limits = Limits {
             display_bytes: 100,
             ..Limits::default()
         };
         let mut outputs = Outputs::new(&limits, None);
         let full = File::options().read(true).write(true).open("/dev/full");
-        outputs.scratch = Scratch::of(full.unwrap());
+        outputs.scratch = Scratch::with_file(full.unwrap());
         let bundle =
             Bundle::text("image/png", "x".repeat(2000)).with("a/b", Data::Text("c".to_owned()));
-        outputs.display(bundle.clone(), Some("x".to_owned()), None);
-        outputs.update(bundle.clone(), "elsewhere");
+        outputs.push_display(bundle.clone(), Some("x".to_owned()), None);
+        outputs.update_display(bundle.clone(), "elsewhere");
         outputs.finish();
         let mut written = Vec::new();
-        let style = Style::compact();
+        let style = JsonStyle::compact();
         outputs.write(&mut written, &style, 0).unwrap();
         assert_eq!(
             String::from_utf8(written).unwrap(),
             r#"[{"data":{"a/b":"c","text/plain":["[image/png, 2.0 KiB] could not be kept"]},"metadata":{},"output_type":"display_data"}]"#
         );
-        // What was displayed, and what it was to become.
-        assert_eq!(outputs.tally.lost, 2);
+        // The display and the update.
+        assert_eq!(outputs.omissions.lost, 2);
         let [(_, left)] = outputs.updates() else {
             panic!("{:?}", outputs.updates());
         };

@@ -1,5 +1,5 @@
-//! [`Scratch`]: where values wait that are too large for memory: one file without a name. What nobody
-//! needs any more makes room for others.
+//! [`Scratch`]: an unnamed file for values that are too large for memory. The space of dropped values is
+//! reused.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,35 +7,36 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::artifact::place;
-use crate::stored::{Form, Stored};
+use crate::files;
+use crate::stored_value::{Encoding, StoredValue};
 
-/// A file for values that are too large for memory. Clones share it; it is made when it is needed.
+/// A file for values that are too large for memory. Clones share it. It is created on first use.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    inner: Arc<Inner>,
+    file: Arc<ScratchFile>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct ScratchFile {
     folder: Option<PathBuf>,
-    space: Mutex<Space>,
+    space: Mutex<FreeSpace>,
 }
 
+/// The open file and its unused ranges.
 #[derive(Debug, Default)]
-struct Space {
+struct FreeSpace {
     file: Option<Arc<File>>,
-    /// Behind this there is nothing.
+    /// End of the used part of the file.
     end: u64,
-    /// What is not in use before it, in order; no two of them touch.
+    /// Unused ranges before `end`, in order. No two of them are adjacent.
     free: Vec<Range<u64>>,
 }
 
 impl Scratch {
-    /// In a folder, or where the system has temporary files.
+    /// Creates the file in a folder, or in the system's temporary folder.
     pub fn new(folder: Option<PathBuf>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            file: Arc::new(ScratchFile {
                 folder,
                 space: Mutex::default(),
             }),
@@ -43,45 +44,49 @@ impl Scratch {
     }
 
     #[cfg(test)]
-    pub(crate) fn of(file: File) -> Self {
+    pub(crate) fn with_file(file: File) -> Self {
         let scratch = Self::default();
-        scratch.inner.lock().file = Some(Arc::new(file));
+        scratch.file.lock().file = Some(Arc::new(file));
         scratch
     }
 
-    /// Room for a value of so many bytes.
-    pub fn reserve(&self, length: u64) -> io::Result<Room> {
-        let mut space = self.inner.lock();
+    /// Reserves space for a value of `length` bytes.
+    pub fn reserve(&self, length: u64) -> io::Result<ScratchWriter> {
+        let mut space = self.file.lock();
         let file = match &space.file {
             Some(file) => Arc::clone(file),
             None => Arc::clone(space.file.insert(Arc::new(self.create()?))),
         };
-        let lease = Lease {
-            inner: Arc::clone(&self.inner),
+        let reserved = ScratchRange {
+            scratch: Arc::clone(&self.file),
             file,
-            range: space.take(length),
+            range: space.allocate(length),
         };
-        Ok(Room { lease, written: 0 })
+        Ok(ScratchWriter {
+            reserved,
+            written: 0,
+        })
     }
 
-    /// Keeps bytes.
-    pub fn store(&self, form: Form, bytes: &[u8]) -> io::Result<Stored> {
-        let mut room = self.reserve(bytes.len() as u64)?;
-        room.write_all(bytes)?;
-        Ok(room.finish(form))
+    /// Stores bytes.
+    pub fn store(&self, encoding: Encoding, bytes: &[u8]) -> io::Result<StoredValue> {
+        let mut writer = self.reserve(bytes.len() as u64)?;
+        writer.write_all(bytes)?;
+        Ok(writer.finish(encoding))
     }
 
-    /// Keeps what is stored elsewhere.
-    pub fn copy(&self, stored: &Stored) -> io::Result<Stored> {
-        let mut room = self.reserve(stored.size())?;
-        stored.read(|bytes| room.write_all(bytes))?;
-        Ok(room.finish(stored.form()))
+    /// Stores a copy of a value from another file.
+    pub fn copy(&self, stored: &StoredValue) -> io::Result<StoredValue> {
+        let mut writer = self.reserve(stored.size())?;
+        stored.read(|bytes| writer.write_all(bytes))?;
+        Ok(writer.finish(stored.encoding()))
     }
 
     fn create(&self) -> io::Result<File> {
-        if let Some(folder) = &self.inner.folder {
-            let made = place::create_folder(folder).and_then(|()| tempfile::tempfile_in(folder));
-            if let Ok(file) = made {
+        if let Some(folder) = &self.file.folder {
+            let created =
+                files::create_private_folder(folder).and_then(|()| tempfile::tempfile_in(folder));
+            if let Ok(file) = created {
                 return Ok(file);
             }
         }
@@ -89,31 +94,31 @@ impl Scratch {
     }
 }
 
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, Space> {
+impl ScratchFile {
+    fn lock(&self) -> MutexGuard<'_, FreeSpace> {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Space {
-    /// The first room that is large enough, or more at the end.
-    fn take(&mut self, length: u64) -> Range<u64> {
+impl FreeSpace {
+    /// Returns the first free range that is large enough, or a new range at the end.
+    fn allocate(&mut self, length: u64) -> Range<u64> {
         let fits = |free: &Range<u64>| free.end - free.start >= length;
         if let Some(at) = self.free.iter().position(fits) {
             let free = &mut self.free[at];
-            let taken = free.start..free.start + length;
-            free.start = taken.end;
+            let range = free.start..free.start + length;
+            free.start = range.end;
             if free.is_empty() {
                 self.free.remove(at);
             }
-            return taken;
+            return range;
         }
-        let taken = self.end..self.end + length;
-        self.end = taken.end;
-        taken
+        let range = self.end..self.end + length;
+        self.end = range.end;
+        range
     }
 
-    fn give_back(&mut self, range: Range<u64>) {
+    fn release(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
         }
@@ -131,66 +136,67 @@ impl Space {
             self.end = last.start;
             self.free.pop();
             if let Some(file) = &self.file {
-                // It is only about room on the disk.
+                // Only frees disk space; a failure does no harm.
                 file.set_len(self.end).ok();
             }
         }
     }
 }
 
-/// A part of the file that is in use.
+/// A used range of the file. Dropping it frees the range.
 #[derive(Debug)]
-struct Lease {
-    inner: Arc<Inner>,
+struct ScratchRange {
+    scratch: Arc<ScratchFile>,
     file: Arc<File>,
     range: Range<u64>,
 }
 
-impl Drop for Lease {
+impl Drop for ScratchRange {
     fn drop(&mut self) {
         let range = self.range.clone();
-        self.inner.lock().give_back(range);
+        self.scratch.lock().release(range);
     }
 }
 
-/// Room for a value that is being written.
+/// Writes a value into its reserved range.
 #[derive(Debug)]
-pub struct Room {
-    lease: Lease,
+pub struct ScratchWriter {
+    reserved: ScratchRange,
     written: u64,
 }
 
-impl Room {
-    /// How many bytes were written.
+impl ScratchWriter {
+    /// Returns the number of bytes written.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// What was written: for whoever cannot write the rest.
-    pub fn reread(&self) -> io::Result<Vec<u8>> {
-        let Lease { file, range, .. } = &self.lease;
+    /// Reads the written bytes back, for callers that cannot write the rest.
+    pub fn read_back(&self) -> io::Result<Vec<u8>> {
+        let ScratchRange { file, range, .. } = &self.reserved;
         let range = range.start..range.start + self.written;
-        Stored::new(Arc::clone(file), range, Form::Bytes).head(usize::MAX)
+        StoredValue::new(Arc::clone(file), range, Encoding::Bytes).head(usize::MAX)
     }
 
-    /// How many bytes are missing.
-    pub fn left(&self) -> u64 {
-        self.lease.range.end - self.lease.range.start - self.written
+    /// Returns the number of reserved bytes not written yet.
+    pub fn remaining(&self) -> u64 {
+        self.reserved.range.end - self.reserved.range.start - self.written
     }
 
-    /// What was written.
-    pub fn finish(self, form: Form) -> Stored {
-        let Lease { file, range, .. } = &self.lease;
+    /// Returns the written value.
+    pub fn finish(self, encoding: Encoding) -> StoredValue {
+        let ScratchRange { file, range, .. } = &self.reserved;
         let range = range.start..range.start + self.written;
-        Stored::new(Arc::clone(file), range, form).owned_by(self.lease)
+        StoredValue::new(Arc::clone(file), range, encoding).with_owner(self.reserved)
     }
 }
 
-impl Write for Room {
+impl Write for ScratchWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let most = usize::try_from(self.left()).map_or(bytes.len(), |left| left.min(bytes.len()));
-        let at = self.lease.range.start + self.written;
-        let count = place::write_at(&self.lease.file, &bytes[..most], at)?;
+        let size =
+            usize::try_from(self.remaining()).map_or(bytes.len(), |left| left.min(bytes.len()));
+        let at = self.reserved.range.start + self.written;
+        let count = files::write_at(&self.reserved.file, &bytes[..size], at)?;
         self.written += count as u64;
         Ok(count)
     }
@@ -206,50 +212,50 @@ mod tests {
 
     use super::*;
 
-    fn content(stored: &Stored) -> Vec<u8> {
+    fn content(stored: &StoredValue) -> Vec<u8> {
         stored.head(usize::MAX).unwrap()
     }
 
     #[test]
-    fn what_nobody_needs_makes_room() {
+    fn dropped_values_free_their_range() {
         let scratch = Scratch::default();
-        let kept = scratch.store(Form::Text, b"kept").unwrap();
+        let kept = scratch.store(Encoding::Text, b"kept").unwrap();
         for number in 0..1000_u32 {
             let text = number.to_string().repeat(100);
-            let stored = scratch.store(Form::Text, text.as_bytes()).unwrap();
+            let stored = scratch.store(Encoding::Text, text.as_bytes()).unwrap();
             assert_eq!(content(&stored), text.as_bytes());
         }
         assert_eq!(content(&kept), b"kept");
-        assert_eq!(scratch.inner.lock().end, 4);
+        assert_eq!(scratch.file.lock().end, 4);
         drop(kept);
-        assert_eq!(scratch.inner.lock().end, 0);
+        assert_eq!(scratch.file.lock().end, 0);
     }
 
     #[test]
-    fn no_more_is_written_than_there_is_room() {
+    fn writer_stays_within_its_range() {
         let scratch = Scratch::default();
-        let mut room = scratch.reserve(3).unwrap();
-        let beside = scratch.store(Form::Text, b"beside").unwrap();
-        assert!(room.write_all(b"four").is_err());
-        assert_eq!(content(&beside), b"beside");
+        let mut writer = scratch.reserve(3).unwrap();
+        let neighbour = scratch.store(Encoding::Text, b"neighbour").unwrap();
+        assert!(writer.write_all(b"four").is_err());
+        assert_eq!(content(&neighbour), b"neighbour");
     }
 
     proptest! {
         #[test]
-        fn values_never_touch_each_other(steps in prop::collection::vec((0..400_usize, 0..8_usize), 1..80)) {
+        fn values_never_overlap(steps in prop::collection::vec((0..400_usize, 0..8_usize), 1..80)) {
             let scratch = Scratch::default();
-            let mut values: Vec<Option<(Stored, Vec<u8>)>> = vec![None; 8];
+            let mut values: Vec<Option<(StoredValue, Vec<u8>)>> = vec![None; 8];
             for (at, (length, slot)) in steps.into_iter().enumerate() {
                 let bytes = vec![u8::try_from(at % 251).unwrap(); length];
                 values[slot] = None;
-                let stored = scratch.store(Form::Bytes, &bytes).unwrap();
+                let stored = scratch.store(Encoding::Bytes, &bytes).unwrap();
                 values[slot] = Some((stored, bytes));
                 for (stored, bytes) in values.iter().flatten() {
                     prop_assert_eq!(&content(stored), bytes);
                 }
             }
             drop(values);
-            prop_assert_eq!(scratch.inner.lock().end, 0);
+            prop_assert_eq!(scratch.file.lock().end, 0);
         }
     }
 }

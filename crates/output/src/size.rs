@@ -1,28 +1,28 @@
-//! How much text there is, and how people say it.
+//! Text sizes, and byte counts for readers.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
-/// An amount of text.
+/// The size of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Size {
-    /// Bytes.
+pub struct TextSize {
+    /// Number of bytes.
     pub bytes: u64,
-    /// Lines; an unfinished last one counts.
+    /// Number of lines, including an unfinished last line.
     pub lines: u64,
 }
 
-impl Size {
-    /// Bytes and newlines of a piece of text, so that the sizes of pieces add up.
-    pub(crate) fn of_piece(text: &str) -> Self {
+impl TextSize {
+    /// Returns bytes and newlines of a chunk, so that the sizes of chunks add up.
+    pub(crate) fn from_chunk(text: &str) -> Self {
         Self {
             bytes: text.len() as u64,
-            lines: newlines(text.as_bytes()),
+            lines: count_newlines(text.as_bytes()),
         }
     }
 }
 
-impl Add for Size {
+impl Add for TextSize {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -33,13 +33,13 @@ impl Add for Size {
     }
 }
 
-impl AddAssign for Size {
+impl AddAssign for TextSize {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
-impl Sub for Size {
+impl Sub for TextSize {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -50,28 +50,28 @@ impl Sub for Size {
     }
 }
 
-impl SubAssign for Size {
+impl SubAssign for TextSize {
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
 }
 
-/// How many newlines there are.
-pub(crate) fn newlines(bytes: &[u8]) -> u64 {
+/// Returns the number of newlines.
+pub(crate) fn count_newlines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// A number of bytes in the unit that suits it: `812 B`, `56.7 KiB`.
+/// Displays a number of bytes in a fitting unit: `812 B`, `56.7 KiB`.
 #[derive(Clone, Copy, Debug)]
-pub struct Bytes(pub u64);
+pub struct ByteSize(pub u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
         if self.0 < 1024 {
             return write!(f, "{} B", self.0);
         }
-        // In tenths, rounded, without floating point; 1023.96 KiB is 1.0 MiB.
+        // In rounded tenths, without floating point; 1023.96 KiB is 1.0 MiB.
         let mut unit = 0;
         let mut scale = 1024_u64;
         let tenths = |scale: u64| {
@@ -90,10 +90,10 @@ impl fmt::Display for Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::Bytes;
+    use super::ByteSize;
 
     #[test]
-    fn bytes_are_said_in_the_unit_that_suits_them() {
+    fn byte_sizes_use_the_fitting_unit() {
         let cases = [
             (0, "0 B"),
             (1023, "1023 B"),
@@ -105,8 +105,8 @@ mod tests {
             (1 << 30, "1.0 GiB"),
             (u64::MAX, "16384.0 PiB"),
         ];
-        for (bytes, said) in cases {
-            assert_eq!(Bytes(bytes).to_string(), said);
+        for (bytes, expected) in cases {
+            assert_eq!(ByteSize(bytes).to_string(), expected);
         }
     }
 }

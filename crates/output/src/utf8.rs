@@ -1,20 +1,20 @@
-//! Bytes → text across chunk borders. A character that is split between chunks comes out whole; what
-//! is no UTF-8 becomes U+FFFD, as often as [`String::from_utf8_lossy`] would put it.
+//! Incremental UTF-8 decoding. Characters split between chunks are decoded; invalid bytes become U+FFFD,
+//! exactly as in [`String::from_utf8_lossy`].
 
-/// Turns the bytes of one stream into text.
+/// Decodes the bytes of one stream.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Decoder {
-    /// The beginning of a character whose end has not come.
+pub(crate) struct Utf8Decoder {
+    /// The beginning of an incomplete character.
     pending: [u8; 4],
     length: usize,
 }
 
-impl Decoder {
-    /// Takes the next bytes and hands on the text they make, in pieces that may be empty.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], mut take: impl FnMut(&str)) {
-        /// Pieces of a few bytes are gathered, or what takes them would be called for each.
-        const GATHERED: usize = 4096;
-        // At most three rounds: a pending character is finished or found wanting byte by byte.
+impl Utf8Decoder {
+    /// Decodes the next bytes, and calls `push` with the text in chunks, which may be empty.
+    pub(crate) fn push(&mut self, mut bytes: &[u8], mut push: impl FnMut(&str)) {
+        /// Short valid runs are collected, to avoid one call for each.
+        const BUFFER_SIZE: usize = 4096;
+        // At most three rounds: each byte completes or invalidates the pending character.
         while self.length > 0 {
             let Some((&byte, rest)) = bytes.split_first() else {
                 return;
@@ -23,7 +23,7 @@ impl Decoder {
             let candidate = &self.pending[..=self.length];
             match std::str::from_utf8(candidate) {
                 Ok(text) => {
-                    take(text);
+                    push(text);
                     self.length = 0;
                     bytes = rest;
                 }
@@ -32,55 +32,55 @@ impl Decoder {
                     bytes = rest;
                 }
                 Err(_) => {
-                    // The byte does not belong to it; it is looked at again by itself.
-                    take("\u{fffd}");
+                    // The byte is not part of the character, and is decoded again on its own.
+                    push("\u{fffd}");
                     self.length = 0;
                 }
             }
         }
-        // What is left over is put aside first, so that valid text is only looked at once.
-        let (whole, rest) = bytes.split_at(bytes.len() - incomplete_suffix(bytes));
+        // The incomplete suffix is split off first, so that valid text is scanned only once.
+        let (complete, rest) = bytes.split_at(bytes.len() - incomplete_suffix(bytes));
         self.pending[..rest.len()].copy_from_slice(rest);
         self.length = rest.len();
-        if let Ok(text) = simdutf8::basic::from_utf8(whole) {
-            take(text);
+        if let Ok(text) = simdutf8::basic::from_utf8(complete) {
+            push(text);
             return;
         }
-        let mut gathered = String::with_capacity(2 * GATHERED);
-        for chunk in whole.utf8_chunks() {
-            if chunk.valid().len() > GATHERED {
-                take(&gathered);
-                gathered.clear();
-                take(chunk.valid());
+        let mut buffer = String::with_capacity(2 * BUFFER_SIZE);
+        for chunk in complete.utf8_chunks() {
+            if chunk.valid().len() > BUFFER_SIZE {
+                push(&buffer);
+                buffer.clear();
+                push(chunk.valid());
             } else {
-                gathered.push_str(chunk.valid());
+                buffer.push_str(chunk.valid());
             }
             if !chunk.invalid().is_empty() {
-                gathered.push('\u{fffd}');
+                buffer.push('\u{fffd}');
             }
-            if gathered.len() > GATHERED {
-                take(&gathered);
-                gathered.clear();
+            if buffer.len() > BUFFER_SIZE {
+                push(&buffer);
+                buffer.clear();
             }
         }
-        take(&gathered);
+        push(&buffer);
     }
 
-    /// No more bytes come: a character that was begun is invalid.
-    pub(crate) fn finish(&mut self, mut take: impl FnMut(&str)) {
+    /// Ends the text: an incomplete character is invalid.
+    pub(crate) fn finish(&mut self, mut push: impl FnMut(&str)) {
         if self.length > 0 {
             self.length = 0;
-            take("\u{fffd}");
+            push("\u{fffd}");
         }
     }
 }
 
-/// How many bytes at the end begin a character that the bytes after them could finish.
+/// Returns the length of an incomplete character at the end.
 pub(crate) fn incomplete_suffix(bytes: &[u8]) -> usize {
     let start = bytes.len().saturating_sub(3);
     (start..bytes.len())
         .find(|&at| {
-            // A character begins here, and all that follows belongs to it.
+            // A character starts here and continues to the end.
             bytes[at] >= 0xc0
                 && std::str::from_utf8(&bytes[at..])
                     .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
@@ -88,7 +88,7 @@ pub(crate) fn incomplete_suffix(bytes: &[u8]) -> usize {
         .map_or(0, |at| bytes.len() - at)
 }
 
-/// How many bytes at the beginning continue a character that began before them.
+/// Returns the number of continuation bytes at the start.
 pub(crate) fn continuation_prefix(bytes: &[u8]) -> usize {
     bytes
         .iter()

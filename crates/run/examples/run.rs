@@ -1,7 +1,7 @@
 //! Runs a notebook on the built-in runner: `cargo run -p cellwright-run --example run -- NOTEBOOK`.
 //!
-//! What keeps kernels from outliving this program is this program once more, called with another first
-//! argument.
+//! The program also acts as the supervisor that ends kernels with their owner: it then starts itself with another
+//! first argument.
 
 #![expect(clippy::print_stdout, reason = "an example")]
 
@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::Stop;
+use cellwright_kernel::StopSignal;
 use cellwright_kernel::backend::runner::{INTERRUPT_GRACE, RunnerSpec};
 use cellwright_kernel::process::{Supervisor, supervisor};
-use cellwright_kernel::python::{self, Search};
+use cellwright_kernel::python::{self, InterpreterSearch};
 use cellwright_run::{CellStatus, Options};
 
 const SUPERVISE: &str = "--supervise";
@@ -29,15 +29,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn run() -> Result<(), Box<dyn std::error::Error>> {
-    let notebook: PathBuf = std::env::args_os().nth(1).ok_or("which notebook?")?.into();
+    let notebook: PathBuf = std::env::args_os()
+        .nth(1)
+        .ok_or("usage: run NOTEBOOK")?
+        .into();
     let env: Vec<_> = std::env::vars_os().collect();
     let path = env.iter().find(|(name, _)| name == "PATH");
-    let search = Search {
+    let search = InterpreterSearch {
         path: path.map_or_else(Vec::new, |(_, path)| std::env::split_paths(path).collect()),
-        ..Search::default()
+        ..InterpreterSearch::default()
     };
     let runner = RunnerSpec {
-        interpreter: python::resolve(&search).map_err(|_| "there is no Python")?,
+        interpreter: python::resolve(&search).map_err(|_| "no Python interpreter found")?,
         cwd: std::env::current_dir()?,
         env,
         supervisor: Supervisor {
@@ -49,8 +52,13 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         interrupt_grace: INTERRUPT_GRACE,
         trace: None,
     };
-    let report =
-        cellwright_run::run(&notebook, Options::default(), Arc::new(runner), Stop::new()).await?;
+    let report = cellwright_run::run(
+        &notebook,
+        Options::default(),
+        Arc::new(runner),
+        StopSignal::new(),
+    )
+    .await?;
     for cell in &report.cells {
         let end = match &cell.status {
             CellStatus::Completed => "ok".to_owned(),
@@ -60,6 +68,6 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         println!("cell {} {end}, {:?}", cell.cell.index, cell.time);
         print!("{}", cell.text);
     }
-    println!("saved {} times", report.written.saves);
+    println!("saved {} times", report.record.saves);
     Ok(())
 }

@@ -1,9 +1,8 @@
-//! Whether two runs of a notebook put out the same.
+//! Compares the outputs of two runs of a notebook.
 //!
-//! [`compare`] takes the outputs of a cell as they are stored and as they came out now, both as nbformat
-//! has them. What differs from run to run although nothing has changed is looked over: each sort of it
-//! is a [`Rule`] with a name, which can be switched off. [`order`] tells from execution counts whether
-//! the cells ran in order at all.
+//! [`compare`] compares the stored outputs of a cell with the outputs of a new run, both in nbformat. Differences
+//! that occur in every run (addresses in memory, times, …) are ignored: each kind is a named [`Rule`] that can be
+//! switched off. [`check_order`] derives from execution counts whether the cells ran in order.
 //!
 //! ```
 //! use cellwright_run::compare::{Rules, compare};
@@ -20,34 +19,34 @@
 //! );
 //! ```
 //!
-//! Metadata of outputs is never compared: it says how something is to be shown.
+//! Metadata of outputs is never compared: it only controls the presentation.
 
 mod bundle;
 mod difference;
+mod execution_order;
 mod item;
-mod noise;
-mod order;
+mod normalize;
 mod pairing;
 mod rules;
 mod text;
 
 pub use difference::{Difference, Side};
-pub use order::{Disorder, Ran, order};
+pub use execution_order::{OrderProblem, StoredCount, check_order};
 pub use rules::{Rule, Rules};
 
 use serde_json::Value;
 
-/// What differs between the outputs of a cell as they are stored and as they came out now; empty if
-/// they are the same. The differences are in the order of the outputs.
+/// The differences between the stored outputs of a cell and the outputs of a new run, in the order of the outputs;
+/// empty if they are equal.
 pub fn compare(stored: &[Value], fresh: &[Value], rules: Rules) -> Vec<Difference> {
-    let stored = item::items(stored, rules);
-    let fresh = item::items(fresh, rules);
+    let stored = item::output_items(stored, rules);
+    let fresh = item::output_items(fresh, rules);
     let mut differences = Vec::new();
-    for pair in pairing::pair(&stored, &fresh, rules) {
+    for pair in pairing::pair_items(&stored, &fresh, rules) {
         match pair {
             (Some(stored), Some(fresh)) => differences.extend(stored.differences(fresh, rules)),
-            (Some(stored), None) => differences.push(stored.gone()),
-            (None, Some(fresh)) => differences.push(fresh.new_one()),
+            (Some(stored), None) => differences.push(stored.removed()),
+            (None, Some(fresh)) => differences.push(fresh.added()),
             (None, None) => {}
         }
     }

@@ -1,63 +1,63 @@
-//! Edits that are made together with a run.
+//! [`Edit`]: a change to a notebook that is applied together with a run.
 
 use cellwright_notebook::CellKind;
-use cellwright_notebook::edit::{Address, Operation, Place};
+use cellwright_notebook::edit::{Address, CellPosition, Operation};
 use serde::{Deserialize, Serialize};
 
-/// One change to a notebook, as people and programs say it.
+/// One change to a notebook, as the command line and MCP clients write it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Edit {
     /// `edit`, `insert`, `delete`, `move`, `type` or `clear`.
     pub action: String,
-    /// Which cell: an index, or `id:…`.
+    /// Cell to change: an index, or `id:…`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
-    /// The source that it gets.
+    /// New source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The type that it gets: `code`, `markdown` or `raw`.
+    /// New cell type: `code`, `markdown` or `raw`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Behind which cell it goes.
+    /// Cell after which the cell is placed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Before which cell it goes.
+    /// Cell before which the cell is placed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// Which index it gets.
+    /// New index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<usize>,
-    /// The tags of a cell that is new.
+    /// Tags of an inserted cell.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
 }
 
-/// What is wrong with an edit.
+/// Why an edit is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadEdit {
-    /// There is no such action.
-    #[error("there is no action `{0}`; there are edit, insert, delete, move, type and clear")]
-    Action(String),
-    /// Something is missing.
-    #[error("the action `{action}` needs `{field}`")]
-    Missing {
-        /// For which action.
+pub enum InvalidEdit {
+    /// Unknown action.
+    #[error("unknown action `{0}`; expected edit, insert, delete, move, type or clear")]
+    UnknownAction(String),
+    /// A field that the action requires is missing.
+    #[error("the action `{action}` requires `{field}`")]
+    MissingField {
+        /// The action.
         action: String,
-        /// What.
+        /// The missing field.
         field: &'static str,
     },
-    /// Not a cell.
+    /// Text that is not the address of a cell.
     #[error("`{0}` is not a cell: expected an index such as 3, or id:…")]
-    Address(String),
-    /// Not a type of cell.
-    #[error("there is no cell type `{0}`; there are code, markdown and raw")]
-    Kind(String),
+    InvalidAddress(String),
+    /// Unknown cell type.
+    #[error("unknown cell type `{0}`; expected code, markdown or raw")]
+    UnknownCellType(String),
 }
 
 impl Edit {
-    /// A new source for a cell.
+    /// An edit that sets the source of a cell.
     pub fn source(cell: impl Into<String>, source: impl Into<String>) -> Self {
         Self {
             action: "edit".to_owned(),
@@ -67,15 +67,15 @@ impl Edit {
         }
     }
 
-    /// The operation that it is.
-    pub fn operation(&self) -> Result<Operation, BadEdit> {
-        let missing = |field| BadEdit::Missing {
+    /// Converts the edit to an operation of the notebook crate.
+    pub fn to_operation(&self) -> Result<Operation, InvalidEdit> {
+        let missing = |field| InvalidEdit::MissingField {
             action: self.action.clone(),
             field,
         };
         let cell = || {
             let text = self.cell.as_deref().ok_or_else(|| missing("cell"))?;
-            address(text)
+            parse_address(text)
         };
         let source = || self.source.clone().ok_or_else(|| missing("source"));
         Ok(match self.action.as_str() {
@@ -84,9 +84,11 @@ impl Edit {
                 source: source()?,
             },
             "insert" => Operation::Insert {
-                place: match self.cell.as_deref().map(address).transpose()? {
-                    Some(Address::Index(index)) if self.place()?.is_none() => Place::At(index),
-                    _ => self.place()?.unwrap_or(Place::End),
+                position: match self.cell.as_deref().map(parse_address).transpose()? {
+                    Some(Address::Index(index)) if self.place()?.is_none() => {
+                        CellPosition::At(index)
+                    }
+                    _ => self.place()?.unwrap_or(CellPosition::End),
                 },
                 kind: self.kind()?.unwrap_or(CellKind::Code),
                 source: source()?,
@@ -95,36 +97,44 @@ impl Edit {
             "delete" => Operation::Delete { cell: cell()? },
             "move" => Operation::Move {
                 cell: cell()?,
-                place: self.place()?.ok_or_else(|| missing("to"))?,
+                position: self.place()?.ok_or_else(|| missing("to"))?,
             },
             "type" => Operation::Type {
                 cell: cell()?,
                 kind: self.kind()?.ok_or_else(|| missing("type"))?,
             },
             "clear" => Operation::Clear {
-                cell: self.cell.as_deref().map(address).transpose()?,
+                cell: self.cell.as_deref().map(parse_address).transpose()?,
             },
-            other => return Err(BadEdit::Action(other.to_owned())),
+            other => return Err(InvalidEdit::UnknownAction(other.to_owned())),
         })
     }
 
-    fn place(&self) -> Result<Option<Place>, BadEdit> {
+    fn place(&self) -> Result<Option<CellPosition>, InvalidEdit> {
         Ok(match (&self.after, &self.before, self.to) {
-            (Some(after), _, _) => Some(Place::After(address(after)?)),
-            (None, Some(before), _) => Some(Place::Before(address(before)?)),
-            (None, None, Some(to)) => Some(Place::At(to)),
+            (Some(after), _, _) => Some(CellPosition::After(parse_address(after)?)),
+            (None, Some(before), _) => Some(CellPosition::Before(parse_address(before)?)),
+            (None, None, Some(to)) => Some(CellPosition::At(to)),
             (None, None, None) => None,
         })
     }
 
-    fn kind(&self) -> Result<Option<CellKind>, BadEdit> {
+    fn kind(&self) -> Result<Option<CellKind>, InvalidEdit> {
         self.kind
             .as_deref()
-            .map(|name| CellKind::from_name(name).ok_or_else(|| BadEdit::Kind(name.to_owned())))
+            .map(|name| {
+                CellKind::from_name(name)
+                    .ok_or_else(|| InvalidEdit::UnknownCellType(name.to_owned()))
+            })
             .transpose()
     }
 }
 
-fn address(text: &str) -> Result<Address, BadEdit> {
-    Address::read(text).ok_or_else(|| BadEdit::Address(text.to_owned()))
+fn parse_address(text: &str) -> Result<Address, InvalidEdit> {
+    Address::parse(text).ok_or_else(|| InvalidEdit::InvalidAddress(text.to_owned()))
+}
+
+/// Converts edits to operations of the notebook crate.
+pub(crate) fn to_operations(edits: &[Edit]) -> Result<Vec<Operation>, InvalidEdit> {
+    edits.iter().map(Edit::to_operation).collect()
 }

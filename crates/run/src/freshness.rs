@@ -1,117 +1,125 @@
-//! Which cells of a notebook are as they ran: [`Ledger`] remembers what ran on a session, [`Freshness`] is what
-//! that says of a cell now.
+//! Whether cells are up to date: [`ExecutionHistory`] stores which cells of a notebook a session has run, and
+//! [`Freshness`] is the resulting state of a cell.
 
 use cellwright_notebook::{CellKind, Cells, Revision};
 use serde::{Deserialize, Serialize};
 
 use crate::listing::Listing;
-use crate::order::Planned;
+use crate::run_spec::PlannedCell;
 
-/// What ran of a notebook on a session.
+/// The cells of a notebook that a session has run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ledger {
-    cells: Vec<Ran>,
-    /// How many cells have run.
+pub struct ExecutionHistory {
+    cells: Vec<ExecutedCell>,
+    /// Number of cells that have run.
     sequence: u64,
 }
 
-/// A cell that came to its end.
+/// A cell that has run to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Ran {
+struct ExecutedCell {
     id: Option<String>,
     index: usize,
-    /// Of its source.
+    /// Hash of the source.
     hash: String,
-    /// The number of the kernel that ran it.
+    /// Generation of the kernel that ran it.
     generation: u32,
-    /// The how many it was.
+    /// Position in the order of execution, from 1.
     sequence: u64,
 }
 
-/// What is known of a cell.
+/// Whether a cell is up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {
-    /// It ran as it is, behind those before it.
+    /// Its source has run, after all preceding cells, which are fresh too.
     Fresh,
-    /// It ran as it is, but a cell before it has not, or did so later.
+    /// Its source has run, but a preceding cell is not fresh or ran later.
     Stale,
-    /// It was changed since it ran.
+    /// Its source has changed since it ran.
     Changed,
-    /// It has not run to its end.
+    /// It has not run, or not to its end.
     NeverRun,
-    /// It ran on a kernel that is no more.
+    /// It ran on a kernel that has been replaced.
     OtherKernel,
 }
 
-impl Ledger {
-    /// A cell came to its end on a kernel.
-    pub fn ran(&mut self, cell: &Planned, generation: u32) {
+impl ExecutionHistory {
+    /// Records that a cell ran to its end on the kernel of this generation.
+    pub fn record_completed(&mut self, cell: &PlannedCell, generation: u32) {
         self.forget(cell);
         self.sequence += 1;
-        self.cells.push(Ran {
+        self.cells.push(ExecutedCell {
             id: cell.id.clone(),
             index: cell.index,
-            hash: hash(&cell.source),
+            hash: source_hash(&cell.source),
             generation,
             sequence: self.sequence,
         });
     }
 
-    /// A cell did not come to its end.
-    pub fn forget(&mut self, cell: &Planned) {
-        self.cells.retain(|ran| match (&ran.id, &cell.id) {
-            (Some(own), Some(other)) => own != other,
-            (None, None) => ran.index != cell.index,
-            _ => true,
-        });
+    /// Removes a cell that did not run to its end.
+    pub fn forget(&mut self, cell: &PlannedCell) {
+        self.cells
+            .retain(|executed| match (&executed.id, &cell.id) {
+                (Some(own), Some(other)) => own != other,
+                (None, None) => executed.index != cell.index,
+                _ => true,
+            });
     }
 
-    /// What is known of the cells; `None` for those that do not run. `generation` is the number of the kernel
-    /// that there is now, if there is one.
-    pub fn states(&self, listing: &Listing, generation: Option<u32>) -> Vec<Option<Freshness>> {
-        let mut clean = true;
-        let mut newest = 0;
+    /// The state of each cell; `None` for cells that never run (Markdown, raw, empty, or tagged to be skipped).
+    /// `generation` is the generation of the current kernel, if there is one.
+    pub fn freshness(&self, listing: &Listing, generation: Option<u32>) -> Vec<Option<Freshness>> {
+        let mut all_fresh = true;
+        let mut last_sequence = 0;
         (0..listing.count())
             .map(|index| {
-                let runs = listing.kind(index) == CellKind::Code
+                let is_runnable = listing.kind(index) == CellKind::Code
                     && !listing.source(index).trim().is_empty()
-                    && !listing.has_tag(index, crate::SKIPPED);
-                if !runs {
+                    && !listing.has_tag(index, crate::SKIP_EXECUTION_TAG);
+                if !is_runnable {
                     return None;
                 }
-                let state = match self.find(listing, index) {
+                let state = match self.find_execution(listing, index) {
                     None => Freshness::NeverRun,
-                    Some(ran) if Some(ran.generation) != generation => Freshness::OtherKernel,
-                    Some(ran) if ran.hash != hash(&listing.source(index)) => Freshness::Changed,
-                    Some(ran) if clean && ran.sequence > newest => {
-                        newest = ran.sequence;
+                    Some(executed) if Some(executed.generation) != generation => {
+                        Freshness::OtherKernel
+                    }
+                    Some(executed) if executed.hash != source_hash(&listing.source(index)) => {
+                        Freshness::Changed
+                    }
+                    Some(executed) if all_fresh && executed.sequence > last_sequence => {
+                        last_sequence = executed.sequence;
                         Freshness::Fresh
                     }
                     Some(_) => Freshness::Stale,
                 };
-                clean &= state == Freshness::Fresh;
+                all_fresh &= state == Freshness::Fresh;
                 Some(state)
             })
             .collect()
     }
 
-    /// When a cell ran. Those without an id are known by their source, or else by their place.
-    fn find(&self, listing: &Listing, index: usize) -> Option<&Ran> {
+    /// Finds the last execution of a cell: by id, or for a cell without an id by source, else by index.
+    fn find_execution(&self, listing: &Listing, index: usize) -> Option<&ExecutedCell> {
         if let Some(id) = listing.id(index) {
-            return self.cells.iter().find(|ran| ran.id.as_deref() == Some(&id));
+            return self
+                .cells
+                .iter()
+                .find(|executed| executed.id.as_deref() == Some(&id));
         }
-        let nameless = || self.cells.iter().filter(|ran| ran.id.is_none());
-        let hash = hash(&listing.source(index));
-        nameless()
-            .filter(|ran| ran.hash == hash)
-            .min_by_key(|ran| ran.index.abs_diff(index))
-            .or_else(|| nameless().find(|ran| ran.index == index))
+        let without_id = || self.cells.iter().filter(|executed| executed.id.is_none());
+        let hash = source_hash(&listing.source(index));
+        without_id()
+            .filter(|executed| executed.hash == hash)
+            .min_by_key(|executed| executed.index.abs_diff(index))
+            .or_else(|| without_id().find(|executed| executed.index == index))
     }
 }
 
-fn hash(source: &str) -> String {
-    Revision::of(source.as_bytes()).to_string()
+fn source_hash(source: &str) -> String {
+    Revision::compute(source.as_bytes()).to_string()
 }
 
 #[cfg(test)]
@@ -119,56 +127,80 @@ mod tests {
     use Freshness::{Changed, Fresh, NeverRun, OtherKernel, Stale};
 
     use super::*;
-    use crate::listing::Listed;
+    use crate::listing::ListedCell;
 
     fn listing(sources: &[&str]) -> Listing {
-        let cell = |(index, source): (usize, &&str)| Listed {
+        let cell = |(index, source): (usize, &&str)| ListedCell {
             kind: CellKind::Code,
             id: Some(format!("c{index}")),
             source: (*source).to_owned(),
             tags: Vec::new(),
-            took: None,
+            last_duration: None,
         };
         Listing::new(sources.iter().enumerate().map(cell).collect())
     }
 
-    fn states(ledger: &Ledger, listing: &Listing, generation: u32) -> Vec<Freshness> {
-        let states = ledger.states(listing, Some(generation));
+    fn states(history: &ExecutionHistory, listing: &Listing, generation: u32) -> Vec<Freshness> {
+        let states = history.freshness(listing, Some(generation));
         states.into_iter().flatten().collect()
     }
 
     #[test]
-    fn what_stands_behind_a_changed_cell_is_stale() {
+    fn cells_after_a_changed_cell_are_stale() {
         let before = listing(&["a", "b", "c"]);
-        let mut ledger = Ledger::default();
-        assert_eq!(states(&ledger, &before, 1), [NeverRun; 3]);
+        let mut history = ExecutionHistory::default();
+        assert_eq!(states(&history, &before, 1), [NeverRun; 3]);
         for index in 0..3 {
-            ledger.ran(&Planned::of(&before, index), 1);
+            history.record_completed(&PlannedCell::from_listing(&before, index), 1);
         }
-        assert_eq!(states(&ledger, &before, 1), [Fresh; 3]);
+        assert_eq!(states(&history, &before, 1), [Fresh; 3]);
         let edited = listing(&["a", "B", "c"]);
-        assert_eq!(states(&ledger, &edited, 1), [Fresh, Changed, Stale]);
-        ledger.ran(&Planned::of(&edited, 1), 1);
-        assert_eq!(states(&ledger, &edited, 1), [Fresh, Fresh, Stale]);
-        ledger.ran(&Planned::of(&edited, 2), 1);
-        assert_eq!(states(&ledger, &edited, 1), [Fresh; 3]);
-        // One that runs once more makes those behind it old, though nothing was changed.
-        ledger.ran(&Planned::of(&edited, 0), 1);
-        assert_eq!(states(&ledger, &edited, 1), [Fresh, Stale, Stale]);
-        ledger.forget(&Planned::of(&edited, 0));
-        assert_eq!(states(&ledger, &edited, 1), [NeverRun, Stale, Stale]);
+        assert_eq!(states(&history, &edited, 1), [Fresh, Changed, Stale]);
+        history.record_completed(&PlannedCell::from_listing(&edited, 1), 1);
+        assert_eq!(states(&history, &edited, 1), [Fresh, Fresh, Stale]);
+        history.record_completed(&PlannedCell::from_listing(&edited, 2), 1);
+        assert_eq!(states(&history, &edited, 1), [Fresh; 3]);
+        // Running a cell again makes the following cells stale, although no source has changed.
+        history.record_completed(&PlannedCell::from_listing(&edited, 0), 1);
+        assert_eq!(states(&history, &edited, 1), [Fresh, Stale, Stale]);
+        history.forget(&PlannedCell::from_listing(&edited, 0));
+        assert_eq!(states(&history, &edited, 1), [NeverRun, Stale, Stale]);
     }
 
     #[test]
-    fn another_kernel_knows_nothing() {
+    fn replaced_kernel_makes_no_cell_fresh() {
         let cells = listing(&["a", "b"]);
-        let mut ledger = Ledger::default();
+        let mut history = ExecutionHistory::default();
         for index in 0..2 {
-            ledger.ran(&Planned::of(&cells, index), 1);
+            history.record_completed(&PlannedCell::from_listing(&cells, index), 1);
         }
-        assert_eq!(states(&ledger, &cells, 2), [OtherKernel; 2]);
-        assert_eq!(ledger.states(&cells, None), [Some(OtherKernel); 2]);
-        ledger.ran(&Planned::of(&cells, 0), 2);
-        assert_eq!(states(&ledger, &cells, 2), [Fresh, OtherKernel]);
+        assert_eq!(states(&history, &cells, 2), [OtherKernel; 2]);
+        assert_eq!(history.freshness(&cells, None), [Some(OtherKernel); 2]);
+        history.record_completed(&PlannedCell::from_listing(&cells, 0), 2);
+        assert_eq!(states(&history, &cells, 2), [Fresh, OtherKernel]);
+    }
+
+    #[test]
+    fn cells_that_do_not_run_make_no_cell_stale() {
+        let mut cells = listing(&["a", "skipped", "", " \n", "# Text", "raw", "b"])
+            .cells()
+            .to_vec();
+        cells[1].tags = vec![crate::SKIP_EXECUTION_TAG.to_owned()];
+        cells[4].kind = CellKind::Markdown;
+        cells[5].kind = CellKind::Raw;
+        let cells = Listing::new(cells);
+        let expected = |first, last| [Some(first), None, None, None, None, None, Some(last)];
+        let mut history = ExecutionHistory::default();
+        assert_eq!(
+            history.freshness(&cells, Some(1)),
+            expected(NeverRun, NeverRun)
+        );
+        history.record_completed(&PlannedCell::from_listing(&cells, 0), 1);
+        assert_eq!(
+            history.freshness(&cells, Some(1)),
+            expected(Fresh, NeverRun)
+        );
+        history.record_completed(&PlannedCell::from_listing(&cells, 6), 1);
+        assert_eq!(history.freshness(&cells, Some(1)), expected(Fresh, Fresh));
     }
 }

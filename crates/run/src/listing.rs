@@ -1,4 +1,4 @@
-//! [`Listing`]: a notebook's cells as far as it matters which of them run.
+//! [`Listing`]: the cells of a notebook with the data that decides which of them run.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -7,72 +7,76 @@ use cellwright_notebook::file::Survey;
 use cellwright_notebook::{CellKind, Cells, Notebook};
 use serde_json::Value;
 
-use crate::{about, lenient};
+use crate::{lenient_json, notebook_metadata};
 
-/// The cells of a notebook.
+/// The cells of a notebook and its metadata.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    cells: Vec<Listed>,
+    cells: Vec<ListedCell>,
     metadata: Value,
 }
 
-/// One cell.
+/// One cell of a [`Listing`].
 #[derive(Clone, Debug)]
-pub struct Listed {
-    /// Its kind.
+pub struct ListedCell {
+    /// Cell type.
     pub kind: CellKind,
-    /// Its id.
+    /// Cell id.
     pub id: Option<String>,
-    /// Its source.
+    /// Source.
     pub source: String,
-    /// Its tags.
+    /// Tags.
     pub tags: Vec<String>,
-    /// How long it took when it ran before, if the notebook tells.
-    pub took: Option<Duration>,
+    /// Duration of the last execution, if the cell metadata has its times.
+    pub last_duration: Option<Duration>,
 }
 
 impl Listing {
-    /// These cells.
-    pub fn new(cells: Vec<Listed>) -> Self {
+    /// A listing of these cells, without notebook metadata.
+    pub fn new(cells: Vec<ListedCell>) -> Self {
         Self {
             cells,
             metadata: Value::Null,
         }
     }
 
-    /// The cells of a file.
-    pub fn of_survey(survey: &Survey) -> Self {
-        Self::of(survey, survey.metadata(), |index| {
+    /// Lists the cells of a file.
+    pub fn from_survey(survey: &Survey) -> Self {
+        Self::from_cells(survey, survey.metadata(), |index| {
             survey.cell_metadata(index)
         })
     }
 
-    /// The cells of a notebook that is in memory.
-    pub fn of_notebook(notebook: &Notebook) -> Self {
-        Self::of(notebook, notebook.metadata(), |index| {
+    /// Lists the cells of a notebook in memory.
+    pub fn from_notebook(notebook: &Notebook) -> Self {
+        Self::from_cells(notebook, notebook.metadata(), |index| {
             notebook.cell_metadata(index)
         })
     }
 
-    fn of<'c>(cells: &'c dyn Cells, metadata: &[u8], said: impl Fn(usize) -> &'c [u8]) -> Self {
+    fn from_cells<'c>(
+        cells: &'c dyn Cells,
+        metadata: &[u8],
+        metadata_of: impl Fn(usize) -> &'c [u8],
+    ) -> Self {
         let listed = |index: usize| {
-            let said = about(said(index));
-            Listed {
+            let metadata = parse_metadata(metadata_of(index));
+            ListedCell {
                 kind: cells.kind(index),
                 id: cells.id(index).map(Cow::into_owned),
                 source: cells.source(index).into_owned(),
-                tags: tags(&said),
-                took: about::took(&said["execution"]),
+                tags: tags(&metadata),
+                last_duration: notebook_metadata::execution_duration(&metadata["execution"]),
             }
         };
         Self {
             cells: (0..cells.count()).map(listed).collect(),
-            metadata: lenient::read(metadata),
+            metadata: lenient_json::parse(metadata),
         }
     }
 
     /// The cells.
-    pub fn cells(&self) -> &[Listed] {
+    pub fn cells(&self) -> &[ListedCell] {
         &self.cells
     }
 
@@ -81,30 +85,31 @@ impl Listing {
         self.cells[index].tags.iter().any(|own| own == tag)
     }
 
-    /// The name of the kernel that the notebook asks for.
-    pub fn kernel(&self) -> Option<&str> {
+    /// Name of the kernelspec in the notebook metadata.
+    pub fn kernel_name(&self) -> Option<&str> {
         self.metadata["kernelspec"]["name"]
             .as_str()
             .filter(|name| !name.is_empty())
     }
 
-    /// What the notebook says about its kernel.
+    /// The `kernelspec` metadata of the notebook.
     pub fn kernelspec(&self) -> &Value {
         &self.metadata["kernelspec"]
     }
 
-    /// What the notebook says about its language.
+    /// The `language_info` metadata of the notebook.
     pub fn language_info(&self) -> &Value {
         &self.metadata["language_info"]
     }
 
-    /// The language that the notebook says it is in.
+    /// Language of the notebook, from its metadata.
     pub fn language(&self) -> Option<&str> {
-        let said = [
+        let names = [
             &self.metadata["kernelspec"]["language"],
             &self.metadata["language_info"]["name"],
         ];
-        said.into_iter()
+        names
+            .into_iter()
             .filter_map(Value::as_str)
             .find(|name| !name.is_empty())
     }
@@ -128,17 +133,17 @@ impl Cells for Listing {
     }
 }
 
-/// What a cell says about itself.
-fn about(metadata: &[u8]) -> Value {
-    // Most cells say nothing, and a notebook may have very many cells.
+/// Parses the metadata of a cell.
+fn parse_metadata(metadata: &[u8]) -> Value {
+    // Most cells have none (`{}`), and a notebook may have very many cells.
     if metadata.len() <= 2 {
         return Value::Null;
     }
-    lenient::read(metadata)
+    lenient_json::parse(metadata)
 }
 
-fn tags(said: &Value) -> Vec<String> {
-    let tags = said["tags"].as_array().into_iter().flatten();
+fn tags(metadata: &Value) -> Vec<String> {
+    let tags = metadata["tags"].as_array().into_iter().flatten();
     tags.filter_map(|tag| tag.as_str().map(str::to_owned))
         .collect()
 }

@@ -1,71 +1,76 @@
-//! A whole notebook in one call.
+//! [`run`]: runs a whole notebook in one call.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use cellwright_kernel::session::{
-    Audience, Cell, CellEnd, Failing, Job, Launch, Notice, Policy, SessionId, Then, run_once,
+    AfterJob, CellEnd, Job, JobCell, JobObserver, KernelLauncher, OnError, Policy, SessionId,
+    SessionNotice, run_once,
 };
 use cellwright_kernel::{
-    Description, Ending, Farewell, KernelError, LateText, Request, Stop, StopReason, Stopper,
+    Description, Ending, KernelError, LateText, Request, ShutdownReport, StopHandle, StopReason,
+    StopSignal,
 };
 use cellwright_notebook::Cells;
 use cellwright_output::{Capture, Event, Limits, Sink, Traceback};
 
-use crate::choice::{Choice, ChoiceError};
 use crate::edits::Edit;
-use crate::order::{LookError, Order, Planned, edit, look};
-use crate::recorder::{CommitError, Ended, Places, Recorder, Written};
-use crate::unfinished::unfinished;
-use crate::{MAY_RAISE, SKIPPED};
+use crate::error::RunError;
+use crate::incomplete_cell::{exit_error, incomplete_cell_error};
+use crate::preview::preview;
+use crate::record::{FinishedCell, RecordOutcome, Stores};
+use crate::recorder::{Recorder, apply_edits};
+use crate::run_spec::{PlannedCell, RunSpec};
+use crate::selection::CellSelection;
+use crate::{RAISES_EXCEPTION_TAG, SKIP_EXECUTION_TAG};
 
-/// How a notebook is to run.
+/// Options of [`run`].
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Which cells; all of them unless something is said.
-    pub choice: Choice,
-    /// Edits that are made before the first cell runs, or not at all.
+    /// Cells to run; by default all.
+    pub selection: CellSelection,
+    /// Edits, applied before the first cell runs.
     pub edits: Vec<Edit>,
-    /// Where the notebook goes with its outputs, if not to where it was.
+    /// Path of the notebook with outputs; `None` to write in place.
     pub output: Option<PathBuf>,
-    /// How long each cell may take.
+    /// Time limit of each cell.
     pub timeout: Option<Duration>,
-    /// How long all of them may take together.
+    /// Time limit of all cells together.
     pub total_timeout: Option<Duration>,
-    /// Whether the next cell follows one that failed.
+    /// Whether to continue after a cell that failed.
     pub keep_going: bool,
-    /// Whether cells are told in the file when they ran.
+    /// Whether to store start and end times in the metadata of each cell.
     pub timing: bool,
-    /// Where things are kept that do not go into the notebook.
-    pub places: Places,
-    /// How much of what a cell says is told in the report.
+    /// Storage outside the notebook.
+    pub stores: Stores,
+    /// Limits of the text of each cell in the report.
     pub limits: Limits,
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// The cells that were to run, in order.
+    /// The planned cells, in spec.
     pub cells: Vec<CellReport>,
     /// The kernel that ran them.
     pub kernel: Option<Description>,
-    /// What became of the file.
-    pub written: Written,
+    /// Result of writing the file.
+    pub record: RecordOutcome,
 }
 
-/// What came of a cell.
+/// Result of a cell.
 #[derive(Debug)]
 pub struct CellReport {
-    /// Which it is.
-    pub cell: Planned,
-    /// How it ended.
+    /// The cell.
+    pub cell: PlannedCell,
+    /// How the cell ended.
     pub status: CellStatus,
-    /// Its number.
+    /// Execution count.
     pub count: Option<u32>,
-    /// What it said, as a model would read it.
+    /// Output as text for a model.
     pub text: String,
-    /// How long it ran.
+    /// Duration.
     pub time: Duration,
 }
 
@@ -73,113 +78,92 @@ pub struct CellReport {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum CellStatus {
-    /// It did not run.
+    /// The cell did not run.
     NotRun,
-    /// To its last line.
+    /// The cell ran to its end.
     Completed,
-    /// With an exception.
+    /// The cell raised an exception.
     Raised(Traceback),
-    /// It was stopped.
+    /// The cell was stopped.
     Stopped(StopReason),
-    /// With its kernel, or without one.
+    /// The kernel died or could not be started.
     Kernel(Arc<KernelError>),
-}
-
-/// Why nothing ran.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The notebook cannot be read, or the edits do not fit it.
-    #[error(transparent)]
-    Look(#[from] LookError),
-    /// The cells that are meant are not there.
-    #[error(transparent)]
-    Choice(#[from] ChoiceError),
-    /// The notebook was changed, or could not be edited, when the kernel was ready.
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-    /// There is no kernel.
-    #[error(transparent)]
-    Kernel(Arc<KernelError>),
-    /// The system refused something.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
 }
 
 impl Report {
-    /// Whether every cell came to its end, and everything is in the file.
-    pub fn is_well(&self) -> bool {
+    /// Whether every cell ran to its end and all outputs are in the file.
+    pub fn succeeded(&self) -> bool {
         let completed = |cell: &CellReport| matches!(cell.status, CellStatus::Completed);
-        let written = &self.written;
-        let kept = written.failure.is_none() && written.conflicts.is_empty() && !written.broken;
-        kept && self.cells.iter().all(completed)
+        let record = &self.record;
+        let all_saved = record.failure.is_none() && record.conflicts.is_empty() && !record.panicked;
+        all_saved && self.cells.iter().all(completed)
     }
 }
 
-/// Runs the cells of a notebook on a kernel of its own and writes what they put out back into the file.
-/// `stop` ends it early: what ran until then is in the file.
+/// Runs the cells of a notebook on a new kernel and writes the outputs to the file. `stop` ends the run early; the
+/// outputs up to then are in the file.
 pub async fn run(
     path: &Path,
     options: Options,
-    launch: Arc<dyn Launch>,
-    (stopper, stop): (Stopper, Stop),
+    launch: Arc<dyn KernelLauncher>,
+    (stopper, stop): (StopHandle, StopSignal),
 ) -> Result<Report, RunError> {
-    let seen = look(path, &options.edits)?;
-    let listing = &seen.listing;
+    let preview = preview(path, &options.edits)?;
+    let listing = &preview.listing;
     let runs = |index: &usize| {
-        !listing.source(*index).trim().is_empty() && !listing.has_tag(*index, SKIPPED)
+        !listing.source(*index).trim().is_empty() && !listing.has_tag(*index, SKIP_EXECUTION_TAG)
     };
-    let cells: Vec<Planned> = options
-        .choice
+    let cells: Vec<PlannedCell> = options
+        .selection
         .resolve(listing)?
         .into_iter()
         .filter(runs)
-        .map(|index| Planned::of(listing, index))
+        .map(|index| PlannedCell::from_listing(listing, index))
         .collect();
-    let order = Order {
+    let spec = RunSpec {
         path: std::path::absolute(path)?,
         output: options
             .output
             .as_deref()
             .map(std::path::absolute)
             .transpose()?,
-        revision: seen.revision.clone(),
+        revision: preview.revision.clone(),
         edits: options.edits.clone(),
         cells: cells.clone(),
         timing: options.timing,
         kernel_named: false,
-        largest: None,
+        outputs_limit: None,
     };
     if cells.is_empty() {
         return Ok(Report {
             cells: Vec::new(),
             kernel: None,
-            written: edit(order, options.places)?,
+            record: apply_edits(spec, options.stores)?,
         });
     }
-    let cell = |planned: &Planned| Cell {
+    let cell = |planned: &PlannedCell| JobCell {
         request: Request::new(planned.source.clone()),
         timeout: options.timeout,
         reset: false,
-        failing: if options.keep_going || listing.has_tag(planned.index, MAY_RAISE) {
-            Failing::GoesOn
+        on_error: if options.keep_going || listing.has_tag(planned.index, RAISES_EXCEPTION_TAG) {
+            OnError::Continue
         } else {
-            Failing::Ends
+            OnError::Stop
         },
     };
     let outcome = Arc::new(Mutex::new(Outcome {
-        cells: cells.iter().map(CellReport::of).collect(),
+        cells: cells.iter().map(CellReport::not_run).collect(),
         kernel: None,
         refused: None,
-        written: Written::default(),
+        record: RecordOutcome::default(),
     }));
     let stage = Stage {
-        recorder: Some(Recorder::start(order, options.places.clone())?),
+        recorder: Some(Recorder::start(spec, options.stores.clone())?),
         capture: None,
         committed: false,
         stopper: stopper.clone(),
         limits: options.limits,
-        places: options.places,
+        stores: options.stores,
         outcome: Arc::clone(&outcome),
     };
     let job = Job {
@@ -190,9 +174,9 @@ pub async fn run(
             Some(total) => stop.with_timeout(total),
             None => stop,
         },
-        stopper,
-        then: Then::End,
-        audience: Box::new(stage),
+        stop_handle: stopper,
+        after: AfterJob::ShutDown,
+        observer: Box::new(stage),
     };
     run_once(launch, Policy::default(), job).await;
     let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,7 +186,7 @@ pub async fn run(
     Ok(Report {
         cells: std::mem::take(&mut outcome.cells),
         kernel: outcome.kernel.take(),
-        written: std::mem::take(&mut outcome.written),
+        record: std::mem::take(&mut outcome.record),
     })
 }
 
@@ -210,23 +194,23 @@ struct Outcome {
     cells: Vec<CellReport>,
     kernel: Option<Description>,
     refused: Option<RunError>,
-    written: Written,
+    record: RecordOutcome,
 }
 
-/// Is told what happens, and has it recorded.
+/// Observes the session and records the outputs.
 struct Stage {
     recorder: Option<Recorder>,
-    /// The cell that runs.
+    /// The running cell.
     capture: Option<(usize, Capture)>,
     committed: bool,
-    stopper: Stopper,
+    stopper: StopHandle,
     limits: Limits,
-    places: Places,
+    stores: Stores,
     outcome: Arc<Mutex<Outcome>>,
 }
 
 impl CellReport {
-    fn of(cell: &Planned) -> Self {
+    fn not_run(cell: &PlannedCell) -> Self {
         Self {
             cell: cell.clone(),
             status: CellStatus::NotRun,
@@ -243,17 +227,17 @@ impl Stage {
     }
 }
 
-impl Audience for Stage {
-    fn accepted(&mut self, _session: SessionId) {}
+impl JobObserver for Stage {
+    fn on_accepted(&mut self, _session: SessionId) {}
 
-    fn kernel(&mut self, description: &Description, _generation: u32) {
+    fn on_kernel(&mut self, description: &Description, _generation: u32) {
         self.with(|outcome| outcome.kernel = Some(description.clone()));
         let Some(recorder) = self.recorder.as_ref().filter(|_| !self.committed) else {
             return;
         };
         match recorder.commit() {
             Ok(()) => {
-                recorder.kernel(description);
+                recorder.set_kernel(description);
                 self.committed = true;
             }
             Err(error) => {
@@ -263,40 +247,40 @@ impl Audience for Stage {
         }
     }
 
-    fn begin(&mut self, cell: usize) -> &mut dyn Sink {
+    fn on_cell_begin(&mut self, cell: usize) -> &mut dyn Sink {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| self.committed) {
-            recorder.begin(cell);
+            recorder.begin_cell(cell);
         }
-        let capture = Capture::new(self.limits.clone(), self.places.artifacts.clone());
+        let capture = Capture::new(self.limits.clone(), self.stores.artifacts.clone());
         &mut self.capture.insert((cell, capture)).1
     }
 
-    fn end(&mut self, cell: usize, end: CellEnd) {
-        let last = unfinished(&end);
-        let time = end.time;
+    fn on_cell_end(&mut self, cell: usize, end: CellEnd) {
+        let last = incomplete_cell_error(&end);
+        let time = end.duration;
         let (status, count) = match end.result {
             Ok(outcome) => {
                 let status = match outcome.ending {
-                    Ending::Completed | Ending::Exited { code: 0 } => CellStatus::Completed,
+                    Ending::Completed | Ending::Exited { code: 0, .. } => CellStatus::Completed,
                     Ending::Raised(traceback) => CellStatus::Raised(traceback),
-                    Ending::Exited { .. } => CellStatus::Raised(last.clone().unwrap_or_default()),
+                    Ending::Exited { code, .. } => CellStatus::Raised(exit_error(code)),
                     Ending::Stopped { reason, .. } => CellStatus::Stopped(reason),
                 };
-                (status, outcome.count)
+                (status, outcome.execution_count)
             }
             Err(KernelError::StoppedEarly { reason }) => (CellStatus::Stopped(reason), None),
             Err(error) => (CellStatus::Kernel(Arc::new(error)), None),
         };
         let captured = self.capture.take().map(|(_, mut capture)| {
             if let Some(last) = last {
-                // Wherever it was: this is said in the cell.
-                capture.push(Event::Aside(false));
+                // The error belongs to the cell, wherever its output went before.
+                capture.push(Event::ShowOnly(false));
                 capture.push(Event::Raised(last));
             }
             capture.finish()
         });
         self.with(|outcome| {
-            // What never had a kernel never ran.
+            // Without a kernel no cell ran.
             if let (CellStatus::Kernel(error), None) = (&status, &outcome.kernel) {
                 outcome.refused = Some(RunError::Kernel(Arc::clone(error)));
             }
@@ -311,34 +295,34 @@ impl Audience for Stage {
             }
         });
         if let (Some(captured), Some(recorder), true) = (captured, &self.recorder, self.committed) {
-            recorder.end(Ended {
+            recorder.finish_cell(FinishedCell {
                 cell,
-                count,
+                execution_count: count,
                 outputs: captured.outputs,
-                at: SystemTime::now(),
+                finished_at: SystemTime::now(),
             });
         }
     }
 
-    fn late(&mut self, cell: usize, text: &LateText) {
+    fn on_late_text(&mut self, cell: usize, text: &LateText) {
         match (&mut self.capture, &self.recorder) {
             (Some((own, capture)), _) if *own == cell => capture.push(Event::Text {
                 stream: text.stream,
                 bytes: &text.bytes,
             }),
-            (_, Some(recorder)) => recorder.late(cell, text.stream, &text.bytes),
+            (_, Some(recorder)) => recorder.append_late(cell, text.stream, &text.bytes),
             (_, None) => {}
         }
     }
 
-    fn tell(&mut self, _notice: Notice) {}
+    fn on_notice(&mut self, _notice: SessionNotice) {}
 
-    fn farewell(&mut self, _farewell: &Farewell) {}
+    fn on_shutdown(&mut self, _farewell: &ShutdownReport) {}
 
-    fn done(mut self: Box<Self>) {
+    fn on_done(mut self: Box<Self>) {
         if let Some(recorder) = self.recorder.take() {
-            let written = recorder.finish();
-            self.with(|outcome| outcome.written = written);
+            let record = recorder.finish();
+            self.with(|outcome| outcome.record = record);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The thread that writes a notebook while its cells run.
 //!
-//! It writes when something has changed, but not more often than about once a second, and leaves ten
-//! times as long as the last save took: a large notebook of many quick cells costs no more than a
-//! tenth of the time.
+//! It saves when something has changed, at most about once a second, and waits at least ten times as long as
+//! the last save took. Saving a large notebook with many fast cells therefore takes at most a tenth of the
+//! time.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,137 +11,153 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
 
 use cellwright_kernel::Description;
-use cellwright_notebook::edit::sequence;
-use cellwright_notebook::file::{self, Entry, Piece, Record, Recorded, Request, Survey};
+use cellwright_notebook::edit::draft_sequence;
+use cellwright_notebook::file::{
+    self, CellUpdate, ChangeRequest, RecordReport, RecordRequest, Segment, Survey,
+};
 use cellwright_notebook::{CELL_DEPTH, NotebookError, Revision};
-use cellwright_output::{ArtifactId, Capture, Event, Kind, Limits, Outputs, Sink, Stream, Style};
+use cellwright_output::{
+    ArtifactId, ArtifactKind, Capture, Event, JsonStyle, Limits, Outputs, Sink, Stream,
+};
 
-use crate::about;
-use crate::order::{Order, operations};
-use crate::recorder::{CommitError, Conflict, Ended, Places, Word, Written};
+use crate::edits::to_operations;
+use crate::notebook_metadata;
+use crate::record::{
+    CellConflict, CommitError, FinishedCell, RecordOutcome, RecorderCommand, Stores,
+};
+use crate::run_spec::RunSpec;
 use crate::spool::Spool;
 
-/// How long cells share a save at the least.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Minimum time between two saves. Cells that finish within it share a save.
+const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How much longer than a save the pause after it is.
-const REST: u32 = 10;
+/// Minimum pause after a save, as a multiple of the duration of that save.
+const SAVE_PAUSE_FACTOR: u32 = 10;
 
+/// Applies the commands of a [`Recorder`](crate::Recorder) and writes the notebook.
 pub(crate) struct Saver {
-    order: Order,
-    places: Places,
-    /// The file that is written, and what it was when the cells were found in it.
-    ground: Option<Ground>,
-    cells: Vec<State>,
+    spec: RunSpec,
+    stores: Stores,
+    /// The file to write, as it was when the cells were found in it; `None` before the commit.
+    target: Option<TargetFile>,
+    cells: Vec<CellRecord>,
     metadata: Vec<(&'static str, String)>,
     spool: Spool,
-    /// Outputs that a later cell may change, because they have display ids.
-    open: HashMap<usize, Outputs>,
-    /// What cells said after their end and is not rendered yet.
-    late: HashMap<usize, Capture>,
+    /// Outputs with display ids, by cell: a later cell may update them.
+    updatable_outputs: HashMap<usize, Outputs>,
+    /// Late output that is not rendered yet, by cell.
+    late_captures: HashMap<usize, Capture>,
     dirty: bool,
-    next: Instant,
-    written: Written,
+    next_save: Instant,
+    outcome: RecordOutcome,
 }
 
-struct Ground {
-    ran: Survey,
-    /// Where the cells are in it.
-    indexes: Vec<usize>,
-    expected: Revision,
-    style: Style,
+/// The file that receives the outputs.
+struct TargetFile {
+    survey: Survey,
+    /// Index in the file of each planned cell.
+    cell_indexes: Vec<usize>,
+    /// Revision after the last save. Another one means that another program has written the file.
+    expected_revision: Revision,
+    style: JsonStyle,
 }
 
-/// What is known of a cell that was to run.
+/// State of a planned cell.
 #[derive(Default)]
-struct State {
-    begun: Option<SystemTime>,
-    ended: Option<SystemTime>,
-    count: Option<u32>,
-    /// What it put out until its end: an array.
-    outputs: Option<Piece>,
-    /// What it said after that, in arrays of its own: what it put out may be rendered anew.
-    late: Vec<Piece>,
+struct CellRecord {
+    started_at: Option<SystemTime>,
+    finished_at: Option<SystemTime>,
+    execution_count: Option<u32>,
+    /// Rendered outputs up to the end of the cell: one JSON array.
+    outputs: Option<Segment>,
+    /// Rendered late output: separate JSON arrays, because `outputs` may be rendered again.
+    late_outputs: Vec<Segment>,
 }
 
-impl State {
-    /// Arrays of outputs, one behind the other.
-    fn arrays(&self) -> Vec<Piece> {
-        self.outputs.iter().chain(&self.late).cloned().collect()
+impl CellRecord {
+    /// The arrays of outputs, in order.
+    fn output_arrays(&self) -> Vec<Segment> {
+        self.outputs
+            .iter()
+            .chain(&self.late_outputs)
+            .cloned()
+            .collect()
     }
 }
 
 impl Saver {
-    pub(crate) fn new(mut order: Order, places: Places) -> Self {
-        // Onto itself is in place: what does not run keeps what it has.
-        order.output = order.output.filter(|output| !is_same(&order.path, output));
-        let cells = order.cells.iter().map(|_| State::default()).collect();
+    pub(crate) fn new(mut spec: RunSpec, stores: Stores) -> Self {
+        // An output path that is the notebook itself means in place: cells that do not run keep their outputs.
+        spec.output = spec
+            .output
+            .filter(|output| !is_same_file(&spec.path, output));
+        let cells = spec.cells.iter().map(|_| CellRecord::default()).collect();
         Self {
-            order,
-            places,
-            ground: None,
+            spec,
+            stores,
+            target: None,
             cells,
             metadata: Vec::new(),
             spool: Spool::default(),
-            open: HashMap::new(),
-            late: HashMap::new(),
+            updatable_outputs: HashMap::new(),
+            late_captures: HashMap::new(),
             dirty: false,
-            next: Instant::now() + PAUSE,
-            written: Written::default(),
+            next_save: Instant::now() + SAVE_INTERVAL,
+            outcome: RecordOutcome::default(),
         }
     }
 
-    /// Takes words until nobody is left who says any.
-    pub(crate) fn serve(mut self, words: &Receiver<Word>) -> Written {
+    /// Handles commands until the sender is dropped.
+    pub(crate) fn serve(mut self, commands: &Receiver<RecorderCommand>) -> RecordOutcome {
         loop {
-            let word = if self.dirty {
-                let patience = self.next.saturating_duration_since(Instant::now());
-                match words.recv_timeout(patience) {
-                    Ok(word) => word,
+            let command = if self.dirty {
+                let wait = self.next_save.saturating_duration_since(Instant::now());
+                match commands.recv_timeout(wait) {
+                    Ok(command) => command,
                     Err(RecvTimeoutError::Timeout) => {
-                        // What cannot be written now may be possible later; the end tells.
+                        // A failed save is retried; `finish` reports the last failure.
                         self.save().ok();
                         continue;
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             } else {
-                match words.recv() {
-                    Ok(word) => word,
+                match commands.recv() {
+                    Ok(command) => command,
                     Err(_) => break,
                 }
             };
-            self.take(word);
+            self.handle(command);
         }
         self.finish()
     }
 
-    fn take(&mut self, word: Word) {
-        match word {
-            Word::Commit(answer) => {
+    fn handle(&mut self, command: RecorderCommand) {
+        match command {
+            RecorderCommand::Commit(reply) => {
                 let result = self.commit();
-                // Whoever asked has not gone.
-                answer.send(result).ok();
+                // The caller waits for the reply.
+                reply.send(result).ok();
             }
-            Word::Kernel(description) => self.kernel(&description),
-            Word::Begun { cell, at } => {
-                if let Some(state) = self.cells.get_mut(cell) {
-                    *state = State {
-                        begun: Some(at),
-                        ..State::default()
+            RecorderCommand::SetKernel(description) => self.set_kernel(&description),
+            RecorderCommand::BeginCell { cell, at } => {
+                if let Some(record) = self.cells.get_mut(cell) {
+                    *record = CellRecord {
+                        started_at: Some(at),
+                        ..CellRecord::default()
                     };
                     self.dirty = true;
                 }
             }
-            Word::Ended(ended) => self.ended(*ended),
-            Word::Late {
+            RecorderCommand::FinishCell(finished) => self.finish_cell(*finished),
+            RecorderCommand::AppendLate {
                 cell,
                 stream,
                 bytes,
             } => {
-                let artifacts = self.places.artifacts.clone();
+                let artifacts = self.stores.artifacts.clone();
                 let capture = self
-                    .late
+                    .late_captures
                     .entry(cell)
                     .or_insert_with(|| Capture::new(Limits::default(), artifacts));
                 capture.push(Event::Text {
@@ -153,54 +169,56 @@ impl Saver {
         }
     }
 
-    /// Makes the edits, and finds the cells in what comes of it.
+    /// Applies the edits and finds the planned cells in the result.
     fn commit(&mut self) -> Result<(), CommitError> {
-        let from = file::survey(&self.order.path)?;
-        let target = self.target().to_owned();
-        let unchanged = from.revision().is_named_by(&self.order.revision);
-        let mut ran = match &self.order.output {
+        let from = file::survey(&self.spec.path)?;
+        let target = self.target_path().to_owned();
+        let unchanged = from.revision().matches_name(&self.spec.revision);
+        let mut survey = match &self.spec.output {
             Some(output) if unchanged => {
                 let copied = file::copy(&from, output)?;
-                self.wrote(&copied, true);
+                self.record_save(&copied, true);
                 copied
             }
-            Some(_) => return Err(self.changed_before()),
+            Some(_) => return Err(self.all_cells_changed()),
             None => from,
         };
-        if !self.order.edits.is_empty() {
-            let operations = operations(&self.order.edits)?;
-            let request = Request {
-                revision: Some(&self.order.revision),
-                baselines: self.places.baselines.as_ref(),
-                ..Request::default()
+        if !self.spec.edits.is_empty() {
+            let operations = to_operations(&self.spec.edits)?;
+            let request = ChangeRequest {
+                revision: Some(&self.spec.revision),
+                baselines: self.stores.baselines.as_ref(),
+                ..ChangeRequest::default()
             };
-            let changed = file::change(&target, request, &|cells| sequence(cells, &operations))?;
-            ran = file::survey(&target)?;
-            self.wrote(&ran, changed.before != Some(changed.after));
+            let changed = file::change(&target, request, &|cells| {
+                draft_sequence(cells, &operations)
+            })?;
+            survey = file::survey(&target)?;
+            self.record_save(&survey, changed.before != Some(changed.after));
         }
         let found: Vec<Option<usize>> = self
-            .order
+            .spec
             .cells
             .iter()
-            .map(|planned| planned.find(&ran))
+            .map(|planned| planned.find_in(&survey))
             .collect();
-        let missing = || found.iter().zip(&self.order.cells);
+        let missing = || found.iter().zip(&self.spec.cells);
         let missing: Vec<usize> = missing()
             .filter(|(found, _)| found.is_none())
             .map(|(_, planned)| planned.index)
             .collect();
         if !missing.is_empty() {
-            return Err(CommitError::Changed {
+            return Err(CommitError::CellsChanged {
                 cells: missing,
-                edited: !self.order.edits.is_empty(),
+                edited: !self.spec.edits.is_empty(),
             });
         }
-        let style = ran.style();
-        let style = Style {
-            unit: style.unit.clone(),
+        let style = survey.style();
+        let style = JsonStyle {
+            indent: style.unit.clone(),
             newline: style.newline.clone(),
             colon: style.colon.clone(),
-            // What follows it on its line is nothing.
+            // Each output begins a line, so no space follows the comma.
             comma: if style.newline.is_empty() {
                 style.comma.clone()
             } else {
@@ -208,317 +226,342 @@ impl Saver {
             },
             ascii: style.ascii,
         };
-        self.dirty = self.order.output.is_some() && !self.order.cells.is_empty();
-        self.written.revision = Some(ran.revision());
-        self.ground = Some(Ground {
-            indexes: found.into_iter().flatten().collect(),
-            expected: ran.revision(),
+        self.dirty = self.spec.output.is_some() && !self.spec.cells.is_empty();
+        self.outcome.revision = Some(survey.revision());
+        self.target = Some(TargetFile {
+            cell_indexes: found.into_iter().flatten().collect(),
+            expected_revision: survey.revision(),
             style,
-            ran,
+            survey,
         });
         Ok(())
     }
 
-    /// The file is this one now, and perhaps was another before.
-    fn wrote(&mut self, survey: &Survey, changed: bool) {
-        self.written.saves += usize::from(changed);
-        self.written.revision = Some(survey.revision());
+    /// Stores the revision of the file, and counts a save if its content changed.
+    fn record_save(&mut self, survey: &Survey, changed: bool) {
+        self.outcome.saves += usize::from(changed);
+        self.outcome.revision = Some(survey.revision());
     }
 
-    fn changed_before(&self) -> CommitError {
-        CommitError::Changed {
-            cells: self.order.cells.iter().map(|cell| cell.index).collect(),
+    fn all_cells_changed(&self) -> CommitError {
+        CommitError::CellsChanged {
+            cells: self.spec.cells.iter().map(|cell| cell.index).collect(),
             edited: false,
         }
     }
 
-    fn target(&self) -> &Path {
-        self.order.output.as_deref().unwrap_or(&self.order.path)
+    fn target_path(&self) -> &Path {
+        self.spec.output.as_deref().unwrap_or(&self.spec.path)
     }
 
-    /// What the notebook is to say about its kernel.
-    fn kernel(&mut self, description: &Description) {
-        if let Some(ground) = &self.ground {
-            let said = ground.ran.metadata();
-            self.metadata = about::kernel(said, description, self.order.kernel_named);
+    /// Computes the notebook metadata to write for this kernel.
+    fn set_kernel(&mut self, description: &Description) {
+        if let Some(target) = &self.target {
+            let current = target.survey.metadata();
+            self.metadata =
+                notebook_metadata::kernel_metadata(current, description, self.spec.kernel_named);
             self.dirty |= !self.metadata.is_empty();
         }
     }
 
-    fn ended(&mut self, ended: Ended) {
-        let Ended {
+    fn finish_cell(&mut self, finished: FinishedCell) {
+        let FinishedCell {
             cell,
-            count,
+            execution_count,
             outputs,
-            at,
-        } = ended;
+            finished_at,
+        } = finished;
         self.dirty = true;
         let mut changed: Vec<usize> = Vec::new();
         for (id, bundle) in outputs.updates() {
-            for (other, kept) in &mut self.open {
-                if kept.apply(id, bundle) {
+            for (other, displayed) in &mut self.updatable_outputs {
+                if displayed.apply_update(id, bundle) {
                     changed.push(*other);
                 }
             }
         }
         for other in changed {
-            if let Some(kept) = self.open.remove(&other) {
-                self.render(other, &kept);
-                self.open.insert(other, kept);
+            if let Some(displayed) = self.updatable_outputs.remove(&other) {
+                self.render_outputs(other, &displayed);
+                self.updatable_outputs.insert(other, displayed);
             }
         }
-        self.render(cell, &outputs);
-        if let Some(state) = self.cells.get_mut(cell) {
-            state.ended = Some(at);
-            state.count = count;
+        self.render_outputs(cell, &outputs);
+        if let Some(record) = self.cells.get_mut(cell) {
+            record.finished_at = Some(finished_at);
+            record.execution_count = execution_count;
         }
         if outputs.has_display_ids() {
-            self.open.insert(cell, outputs);
+            self.updatable_outputs.insert(cell, outputs);
         }
     }
 
-    /// Makes JSON of what a cell put out, in the layout of the file.
-    fn render(&mut self, cell: usize, outputs: &Outputs) {
-        let Some(ground) = &self.ground else {
+    /// Renders the outputs of a cell as JSON in the layout of the file.
+    fn render_outputs(&mut self, cell: usize, outputs: &Outputs) {
+        let Some(target) = &self.target else {
             return;
         };
-        let style = &ground.style;
-        let kept = if outputs.is_empty() {
+        let style = &target.style;
+        let rendered = if outputs.is_empty() {
             Ok(None)
         } else {
             self.spool
-                .keep(|out| outputs.write(out, style, CELL_DEPTH))
+                .store(|out| outputs.write(out, style, CELL_DEPTH))
                 .map(Some)
         };
-        let array = match kept {
-            Ok(Some(array)) if self.order.largest.is_some_and(|most| array.length() > most) => {
-                Some(self.moved(cell, array))
+        let array = match rendered {
+            Ok(Some(array))
+                if self
+                    .spec
+                    .outputs_limit
+                    .is_some_and(|limit| array.length() > limit) =>
+            {
+                Some(self.move_to_artifact(cell, array))
             }
             Ok(array) => array,
             Err(error) => {
-                let words = format!("[what this cell put out could not be kept: {error}]\n");
-                self.saying(&words)
+                let message = format!("[the outputs of this cell could not be stored: {error}]\n");
+                self.render_message(&message)
             }
         };
-        if let Some(state) = self.cells.get_mut(cell) {
-            state.outputs = array;
+        if let Some(record) = self.cells.get_mut(cell) {
+            record.outputs = array;
         }
     }
 
-    /// Puts outputs that are too large for the notebook somewhere else.
-    fn moved(&mut self, cell: usize, array: Piece) -> Piece {
-        let Some(id) = self.store(|keep| array.copy(keep)) else {
+    /// Stores outputs that are too large for the notebook in an artifact. Returns the message that replaces
+    /// them, or the outputs themselves if they cannot be stored.
+    fn move_to_artifact(&mut self, cell: usize, array: Segment) -> Segment {
+        let Some(id) = self.store_artifact(|write| array.for_each_chunk(write)) else {
             return array;
         };
-        // Of what is rendered anew the last counts.
-        self.written.moved.retain(|(other, _)| *other != cell);
-        self.written.moved.push((cell, id));
-        let size = cellwright_output::Bytes(array.length());
-        self.saying(&format!("[outputs of {size} are in {id}]\n"))
+        // Outputs may be rendered again: only the last artifact counts.
+        self.outcome
+            .moved_outputs
+            .retain(|(other, _)| *other != cell);
+        self.outcome.moved_outputs.push((cell, id));
+        let size = cellwright_output::ByteSize(array.length());
+        self.render_message(&format!("[outputs of {size} are in {id}]\n"))
             .unwrap_or(array)
     }
 
-    /// An array of outputs that says something to whoever reads the notebook.
-    fn saying(&mut self, words: &str) -> Option<Piece> {
+    /// An array with one stderr output, for the reader of the notebook.
+    fn render_message(&mut self, message: &str) -> Option<Segment> {
         let mut capture = Capture::new(Limits::default(), None);
         capture.push(Event::Text {
             stream: Stream::Stderr,
-            bytes: words.as_bytes(),
+            bytes: message.as_bytes(),
         });
         let outputs = capture.finish().outputs;
-        let style = &self.ground.as_ref()?.style;
+        let style = &self.target.as_ref()?.style;
         self.spool
-            .keep(|out| outputs.write(out, style, CELL_DEPTH))
+            .store(|out| outputs.write(out, style, CELL_DEPTH))
             .ok()
     }
 
-    /// Puts something into an artifact.
-    fn store(
+    /// Creates an artifact with the bytes that `fill` writes.
+    fn store_artifact(
         &self,
         fill: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>,
     ) -> Option<ArtifactId> {
-        let mut recording = self.places.artifacts.as_ref()?.create(Kind::Json).ok()?;
+        let mut recording = self
+            .stores
+            .artifacts
+            .as_ref()?
+            .create(ArtifactKind::Json)
+            .ok()?;
         fill(&mut |bytes| recording.write(bytes)).ok()?;
         recording.flush().ok()?;
         Some(recording.id())
     }
 
-    /// Renders what came late behind what the cell put out before.
+    /// Renders late output and appends it to the outputs of its cell.
     fn render_late(&mut self) {
-        let Some(ground) = &self.ground else {
+        let Some(target) = &self.target else {
             return;
         };
-        for (cell, capture) in self.late.drain() {
+        for (cell, capture) in self.late_captures.drain() {
             let outputs = capture.finish().outputs;
             if outputs.is_empty() {
                 continue;
             }
-            let style = &ground.style;
-            let array = self.spool.keep(|out| outputs.write(out, style, CELL_DEPTH));
-            if let (Some(state), Ok(array)) = (self.cells.get_mut(cell), array) {
-                state.late.push(array);
+            let style = &target.style;
+            let array = self
+                .spool
+                .store(|out| outputs.write(out, style, CELL_DEPTH));
+            if let (Some(record), Ok(array)) = (self.cells.get_mut(cell), array) {
+                record.late_outputs.push(array);
             }
         }
     }
 
     fn save(&mut self) -> Result<(), NotebookError> {
         self.render_late();
-        let begun = Instant::now();
-        let result = self.write();
-        self.next = Instant::now() + PAUSE.max(begun.elapsed() * REST);
+        let started = Instant::now();
+        let result = self.write_notebook();
+        self.next_save = Instant::now() + SAVE_INTERVAL.max(started.elapsed() * SAVE_PAUSE_FACTOR);
         let recorded = match result {
             Ok(Some(recorded)) => recorded,
             Ok(None) => return Ok(()),
             Err(error) => return Err(error),
         };
         self.dirty = false;
-        self.written.merged |= recorded.merged;
-        self.wrote(&recorded.survey, recorded.changed);
-        if let Some(ground) = &mut self.ground {
-            ground.expected = recorded.survey.revision();
+        self.outcome.merged |= recorded.merged;
+        self.record_save(&recorded.survey, recorded.changed);
+        if let Some(target) = &mut self.target {
+            target.expected_revision = recorded.survey.revision();
         }
         let conflicts = recorded.conflicts.iter();
-        self.written.conflicts = conflicts
-            .map(|(cell, why)| Conflict {
-                cell: *cell,
-                why: *why,
-            })
+        self.outcome.conflicts = conflicts
+            .map(|&(cell, reason)| CellConflict { cell, reason })
             .collect();
-        self.written.places = recorded.places;
-        self.written.survey = Some(recorded.survey);
+        self.outcome.cell_indexes = recorded.cell_indexes;
+        self.outcome.survey = Some(recorded.survey);
         Ok(())
     }
 
-    /// `None` if there is nothing to be written.
-    fn write(&self) -> Result<Option<Recorded>, NotebookError> {
-        let Some(ground) = &self.ground else {
+    /// Writes the notebook. Returns `None` if there is nothing to write.
+    fn write_notebook(&self) -> Result<Option<RecordReport>, NotebookError> {
+        let Some(target) = &self.target else {
             return Ok(None);
         };
-        let entries: Vec<(usize, Entry)> = self
+        let entries: Vec<(usize, CellUpdate)> = self
             .cells
             .iter()
             .enumerate()
-            // In a file of its own nothing is old: what is there is from the notebook it is made from.
-            .filter(|(_, state)| state.begun.is_some() || self.order.output.is_some())
-            .map(|(cell, state)| (cell, self.entry(state, ground.indexes[cell], &ground.style)))
+            // In another output file, cells that have not run must not keep the outputs of the source notebook.
+            .filter(|(_, record)| record.started_at.is_some() || self.spec.output.is_some())
+            .map(|(cell, record)| {
+                (
+                    cell,
+                    self.entry(record, target.cell_indexes[cell], &target.style),
+                )
+            })
             .collect();
-        let (cells, entries): (Vec<usize>, Vec<Entry>) = entries.into_iter().unzip();
-        let mut recorded = file::record(Record {
-            path: self.target(),
-            ran: &ground.ran,
-            entries: &entries,
+        let (cells, entries): (Vec<usize>, Vec<CellUpdate>) = entries.into_iter().unzip();
+        let mut recorded = file::record(RecordRequest {
+            path: self.target_path(),
+            base: &target.survey,
+            updates: &entries,
             metadata: &self.metadata,
-            expected: ground.expected,
-            watch: None,
+            expected: target.expected_revision,
+            on_step: None,
         })?;
-        // From places among the entries to places among the cells.
+        // Translate positions among the entries to positions among the planned cells.
         for (cell, _) in &mut recorded.conflicts {
             *cell = cells[*cell];
         }
         let mut places = vec![None; self.cells.len()];
-        for (cell, place) in cells.iter().zip(&recorded.places) {
+        for (cell, place) in cells.iter().zip(&recorded.cell_indexes) {
             places[*cell] = *place;
         }
-        recorded.places = places;
+        recorded.cell_indexes = places;
         Ok(Some(recorded))
     }
 
-    fn entry(&self, state: &State, index: usize, style: &Style) -> Entry {
-        let times = state.begun.zip(state.ended);
-        Entry {
+    fn entry(&self, record: &CellRecord, index: usize, style: &JsonStyle) -> CellUpdate {
+        let times = record.started_at.zip(record.finished_at);
+        CellUpdate {
             cell: index,
-            count: state.count.map(u64::from),
-            outputs: joined(&state.arrays(), style),
+            execution_count: record.execution_count.map(u64::from),
+            outputs: join_arrays(&record.output_arrays(), style),
             metadata: times
-                .filter(|_| self.order.timing)
-                .map(|(begun, ended)| ("execution", about::times(begun, ended))),
+                .filter(|_| self.spec.timing)
+                .map(|(started, finished)| {
+                    (
+                        "execution",
+                        notebook_metadata::execution_metadata(started, finished),
+                    )
+                }),
         }
     }
 
-    fn finish(mut self) -> Written {
+    fn finish(mut self) -> RecordOutcome {
         if self.dirty
             && let Err(error) = self.save()
         {
-            self.written.failure = Some(error);
+            self.outcome.failure = Some(error);
         }
-        let lost: Vec<usize> = match &self.written.failure {
+        let lost: Vec<usize> = match &self.outcome.failure {
             Some(_) => (0..self.cells.len())
-                .filter(|&cell| self.cells[cell].begun.is_some())
+                .filter(|&cell| self.cells[cell].started_at.is_some())
                 .collect(),
-            None => self.written.conflicts.iter().map(|one| one.cell).collect(),
+            None => self.outcome.conflicts.iter().map(|one| one.cell).collect(),
         };
-        // What says that a cell has not run yet is no loss.
+        // A cell that has not run has no outputs to lose.
         let lost: Vec<usize> = lost
             .into_iter()
-            .filter(|&cell| self.cells[cell].begun.is_some())
+            .filter(|&cell| self.cells[cell].started_at.is_some())
             .collect();
         if !lost.is_empty() {
-            self.written.artifact = self.keep_elsewhere(&lost);
+            self.outcome.artifact = self.store_lost_outputs(&lost);
         }
-        self.written
+        self.outcome
     }
 
-    /// Keeps the outputs of cells that could not go into the notebook.
-    fn keep_elsewhere(&self, cells: &[usize]) -> Option<ArtifactId> {
-        let style = &self.ground.as_ref()?.style;
-        self.store(|keep| {
-            keep(b"{\"path\":")?;
-            keep(&serde_json::to_vec(&self.target().display().to_string())?)?;
-            keep(b",\"cells\":[")?;
+    /// Stores the outputs of cells that could not be written to the notebook in an artifact.
+    fn store_lost_outputs(&self, cells: &[usize]) -> Option<ArtifactId> {
+        let style = &self.target.as_ref()?.style;
+        self.store_artifact(|write| {
+            write(b"{\"path\":")?;
+            write(&serde_json::to_vec(
+                &self.target_path().display().to_string(),
+            )?)?;
+            write(b",\"cells\":[")?;
             for (at, &cell) in cells.iter().enumerate() {
-                let (planned, state) = (&self.order.cells[cell], &self.cells[cell]);
+                let (planned, record) = (&self.spec.cells[cell], &self.cells[cell]);
                 let about = serde_json::json!({
                     "index": planned.index,
                     "id": planned.id,
                     "source": planned.source,
-                    "execution_count": state.count,
+                    "execution_count": record.execution_count,
                 });
                 let about = about.to_string();
                 if at > 0 {
-                    keep(b",")?;
+                    write(b",")?;
                 }
-                keep(&about.as_bytes()[..about.len() - 1])?;
-                keep(b",\"outputs\":")?;
-                let outputs = joined(&state.arrays(), style);
+                write(&about.as_bytes()[..about.len() - 1])?;
+                write(b",\"outputs\":")?;
+                let outputs = join_arrays(&record.output_arrays(), style);
                 if outputs.is_empty() {
-                    keep(b"[]")?;
+                    write(b"[]")?;
                 }
                 for piece in outputs {
-                    piece.copy(keep)?;
+                    piece.for_each_chunk(write)?;
                 }
-                keep(b"}")?;
+                write(b"}")?;
             }
-            keep(b"]}\n")
+            write(b"]}\n")
         })
     }
 }
 
-/// Whether two paths lead to one file.
-fn is_same(one: &Path, other: &Path) -> bool {
+/// Whether two paths name the same file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
     }
 }
 
-/// Several arrays as one.
-fn joined(arrays: &[Piece], style: &Style) -> Vec<Piece> {
+/// Joins several JSON arrays into one.
+fn join_arrays(arrays: &[Segment], style: &JsonStyle) -> Vec<Segment> {
     let [first, rest @ ..] = arrays else {
         return Vec::new();
     };
     if rest.is_empty() {
         return vec![first.clone()];
     }
-    // `[` in front, and the bracket behind with the line break that it stands on.
+    // Cut off: `[` of all but the first array, and the line break and `]` of all but the last.
     let line = if style.newline.is_empty() {
         0
     } else {
-        style.newline.len() + style.unit.len() * CELL_DEPTH
+        style.newline.len() + style.indent.len() * CELL_DEPTH
     };
     let close = (line + 1) as u64;
     let mut pieces = vec![first.slice(0, first.length() - close)];
     for (at, array) in rest.iter().enumerate() {
-        pieces.push(Piece::Bytes(style.comma.as_bytes().into()));
+        pieces.push(Segment::Bytes(style.comma.as_bytes().into()));
         let end = if at + 1 == rest.len() { 0 } else { close };
         pieces.push(array.slice(1, array.length() - end));
     }

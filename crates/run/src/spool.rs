@@ -1,16 +1,16 @@
-//! [`Spool`]: text that waits to be written into a notebook. Little of it is held in memory, however much
-//! there is.
+//! [`Spool`]: rendered outputs that wait to be written to a notebook. Small ones stay in memory, the others are in
+//! a temporary file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use cellwright_notebook::file::Piece;
+use cellwright_notebook::file::Segment;
 
-/// What is not longer than this stays in memory: a read of a file would cost more.
-const SMALL: usize = 4 * 1024;
+/// Size in bytes up to which a text stays in memory: reading it from a file would cost more.
+const MEMORY_LIMIT: usize = 4 * 1024;
 
-/// A file without a name, which goes with us.
+/// An unnamed temporary file, which the system deletes with the process.
 #[derive(Debug, Default)]
 pub(crate) struct Spool {
     file: Option<Arc<File>>,
@@ -18,19 +18,19 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// Keeps what is written.
-    pub(crate) fn keep(
+    /// Stores the bytes that `write` produces.
+    pub(crate) fn store(
         &mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> io::Result<Piece> {
-        let mut kept = Kept {
+    ) -> io::Result<Segment> {
+        let mut writer = SpoolWriter {
             spool: self,
-            small: Vec::new(),
-            out: None,
+            buffer: Vec::new(),
+            writer: None,
             length: 0,
         };
-        write(&mut kept)?;
-        kept.finish()
+        write(&mut writer)?;
+        writer.finish()
     }
 
     fn file(&mut self) -> io::Result<Arc<File>> {
@@ -43,48 +43,48 @@ impl Spool {
     }
 }
 
-/// One text on its way.
-struct Kept<'s> {
+/// Collects one text: in memory first, in the file above [`MEMORY_LIMIT`].
+struct SpoolWriter<'s> {
     spool: &'s mut Spool,
-    small: Vec<u8>,
-    out: Option<BufWriter<Arc<File>>>,
+    buffer: Vec<u8>,
+    writer: Option<BufWriter<Arc<File>>>,
     length: u64,
 }
 
-impl Kept<'_> {
-    fn finish(self) -> io::Result<Piece> {
-        let Some(mut out) = self.out else {
-            return Ok(Piece::Bytes(self.small.into()));
+impl SpoolWriter<'_> {
+    fn finish(self) -> io::Result<Segment> {
+        let Some(mut output) = self.writer else {
+            return Ok(Segment::Bytes(self.buffer.into()));
         };
-        out.flush()?;
+        output.flush()?;
         let start = self.spool.end;
         self.spool.end += self.length;
-        Ok(Piece::Stored {
-            file: Arc::clone(out.get_ref()),
+        Ok(Segment::Stored {
+            file: Arc::clone(output.get_ref()),
             start,
             length: self.length,
         })
     }
 }
 
-impl Write for Kept<'_> {
+impl Write for SpoolWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.length += bytes.len() as u64;
-        if let Some(out) = &mut self.out {
-            out.write_all(bytes)?;
+        if let Some(output) = &mut self.writer {
+            output.write_all(bytes)?;
             return Ok(bytes.len());
         }
-        if self.small.len() + bytes.len() <= SMALL {
-            self.small.extend_from_slice(bytes);
+        if self.buffer.len() + bytes.len() <= MEMORY_LIMIT {
+            self.buffer.extend_from_slice(bytes);
             return Ok(bytes.len());
         }
         let file = self.spool.file()?;
-        // A text that failed half way may have left something behind the end.
+        // A failed write may have left bytes after the end.
         io::Seek::seek(&mut &*file, io::SeekFrom::Start(self.spool.end))?;
-        let mut out = BufWriter::with_capacity(64 * 1024, file);
-        out.write_all(&std::mem::take(&mut self.small))?;
-        out.write_all(bytes)?;
-        self.out = Some(out);
+        let mut output = BufWriter::with_capacity(64 * 1024, file);
+        output.write_all(&std::mem::take(&mut self.buffer))?;
+        output.write_all(bytes)?;
+        self.writer = Some(output);
         Ok(bytes.len())
     }
 
@@ -98,33 +98,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_and_long_texts_come_back_as_they_were() {
+    fn stored_texts_are_read_back_unchanged() {
         let mut spool = Spool::default();
-        let long = "x".repeat(3 * SMALL);
+        let long = "x".repeat(3 * MEMORY_LIMIT);
         let texts = ["", "short", long.as_str(), "between", long.as_str()];
-        let pieces: Vec<Piece> = texts
+        let pieces: Vec<Segment> = texts
             .iter()
-            .map(|text| spool.keep(|out| out.write_all(text.as_bytes())).unwrap())
+            .map(|text| {
+                spool
+                    .store(|output| output.write_all(text.as_bytes()))
+                    .unwrap()
+            })
             .collect();
         for (piece, text) in pieces.iter().zip(texts) {
             assert_eq!(String::from_utf8(piece.read().unwrap()).unwrap(), text);
-            assert_eq!(matches!(piece, Piece::Stored { .. }), text.len() > SMALL);
+            assert_eq!(
+                matches!(piece, Segment::Stored { .. }),
+                text.len() > MEMORY_LIMIT
+            );
         }
     }
 
     #[test]
-    fn a_text_that_failed_leaves_nothing() {
+    fn failed_write_leaves_no_bytes() {
         let mut spool = Spool::default();
-        let long = vec![b'x'; 2 * SMALL];
-        spool.keep(|out| out.write_all(&long)).unwrap();
-        let failed = spool.keep(|out| {
-            out.write_all(&vec![b'y'; 2 * SMALL])?;
+        let long = vec![b'x'; 2 * MEMORY_LIMIT];
+        spool.store(|output| output.write_all(&long)).unwrap();
+        let failed = spool.store(|output| {
+            output.write_all(&vec![b'y'; 2 * MEMORY_LIMIT])?;
             Err(io::Error::other("no"))
         });
         assert!(failed.is_err());
         let piece = spool
-            .keep(|out| out.write_all(&vec![b'z'; 2 * SMALL]))
+            .store(|output| output.write_all(&vec![b'z'; 2 * MEMORY_LIMIT]))
             .unwrap();
-        assert_eq!(piece.read().unwrap(), vec![b'z'; 2 * SMALL]);
+        assert_eq!(piece.read().unwrap(), vec![b'z'; 2 * MEMORY_LIMIT]);
     }
 }

@@ -1,4 +1,4 @@
-//! One call: a verb as a process of its own, as long as the cell that asked for it runs.
+//! One call: runs a verb as a child process while the calling cell runs.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -12,129 +12,138 @@ use serde_json::{Map, Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use super::command::{self, Line};
-use super::{Guest, Running};
-use crate::kernels;
+use super::{BridgeCommand, BridgeSession, RunningCell};
+use crate::program;
 
-/// Most that a verb may answer.
-const MAX_ANSWER: u64 = 256 << 20;
+/// Largest reply of a verb, in bytes.
+const REPLY_LIMIT: u64 = 256 << 20;
 
-/// What is asked for.
+/// A call of a verb.
 #[derive(Debug, Deserialize)]
-pub(super) struct Call {
+pub(super) struct BridgeCall {
     /// The verb.
     pub(super) name: String,
-    /// Its arguments by name.
+    /// Named arguments.
     #[serde(default)]
     pub(super) args: Map<String, Value>,
-    /// Its arguments by position, as on the command line.
+    /// Positional arguments, in the order of the command line.
     #[serde(default)]
     pub(super) positional: Vec<Value>,
-    /// Where the kernel is.
+    /// The kernel's working directory.
     cwd: Option<PathBuf>,
-    /// Whom it thinks it is; others' sessions cannot be named.
+    /// The session of the caller. A call cannot name another session.
     session: Option<String>,
 }
 
-/// The answer, as JSON.
-pub(super) struct Answer(pub(super) Vec<u8>);
+/// The reply to a call: a JSON document.
+pub(super) struct BridgeReply(pub(super) Vec<u8>);
 
-impl Answer {
-    fn of(value: &Value) -> Self {
+impl BridgeReply {
+    fn from_json(value: &Value) -> Self {
         Self(value.to_string().into_bytes())
     }
 
     fn failed(error: impl Into<String>, kind: &str, exit_code: u8) -> Self {
         let error: String = error.into();
-        Self::of(&json!({"ok": false, "error": error, "kind": kind, "exit_code": exit_code}))
+        Self::from_json(&json!({"ok": false, "error": error, "kind": kind, "exit_code": exit_code}))
     }
 }
 
-/// Carries out a call.
-pub(super) async fn answer(guest: &Guest, call: Call) -> Answer {
-    let other = call.session.as_deref();
-    if other.is_some_and(|other| other != guest.door.session) {
-        return Answer::failed("the token is for another session", "bad_arguments", 2);
+/// Executes a call. Replies with an error when the calling cell ends.
+pub(super) async fn handle(session: &BridgeSession, call: BridgeCall) -> BridgeReply {
+    let named = call.session.as_deref();
+    if named.is_some_and(|named| named != session.context.session) {
+        return BridgeReply::failed("the token is for another session", "bad_arguments", 2);
     }
-    let Some(running) = guest.cell.borrow().clone() else {
-        return Answer::failed("no cell of this session is running", "kernel", 2);
+    let Some(running) = session.running_cell.borrow().clone() else {
+        return BridgeReply::failed("no cell of this session is running", "kernel", 2);
     };
     tokio::select! {
         biased;
-        // The child goes with the other branch.
-        () = ended(guest, running) => Answer::failed("the cell was stopped", "cancelled", 130),
-        answer = carried_out(guest, &call) => answer,
+        // Dropping the other branch kills the child.
+        () = cell_ended(session, running) => BridgeReply::failed("the cell was stopped", "cancelled", 130),
+        reply = execute(session, &call) => reply,
     }
 }
 
-/// Waits until the cell that asked is over, or must end.
-async fn ended(guest: &Guest, running: Running) {
-    let mut cell = guest.cell.subscribe();
+/// Waits until the calling cell has ended or its stop is requested.
+async fn cell_ended(session: &BridgeSession, running: RunningCell) {
+    let mut cell = session.running_cell.subscribe();
     let over = cell.wait_for(|now| now.as_ref().is_none_or(|now| now.number != running.number));
     tokio::select! {
         _ = over => {}
-        _ = running.stop.pulled() => {}
+        _ = running.stop.requested() => {}
     }
 }
 
-async fn carried_out(guest: &Guest, call: &Call) -> Answer {
-    let line = match command::line(&call.name, &call.args, &call.positional) {
-        Ok(line) => line,
-        Err(what) => return Answer::failed(what, "bad_arguments", 2),
+async fn execute(session: &BridgeSession, call: &BridgeCall) -> BridgeReply {
+    let command = match (session.build_command)(&call.name, &call.args, &call.positional) {
+        Ok(command) => command,
+        Err(what) => return BridgeReply::failed(what, "bad_arguments", 2),
     };
-    let Ok(_room) = guest.room.acquire().await else {
-        return Answer::failed("the session is ending", "cancelled", 130);
+    let Ok(_permit) = session.call_permits.acquire().await else {
+        return BridgeReply::failed("the session is ending", "cancelled", 130);
     };
-    match ran(guest, call.cwd.as_deref(), &line).await {
-        Ok(answer) => answer,
-        Err(error) => Answer::failed(
-            format!("{} could not be run: {error}", call.name),
+    match run_verb(session, call.cwd.as_deref(), &command).await {
+        Ok(reply) => reply,
+        Err(error) => BridgeReply::failed(
+            format!("`{}` could not be run: {error}", call.name),
             "bad_file",
             2,
         ),
     }
 }
 
-async fn ran(guest: &Guest, cwd: Option<&Path>, line: &Line) -> io::Result<Answer> {
+async fn run_verb(
+    session: &BridgeSession,
+    cwd: Option<&Path>,
+    command: &BridgeCommand,
+) -> io::Result<BridgeReply> {
     let cwd = cwd.filter(|cwd| cwd.is_absolute() && cwd.is_dir());
-    let stdin = match &line.stdin {
-        Some(text) => Stdio::from(held(text.as_bytes())?),
+    let stdin = match &command.stdin {
+        Some(text) => Stdio::from(unnamed_file(text.as_bytes())?),
         None => Stdio::null(),
     };
-    let mut child = Command::new(kernels::own_program())
+    let mut child = Command::new(program::current_program())
         .arg0("cellwright")
-        .args(&line.arguments)
+        .args(&command.arguments)
         .env_clear()
-        .envs(guest.door.env.iter().map(|(name, value)| (name, value)))
-        .current_dir(cwd.unwrap_or(&guest.door.cwd))
+        .envs(
+            session
+                .context
+                .env
+                .iter()
+                .map(|(name, value)| (name, value)),
+        )
+        .current_dir(cwd.unwrap_or(&session.context.cwd))
         .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        // A Ctrl-C on our terminal is for the cell, which then ends this.
+        // A Ctrl-C on the terminal is for the cell. When the cell ends, this child is killed.
         .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
     let mut bytes = Vec::new();
     if let Some(stdout) = child.stdout.take() {
-        stdout.take(MAX_ANSWER + 1).read_to_end(&mut bytes).await?;
+        stdout.take(REPLY_LIMIT + 1).read_to_end(&mut bytes).await?;
     }
-    if bytes.len() as u64 > MAX_ANSWER {
-        return Ok(Answer::failed(
-            "the answer is larger than 256 MiB",
+    if bytes.len() as u64 > REPLY_LIMIT {
+        return Ok(BridgeReply::failed(
+            "the reply is larger than 256 MiB",
             "bad_arguments",
             2,
         ));
     }
     let status = child.wait().await?;
-    Ok(read(&bytes, status.code()))
+    Ok(parse_reply(&bytes, status.code()))
 }
 
-/// What a verb printed, as an answer.
-fn read(bytes: &[u8], code: Option<i32>) -> Answer {
+/// Converts the output and the exit code of a verb into a reply.
+fn parse_reply(bytes: &[u8], code: Option<i32>) -> BridgeReply {
     let Ok(text) = serde_json::from_slice::<&RawValue>(bytes) else {
-        let how = code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
-        return Answer::failed(
-            format!("the verb ended with {how} and no answer"),
+        let status = code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
+        return BridgeReply::failed(
+            format!("the verb ended with {status} and without a reply"),
             "bug",
             70,
         );
@@ -143,7 +152,7 @@ fn read(bytes: &[u8], code: Option<i32>) -> Answer {
         && let Ok(document) = serde_json::from_slice::<Value>(bytes)
         && let Some(error) = document.get("error").filter(|error| error.is_object())
     {
-        return Answer::of(&json!({
+        return BridgeReply::from_json(&json!({
             "ok": false,
             "error": error["message"],
             "kind": error["kind"],
@@ -152,13 +161,13 @@ fn read(bytes: &[u8], code: Option<i32>) -> Answer {
             "hints": error["hints"],
         }));
     }
-    Answer(format!("{{\"ok\":true,\"value\":{}}}", text.get()).into_bytes())
+    BridgeReply(format!("{{\"ok\":true,\"value\":{}}}", text.get()).into_bytes())
 }
 
-/// Text as a file without a name, to be read as standard input. Not a pipe: should we be killed, the
-/// verb would take half a text for the whole.
-fn held(text: &[u8]) -> io::Result<File> {
-    let path = std::env::temp_dir().join(format!("cellwright-{}", super::random()?));
+/// Returns an unnamed file with this text, as the standard input of a verb. Not a pipe: if this process is killed, the
+/// verb must not take half of the text for all of it.
+fn unnamed_file(text: &[u8]) -> io::Result<File> {
+    let path = std::env::temp_dir().join(format!("cellwright-{}", super::random_token()?));
     let mut file = File::options()
         .read(true)
         .write(true)

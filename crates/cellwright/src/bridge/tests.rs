@@ -1,4 +1,4 @@
-//! The door from outside: who gets in, and when.
+//! The bridge over HTTP: which requests it accepts, and when.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -7,17 +7,17 @@ use tokio::net::TcpStream;
 use super::*;
 use cellwright_kernel::StopReason;
 
-/// Sends a request as it is; gives the status and the body.
+/// Sends a request. Returns the status and the body.
 async fn send(bridge: &Bridge, head: &str, body: &str) -> (u16, Value) {
     let address = bridge.url().trim_start_matches("http://").to_owned();
     let mut stream = TcpStream::connect(&address).await.unwrap();
     let length = body.len();
     let request = format!("{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
-    // Whoever is refused early may be cut off.
+    // The server may close the connection of a rejected request early.
     stream.write_all(request.as_bytes()).await.ok();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.ok();
-    let text = String::from_utf8_lossy(&answer).into_owned();
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).await.ok();
+    let text = String::from_utf8_lossy(&reply).into_owned();
     let status = text.split(' ').nth(1).unwrap_or("0").parse().unwrap();
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     (status, serde_json::from_str(body).unwrap_or(Value::Null))
@@ -29,8 +29,8 @@ async fn call(bridge: &Bridge, token: &str, call: Value) -> (u16, Value) {
     send(bridge, &head, &call.to_string()).await
 }
 
-fn door(session: &str) -> Door {
-    Door {
+fn context(session: &str) -> CallContext {
+    CallContext {
         session: session.to_owned(),
         env: Vec::new(),
         cwd: "/".into(),
@@ -39,36 +39,38 @@ fn door(session: &str) -> Door {
 
 const REFUSED: &str = "`eval` cannot be called from a cell";
 
-/// A call that gets as far as a call can without a verb being run.
-fn harmless() -> Value {
+/// A call that passes all checks of the request and fails before a verb runs.
+fn rejected_call() -> Value {
     json!({"name": "eval", "args": {}})
 }
 
-fn error(answer: &(u16, Value)) -> &str {
-    answer.1["error"].as_str().unwrap_or_default()
+fn error(reply: &(u16, Value)) -> &str {
+    reply.1["error"].as_str().unwrap_or_default()
 }
 
 #[tokio::test]
-async fn only_the_right_form_with_the_right_token_comes_in() {
-    let bridge = Bridge::start().await.unwrap();
-    let pass = bridge.admit(door("a")).unwrap();
-    let _open = pass.open(&Stop::never());
-    let body = harmless().to_string();
-    let bearer = format!("Authorization: Bearer {}", pass.token());
+async fn only_well_formed_requests_with_a_valid_token_are_accepted() {
+    let bridge = Bridge::start(crate::cli::bridge_command::build)
+        .await
+        .unwrap();
+    let access = bridge.register(context("a")).unwrap();
+    let _cell = access.begin_cell(&StopSignal::never());
+    let body = rejected_call().to_string();
+    let bearer = format!("Authorization: Bearer {}", access.token());
     let post = "POST /v1/tool HTTP/1.1\r\nHost: localhost:1";
     let good = send(&bridge, &format!("{post}\r\n{bearer}"), &body).await;
     assert_eq!(good.0, 200);
     assert!(error(&good).starts_with(REFUSED), "{good:?}");
-    let swapped: String = pass.token().chars().rev().collect();
-    let short = &pass.token()[1..];
+    let reversed: String = access.token().chars().rev().collect();
+    let short = &access.token()[1..];
     let cases = [
         (403, post.to_owned()),
         (403, format!("{post}\r\nAuthorization: Bearer ")),
-        (403, format!("{post}\r\nAuthorization: Bearer {swapped}")),
+        (403, format!("{post}\r\nAuthorization: Bearer {reversed}")),
         (403, format!("{post}\r\nAuthorization: Bearer {short}")),
         (
             403,
-            format!("{post}\r\nAuthorization: Basic {}", pass.token()),
+            format!("{post}\r\nAuthorization: Basic {}", access.token()),
         ),
         (
             403,
@@ -104,12 +106,8 @@ async fn only_the_right_form_with_the_right_token_comes_in() {
         ),
     ];
     for (status, head) in cases {
-        let answer = send(&bridge, &head, &body).await;
-        assert_eq!(
-            (answer.0, &answer.1["ok"]),
-            (status, &json!(false)),
-            "{head}"
-        );
+        let reply = send(&bridge, &head, &body).await;
+        assert_eq!((reply.0, &reply.1["ok"]), (status, &json!(false)), "{head}");
     }
     for body in [
         "",
@@ -119,85 +117,95 @@ async fn only_the_right_form_with_the_right_token_comes_in() {
         "{\"name\": 1}",
         "{\"name\": \"read\", \"args\": []}",
     ] {
-        let answer = send(&bridge, &format!("{post}\r\n{bearer}"), body).await;
-        assert_eq!(answer.0, 400, "{body}");
+        let reply = send(&bridge, &format!("{post}\r\n{bearer}"), body).await;
+        assert_eq!(reply.0, 400, "{body}");
     }
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused_before_it_is_read() {
-    let bridge = Bridge::start().await.unwrap();
-    let pass = bridge.admit(door("a")).unwrap();
-    let _open = pass.open(&Stop::never());
+async fn an_oversized_body_is_rejected_before_it_is_read() {
+    let bridge = Bridge::start(crate::cli::bridge_command::build)
+        .await
+        .unwrap();
+    let access = bridge.register(context("a")).unwrap();
+    let _cell = access.begin_cell(&StopSignal::never());
     let address = bridge.url().trim_start_matches("http://").to_owned();
     let mut stream = TcpStream::connect(&address).await.unwrap();
-    let token = pass.token();
+    let token = access.token();
     let head = format!(
         "POST /v1/tool HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 99000000000\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await.unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 413");
+    let mut reply = [0; 12];
+    stream.read_exact(&mut reply).await.unwrap();
+    assert_eq!(&reply, b"HTTP/1.1 413");
 }
 
 #[tokio::test]
-async fn a_token_is_good_for_its_own_session_alone_and_while_a_cell_runs() {
-    let bridge = Bridge::start().await.unwrap();
+async fn a_token_is_valid_for_its_session_while_a_cell_runs() {
+    let bridge = Bridge::start(crate::cli::bridge_command::build)
+        .await
+        .unwrap();
     let (one, two) = (
-        bridge.admit(door("one")).unwrap(),
-        bridge.admit(door("two")).unwrap(),
+        bridge.register(context("one")).unwrap(),
+        bridge.register(context("two")).unwrap(),
     );
     assert_ne!(one.token(), two.token());
-    let open = two.open(&Stop::never());
-    let outside = "no cell of this session is running";
+    let cell = two.begin_cell(&StopSignal::never());
+    let no_cell = "no cell of this session is running";
     assert_eq!(
-        error(&call(&bridge, one.token(), harmless()).await),
-        outside
+        error(&call(&bridge, one.token(), rejected_call()).await),
+        no_cell
     );
-    assert!(error(&call(&bridge, two.token(), harmless()).await).starts_with(REFUSED));
-    let mut named = harmless();
+    assert!(error(&call(&bridge, two.token(), rejected_call()).await).starts_with(REFUSED));
+    let mut named = rejected_call();
     named["session"] = "two".into();
     let other = call(&bridge, one.token(), named.clone()).await;
     assert_eq!(error(&other), "the token is for another session");
     assert!(error(&call(&bridge, two.token(), named).await).starts_with(REFUSED));
-    drop(open);
+    drop(cell);
     assert_eq!(
-        error(&call(&bridge, two.token(), harmless()).await),
-        outside
+        error(&call(&bridge, two.token(), rejected_call()).await),
+        no_cell
     );
     let token = two.token().to_owned();
     drop(two);
-    assert_eq!(call(&bridge, &token, harmless()).await.0, 403);
+    assert_eq!(call(&bridge, &token, rejected_call()).await.0, 403);
 }
 
 #[tokio::test]
-async fn a_stop_that_was_pulled_ends_calls() {
-    let bridge = Bridge::start().await.unwrap();
-    let pass = bridge.admit(door("a")).unwrap();
-    let (stopper, stop) = Stop::new();
-    let _open = pass.open(&stop);
-    stopper.stop(StopReason::Cancelled);
-    let answer = call(&bridge, pass.token(), harmless()).await;
+async fn a_stop_request_ends_calls() {
+    let bridge = Bridge::start(crate::cli::bridge_command::build)
+        .await
+        .unwrap();
+    let access = bridge.register(context("a")).unwrap();
+    let (stop_handle, stop) = StopSignal::new();
+    let _cell = access.begin_cell(&stop);
+    stop_handle.stop(StopReason::Cancelled);
+    let reply = call(&bridge, access.token(), rejected_call()).await;
     assert_eq!(
-        (error(&answer), &answer.1["exit_code"]),
+        (error(&reply), &reply.1["exit_code"]),
         ("the cell was stopped", &json!(130))
     );
 }
 
 #[tokio::test]
-async fn an_older_guard_does_not_close_a_newer_cell() {
-    let bridge = Bridge::start().await.unwrap();
-    let pass = bridge.admit(door("a")).unwrap();
-    let older = pass.open(&Stop::never());
-    let _newer = pass.open(&Stop::never());
+async fn dropping_an_older_guard_does_not_end_a_newer_cell() {
+    let bridge = Bridge::start(crate::cli::bridge_command::build)
+        .await
+        .unwrap();
+    let access = bridge.register(context("a")).unwrap();
+    let older = access.begin_cell(&StopSignal::never());
+    let _newer = access.begin_cell(&StopSignal::never());
     drop(older);
-    assert!(error(&call(&bridge, pass.token(), harmless()).await).starts_with(REFUSED));
+    assert!(error(&call(&bridge, access.token(), rejected_call()).await).starts_with(REFUSED));
 }
 
 #[tokio::test]
-async fn the_door_closes_with_the_bridge() {
-    let bridge = Bridge::start().await.unwrap();
+async fn the_port_closes_with_the_bridge() {
+    let bridge = Bridge::start(crate::cli::bridge_command::build)
+        .await
+        .unwrap();
     let address = bridge.url().trim_start_matches("http://").to_owned();
     assert!(TcpStream::connect(&address).await.is_ok());
     drop(bridge);
@@ -207,5 +215,5 @@ async fn the_door_closes_with_the_bridge() {
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    panic!("it is still open");
+    panic!("the port is still open");
 }

@@ -1,41 +1,36 @@
-//! Words for what goes wrong with kernels.
+//! Failures of kernels.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use cellwright_jupyter::connection::ConnectionError;
-use cellwright_jupyter::kernelspec::Fault;
-use cellwright_kernel::{KernelError, State, StopReason};
-use cellwright_output::Bytes;
+use cellwright_jupyter::kernelspec::KernelspecError;
+use cellwright_kernel::{KernelError, KernelState, StopReason};
+use cellwright_output::ByteSize;
 
-use super::{Failure, Kind};
-use crate::kernels::ipykernel::install_command;
+use super::{Failure, Kind, capitalize};
+use crate::ipykernel::install_command;
 use crate::settings::nearest;
 
 impl From<KernelError> for Failure {
     fn from(error: KernelError) -> Self {
-        let mut failure = Self::new(Kind::Kernel, capitalised(&error.to_string()));
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            failure.causes.push(inner.to_string());
-            cause = inner.source();
-        }
+        let mut failure = Self::new(Kind::Kernel, capitalize(&error.to_string()));
+        failure.add_causes(&error);
         match &error {
             KernelError::NoPython { rejected } => {
                 for rejected in rejected {
-                    let place = rejected.place.display();
-                    failure.causes.push(format!("{place}: {}", rejected.why));
+                    let path = rejected.path.display();
+                    failure.causes.push(format!("{path}: {}", rejected.reason));
                 }
                 failure.hint("install Python 3.8 or newer, or name one with --python")
             }
             KernelError::TooOld { .. } => failure
-                .hint("name a newer one with --python; `cellwright doctor` shows what there is"),
+                .hint("name a newer one with --python; `cellwright doctor` lists the interpreters"),
             KernelError::NoKernelspec { .. }
             | KernelError::BrokenKernelspec { .. }
             | KernelError::NoIpykernel { .. }
             | KernelError::Connection { .. }
             | KernelError::NoSockets { .. }
-            | KernelError::Unreachable { .. } => failure.explain_jupyter(&error),
+            | KernelError::Unreachable { .. } => failure.with_jupyter_hints(&error),
             KernelError::BadDirectory { .. } => failure.hint("name another one with --cwd"),
             KernelError::FailedToStart { stderr, .. } | KernelError::NotReady { stderr, .. } => {
                 failure.causes.extend(last_lines(stderr, 8));
@@ -45,29 +40,29 @@ impl From<KernelError> for Failure {
                 failure.hint("`cellwright doctor` checks the interpreter; --python names another")
             }
             KernelError::Staging { .. } => failure.hint(
-                "the folder must be yours alone and have room; CELLWRIGHT_CACHE_DIR names another",
+                "the directory must be private to you and have free space; CELLWRIGHT_CACHE_DIR names another one",
             ),
-            KernelError::Module { what, .. } => {
-                failure.causes.push(what.clone());
-                failure.hint("mend it, or take it out of the folder; nothing was run")
+            KernelError::Module { message, .. } => {
+                failure.causes.push(message.clone());
+                failure.hint("fix or remove the module; nothing was run")
             }
             KernelError::SharedReset { .. } => failure
-                .hint("reset it before the first cell: this owner then gets a kernel of its own"),
+                .hint("reset it before the first cell: this owner then gets a separate kernel"),
             KernelError::RestartedTooOften => failure.hint(
-                "--reset (or `cellwright kernels reset NAME`) tries again from the beginning",
+                "--reset (or `cellwright kernels reset NAME`) starts a new kernel",
             ),
             KernelError::TooManySessions { .. } => failure.hint(
-                "`cellwright kernels list` shows them, `cellwright kernels stop NAME` ends one; \
-                 sessions.max is the setting",
+                "`cellwright kernels list` lists them, `cellwright kernels stop NAME` stops one; the limit \
+                 `sessions.max` is the limit",
             ),
             KernelError::QueueFull { .. } => {
-                failure.hint("wait for them, or use another session; sessions.queue is the setting")
+                failure.hint("wait, or use another session; the setting `sessions.queue` is the limit")
             }
             KernelError::Exhausted { .. } => failure.hint(
-                "close something, or raise the limit (a host keeps that of the command that started it)",
+                "close files or programs, or raise the limit (a host has the limit of the command that started it)",
             ),
             KernelError::Protocol { .. } => failure.hint(
-                "the code may have written to descriptors that are not its own; its state is lost",
+                "the code may have written to file descriptors of the kernel; its state is lost",
             ),
             _ => failure,
         }
@@ -75,8 +70,8 @@ impl From<KernelError> for Failure {
 }
 
 impl Failure {
-    fn explain_jupyter(mut self, error: &KernelError) -> Self {
-        let listed = "`cellwright kernels specs` lists the kernels there are";
+    fn with_jupyter_hints(mut self, error: &KernelError) -> Self {
+        let listed = "`cellwright kernels specs` lists the installed kernels";
         match error {
             KernelError::NoKernelspec {
                 name,
@@ -84,109 +79,113 @@ impl Failure {
                 searched,
             } => {
                 if available.is_empty() {
-                    let looked = searched.iter();
-                    let looked = looked.map(|folder| format!("looked in {}", folder.display()));
-                    self.causes.extend(looked);
-                    return self.hint("none is installed; `cellwright doctor` says how to get one");
+                    let searched = searched.iter();
+                    let causes = searched.map(|dir| format!("searched {}", dir.display()));
+                    self.causes.extend(causes);
+                    return self
+                        .hint("no kernel is installed; `cellwright doctor` shows how to install one");
                 }
-                let near = nearest(name, available.iter().map(String::as_str));
-                let failure = match near {
-                    Some(near) => self.hint(format!("did you mean `{near}`?")),
+                let suggestion = nearest(name, available.iter().map(String::as_str));
+                let failure = match suggestion {
+                    Some(suggestion) => self.hint(format!("did you mean `{suggestion}`?")),
                     None => self,
                 };
                 failure.hint(listed)
             }
-            KernelError::BrokenKernelspec { fault, .. } => match fault {
-                Fault::NoProgram { .. } => self.hint(
-                    "install it, or mend the kernel.json; `cellwright kernels specs` says where that is",
+            KernelError::BrokenKernelspec { source, .. } => match source {
+                KernelspecError::NoProgram { .. } => self.hint(
+                    "install the program, or fix the kernel.json; `cellwright kernels specs` shows its path",
                 ),
-                _ => self.hint("mend it; `cellwright kernels specs` says where it is"),
+                _ => self.hint("fix the kernelspec; `cellwright kernels specs` shows its path"),
             },
             KernelError::NoIpykernel { python } => self
                 .hint(format!("install it: `{}`", install_command(python)))
-                .hint("or name another Python with --python; --backend runner needs none of it"),
+                .hint("or name another Python with --python; --backend runner does not need ipykernel"),
             KernelError::Connection { source } => match source {
-                ConnectionError::File { .. } => self.hint("it goes when its kernel ends"),
+                ConnectionError::File { .. } => self.hint("a kernel removes its connection file when it exits"),
                 _ => self.hint("`%connect_info` in the kernel prints what it should contain"),
             },
             KernelError::NoSockets { .. } => self.hint(
-                "CELLWRIGHT_HOST_DIR names a folder; `kernel.transport = \"tcp\"` needs none",
+                "CELLWRIGHT_HOST_DIR names another directory; `kernel.transport = \"tcp\"` needs none",
             ),
             KernelError::Unreachable { .. } => {
-                self.hint("it may have ended without taking its connection file away")
+                self.hint("it may have exited without removing its connection file")
             }
             _ => self,
         }
     }
 
-    /// A kernel that failed while it ran a cell.
-    pub(crate) fn in_cell(error: KernelError, cell: usize) -> Self {
+    /// The kernel failed while it ran a cell.
+    pub(crate) fn from_cell_error(error: KernelError, cell: usize) -> Self {
         let died = matches!(error, KernelError::Died { .. });
         let mut failure = Self::from(error);
         failure.message = format!("{} in cell {cell}", failure.message);
         if died {
-            failure = failure.hint("what it had printed is above; its variables are lost");
+            failure = failure.hint("its output so far is above; its variables are lost");
         }
         failure
     }
 
-    /// A run that was stopped; `state` is that of the kernel, if the code had begun.
-    pub(crate) fn stopped(reason: StopReason, state: Option<State>) -> Self {
-        let (kind, mut message) = match reason {
+    /// An execution was stopped. `state` is that of the kernel, `None` if the code had not started. `cell` is the cell of
+    /// a notebook in which it stopped.
+    pub(crate) fn from_stop(
+        reason: StopReason,
+        state: Option<KernelState>,
+        cell: Option<usize>,
+    ) -> Self {
+        let (kind, event) = match reason {
             StopReason::TimedOut(after) => (
                 Kind::TimedOut,
-                format!("Timed out after {}", seconds(after)),
+                format!("Timed out after {}", format_seconds(after)),
             ),
             StopReason::Cancelled => (Kind::Cancelled, "Cancelled".to_owned()),
-            // Nobody waited for the code to react, and nothing is left of its state.
-            StopReason::ShuttingDown | StopReason::Reset => {
-                let who = if reason == StopReason::Reset {
-                    "the kernel was reset"
-                } else {
-                    "the session was ended"
-                };
-                let begun =
-                    state.map_or(" before the code had begun", |_| "; its variables are gone");
-                let message = format!("Cancelled: {who}{begun}");
-                return Self::new(Kind::Cancelled, message);
-            }
+            StopReason::ShuttingDown => (
+                Kind::Cancelled,
+                "Cancelled: the session was stopped".to_owned(),
+            ),
+            StopReason::Reset => (
+                Kind::Cancelled,
+                "Cancelled: the kernel was reset".to_owned(),
+            ),
             StopReason::MemoryLimit { used, limit } => (
                 Kind::Cancelled,
                 format!(
-                    "Stopped: the kernel used {} of the {} that it may use",
-                    Bytes(used),
-                    Bytes(limit)
+                    "Stopped: the kernel used {}, and its limit is {}",
+                    ByteSize(used),
+                    ByteSize(limit)
                 ),
             ),
         };
-        message.push_str(match state {
-            None => " before the code had begun",
-            Some(State::Kept) => "; the code was interrupted",
-            Some(State::Lost) => "; the code did not react to being interrupted and was killed",
-        });
-        let failure = Self::new(kind, message);
+        // With a reset or a shutdown the kernel is gone, whether or not the code reacted.
+        let is_kernel_gone = matches!(reason, StopReason::ShuttingDown | StopReason::Reset);
+        let effect = match state {
+            None => {
+                let code =
+                    cell.map_or_else(|| "the code".to_owned(), |cell| format!("cell {cell}"));
+                let message = format!("{event} before {code} started");
+                return Self::new(kind, message).with_stop_hint(reason);
+            }
+            Some(_) if is_kernel_gone => "its variables are lost",
+            Some(KernelState::Preserved) => "the code was interrupted",
+            Some(KernelState::Lost) => "the code did not react to the interrupt and was killed",
+        };
+        let place = cell.map_or_else(String::new, |cell| format!(" in cell {cell}"));
+        Self::new(kind, format!("{event}{place}; {effect}")).with_stop_hint(reason)
+    }
+
+    fn with_stop_hint(self, reason: StopReason) -> Self {
         match reason {
             StopReason::TimedOut(_) => {
-                failure.hint("--timeout SECONDS gives it more time, 0 means no limit")
+                self.hint("--timeout SECONDS sets the limit, 0 means no limit")
             }
-            _ => failure,
+            _ => self,
         }
     }
 }
 
-fn seconds(time: Duration) -> String {
+fn format_seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     format!("{seconds} s")
-}
-
-pub(super) fn capitalised(text: &str) -> String {
-    let mut characters = text.chars();
-    match characters.next() {
-        Some(first) if first.is_ascii_lowercase() => {
-            first.to_ascii_uppercase().to_string() + characters.as_str()
-        }
-        _ => text.to_owned(),
-    }
 }
 
 fn last_lines(text: &str, count: usize) -> Vec<String> {
@@ -205,13 +204,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_kernels_were_looked_for_is_told_if_there_are_none() {
+    fn searched_directories_are_listed_if_no_kernel_is_installed() {
         let error = KernelError::NoKernelspec {
             name: "ir".to_owned(),
             available: Vec::new(),
             searched: vec!["/usr/share/jupyter/kernels".into()],
         };
         let failure = Failure::from(error);
-        assert_eq!(failure.causes, ["looked in /usr/share/jupyter/kernels"]);
+        assert_eq!(failure.causes, ["searched /usr/share/jupyter/kernels"]);
     }
 }

@@ -1,25 +1,25 @@
-//! What can go wrong with a notebook that is to run, in words.
+//! Failures of runs of notebooks.
 
-use cellwright_run::{ChoiceError, CommitError, LookError, Order, RunError};
+use cellwright_run::{CommitError, PreviewError, RunError, RunSpec, SelectionError};
 
-use super::{Failure, Kind};
+use super::{Failure, Kind, capitalize};
 
 impl Failure {
-    /// The cells were not there as they had been read, or could not be edited: nothing ran.
-    pub(crate) fn of_commit(error: CommitError, order: &Order) -> Self {
+    /// The file has changed, or the edits could not be made. Nothing ran.
+    pub(crate) fn from_commit_error(error: CommitError, order: &RunSpec) -> Self {
         match error {
-            CommitError::Notebook(error) => Self::of_change(error),
+            CommitError::Notebook(error) => Self::from_change_error(error),
             CommitError::Edit(error) => {
                 Self::new(Kind::BadEdit, error.to_string()).hint("nothing was written")
             }
-            CommitError::Changed { cells, edited } => {
+            CommitError::CellsChanged { cells, edited } => {
                 let path = order.path.display();
-                let which: Vec<String> = cells.iter().map(usize::to_string).collect();
-                let message = format!("{path} was changed before its cells could run");
+                let indices: Vec<String> = cells.iter().map(usize::to_string).collect();
+                let message = format!("{path} changed before its cells could run");
                 let mut failure = Self::new(Kind::Conflict, message);
                 failure
                     .causes
-                    .push(format!("not as they were read: cell {}", which.join(", ")));
+                    .push(format!("changed cells: {}", indices.join(", ")));
                 failure.hint(if edited {
                     "nothing ran, but the edits are in the file; run it again without them"
                 } else {
@@ -30,24 +30,24 @@ impl Failure {
         }
     }
 
-    /// A notebook that could not be looked at.
-    pub(crate) fn of_look(error: LookError) -> Self {
+    /// The notebook could not be read.
+    pub(crate) fn from_preview_error(error: PreviewError) -> Self {
         match error {
-            LookError::Notebook(error) => Self::of_change(error),
-            other => Self::new(Kind::BadEdit, capitalised(&other.to_string()))
+            PreviewError::Notebook(error) => Self::from_change_error(error),
+            other => Self::new(Kind::BadEdit, capitalize(&other.to_string()))
                 .hint("nothing was written, nothing ran"),
         }
     }
 
-    /// Cells that cannot be meant.
-    pub(crate) fn of_choice(error: ChoiceError, path: &std::path::Path) -> Self {
+    /// The selected cells do not exist or cannot run.
+    pub(crate) fn from_selection_error(error: SelectionError, path: &std::path::Path) -> Self {
         match error {
-            ChoiceError::NoSuchCell { error } => {
+            SelectionError::NoSuchCell { error } => {
                 let path = path.to_owned();
                 Self::from(cellwright_notebook::NotebookError::Edit { path, error })
             }
             other => {
-                let failure = Self::new(Kind::BadArguments, capitalised(&other.to_string()));
+                let failure = Self::new(Kind::BadArguments, capitalize(&other.to_string()));
                 failure.hint(format!(
                     "`cellwright notebook outline {}` lists the cells",
                     path.display()
@@ -56,23 +56,14 @@ impl Failure {
         }
     }
 
-    /// Edits that could not be made.
-    pub(crate) fn of_run(error: RunError, order: &Order) -> Self {
+    /// An error of a run that wrote no outputs.
+    pub(crate) fn from_run_error(error: RunError, order: &RunSpec) -> Self {
         match error {
-            RunError::Commit(error) => Self::of_commit(error, order),
-            RunError::Look(error) => Self::of_look(error),
-            RunError::Choice(error) => Self::of_choice(error, &order.path),
+            RunError::Commit(error) => Self::from_commit_error(error, order),
+            RunError::Preview(error) => Self::from_preview_error(error),
+            RunError::Selection(error) => Self::from_selection_error(error, &order.path),
             RunError::Io(error) => error.into(),
-            other => Self::new(Kind::Kernel, capitalised(&other.to_string())),
+            other => Self::new(Kind::Kernel, capitalize(&other.to_string())),
         }
     }
-}
-
-/// As messages begin.
-pub(crate) fn capitalised(text: &str) -> String {
-    let mut text = text.to_owned();
-    if let Some(first) = text.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    text
 }

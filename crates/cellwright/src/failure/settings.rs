@@ -1,16 +1,16 @@
-//! Words for what is wrong with settings.
+//! Failures of settings.
 
 use super::{Failure, Kind};
 use crate::settings::{Origin, SettingsError};
 
 impl Failure {
-    /// Running code is turned off.
-    pub(crate) fn disabled(origin: &Origin) -> Self {
+    /// The settings forbid running code.
+    pub(crate) fn eval_disabled(origin: &Origin) -> Self {
         let mut failure = Self::new(Kind::Refused, "Running code is turned off");
         failure
             .causes
             .push(format!("`eval.enabled` is false: {origin}"));
-        failure.hint("whoever turned it off can turn it on there; notebooks can be read and edited")
+        failure.hint("the setting can be changed there; reading and editing notebooks still works")
     }
 }
 
@@ -18,35 +18,36 @@ impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
         let bad = |message: String| Self::new(Kind::BadSettings, message);
         match error {
-            SettingsError::Unreadable { file, why } => {
+            SettingsError::Unreadable { file, reason } => {
                 let mut failure = bad(format!("Could not read the settings in {}", file.display()));
-                failure.causes.push(why);
-                failure
-                    .hint("mend or remove it; `cellwright config path` shows which files are read")
+                failure.causes.push(reason);
+                failure.hint(
+                    "fix or remove it; `cellwright config path` lists the files that are read",
+                )
             }
-            SettingsError::Syntax { file, at, why } => {
+            SettingsError::Syntax { file, at, reason } => {
                 let mut failure = bad(format!("{} is not TOML", file.display()));
                 failure
                     .causes
-                    .push(format!("line {}, column {}: {why}", at.line, at.column));
+                    .push(format!("line {}, column {}: {reason}", at.line, at.column));
                 failure.position = Some(at);
-                failure.hint("mend that line, such as `timeout = 30` under `[eval]`")
+                failure.hint("fix that line; an example is `timeout = 30` under `[eval]`")
             }
             SettingsError::Unknown {
                 file,
                 at,
                 key,
-                near,
-                known,
+                suggestion,
+                existing,
             } => {
                 let mut failure = bad(format!("Unknown setting `{key}` in {}", file.display()));
                 failure
                     .causes
                     .push(format!("line {}, column {}", at.line, at.column));
                 failure.position = Some(at);
-                match near {
-                    Some(near) => failure.hint(format!("did you mean `{near}`?")),
-                    None => failure.hint(format!("there are {}", known.join(", "))),
+                match suggestion {
+                    Some(suggestion) => failure.hint(format!("did you mean `{suggestion}`?")),
+                    None => failure.hint(format!("existing names: {}", existing.join(", "))),
                 }
             }
             SettingsError::BadValue {
@@ -64,25 +65,27 @@ impl From<SettingsError> for Failure {
                 ));
                 failure.position = Some(at);
                 match meaning {
-                    Some(meaning) => failure.hint(format!("`{key}`: {}", uncapitalised(meaning))),
-                    None => failure.hint(format!("write it as `[{key}]`, with its keys below")),
+                    Some(meaning) => failure.hint(format!("`{key}`: {}", as_hint(meaning))),
+                    None => failure.hint(format!(
+                        "write it as a table: `[{key}]`, with its keys below"
+                    )),
                 }
             }
             SettingsError::NotForProjects { file, at, key } => {
-                let mut failure = bad(format!("`{key}` may not stand in {}", file.display()));
+                let mut failure = bad(format!("`{key}` is not allowed in {}", file.display()));
                 failure.causes.push(format!(
                     "line {}, column {}: a project's file is shared with others, and this is a secret",
                     at.line, at.column
                 ));
                 failure.position = Some(at);
-                failure.hint("put it into your own file (`cellwright config path`) or a variable")
+                failure.hint("put it into your user file (`cellwright config path`) or an environment variable")
             }
             SettingsError::BadVariable {
                 variable,
                 key,
                 expected,
             } => {
-                let mut failure = bad(format!("Bad value of the variable {variable}"));
+                let mut failure = bad(format!("Bad value of the environment variable {variable}"));
                 failure
                     .causes
                     .push(format!("it sets `{key}`: expected {expected}"));
@@ -92,8 +95,8 @@ impl From<SettingsError> for Failure {
     }
 }
 
-/// A sentence as STYLE.md wants it in a hint.
-fn uncapitalised(sentence: &str) -> String {
+/// A sentence in the style of hints: a small first letter and no full stop.
+fn as_hint(sentence: &str) -> String {
     let sentence = sentence.trim_end_matches('.');
     let mut characters = sentence.chars();
     match characters.next() {

@@ -1,9 +1,9 @@
-//! [`Connection`]: frames both ways over a socket, for either side.
+//! [`Connection`]: sends and receives frames over a socket, on either side.
 
 use std::io;
 use std::time::Duration;
 
-use cellwright_kernel::process::awake;
+use cellwright_kernel::process::busy_poll;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
@@ -14,7 +14,7 @@ use super::frame::{Frame, FrameError, FrameReader, FrameWriter};
 use super::hello::{HostHello, PROTOCOL};
 
 /// How long a host stays awake after an answer.
-const EAGERNESS: Duration = Duration::from_micros(100);
+const SPIN_TIME: Duration = Duration::from_micros(100);
 
 /// Frames both ways. The two halves can be used at the same time.
 #[derive(Debug)]
@@ -39,9 +39,9 @@ impl Connection {
 
     /// Stays awake for a moment: whoever has just got an answer often asks again at once, and to be woken
     /// up takes longer than that.
-    pub(crate) fn stay_awake(&self) {
+    pub(crate) fn spin_for_request(&self) {
         let stream: &UnixStream = self.reader.inner().as_ref();
-        awake::readable_soon(stream, EAGERNESS);
+        busy_poll::spin_until_readable(stream, SPIN_TIME);
     }
 
     /// Sends an object.
@@ -59,7 +59,11 @@ impl Connection {
     }
 
     /// Ends an answer by saying no: a code for programs, words for people.
-    pub(crate) async fn refuse(&mut self, code: &str, message: &str) -> Result<(), FrameError> {
+    pub(crate) async fn send_refusal(
+        &mut self,
+        code: &str,
+        message: &str,
+    ) -> Result<(), FrameError> {
         let error = json!({"code": code, "message": message});
         self.send(&json!({"end": true, "error": error})).await
     }
@@ -74,11 +78,11 @@ pub(crate) struct Client {
 
 impl Client {
     /// An error unless the host speaks as we do.
-    pub(crate) fn same_protocol(self) -> Result<Self, HostError> {
+    pub(crate) fn check_protocol(self) -> Result<Self, HostError> {
         if self.host.protocol == PROTOCOL {
             return Ok(self);
         }
-        Err(HostError::OtherProtocol {
+        Err(HostError::ProtocolMismatch {
             pid: self.host.pid,
             protocol: self.host.protocol,
             version: self.host.version,
@@ -86,7 +90,7 @@ impl Client {
     }
 
     /// Sends a request and waits for the frame that ends the answer, passing over those before it.
-    pub(crate) async fn ask(
+    pub(crate) async fn request(
         &mut self,
         request: &impl Serialize,
         patience: Duration,
@@ -96,21 +100,21 @@ impl Client {
             self.connection.send(request).await?;
             loop {
                 let frame = self.connection.next().await?;
-                let value = frame.ok_or(HostError::Gone)?.value()?;
+                let value = frame.ok_or(HostError::Disconnected)?.value()?;
                 if value.get("end").is_some() {
-                    return checked(value);
+                    return check_refusal(value);
                 }
             }
         };
         match tokio::time::timeout(patience, answer).await {
             Ok(answer) => answer,
-            Err(_) => Err(HostError::Hung { pid }),
+            Err(_) => Err(HostError::Unresponsive { pid }),
         }
     }
 }
 
 /// The end of an answer, unless it says no.
-pub(crate) fn checked(end: Value) -> Result<Value, HostError> {
+pub(crate) fn check_refusal(end: Value) -> Result<Value, HostError> {
     let Some(error) = end.get("error") else {
         return Ok(end);
     };
@@ -127,5 +131,5 @@ pub(crate) fn checked(end: Value) -> Result<Value, HostError> {
 /// Whether whoever is at the other end acts for our user; if not, for whom.
 pub(super) fn foreign_peer(stream: &UnixStream) -> io::Result<Option<u32>> {
     let peer = stream.peer_cred()?.uid();
-    Ok((peer != cellwright_kernel::process::background::user()).then_some(peer))
+    Ok((peer != cellwright_kernel::process::daemon::effective_user()).then_some(peer))
 }

@@ -1,27 +1,18 @@
-//! [`HostError`]: what can go wrong between a command and the host. Words for people are in
-//! `failure/host.rs`.
+//! [`HostError`]: failures between a command and the host. `host/failure.rs` describes them to users.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::frame::FrameError;
+use crate::runtime_dir::RuntimeDirError;
 
 /// What can go wrong between a command and the host.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostError {
-    /// What should be the host's folder is something else.
-    #[error("{} is no folder but {what}", path.display())]
-    NotAFolder { path: PathBuf, what: &'static str },
-    /// The folder belongs to somebody else.
-    #[error("{} belongs to user {owner}", path.display())]
-    NotOurs { path: PathBuf, owner: u32 },
-    /// Others may look into the folder.
-    #[error("{} is open to other users (mode {mode:03o})", path.display())]
-    TooOpen { path: PathBuf, mode: u32 },
-    /// No place for a socket has a path that is short enough.
-    #[error("the path of {} is too long for a socket", path.display())]
-    TooLong { path: PathBuf },
+    /// The directory for the socket and the lock cannot be used.
+    #[error(transparent)]
+    RuntimeDir(#[from] RuntimeDirError),
     /// A file of the host could not be used.
     #[error("could not {step} {}", path.display())]
     File {
@@ -32,26 +23,26 @@ pub(crate) enum HostError {
     },
     /// Somebody else listens where our host should.
     #[error("what listens on {} belongs to user {user}", path.display())]
-    Stranger { path: PathBuf, user: u32 },
+    ForeignListener { path: PathBuf, user: u32 },
     /// It is there and says nothing.
     #[error("the host (pid {pid}) does not answer")]
-    Hung { pid: u32 },
+    Unresponsive { pid: u32 },
     /// It speaks another protocol.
     #[error("the host (pid {pid}) is of version {version} and speaks protocol {protocol}")]
-    OtherProtocol {
+    ProtocolMismatch {
         pid: u32,
         protocol: u32,
         version: String,
     },
     /// What it says makes no sense.
     #[error("the host did not say what was expected")]
-    Garbled(#[source] FrameError),
+    InvalidReply(#[source] FrameError),
     /// What is to be said does not fit into a message.
-    #[error("what is to be sent to the host is larger than {} MiB", super::frame::LARGEST >> 20)]
+    #[error("what is to be sent to the host is larger than {} MiB", super::frame::LINE_LIMIT >> 20)]
     TooLarge,
     /// It went in the middle of an answer.
     #[error("the host ended before it had answered")]
-    Gone,
+    Disconnected,
     /// It could not be started, and said why.
     #[error("the host could not be started")]
     NotStarted { words: String },
@@ -63,10 +54,10 @@ pub(crate) enum HostError {
     Refused { code: String, message: String },
     /// It cannot be shown that this process is the host, so it is left alone.
     #[error("the host is said to be pid {pid}, which is some other process")]
-    NotProven { pid: u32 },
+    NotTheHost { pid: u32 },
     /// It does not end, whatever is done.
     #[error("the host (pid {pid}) could not be ended")]
-    Immortal { pid: u32 },
+    NotKilled { pid: u32 },
 }
 
 impl HostError {
@@ -84,16 +75,16 @@ impl From<FrameError> for HostError {
     fn from(error: FrameError) -> Self {
         match error {
             // The other side closed or died; which of the two makes no difference.
-            FrameError::Half => Self::Gone,
+            FrameError::Truncated => Self::Disconnected,
             FrameError::TooLarge => Self::TooLarge,
-            FrameError::Io(error) if is_gone(&error) => Self::Gone,
-            error => Self::Garbled(error),
+            FrameError::Io(error) if is_disconnect(&error) => Self::Disconnected,
+            error => Self::InvalidReply(error),
         }
     }
 }
 
 /// Whether an error says that the other side has gone.
-pub(super) fn is_gone(error: &io::Error) -> bool {
+pub(super) fn is_disconnect(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::BrokenPipe

@@ -8,16 +8,16 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The longest line.
-pub(crate) const LARGEST: usize = 64 * 1024 * 1024;
+pub(crate) const LINE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The most bytes after one: answers carry outputs.
-const LARGEST_PAYLOAD: usize = 1024 * 1024 * 1024;
+const PAYLOAD_LIMIT: usize = 1024 * 1024 * 1024;
 
 /// Up to how many bytes of a payload go out together with their line.
-const TOGETHER: usize = 16 * 1024;
+const SINGLE_WRITE_LIMIT: usize = 16 * 1024;
 
 /// How much is read at once.
-const CHUNK: usize = 16 * 1024;
+const READ_SIZE: usize = 16 * 1024;
 
 /// What came over a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,10 +35,10 @@ pub(crate) enum FrameError {
     Io(#[from] io::Error),
     /// It ended within a frame.
     #[error("the connection ended within a message")]
-    Half,
+    Truncated,
     #[error("a message is no JSON object: {0}")]
-    Garbage(#[source] serde_json::Error),
-    #[error("a message is larger than {} MiB", LARGEST / 1024 / 1024)]
+    InvalidJson(#[source] serde_json::Error),
+    #[error("a message is larger than {} MiB", LINE_LIMIT / 1024 / 1024)]
     TooLarge,
 }
 
@@ -52,7 +52,7 @@ struct Envelope {
 impl Frame {
     /// The object as something that is expected.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, FrameError> {
-        serde_json::from_slice(&self.line).map_err(FrameError::Garbage)
+        serde_json::from_slice(&self.line).map_err(FrameError::InvalidJson)
     }
 
     /// The object, whatever it is.
@@ -96,33 +96,33 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// The next frame; `None` when the other side has closed after a whole one. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         loop {
-            if let Some(frame) = self.take()? {
+            if let Some(frame) = self.take_frame()? {
                 return Ok(Some(frame));
             }
-            self.make_room();
+            self.reserve();
             if self.inner.read_buf(&mut self.buffer).await? == 0 {
                 let between = self.pending.is_none() && self.start == self.buffer.len();
                 return if between {
                     Ok(None)
                 } else {
-                    Err(FrameError::Half)
+                    Err(FrameError::Truncated)
                 };
             }
         }
     }
 
     /// A frame that is there already.
-    fn take(&mut self) -> Result<Option<Frame>, FrameError> {
+    fn take_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         if self.pending.is_none() {
             let Some(end) = self.line_end() else {
-                let long = self.buffer.len() - self.start > LARGEST;
+                let long = self.buffer.len() - self.start > LINE_LIMIT;
                 return if long {
                     Err(FrameError::TooLarge)
                 } else {
                     Ok(None)
                 };
             };
-            if end - self.start > LARGEST {
+            if end - self.start > LINE_LIMIT {
                 return Err(FrameError::TooLarge);
             }
             let line = self.buffer[self.start..end].to_vec();
@@ -130,7 +130,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             self.searched = self.start;
             let envelope: Envelope = read_envelope(&line)?;
             let count = usize::try_from(envelope.n).unwrap_or(usize::MAX);
-            if count > LARGEST_PAYLOAD {
+            if count > PAYLOAD_LIMIT {
                 return Err(FrameError::TooLarge);
             }
             self.pending = Some((line, count));
@@ -153,17 +153,17 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     /// Room for what comes next. It grows with what has come, not with what is announced.
-    fn make_room(&mut self) {
+    fn reserve(&mut self) {
         if self.start == self.buffer.len() {
             self.buffer.clear();
             // One large frame should not stay in memory for ever.
-            self.buffer.shrink_to(4 * CHUNK);
+            self.buffer.shrink_to(4 * READ_SIZE);
         } else {
             self.buffer.drain(..self.start);
         }
         self.searched -= self.start;
         self.start = 0;
-        self.buffer.reserve(CHUNK);
+        self.buffer.reserve(READ_SIZE);
     }
 }
 
@@ -172,9 +172,9 @@ fn read_envelope(line: &[u8]) -> Result<Envelope, FrameError> {
     let first = line.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {
         let error = serde::de::Error::custom("it is an array");
-        return Err(FrameError::Garbage(error));
+        return Err(FrameError::InvalidJson(error));
     }
-    serde_json::from_slice(line).map_err(FrameError::Garbage)
+    serde_json::from_slice(line).map_err(FrameError::InvalidJson)
 }
 
 /// Writes frames. A write that is dropped half-way leaves half a frame behind: the connection is of
@@ -202,7 +202,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
         payload: &[u8],
     ) -> Result<(), FrameError> {
         let mut bytes = encode(head, payload)?;
-        if payload.len() <= TOGETHER {
+        if payload.len() <= SINGLE_WRITE_LIMIT {
             // Whoever reads is woken once.
             bytes.extend_from_slice(payload);
             return Ok(self.inner.write_all(&bytes).await?);
@@ -215,15 +215,15 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
 /// The line of a frame.
 fn encode(head: &impl Serialize, payload: &[u8]) -> Result<Vec<u8>, FrameError> {
     let mut bytes = if payload.is_empty() {
-        serde_json::to_vec(head).map_err(FrameError::Garbage)?
+        serde_json::to_vec(head).map_err(FrameError::InvalidJson)?
     } else {
-        let mut value = serde_json::to_value(head).map_err(FrameError::Garbage)?;
+        let mut value = serde_json::to_value(head).map_err(FrameError::InvalidJson)?;
         if let Value::Object(members) = &mut value {
             members.insert("n".to_owned(), payload.len().into());
         }
-        serde_json::to_vec(&value).map_err(FrameError::Garbage)?
+        serde_json::to_vec(&value).map_err(FrameError::InvalidJson)?
     };
-    if bytes.len() > LARGEST || payload.len() > LARGEST_PAYLOAD {
+    if bytes.len() > LINE_LIMIT || payload.len() > PAYLOAD_LIMIT {
         return Err(FrameError::TooLarge);
     }
     bytes.push(b'\n');
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_an_error() {
+    fn invalid_frames_are_errors() {
         for (bytes, words) in [
             (&b"GET / HTTP/1.1\r\n"[..], "no JSON object"),
             (b"[1]\n", "no JSON object"),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_not_kept_for_ever() {
+    fn endless_line_is_rejected() {
         let endless = tokio::io::repeat(b'x');
         let error = run(FrameReader::new(endless).next()).unwrap_err();
         assert!(matches!(error, FrameError::TooLarge));

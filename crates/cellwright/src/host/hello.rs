@@ -1,5 +1,4 @@
-//! The first words on a connection. They stay the same for ever, so that every version can tell
-//! every other who it is.
+//! The first message on a connection. It never changes, so that every version can identify every other.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +6,7 @@ use super::frame::Frame;
 
 /// What this version speaks after the first words. `status` and `stop` are understood whatever the
 /// number is.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// This version.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -37,7 +36,7 @@ pub(crate) struct Greeting<T> {
 }
 
 impl ClientHello {
-    pub(crate) fn own() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             protocol: PROTOCOL,
             version: VERSION.to_owned(),

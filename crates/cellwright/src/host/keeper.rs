@@ -1,66 +1,66 @@
-//! [`Keeper`]: the service of a host. It keeps sessions and runs, and does with them what commands
-//! want.
+//! [`HostService`]: owns sessions and runs, and serves the requests of clients.
 
-mod eval;
+mod input_requests;
 mod journal;
-mod launches;
-mod ledger;
-mod look;
-mod notebooks;
-mod questions;
+mod launchers;
+mod notebook_history;
 mod runs;
+mod runs_service;
+mod session_json;
+mod session_list;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cellwright_kernel::session::{
-    Call, Job, Launch, Loss, Policy, SessionKey, SessionReport, Sessions, Spares, run_once,
+    Job, KernelLauncher, KernelLoss, Policy, SessionCall, SessionKey, SessionReport, Sessions,
+    SpareKernels, run_once,
 };
-use cellwright_kernel::{BoxFuture, KernelError, Stop, StopReason};
+use cellwright_kernel::{BoxFuture, KernelError, StopReason, StopSignal};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
 use super::connection::Connection;
-use super::folder::Folder;
 use super::frame::FrameError;
 use super::log::{Level, Log};
-use super::service::{Request, Service};
-use super::wanted::{Wanted, Who};
+use super::protocol::{HostRequest, SessionSelector};
+use super::service::{Service, ServiceRequest};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
-use crate::inside::SharedBridge;
-use crate::kernels::{EXISTING, Unlaunchable};
+use crate::kernel_setup::SharedBridge;
+use crate::kernels::{EXISTING_PREFIX, NoLauncher};
+use crate::runtime_dir::RuntimeDir;
 use crate::settings::Settings;
 use journal::Journals;
-use launches::Launches;
-use ledger::Ledger;
-use notebooks::Notebooks;
+use launchers::LauncherCache;
+use notebook_history::NotebookHistories;
 use runs::Runs;
+use session_list::SessionList;
 
 /// Keeps sessions and runs.
-pub(super) struct Keeper {
+pub(super) struct HostService {
     engine: Arc<Engine>,
     /// The way back from cells.
     bridge: SharedBridge,
     policy: Policy,
     sessions: Sessions,
-    launches: Launches,
+    launches: LauncherCache,
     runs: Runs,
     journals: Arc<Journals>,
-    notebooks: Arc<Notebooks>,
-    ledger: Ledger,
+    notebooks: Arc<NotebookHistories>,
+    ledger: SessionList,
     log: Arc<Log>,
     /// Jobs on kernels of their own.
-    alone: Mutex<JoinSet<()>>,
+    local_jobs: Mutex<JoinSet<()>>,
     /// Ends sessions that have been idle too long.
-    _sweeping: JoinSet<()>,
+    _sweeper: JoinSet<()>,
 }
 
-impl Keeper {
+impl HostService {
     /// For a host that lives in `folder`. Must be called within a runtime.
-    pub(super) fn new(folder: &Folder, log: &Arc<Log>) -> Self {
-        let engine = Arc::new(Engine::from_env());
+    pub(super) fn new(engine: Engine, folder: &RuntimeDir, log: &Arc<Log>) -> Self {
+        let engine = Arc::new(engine);
         // What belongs to a project is told by its commands.
         let settings = engine.settings(Path::new("/")).unwrap_or_else(|error| {
             let words = format!(
@@ -72,41 +72,45 @@ impl Keeper {
         });
         let policy = policy(&settings);
         let spares = if settings.kernel.spare {
-            Spares::new()
+            SpareKernels::new()
         } else {
-            Spares::none()
+            SpareKernels::disabled()
         };
         let sessions = Sessions::new(policy.clone(), spares);
-        let ledger = Ledger::new(folder.file("sessions.json"));
-        let lost = ledger.take_lost(&sessions);
+        let ledger = SessionList::new(folder.file_path("sessions.json"));
+        let lost = ledger.recover_lost(&sessions);
         if lost > 0 {
             let words = format!("the host before this one left {lost} sessions behind");
             log.write(Level::Warn, &words);
         }
         let mut sweeping = JoinSet::new();
         let swept = sessions.clone();
-        sweeping.spawn(async move { swept.sweep().await });
+        sweeping.spawn(async move { swept.evict_idle().await });
         Self {
             engine,
             bridge: SharedBridge::default(),
-            runs: Runs::new(folder.file("runs.next"), &settings),
-            journals: Arc::new(Journals::new(folder.file("journal"))),
+            runs: Runs::new(folder.file_path("runs.next"), &settings),
+            journals: Arc::new(Journals::new(folder.file_path("journal"))),
             notebooks: Arc::default(),
             ledger,
             policy,
             sessions,
-            launches: Launches::default(),
+            launches: LauncherCache::default(),
             log: Arc::clone(log),
-            alone: Mutex::default(),
-            _sweeping: sweeping,
+            local_jobs: Mutex::default(),
+            _sweeper: sweeping,
         }
     }
 
-    async fn serve(&self, request: Request, connection: &mut Connection) -> Result<(), FrameError> {
+    async fn serve(
+        &self,
+        request: ServiceRequest,
+        connection: &mut Connection,
+    ) -> Result<(), FrameError> {
         // By itself, because to find out which it is by a name inside means to read everything twice.
-        let parsed = if request.name == Wanted::EVAL {
+        let parsed = if request.name == HostRequest::EXECUTE {
             let wanted = request.frame.parse();
-            wanted.map(|wanted| Wanted::Eval(Box::new(wanted)))
+            wanted.map(|wanted| HostRequest::Execute(Box::new(wanted)))
         } else {
             request.frame.parse()
         };
@@ -114,73 +118,79 @@ impl Keeper {
             Ok(wanted) => wanted,
             Err(error) => {
                 let words = format!("`{}` was not understood: {error}", request.name);
-                let code = if Wanted::NAMES.contains(&request.name.as_str()) {
+                let code = if HostRequest::NAMES.contains(&request.name.as_str()) {
                     "not_understood"
                 } else {
                     "unknown_request"
                 };
-                return connection.refuse(code, &words).await;
+                return connection.send_refusal(code, &words).await;
             }
         };
-        self.sessions.discard_unborn();
+        self.sessions.discard_never_started();
         let answer = match wanted {
-            Wanted::Eval(wanted) => return self.eval(*wanted, connection).await,
-            Wanted::RunWait {
+            HostRequest::Execute(wanted) => return self.execute(*wanted, connection).await,
+            HostRequest::WaitRun {
                 run,
                 wait,
                 document,
-            } => return self.run_wait(&run, wait, document, connection).await,
-            Wanted::RunTail {
+            } => return self.wait_run(&run, wait, document, connection).await,
+            HostRequest::TailRun {
                 run,
                 follow,
                 document,
             } => {
-                return self.run_tail(&run, follow, document, connection).await;
+                return self.tail_run(&run, follow, document, connection).await;
             }
-            Wanted::Runs => Ok(json!({"runs": self.runs.list()})),
-            Wanted::RunCancel { run } => self.run_cancel(&run),
-            Wanted::Kernels => {
-                Ok(json!({"kernels": look::reports(&self.sessions.list_with_memory())}))
+            HostRequest::ListRuns => Ok(json!({"runs": self.runs.list()})),
+            HostRequest::CancelRun { run } => self.cancel_run(&run),
+            HostRequest::ListSessions => Ok(
+                json!({"kernels": session_json::sessions_json(&self.sessions.list_with_memory())}),
+            ),
+            HostRequest::Freshness { path } => {
+                Ok(json!({"notebooks": self.notebooks.find(&path, &self.sessions.list())}))
             }
-            Wanted::Freshness { path } => {
-                Ok(json!({"notebooks": self.notebooks.of(&path, &self.sessions.list())}))
+            HostRequest::Interrupt { session } => self.interrupt(&session).await,
+            HostRequest::Reset { session } => self.reset(&session).await,
+            HostRequest::EndSession { session, owner } => {
+                self.end_session(&session, owner.as_deref()).await
             }
-            Wanted::Interrupt { session } => self.interrupt(&session).await,
-            Wanted::Reset { session } => self.reset(&session).await,
-            Wanted::EndSession { session, owner } => self.stop(&session, owner.as_deref()).await,
-            Wanted::Ask {
+            HostRequest::Query {
                 session,
                 question,
                 patience,
-            } => match self.find(&session) {
+            } => match self.find_session(&session) {
                 Ok(found) => {
-                    let stop = Stop::never().with_timeout(patience);
-                    let asked = self.sessions.ask(found.id, question.into(), &stop).await;
+                    let stop = StopSignal::never().with_timeout(patience);
+                    let asked = self.sessions.query(found.id, question.into(), &stop).await;
                     asked
                         .map(|value| json!({"answer": value}))
-                        .map_err(|error| self.unanswered(error, &found))
+                        .map_err(|error| self.query_failure(error, &found))
                 }
                 Err(failure) => Err(failure),
             },
-            Wanted::Journal { session } => match self.find(&session) {
+            HostRequest::Journal { session } => match self.find_session(&session) {
                 Ok(found) => {
-                    self.journals.settled().await;
+                    self.journals.flush().await;
                     let path = self.journals.path(found.id);
                     let lost = self.journals.lost(found.id);
-                    Ok(json!({"journal": path, "lost": lost, "kernel": look::report(&found)}))
+                    Ok(
+                        json!({"journal": path, "lost": lost, "kernel": session_json::session_json(&found)}),
+                    )
                 }
                 Err(failure) => Err(failure),
             },
         };
-        end(connection, answer).await
+        send_result(connection, answer).await
     }
 
     /// The session that somebody means.
-    fn find(&self, who: &Who) -> Result<SessionReport, Failure> {
+    fn find_session(&self, who: &SessionSelector) -> Result<SessionReport, Failure> {
         let mut all = self.sessions.list();
         if let Some(number) = who.name.strip_prefix('@') {
             let found = all.iter().find(|report| report.id.to_string() == number);
-            return found.cloned().ok_or_else(|| no_session(&who.name, &all));
+            return found
+                .cloned()
+                .ok_or_else(|| session_not_found(&who.name, &all));
         }
         // Nobody means somebody else's.
         all.retain(|report| {
@@ -204,7 +214,7 @@ impl Keeper {
         narrow(&mut named, &|report| report.private_to.is_some());
         match named.as_slice() {
             [found] => Ok((*found).clone()),
-            [] => Err(no_session(&who.name, &all)),
+            [] => Err(session_not_found(&who.name, &all)),
             several => {
                 let message = format!("There are {} sessions named `{}`", several.len(), who.name);
                 let mut failure = Failure::new(Kind::BadArguments, message);
@@ -218,24 +228,24 @@ impl Keeper {
         }
     }
 
-    async fn interrupt(&self, who: &Who) -> Result<Value, Failure> {
-        let found = self.find(who)?;
+    async fn interrupt(&self, who: &SessionSelector) -> Result<Value, Failure> {
+        let found = self.find_session(who)?;
         let interrupted = self.sessions.interrupt(found.id).await?;
         Ok(json!({"session": found.key.name, "interrupted": interrupted}))
     }
 
-    async fn reset(&self, who: &Who) -> Result<Value, Failure> {
-        let found = self.find(who)?;
-        refuse_to_replace(&found.key)?;
-        let call = Call {
+    async fn reset(&self, who: &SessionSelector) -> Result<Value, Failure> {
+        let found = self.find_session(who)?;
+        check_replaceable(&found.key)?;
+        let call = SessionCall {
             key: found.key.clone(),
             owner: who.owner.clone(),
             // Only for a session of one's own beside a shared one; the next call starts its kernel.
-            launch: Arc::new(Unlaunchable),
+            launcher: Arc::new(NoLauncher),
             reset: true,
         };
         let renewed = self.sessions.reset(&call).await?;
-        self.note_sessions();
+        self.save_sessions();
         Ok(json!({
             "session": found.key.name,
             "generation": renewed.generation,
@@ -243,8 +253,12 @@ impl Keeper {
         }))
     }
 
-    async fn stop(&self, who: &Who, owner: Option<&str>) -> Result<Value, Failure> {
-        let found = self.find(who)?;
+    async fn end_session(
+        &self,
+        who: &SessionSelector,
+        owner: Option<&str>,
+    ) -> Result<Value, Failure> {
+        let found = self.find_session(who)?;
         let ended = if let Some(owner) = owner {
             if !found.owners.iter().any(|there| there == owner) {
                 let message = format!("`{owner}` does not use session `{}`", found.key.name);
@@ -258,11 +272,12 @@ impl Keeper {
             if found.executions > 0 && found.owners.iter().any(|owner| *owner != who.owner) {
                 let key = found.key.clone();
                 let private_to = found.private_to.clone();
-                self.sessions.remember_loss(key, private_to, Loss::Ended);
+                self.sessions
+                    .record_loss(key, private_to, KernelLoss::Stopped);
             }
             true
         };
-        self.note_sessions();
+        self.save_sessions();
         if ended {
             self.journals.forget(found.id);
             let words = format!("session `{}` was ended", found.key.name);
@@ -272,19 +287,22 @@ impl Keeper {
     }
 
     /// Runs a job on a kernel that is gone afterwards.
-    fn run_alone(&self, launch: Arc<dyn Launch>, job: Job) {
-        let mut alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+    fn spawn_local(&self, launch: Arc<dyn KernelLauncher>, job: Job) {
+        let mut alone = self
+            .local_jobs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         while alone.try_join_next().is_some() {}
         alone.spawn(run_once(launch, self.policy.clone(), job));
     }
 
-    fn unanswered(&self, error: KernelError, session: &SessionReport) -> Failure {
+    fn query_failure(&self, error: KernelError, session: &SessionReport) -> Failure {
         let early = matches!(error, KernelError::StoppedEarly { .. });
         let none = matches!(error, KernelError::NoSession);
         let mut failure = Failure::from(error);
         if early {
             failure = Failure::new(Kind::TimedOut, "The kernel did not answer in time");
-            failure.causes.extend(look::busy(session));
+            failure.causes.extend(session_json::describe_busy(session));
             failure = failure.hint(format!(
                 "`cellwright kernels interrupt {}` stops what it runs",
                 session.key.name
@@ -297,16 +315,17 @@ impl Keeper {
     }
 
     /// Writes down which sessions there are, for whoever comes after us.
-    fn note_sessions(&self) {
+    fn save_sessions(&self) {
         let sessions = self.ledger.write(&self.sessions);
-        self.journals.keep(sessions.iter().map(|report| report.id));
-        self.launches.keep(&sessions);
+        self.journals
+            .retain(sessions.iter().map(|report| report.id));
+        self.launches.retain(&sessions);
     }
 }
 
 /// A kernel that somebody else has started stays as it is.
-fn refuse_to_replace(key: &SessionKey) -> Result<(), Failure> {
-    if !key.kernel.starts_with(EXISTING) {
+fn check_replaceable(key: &SessionKey) -> Result<(), Failure> {
+    if !key.kernel.starts_with(EXISTING_PREFIX) {
         return Ok(());
     }
     let message = format!(
@@ -321,23 +340,23 @@ fn refuse_to_replace(key: &SessionKey) -> Result<(), Failure> {
 fn policy(settings: &Settings) -> Policy {
     let (sessions, kernel) = (&settings.sessions, &settings.kernel);
     Policy {
-        most_sessions: sessions.max,
-        idle: (!sessions.idle.is_zero()).then_some(sessions.idle),
-        restarts: sessions.restarts,
-        queue: sessions.queue,
+        max_sessions: sessions.max,
+        idle_timeout: (!sessions.idle.is_zero()).then_some(sessions.idle),
+        max_restarts: sessions.restarts,
+        queue_limit: sessions.queue,
         memory_limit: (kernel.memory_limit > 0).then_some(kernel.memory_limit),
-        memory_warning: kernel.memory_warning,
+        memory_warning_percent: kernel.memory_warning,
         ..Policy::default()
     }
 }
 
 /// The end of an answer.
-async fn end(
+async fn send_result(
     connection: &mut Connection,
     answer: Result<Value, Failure>,
 ) -> Result<(), FrameError> {
     #[derive(Serialize)]
-    struct End {
+    struct FinalFrame {
         end: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         failure: Option<Failure>,
@@ -350,7 +369,7 @@ async fn end(
     };
     let end = true;
     connection
-        .send(&End {
+        .send(&FinalFrame {
             end,
             failure,
             value,
@@ -358,7 +377,7 @@ async fn end(
         .await
 }
 
-fn no_session(name: &str, all: &[SessionReport]) -> Failure {
+fn session_not_found(name: &str, all: &[SessionReport]) -> Failure {
     let failure = Failure::new(
         Kind::BadArguments,
         format!("There is no session named `{name}`"),
@@ -372,10 +391,10 @@ fn no_session(name: &str, all: &[SessionReport]) -> Failure {
     failure.hint(format!("there are: {}", names.join(", ")))
 }
 
-impl Service for Keeper {
+impl Service for HostService {
     fn handle<'a>(
         &'a self,
-        request: Request,
+        request: ServiceRequest,
         connection: &'a mut Connection,
     ) -> BoxFuture<'a, Result<(), FrameError>> {
         Box::pin(self.serve(request, connection))
@@ -385,7 +404,7 @@ impl Service for Keeper {
         let sessions = self.sessions.list();
         let busy = sessions
             .iter()
-            .filter(|report| look::is_busy(report))
+            .filter(|report| session_json::is_busy(report))
             .count();
         let mut counts = Map::new();
         counts.insert("sessions".to_owned(), sessions.len().into());
@@ -398,7 +417,7 @@ impl Service for Keeper {
         self.sessions.count() == 0 && self.runs.is_idle()
     }
 
-    fn end(&self) -> BoxFuture<'_, Map<String, Value>> {
+    fn shut_down(&self) -> BoxFuture<'_, Map<String, Value>> {
         Box::pin(async move {
             let mut ended = Map::new();
             let stopped = self.runs.stop_all(StopReason::ShuttingDown);
@@ -409,12 +428,15 @@ impl Service for Keeper {
             }
             self.sessions.close().await;
             let alone = {
-                let mut guard = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut guard = self
+                    .local_jobs
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 std::mem::take(&mut *guard)
             };
             alone.join_all().await;
             self.ledger.remove();
-            self.journals.settled().await;
+            self.journals.flush().await;
             self.journals.remove();
             ended
         })
@@ -422,7 +444,7 @@ impl Service for Keeper {
 }
 
 /// Makes a folder that only we can look into.
-fn private_folder(path: &Path) -> std::io::Result<()> {
+fn create_private_dir(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
 
     match std::fs::DirBuilder::new().mode(0o700).create(path) {

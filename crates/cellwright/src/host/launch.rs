@@ -1,4 +1,4 @@
-//! Starting a host: with a clean environment, and waiting until it says that it is ready.
+//! Starts a host with a clean environment and waits until it is ready.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -10,13 +10,13 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 use super::error::HostError;
-use super::folder::Folder;
 use super::log;
 use super::start::{FAILED, HOST, READY, TAKEN};
-use crate::{env, kernels};
+use crate::runtime_dir::RuntimeDir;
+use crate::{env, program};
 
 /// Passed by name.
-const PASSED: [&str; 8] = [
+const PASSED_VARIABLES: [&str; 8] = [
     "HOME", "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL",
 ];
 
@@ -32,13 +32,13 @@ const ALLOCATOR: [(&str, &str); 2] = [
 
 /// Starts a host and waits until it is ready; false if there turns out to be one.
 pub(super) async fn launch(
-    folder: &Folder,
+    folder: &RuntimeDir,
     idle_exit: Option<Duration>,
     patience: Duration,
 ) -> Result<bool, HostError> {
     let log = log::append_to(folder).map_err(HostError::file("open the log in", folder.path()))?;
     let idle_seconds = idle_exit.unwrap_or_default().as_secs_f64().to_string();
-    let mut child = Command::new(kernels::own_program())
+    let mut child = Command::new(program::current_program())
         .arg0("cellwright")
         .arg(HOST)
         .arg(folder.path())
@@ -79,7 +79,7 @@ fn environment(all: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
     all.into_iter()
         .filter_map(|(name, value)| {
             let text = name.to_str()?;
-            let passed = PASSED.contains(&text)
+            let passed = PASSED_VARIABLES.contains(&text)
                 || PASSED_PREFIXES.iter().any(|start| text.starts_with(start));
             if !passed || environment::looks_secret(text) {
                 return None;
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_sees_little_of_its_starter() {
+    fn host_receives_only_listed_variables() {
         let all = [
             ("HOME", "/h"),
             ("LC_ALL", "C"),

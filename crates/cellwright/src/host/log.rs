@@ -1,4 +1,4 @@
-//! [`Log`]: what a host writes down. It is bounded, and trouble with it is nobody's trouble.
+//! [`Log`]: the log file of a host. Its size is bounded, and a failure to write it is ignored.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cellwright_kernel::process::background;
+use cellwright_kernel::process::daemon;
 
-use super::folder::Folder;
+use crate::runtime_dir::RuntimeDir;
 
 /// What is longer becomes the old log.
-const LARGEST: u64 = 1024 * 1024;
+const SIZE_LIMIT: u64 = 1024 * 1024;
 
 const NAME: &str = "host.log";
 const OLD_NAME: &str = "host.log.1";
@@ -35,10 +35,10 @@ pub(crate) struct Log {
 
 impl Log {
     /// The log in a folder.
-    pub(super) fn open(folder: &Folder) -> Self {
+    pub(super) fn open(folder: &RuntimeDir) -> Self {
         Self {
-            path: folder.file(NAME),
-            old: folder.file(OLD_NAME),
+            path: folder.file_path(NAME),
+            old: folder.file_path(OLD_NAME),
             file: Mutex::new(append_to(folder).ok()),
         }
     }
@@ -51,12 +51,12 @@ impl Log {
             Level::Error => "error",
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let time = utc(now.map_or(0, |time| time.as_secs()));
+        let time = format_utc(now.map_or(0, |time| time.as_secs()));
         // One line stays one line.
         let line = format!("{time} {level} {}\n", words.replace('\n', "\n    "));
         let mut held = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.as_ref().is_none_or(|file| self.is_over(file)) {
-            *held = self.renewed();
+        if held.as_ref().is_none_or(|file| self.exceeds_limit(file)) {
+            *held = self.rotate();
         }
         if let Some(file) = held.as_mut() {
             // A full disk must not end the host.
@@ -65,25 +65,25 @@ impl Log {
     }
 
     /// Whether another file is due: this one is full, or somebody took it away.
-    fn is_over(&self, file: &File) -> bool {
-        let full = file.metadata().is_ok_and(|meta| meta.len() >= LARGEST);
+    fn exceeds_limit(&self, file: &File) -> bool {
+        let full = file.metadata().is_ok_and(|meta| meta.len() >= SIZE_LIMIT);
         full || !self.path.exists()
     }
 
     /// A new file, which the process's errors go to as well.
-    fn renewed(&self) -> Option<File> {
-        if fs::metadata(&self.path).is_ok_and(|meta| meta.len() >= LARGEST) {
+    fn rotate(&self) -> Option<File> {
+        if fs::metadata(&self.path).is_ok_and(|meta| meta.len() >= SIZE_LIMIT) {
             fs::rename(&self.path, &self.old).ok()?;
         }
         let file = open_to_append(&self.path).ok()?;
-        background::redirect_errors(&file).ok();
+        daemon::redirect_stderr(&file).ok();
         Some(file)
     }
 }
 
 /// The log, to write to it.
-pub(super) fn append_to(folder: &Folder) -> io::Result<File> {
-    open_to_append(&folder.file(NAME))
+pub(super) fn append_to(folder: &RuntimeDir) -> io::Result<File> {
+    open_to_append(&folder.file_path(NAME))
 }
 
 fn open_to_append(path: &std::path::Path) -> io::Result<File> {
@@ -95,16 +95,16 @@ fn open_to_append(path: &std::path::Path) -> io::Result<File> {
 }
 
 /// The last lines of a log, the old one included; empty if there is none.
-pub(crate) fn last_lines(folder: &Folder, count: usize) -> io::Result<String> {
+pub(crate) fn last_lines(folder: &RuntimeDir, count: usize) -> io::Result<String> {
     let mut text = String::new();
     for name in [OLD_NAME, NAME] {
-        match File::open(folder.file(name)) {
+        match File::open(folder.file_path(name)) {
             Ok(mut file) => {
                 // Hosts bound it; whatever else wrote to it does not.
                 let length = file.metadata()?.len();
-                file.seek(SeekFrom::Start(length.saturating_sub(2 * LARGEST)))?;
+                file.seek(SeekFrom::Start(length.saturating_sub(2 * SIZE_LIMIT)))?;
                 let mut bytes = Vec::new();
-                file.take(2 * LARGEST).read_to_end(&mut bytes)?;
+                file.take(2 * SIZE_LIMIT).read_to_end(&mut bytes)?;
                 text.push_str(&String::from_utf8_lossy(&bytes));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -116,7 +116,7 @@ pub(crate) fn last_lines(folder: &Folder, count: usize) -> io::Result<String> {
 }
 
 /// Seconds since 1970 as a date and a time.
-pub(crate) fn utc(seconds: u64) -> String {
+pub(crate) fn format_utc(seconds: u64) -> String {
     let days = seconds / 86_400;
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     // Howard Hinnant's civil_from_days: years begin in March, so that leap days are at their ends.
@@ -143,23 +143,23 @@ mod tests {
 
     #[test]
     fn dates_are_right() {
-        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
-        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(utc(1_735_689_599), "2024-12-31T23:59:59Z");
-        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
+        assert_eq!(format_utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(format_utc(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(format_utc(1_735_689_599), "2024-12-31T23:59:59Z");
+        assert_eq!(format_utc(4_107_542_400), "2100-03-01T00:00:00Z");
     }
 
     #[test]
     fn the_log_is_bounded_and_its_end_can_be_read() {
         let base = tempfile::tempdir().unwrap();
-        let folder = Folder::make(base.path().join("h")).unwrap();
-        fs::write(folder.file(NAME), vec![b'x'; 1024 * 1024]).unwrap();
+        let folder = RuntimeDir::create(base.path().join("h")).unwrap();
+        fs::write(folder.file_path(NAME), vec![b'x'; 1024 * 1024]).unwrap();
         // Not through `Log::write`, which would turn this process's errors to the file.
         let log = Log::open(&folder);
-        assert!(log.is_over(&append_to(&folder).unwrap()));
-        fs::write(folder.file(OLD_NAME), "one\ntwo\n").unwrap();
-        fs::write(folder.file(NAME), "three\n").unwrap();
-        assert!(!log.is_over(&append_to(&folder).unwrap()));
+        assert!(log.exceeds_limit(&append_to(&folder).unwrap()));
+        fs::write(folder.file_path(OLD_NAME), "one\ntwo\n").unwrap();
+        fs::write(folder.file_path(NAME), "three\n").unwrap();
+        assert!(!log.exceeds_limit(&append_to(&folder).unwrap()));
         log.write(Level::Warn, "four\nfive");
         let end = last_lines(&folder, 4).unwrap();
         assert!(end.starts_with("two\nthree\n"), "{end}");

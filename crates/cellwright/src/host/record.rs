@@ -1,4 +1,4 @@
-//! [`Record`]: what is written about the living host, in `host.json` and in the lock that it holds.
+//! [`HostRecord`]: identifies the running host, in `host.json` and in its lock file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -6,20 +6,20 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cellwright_kernel::process::background::Identity;
+use cellwright_kernel::process::daemon::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
 use super::error::HostError;
-use super::folder::{Folder, HOST_LOCK, RECORD};
 use super::hello::{PROTOCOL, VERSION};
+use crate::runtime_dir::{HOST_INFO, HOST_LOCK, RuntimeDir};
 
 /// No record is longer; what is was not written by a host.
-const LONGEST: u64 = 64 * 1024;
+const SIZE_LIMIT: u64 = 64 * 1024;
 
 /// Who the host is and where it listens. Fields may be added, none taken away: hosts and commands of
 /// other versions read it, too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct HostRecord {
     pub(crate) pid: u32,
     pub(crate) protocol: u32,
     pub(crate) version: String,
@@ -29,14 +29,14 @@ pub(crate) struct Record {
     pub(crate) instance: String,
     /// Seconds since 1970.
     pub(crate) started: u64,
-    /// See [`Identity::born`].
+    /// See [`ProcessIdentity::start_ticks`].
     pub(crate) born: Option<u64>,
 }
 
-impl Record {
+impl HostRecord {
     /// A record of this process.
-    pub(super) fn own(folder: &Folder, socket: &std::path::Path) -> Self {
-        let identity = Identity::own();
+    pub(super) fn new(folder: &RuntimeDir, socket: &std::path::Path) -> Self {
+        let identity = ProcessIdentity::current();
         Self {
             pid: identity.pid,
             protocol: PROTOCOL,
@@ -49,21 +49,21 @@ impl Record {
             started: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |time| time.as_secs()),
-            born: identity.born,
+            born: identity.start_ticks,
         }
     }
 
     /// The process that wrote it.
-    pub(crate) fn identity(&self) -> Identity {
-        Identity {
+    pub(crate) fn identity(&self) -> ProcessIdentity {
+        ProcessIdentity {
             pid: self.pid,
-            born: self.born,
+            start_ticks: self.born,
         }
     }
 
     /// What `host.json` says. One that is no record is as good as none.
-    pub(crate) fn read(folder: &Folder) -> Result<Option<Self>, HostError> {
-        let path = folder.file(RECORD);
+    pub(crate) fn read(folder: &RuntimeDir) -> Result<Option<Self>, HostError> {
+        let path = folder.file_path(HOST_INFO);
         match File::open(&path) {
             Ok(file) => Ok(parse(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -72,25 +72,25 @@ impl Record {
     }
 
     /// What the holder of the lock says about itself; `None` if nobody holds it.
-    pub(crate) fn of_holder(folder: &Folder) -> Result<Holder, HostError> {
-        let path = folder.file(HOST_LOCK);
+    pub(crate) fn read_lock_holder(folder: &RuntimeDir) -> Result<LockHolder, HostError> {
+        let path = folder.file_path(HOST_LOCK);
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockHolder::Free),
             Err(error) => return Err(HostError::file("open", path)(error)),
         };
         // Shared, so that two who look do not take each other for a host.
         match file.try_lock_shared() {
-            Ok(()) => Ok(Holder::Nobody),
-            Err(TryLockError::WouldBlock) => Ok(Holder::Somebody(parse(file))),
+            Ok(()) => Ok(LockHolder::Free),
+            Err(TryLockError::WouldBlock) => Ok(LockHolder::Held(parse(file))),
             Err(TryLockError::Error(error)) => Err(HostError::file("lock", path)(error)),
         }
     }
 
     /// Writes `host.json`, whole or not at all.
-    pub(super) fn publish(&self, folder: &Folder) -> Result<(), HostError> {
-        let path = folder.file(RECORD);
-        let new = folder.file(&format!("{RECORD}.{}", self.pid));
+    pub(super) fn publish(&self, folder: &RuntimeDir) -> Result<(), HostError> {
+        let path = folder.file_path(HOST_INFO);
+        let new = folder.file_path(&format!("{HOST_INFO}.{}", self.pid));
         let written = (|| {
             let mut file = OpenOptions::new()
                 .write(true)
@@ -109,7 +109,7 @@ impl Record {
     }
 
     /// Writes it into the lock that this process holds.
-    pub(super) fn sign(&self, mut lock: &File) -> io::Result<()> {
+    pub(super) fn write_to_lock(&self, mut lock: &File) -> io::Result<()> {
         lock.set_len(0)?;
         lock.seek(SeekFrom::Start(0))?;
         lock.write_all(&self.to_bytes()?)
@@ -124,15 +124,15 @@ impl Record {
 
 /// Who holds the lock of a host.
 #[derive(Debug)]
-pub(crate) enum Holder {
-    Nobody,
+pub(crate) enum LockHolder {
+    Free,
     /// Whoever it is has signed, or is about to.
-    Somebody(Option<Record>),
+    Held(Option<HostRecord>),
 }
 
-fn parse(file: File) -> Option<Record> {
+fn parse(file: File) -> Option<HostRecord> {
     let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    file.take(SIZE_LIMIT).read_to_end(&mut bytes).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 

@@ -1,4 +1,4 @@
-//! The living host: takes connections, watches its folder and the signals, and ends in order.
+//! The server of a host: accepts connections, checks its files, and shuts down on signals or idleness.
 
 mod client;
 mod signals;
@@ -16,30 +16,30 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connection::foreign_peer;
+use super::host_files::{FileCheck, HostFiles};
 use super::log::{Level, Log};
-use super::place::{Look, Place};
-use super::record::Record;
+use super::record::HostRecord;
 use super::service::Service;
 use signals::Signals;
 
 /// How many clients there may be; more have to wait.
-const MOST_CLIENTS: usize = 512;
+const CLIENTS_MAX: usize = 512;
 
 /// How long nobody is let in when there are no descriptors left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// How often the folder is looked at. Shorter than a command waits for a host to be ready.
-const LOOK: Duration = Duration::from_secs(5);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long ending everything may take.
-const ORDERLY: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the last answers may take after that.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the server and all its clients share.
 struct Shared {
-    record: Record,
+    record: HostRecord,
     begun: Instant,
     service: Arc<dyn Service>,
     log: Arc<Log>,
@@ -53,7 +53,7 @@ struct Shared {
 
 /// A living host.
 pub(super) struct Server {
-    pub(super) place: Place,
+    pub(super) place: HostFiles,
     pub(super) service: Arc<dyn Service>,
     pub(super) log: Arc<Log>,
     /// How long it stays with nothing to do; `None` for ever.
@@ -82,13 +82,13 @@ impl Server {
         ready();
         let mut clients = JoinSet::new();
         let mut askers = Vec::new();
-        let mut next_look = Instant::now() + LOOK;
-        let mut idle = Idle::new(self.idle_exit);
-        let mut door = Door::open();
+        let mut next_look = Instant::now() + FILE_CHECK_INTERVAL;
+        let mut idle = IdleTimer::new(self.idle_exit);
+        let mut door = Acceptor::new();
         let why = loop {
             tokio::select! {
-                stream = door.next(&listener, &self.log), if clients.len() < MOST_CLIENTS => {
-                    idle.over();
+                stream = door.next(&listener, &self.log), if clients.len() < CLIENTS_MAX => {
+                    idle.reset();
                     if let Some(stream) = stream && self.admits(&stream) {
                         clients.spawn(client::serve(stream, Arc::clone(&shared)));
                     }
@@ -104,21 +104,21 @@ impl Server {
                 }
                 name = signals.next() => break name,
                 () = idle.tick() => {
-                    if idle.is_long(clients.is_empty() && self.service.is_idle()) {
+                    if idle.has_expired(clients.is_empty() && self.service.is_idle()) {
                         break "had nothing to do";
                     }
                 }
                 () = sleep_until(next_look) => {
-                    next_look = Instant::now() + LOOK;
-                    match self.place.look() {
-                        Ok(Look::Fine) => {}
-                        Ok(Look::Mended) => self.log.write(Level::Warn, "files were missing"),
-                        Ok(Look::Rebound(new)) => {
+                    next_look = Instant::now() + FILE_CHECK_INTERVAL;
+                    match self.place.check() {
+                        Ok(FileCheck::Fine) => {}
+                        Ok(FileCheck::Mended) => self.log.write(Level::Warn, "files were missing"),
+                        Ok(FileCheck::Rebound(new)) => {
                             self.log.write(Level::Warn, "the socket was missing");
                             listener = UnixListener::from_std(new)?;
                         }
-                        Ok(Look::Lost) => break "was replaced by another",
-                        Err(error) => self.log.write(Level::Error, &with_cause(&error)),
+                        Ok(FileCheck::Lost) => break "was replaced by another",
+                        Err(error) => self.log.write(Level::Error, &format_error_chain(&error)),
                     }
                 }
             }
@@ -127,7 +127,7 @@ impl Server {
         drop(listener);
         // Whoever comes now finds nobody and starts another, which waits for the lock.
         self.place.withdraw();
-        let ended = timeout(ORDERLY, self.service.end()).await;
+        let ended = timeout(SHUTDOWN_TIMEOUT, self.service.shut_down()).await;
         if ended.is_err() {
             self.log.write(Level::Warn, "not everything ended in time");
         }
@@ -140,7 +140,7 @@ impl Server {
             // It may have gone without waiting.
             asker.send(ended.clone()).ok();
         }
-        let until = Instant::now() + LAST_WORDS;
+        let until = Instant::now() + DRAIN_TIMEOUT;
         while shared.busy.load(Ordering::Acquire) > 0 && Instant::now() < until {
             sleep(Duration::from_millis(5)).await;
         }
@@ -164,14 +164,14 @@ impl Server {
 }
 
 /// Where clients come in.
-struct Door {
+struct Acceptor {
     /// Closed until then.
     closed_until: Option<Instant>,
     told: bool,
 }
 
-impl Door {
-    fn open() -> Self {
+impl Acceptor {
+    fn new() -> Self {
         Self {
             closed_until: None,
             told: false,
@@ -191,7 +191,7 @@ impl Door {
             }
             Err(error) => {
                 // It would fail again at once, and again.
-                self.closed_until = Some(Instant::now() + ACCEPT_PAUSE);
+                self.closed_until = Some(Instant::now() + ACCEPT_RETRY_DELAY);
                 if !self.told {
                     self.told = true;
                     log.write(Level::Error, &format!("no client can come in: {error}"));
@@ -203,13 +203,13 @@ impl Door {
 }
 
 /// Since when there has been nothing to do.
-struct Idle {
+struct IdleTimer {
     longest: Option<Duration>,
     since: Option<Instant>,
     next: Instant,
 }
 
-impl Idle {
+impl IdleTimer {
     fn new(longest: Option<Duration>) -> Self {
         Self {
             longest,
@@ -219,7 +219,7 @@ impl Idle {
     }
 
     /// Somebody came.
-    fn over(&mut self) {
+    fn reset(&mut self) {
         self.since = None;
     }
 
@@ -232,7 +232,7 @@ impl Idle {
     }
 
     /// Whether there has been nothing to do for long enough.
-    fn is_long(&mut self, idle: bool) -> bool {
+    fn has_expired(&mut self, idle: bool) -> bool {
         let now = Instant::now();
         let longest = self.longest.unwrap_or(Duration::MAX);
         self.next = now + (longest / 4).clamp(Duration::from_millis(20), Duration::from_secs(5));
@@ -245,7 +245,7 @@ impl Idle {
 }
 
 /// An error with what caused it, in one line.
-pub(super) fn with_cause(error: &dyn std::error::Error) -> String {
+pub(super) fn format_error_chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -1,4 +1,4 @@
-//! [`Service`]: what a host does for its clients. The server knows nothing more about it.
+//! [`Service`]: what a server offers to its clients. The server knows nothing else about it.
 
 use std::sync::Arc;
 
@@ -6,13 +6,14 @@ use cellwright_kernel::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::connection::Connection;
-use super::folder::Folder;
 use super::frame::{Frame, FrameError};
 use super::log::Log;
+use crate::engine::Engine;
+use crate::runtime_dir::RuntimeDir;
 
 /// What a client asks for.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct ServiceRequest {
     /// The member `do`.
     pub(crate) name: String,
     /// All of it.
@@ -26,7 +27,7 @@ pub(crate) trait Service: Send + Sync {
     /// connection is of no more use.
     fn handle<'a>(
         &'a self,
-        request: Request,
+        request: ServiceRequest,
         connection: &'a mut Connection,
     ) -> BoxFuture<'a, Result<(), FrameError>>;
 
@@ -37,10 +38,10 @@ pub(crate) trait Service: Send + Sync {
     fn is_idle(&self) -> bool;
 
     /// Ends everything, and says how many of what. Requests in progress are to end by that, too.
-    fn end(&self) -> BoxFuture<'_, Map<String, Value>>;
+    fn shut_down(&self) -> BoxFuture<'_, Map<String, Value>>;
 }
 
 /// The service of a host that lives in `folder`. Must be called within a runtime.
-pub(super) fn of(folder: &Folder, log: &Arc<Log>) -> Arc<dyn Service> {
-    Arc::new(super::keeper::Keeper::new(folder, log))
+pub(super) fn new_service(engine: Engine, folder: &RuntimeDir, log: &Arc<Log>) -> Arc<dyn Service> {
+    Arc::new(super::keeper::HostService::new(engine, folder, log))
 }

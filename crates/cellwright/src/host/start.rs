@@ -1,4 +1,4 @@
-//! The entry of a host: how the binary becomes one, and how it goes.
+//! The entry point of a host process.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::process::background;
+use cellwright_kernel::process::daemon;
 
 use super::error::HostError;
-use super::folder::Folder;
+use super::host_files::{ClaimResult, HostFiles};
 use super::log::{Level, Log};
-use super::place::{Claim, Place};
-use super::server::{Server, with_cause};
+use super::server::{Server, format_error_chain};
 use super::service;
-use crate::screen;
+use crate::engine::Engine;
+use crate::runtime_dir::RuntimeDir;
 
 /// The first argument by which the binary becomes a host.
 pub(super) const HOST: &str = "__host";
@@ -30,50 +30,55 @@ pub(super) const TAKEN: &str = "taken";
 pub(super) const FAILED: &str = "failed: ";
 
 /// How long one that is just ending is waited for.
-const PATIENCE: Duration = Duration::from_secs(12);
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// The most threads that pass things on.
-const MOST_THREADS: usize = 4;
+const THREADS_MAX: usize = 4;
 
 /// If this process was started to be a host: is one, and says how it went.
-pub(crate) fn host() -> Option<bool> {
+/// `engine` makes what the host works with; `notify_starter` sends a line to the process that started it.
+pub(crate) fn run_if_host(engine: fn() -> Engine, notify_starter: fn(&str)) -> Option<bool> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next()? != HOST {
         return None;
     }
-    background::close_inherited();
-    let well = match run(arguments) {
+    daemon::close_inherited_descriptors();
+    let well = match run(arguments, engine, notify_starter) {
         Ok(()) => true,
         Err(error) => {
-            screen::tell_starter(&format!("{FAILED}{}", with_cause(&error)));
+            notify_starter(&format!("{FAILED}{}", format_error_chain(&error)));
             false
         }
     };
     Some(well)
 }
 
-fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), HostError> {
+fn run(
+    mut arguments: impl Iterator<Item = OsString>,
+    engine: fn() -> Engine,
+    notify_starter: fn(&str),
+) -> Result<(), HostError> {
     let path = arguments.next().map(PathBuf::from).unwrap_or_default();
     let idle_exit = arguments
         .next()
         .and_then(|text| text.to_str()?.parse().ok())
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .filter(|time| !time.is_zero());
-    background::detach();
-    background::allow_descriptors();
+    daemon::detach();
+    daemon::raise_descriptor_limit();
     std::env::set_current_dir("/").map_err(HostError::file("go to", "/"))?;
-    let folder = Folder::make(path)?;
-    let (place, listener) = match Place::claim(&folder, PATIENCE)? {
-        Claim::Ours(place, listener) => (place, listener),
-        Claim::Taken => {
-            screen::tell_starter(TAKEN);
+    let folder = RuntimeDir::create(path)?;
+    let (place, listener) = match HostFiles::claim(&folder, CLAIM_TIMEOUT)? {
+        ClaimResult::Acquired(place, listener) => (place, listener),
+        ClaimResult::Taken => {
+            notify_starter(TAKEN);
             return Ok(());
         }
     };
     let log = Arc::new(Log::open(&folder));
     log_panics(&log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads())
+        .worker_threads(thread_count())
         .thread_name("host")
         .enable_all()
         .build()
@@ -86,15 +91,15 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), HostError> {
     log.write(Level::Info, &words);
     let inside = runtime.enter();
     let server = Server {
-        service: service::of(&folder, &log),
+        service: service::new_service(engine(), &folder, &log),
         place,
         log: Arc::clone(&log),
         idle_exit,
     };
     drop(inside);
     let served = runtime.block_on(server.serve(listener, || {
-        screen::tell_starter(READY);
-        if let Err(error) = let_go_of_output() {
+        notify_starter(READY);
+        if let Err(error) = detach_output() {
             log.write(Level::Warn, &format!("the starter's pipe is kept: {error}"));
         }
     }));
@@ -108,15 +113,15 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), HostError> {
 
 /// How many threads pass things on. Kernels are processes of their own, and need the processors more:
 /// with two of them, a second thread doubles the time of a short call.
-fn threads() -> usize {
+fn thread_count() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    (processors / 2).clamp(1, MOST_THREADS)
+    (processors / 2).clamp(1, THREADS_MAX)
 }
 
 /// Nobody listens to the starter's pipe any more.
-fn let_go_of_output() -> io::Result<()> {
+fn detach_output() -> io::Result<()> {
     let null = File::options().write(true).open("/dev/null")?;
-    background::redirect_output(&null)
+    daemon::redirect_stdout(&null)
 }
 
 fn log_panics(log: &Arc<Log>) {

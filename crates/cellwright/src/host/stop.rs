@@ -1,130 +1,141 @@
-//! Ending the host: by asking, and if it does not answer by signals, but only if the process is
-//! certainly the host.
+//! Stops the host: by a request, or by signals if it does not answer, but only if the process is certainly the host.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellwright_kernel::process::background::{Identity, Signal};
+use cellwright_kernel::process::daemon::{EndSignal, ProcessIdentity};
 use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::connection::Client;
 use super::error::HostError;
-use super::find::{reach, wait_until_gone};
-use super::folder::Folder;
-use super::place;
-use super::record::{Holder, Record};
+use super::find::{connect_existing, wait_until_gone};
+use super::host_files;
+use super::record::{HostRecord, LockHolder};
 use super::start::HOST;
+use crate::runtime_dir::RuntimeDir;
 
 /// How long a host may take to end everything. It takes ten seconds itself at the most.
-const ANSWER: Duration = Duration::from_secs(15);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long its process may take to go after that.
-const LEAVE: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a process that has nothing left to do may take to end. Where nobody buries the dead it never
 /// does, as far as can be seen.
-const END: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long one that was killed may take.
-const DIE: Duration = Duration::from_secs(3);
+const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What came of it.
-pub(crate) enum Stopped {
+pub(crate) enum StopOutcome {
     /// There was none.
     Nobody,
     /// It ended what it had, and then itself.
-    Asked { pid: u32, ended: Map<String, Value> },
+    Asked {
+        pid: u32,
+        wait_for_exit: Map<String, Value>,
+    },
     /// It did not answer and was ended by a signal.
     Forced { pid: u32 },
 }
 
 /// Ends the host of a folder and waits until it is gone.
-pub(crate) async fn stop(path: PathBuf) -> Result<Stopped, HostError> {
-    let Some(folder) = Folder::existing(path)? else {
-        return Ok(Stopped::Nobody);
+pub(crate) async fn stop(path: PathBuf) -> Result<StopOutcome, HostError> {
+    let Some(folder) = RuntimeDir::open(path)? else {
+        return Ok(StopOutcome::Nobody);
     };
-    let stopped = match reach(&folder).await {
-        Ok(Some(client)) => ask(&folder, client).await,
-        Ok(None) => end_unreachable(&folder).await,
-        Err(HostError::Hung { pid }) => force(&folder, pid).await,
-        Err(HostError::Garbled(error)) => match Record::of_holder(&folder)? {
-            Holder::Somebody(Some(record)) => force(&folder, record.pid).await,
-            _ => Err(HostError::Garbled(error)),
+    let stopped = match connect_existing(&folder).await {
+        Ok(Some(client)) => request_stop(&folder, client).await,
+        Ok(None) => kill_unreachable(&folder).await,
+        Err(HostError::Unresponsive { pid }) => kill(&folder, pid).await,
+        Err(HostError::InvalidReply(error)) => match HostRecord::read_lock_holder(&folder)? {
+            LockHolder::Held(Some(record)) => kill(&folder, record.pid).await,
+            _ => Err(HostError::InvalidReply(error)),
         },
         Err(error) => Err(error),
     }?;
-    place::clear(&folder)?;
+    host_files::clear(&folder)?;
     Ok(stopped)
 }
 
-async fn ask(folder: &Folder, mut client: Client) -> Result<Stopped, HostError> {
+async fn request_stop(folder: &RuntimeDir, mut client: Client) -> Result<StopOutcome, HostError> {
     let (pid, instance) = (client.host.pid, client.host.instance.clone());
-    let process = match Record::of_holder(folder)? {
-        Holder::Somebody(Some(record)) if record.pid == pid => Some(record.identity()),
+    let process = match HostRecord::read_lock_holder(folder)? {
+        LockHolder::Held(Some(record)) if record.pid == pid => Some(record.identity()),
         _ => None,
     };
-    let answer = client.ask(&json!({"do": "stop"}), ANSWER).await;
-    if matches!(answer, Ok(_) | Err(HostError::Gone))
-        && wait_until_gone(folder, Some(&instance), LEAVE).await?
+    let answer = client.request(&json!({"do": "stop"}), REPLY_TIMEOUT).await;
+    if matches!(answer, Ok(_) | Err(HostError::Disconnected))
+        && wait_until_gone(folder, Some(&instance), EXIT_TIMEOUT).await?
     {
         // It lets go of the lock as the last thing it does, and then it still has to end.
         if let Some(process) = process {
-            timeout(END, ended(process)).await.ok();
+            timeout(POLL_INTERVAL, ended(process)).await.ok();
         }
         let ended = answer.ok().and_then(|mut end| match end["ended"].take() {
             Value::Object(ended) => Some(ended),
             _ => None,
         });
         let ended = ended.unwrap_or_default();
-        return Ok(Stopped::Asked { pid, ended });
+        return Ok(StopOutcome::Asked {
+            pid,
+            wait_for_exit: ended,
+        });
     }
-    force(folder, pid).await
+    kill(folder, pid).await
 }
 
 /// Waits until a process has ended.
-async fn ended(process: Identity) {
-    while process.runs() {
+async fn ended(process: ProcessIdentity) {
+    while process.is_running() {
         sleep(Duration::from_millis(1)).await;
     }
 }
 
 /// Nobody answers, but there may be one that is just ending, or that others took the socket from.
-async fn end_unreachable(folder: &Folder) -> Result<Stopped, HostError> {
-    let Holder::Somebody(record) = Record::of_holder(folder)? else {
-        return Ok(Stopped::Nobody);
+async fn kill_unreachable(folder: &RuntimeDir) -> Result<StopOutcome, HostError> {
+    let LockHolder::Held(record) = HostRecord::read_lock_holder(folder)? else {
+        return Ok(StopOutcome::Nobody);
     };
     let pid = record.map_or(0, |record| record.pid);
-    if wait_until_gone(folder, None, LEAVE).await? {
+    if wait_until_gone(folder, None, EXIT_TIMEOUT).await? {
         let ended = Map::new();
-        return Ok(Stopped::Asked { pid, ended });
+        return Ok(StopOutcome::Asked {
+            pid,
+            wait_for_exit: ended,
+        });
     }
-    force(folder, pid).await
+    kill(folder, pid).await
 }
 
 /// Signals the holder of the lock, which nobody but a host of ours can be. `said` is who it is said
 /// to be.
-async fn force(folder: &Folder, said: u32) -> Result<Stopped, HostError> {
-    let Holder::Somebody(Some(record)) = Record::of_holder(folder)? else {
-        return Err(HostError::NotProven { pid: said });
+async fn kill(folder: &RuntimeDir, said: u32) -> Result<StopOutcome, HostError> {
+    let LockHolder::Held(Some(record)) = HostRecord::read_lock_holder(folder)? else {
+        return Err(HostError::NotTheHost { pid: said });
     };
     let (pid, process) = (record.pid, record.identity());
-    if pid != said || !process.runs() || !was_started_as_host(process) {
-        return Err(HostError::NotProven { pid: said });
+    if pid != said || !process.is_running() || !was_started_as_host(process) {
+        return Err(HostError::NotTheHost { pid: said });
     }
-    for (signal, patience) in [(Signal::Terminate, LEAVE), (Signal::Kill, DIE)] {
+    for (signal, patience) in [
+        (EndSignal::Terminate, EXIT_TIMEOUT),
+        (EndSignal::Kill, KILL_TIMEOUT),
+    ] {
         // It may have gone by itself meanwhile.
         process.signal(signal);
         if wait_until_gone(folder, Some(&record.instance), patience).await? {
-            return Ok(Stopped::Forced { pid });
+            return Ok(StopOutcome::Forced { pid });
         }
     }
-    Err(HostError::Immortal { pid })
+    Err(HostError::NotKilled { pid })
 }
 
 /// Whether the process was started to be a host, as far as the system tells.
-fn was_started_as_host(process: Identity) -> bool {
+fn was_started_as_host(process: ProcessIdentity) -> bool {
     process
-        .arguments()
+        .command_line()
         .is_none_or(|arguments| arguments.iter().any(|one| one == HOST.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! Kernels of Jupyter's: where they are installed, which one is meant, and what it gets.
+//! Jupyter kernels: where they are installed, which one a command selects, and how it is started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -7,166 +7,146 @@ use std::time::SystemTime;
 
 use cellwright_jupyter::connection::Connection;
 use cellwright_jupyter::kernelspec::{self, Kernelspec};
-use cellwright_jupyter::places::{Places, Search};
-use cellwright_kernel::backend::jupyter::{JupyterSpec, Source};
+use cellwright_jupyter::paths::{JupyterPaths, PathInputs};
+use cellwright_kernel::backend::jupyter::{JupyterSpec, KernelSource};
 use cellwright_kernel::python::{self, Interpreter};
 use cellwright_kernel::{KernelError, environment};
 
-use super::chosen::{Chosen, Spec, Within};
-use super::ipykernel;
+use super::selection::{BackendSpec, KernelMatch, KernelSelection};
 use crate::engine::Engine;
 use crate::env;
 use crate::failure::{Failure, Kind};
-use crate::host::folder::{self, Folder};
+use crate::ipykernel;
+use crate::runtime_dir;
 use crate::settings::Settings;
 
-/// What the name of a kernel begins with that runs already and is not ours.
-pub(crate) const EXISTING: &str = "existing:";
+/// Prefix of the labels of kernels that Cellwright joined and did not start.
+pub(crate) const EXISTING_PREFIX: &str = "existing:";
 
-/// How the labels of kernels begin that are started.
-pub(super) const PREFIX: &str = "jupyter:";
+/// Prefix of the labels of Jupyter kernels that Cellwright starts.
+pub(super) const JUPYTER_PREFIX: &str = "jupyter:";
 
-/// Below a folder of ours: where the sockets of kernels are.
-const SOCKETS: &str = "kernels";
+/// How many connection files an error lists if the named one does not exist.
+const LISTED_FILES_MAX: usize = 5;
 
-/// How many bytes the name of a socket takes in there.
-const SOCKET_NAME: usize = 40;
-
-/// How many connection files are listed for somebody who named one that is not there.
-const LISTED: usize = 5;
-
-/// Whether a name is that of the Python kernel that every Jupyter has.
-pub(super) fn is_python(name: &str) -> bool {
+/// Whether a kernelspec name is that of the Python kernel of every Jupyter installation.
+pub(super) fn is_default_python_name(name: &str) -> bool {
     ["python3", "python"].contains(&name.to_lowercase().as_str())
 }
 
-/// Jupyter's folders, seen from an interpreter that has these variables.
-pub(crate) fn places(interpreter: Option<&Interpreter>, env: &[(OsString, OsString)]) -> Places {
-    let folder = |name| env::value(name).map(PathBuf::from);
+/// Jupyter's directories, for an interpreter that runs with these environment variables.
+pub(crate) fn jupyter_paths(
+    interpreter: Option<&Interpreter>,
+    env: &[(OsString, OsString)],
+) -> JupyterPaths {
+    let path = |name| env::value(name).map(PathBuf::from);
     let mut prefixes: Vec<PathBuf> = Vec::new();
-    let own = interpreter.and_then(|interpreter| prefix(interpreter, env));
-    let around = [env::VIRTUAL_ENV, env::CONDA_PREFIX].map(folder);
-    for prefix in std::iter::once(own).chain(around).flatten() {
+    let own = interpreter.and_then(|interpreter| sys_prefix(interpreter, env));
+    let active = [env::VIRTUAL_ENV, env::CONDA_PREFIX].map(path);
+    for prefix in std::iter::once(own).chain(active).flatten() {
         if !prefixes.contains(&prefix) {
             prefixes.push(prefix);
         }
     }
-    Places::new(&Search {
+    JupyterPaths::new(&PathInputs {
         jupyter_path: env::value(env::JUPYTER_PATH)
-            .map(|path| folders(&path))
+            .map(|path| split_path_list(&path))
             .unwrap_or_default(),
-        data_dir: folder(env::JUPYTER_DATA_DIR),
-        runtime_dir: folder(env::JUPYTER_RUNTIME_DIR),
-        xdg_data_home: folder(env::XDG_DATA_HOME),
-        home: folder(env::HOME),
-        user_base: folder(env::PYTHONUSERBASE),
+        data_dir: path(env::JUPYTER_DATA_DIR),
+        runtime_dir: path(env::JUPYTER_RUNTIME_DIR),
+        xdg_data_home: path(env::XDG_DATA_HOME),
+        home: path(env::HOME),
+        user_base: path(env::PYTHONUSERBASE),
         prefixes,
         prefer_env: env::value(env::JUPYTER_PREFER_ENV_PATH)
-            .map(|value| Search::is_on(&value.to_string_lossy())),
+            .map(|value| PathInputs::parse_flag(&value.to_string_lossy())),
     })
 }
 
-/// The folder that an interpreter is installed in: its `sys.prefix`.
-fn prefix(interpreter: &Interpreter, env: &[(OsString, OsString)]) -> Option<PathBuf> {
+/// The `sys.prefix` of an interpreter.
+fn sys_prefix(interpreter: &Interpreter, env: &[(OsString, OsString)]) -> Option<PathBuf> {
     if let Some(environment) = &interpreter.environment {
         return Some(environment.clone());
     }
-    // Without an environment, what counts is where the link to it leads.
+    // Without an environment, the prefix follows from the target of the symbolic link.
     let program = interpreter.program.canonicalize().ok()?;
-    let folder = program.parent()?.parent()?;
-    if ipykernel::libraries(folder).is_empty() {
-        // A script that starts the real one, as version managers have them.
-        return ipykernel::prefix(&interpreter.program, env);
+    let prefix = program.parent()?.parent()?;
+    if ipykernel::library_dirs(prefix).is_empty() {
+        // A shim of a version manager: a script that starts the interpreter.
+        return ipykernel::query_sys_prefix(&interpreter.program, env);
     }
-    Some(folder.to_owned())
+    Some(prefix.to_owned())
 }
 
-fn folders(path: &OsStr) -> Vec<PathBuf> {
-    let folders = std::env::split_paths(path);
-    folders
-        .filter(|folder| !folder.as_os_str().is_empty())
+fn split_path_list(path: &OsStr) -> Vec<PathBuf> {
+    std::env::split_paths(path)
+        .filter(|dir| !dir.as_os_str().is_empty())
         .collect()
 }
 
-/// The folder for the sockets of kernels, made if it is not there; ours alone. None: they must be reached
-/// in another way.
-pub(crate) fn sockets() -> Option<PathBuf> {
-    let make = |path: PathBuf| {
-        let parent = Folder::make(path.parent()?.to_owned()).ok()?;
-        let folder = Folder::make(parent.file(SOCKETS)).ok()?;
-        Some(folder.path().to_owned())
-    };
-    socket_folders().into_iter().find_map(make)
+/// The directory with the connection files of running kernels.
+pub(crate) fn runtime_path(paths: &JupyterPaths) -> PathBuf {
+    // Without a home directory, no Jupyter server looks for connection files: any private directory will do.
+    let private = || runtime_dir::default_path().join("jupyter");
+    paths.runtime_dir.clone().unwrap_or_else(private)
 }
 
-/// Where the sockets of kernels could be, in order of preference.
-pub(crate) fn socket_folders() -> Vec<PathBuf> {
-    let all = folder::candidates().into_iter();
-    let mut all: Vec<PathBuf> = all.map(|folder| folder.join(SOCKETS)).collect();
-    all.retain(|folder| folder.as_os_str().len() + SOCKET_NAME <= folder::LONGEST_SOCKET);
-    all
-}
-
-/// Where running kernels are listed.
-pub(crate) fn runtime(places: &Places) -> PathBuf {
-    // Whoever has no home has no Jupyter that would look for them.
-    let nobodys = || folder::choose().join("jupyter");
-    places.runtime.clone().unwrap_or_else(nobodys)
-}
-
-/// Where programs are looked for, in the environment of a kernel.
+/// The directories in `PATH`, in the environment of a kernel.
 pub(crate) fn search_path(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let path = env.iter().find(|(name, _)| name == env::PATH);
-    path.map(|(_, value)| folders(value)).unwrap_or_default()
+    path.map(|(_, value)| split_path_list(value))
+        .unwrap_or_default()
 }
 
-/// A kernel to start: the kernelspec of that name, or ipykernel; `python` is the flag.
-pub(super) fn started(
+/// Selects a kernel to start: the kernelspec of that name, or ipykernel; `python` is the flag.
+pub(super) fn select_kernelspec(
     engine: &Engine,
     settings: &Settings,
     name: Option<&str>,
     python: Option<&Path>,
     cwd: &Path,
-) -> Result<Chosen, Failure> {
-    let named = super::named(python, settings).python.is_some();
-    let interpreter = match super::interpreter(settings, python, cwd) {
+) -> Result<KernelSelection, Failure> {
+    let named = super::named_interpreter(python, settings).python.is_some();
+    let interpreter = match super::resolve_interpreter(settings, python, cwd) {
         Ok(interpreter) => Some(interpreter),
-        // Most kernels need no Python. Whoever names one wants that, or to be told.
+        // Most kernels need no Python. An interpreter that the caller names must exist.
         Err(failure) if named || name.is_none() => return Err(failure),
         Err(_) => None,
     };
-    let mut env = super::variables(engine, settings, interpreter.as_ref());
-    let places = places(interpreter.as_ref(), &env);
+    let mut env = super::kernel_env(engine, settings, interpreter.as_ref());
+    let paths = jupyter_paths(interpreter.as_ref(), &env);
     let program = interpreter.map(|interpreter| interpreter.program);
-    let kernelspec = find(&places, name, program.as_deref())?;
-    let broken = |fault| KernelError::BrokenKernelspec {
+    let kernelspec = find_kernelspec(&paths, name, program.as_deref())?;
+    let broken = |source| KernelError::BrokenKernelspec {
         name: kernelspec.name.clone(),
-        fault,
+        source,
     };
-    let started = kernelspec
-        .check(&search_path(&env), program.as_deref())
+    let kernel_program = kernelspec
+        .find_program(&search_path(&env), program.as_deref())
         .map_err(broken)?;
-    // A kernel that is installed in an environment of its own lives in that.
-    if let Ok(own) = python::resolve(&super::search(Some(&started), cwd)) {
-        environment::lead_with(&mut env, &own);
+    // The environment that the kernel's program is installed in comes first in `PATH`.
+    if let Ok(kernel_python) =
+        python::resolve(&super::interpreter_search(Some(&kernel_program), cwd))
+    {
+        environment::activate(&mut env, &kernel_python);
     }
     let label = match (name, &program) {
         (Some(_), Some(program)) if named => {
-            format!("{PREFIX}{}:{}", kernelspec.name, program.display())
+            format!("{JUPYTER_PREFIX}{}:{}", kernelspec.name, program.display())
         }
-        (None, Some(program)) => format!("{PREFIX}{}", program.display()),
-        _ => format!("{PREFIX}{}", kernelspec.name),
+        (None, Some(program)) => format!("{JUPYTER_PREFIX}{}", program.display()),
+        _ => format!("{JUPYTER_PREFIX}{}", kernelspec.name),
     };
-    let source = Source::Start {
+    let source = KernelSource::Start {
         kernelspec: Box::new(kernelspec),
         python: program,
     };
-    Ok(chosen(engine, settings, source, env, cwd, &places, label))
+    Ok(selection(engine, settings, source, env, cwd, &paths, label))
 }
 
-/// The kernelspec that is meant.
-fn find(
-    places: &Places,
+/// Finds a kernelspec by name; without a name it is ipykernel.
+fn find_kernelspec(
+    paths: &JupyterPaths,
     name: Option<&str>,
     python: Option<&Path>,
 ) -> Result<Kernelspec, KernelError> {
@@ -175,13 +155,13 @@ fn find(
             python.unwrap_or(Path::new("python3")),
         ));
     };
-    match (kernelspec::find(places, name), python) {
-        (Ok(listed), _) => listed.spec.map_err(|fault| KernelError::BrokenKernelspec {
-            name: listed.name,
-            fault,
+    match (kernelspec::find(paths, name), python) {
+        (Ok(entry), _) => entry.spec.map_err(|source| KernelError::BrokenKernelspec {
+            name: entry.name,
+            source,
         }),
-        // Every Jupyter has this one, installed or not.
-        (Err(_), Some(python)) if is_python(name) => Ok(Kernelspec::ipykernel(python)),
+        // Every Jupyter installation has this one, even without a kernelspec file.
+        (Err(_), Some(python)) if is_default_python_name(name) => Ok(Kernelspec::ipykernel(python)),
         (Err(missing), _) => Err(KernelError::NoKernelspec {
             name: missing.name,
             available: missing.available,
@@ -190,65 +170,65 @@ fn find(
     }
 }
 
-/// A kernel that runs already, by its connection file.
-pub(super) fn existing(
+/// Selects a running kernel by its connection file.
+pub(super) fn select_existing(
     engine: &Engine,
     settings: &Settings,
-    given: &Path,
+    path: &Path,
     cwd: &Path,
-) -> Result<Chosen, Failure> {
-    let places = places(None, &[]);
-    let connection_file = connection_file(given, &runtime(&places))?;
-    // Whoever names the wrong file should know before anything is started.
+) -> Result<KernelSelection, Failure> {
+    let paths = jupyter_paths(None, &[]);
+    let connection_file = find_connection_file(path, &runtime_path(&paths))?;
+    // A wrong file is an error before anything starts.
     Connection::read(&connection_file).map_err(|source| KernelError::Connection { source })?;
-    let env = super::variables(engine, settings, None);
-    let label = format!("{EXISTING}{}", connection_file.display());
-    let source = Source::Existing { connection_file };
-    Ok(chosen(engine, settings, source, env, cwd, &places, label))
+    let env = super::kernel_env(engine, settings, None);
+    let label = format!("{EXISTING_PREFIX}{}", connection_file.display());
+    let source = KernelSource::Existing { connection_file };
+    Ok(selection(engine, settings, source, env, cwd, &paths, label))
 }
 
-fn chosen(
+fn selection(
     engine: &Engine,
     settings: &Settings,
-    source: Source,
+    source: KernelSource,
     env: Vec<(OsString, OsString)>,
     cwd: &Path,
-    places: &Places,
+    paths: &JupyterPaths,
     label: String,
-) -> Chosen {
+) -> KernelSelection {
     let spec = JupyterSpec {
         source,
         cwd: cwd.to_owned(),
         env,
-        supervisor: super::supervisor_of_own(),
-        runtime: runtime(places),
-        // Made by whoever starts it.
+        supervisor: super::own_supervisor(),
+        runtime: runtime_path(paths),
+        // The launcher creates the directory.
         sockets: Vec::new(),
-        staging: engine.staging.clone(),
+        staging: engine.staging_dirs.clone(),
         transport: settings.kernel.transport,
         start_timeout: super::start_timeout(settings),
         interrupt_grace: super::interrupt_grace(settings),
     };
-    Chosen {
-        spec: Spec::Jupyter(spec),
+    KernelSelection {
+        spec: BackendSpec::Jupyter(spec),
         label,
-        within: Within::This,
+        accepts: KernelMatch::Exact,
     }
 }
 
-/// The file that is meant: a path, or a name in the folder where running kernels are listed.
-fn connection_file(given: &Path, runtime: &Path) -> Result<PathBuf, Failure> {
-    let here = std::path::absolute(given)?;
-    if here.is_file() {
-        // The same kernel by whatever way one came to it.
-        return Ok(here.canonicalize().unwrap_or(here));
+/// Finds a connection file by its path, or by its name in the directory of running kernels.
+fn find_connection_file(path: &Path, runtime: &Path) -> Result<PathBuf, Failure> {
+    let absolute = std::path::absolute(path)?;
+    if absolute.is_file() {
+        // Every path to one file must give the same label.
+        return Ok(absolute.canonicalize().unwrap_or(absolute));
     }
     let mut failure = Failure::new(
         Kind::BadFile,
-        format!("There is no connection file {}", given.display()),
+        format!("Connection file not found: {}", path.display()),
     );
-    if given.components().count() == 1 {
-        let name = given.to_string_lossy();
+    if path.components().count() == 1 {
+        let name = path.to_string_lossy();
         let names = [
             name.to_string(),
             format!("{name}.json"),
@@ -258,34 +238,38 @@ fn connection_file(given: &Path, runtime: &Path) -> Result<PathBuf, Failure> {
         if let Some(found) = found.into_iter().find(|path| path.is_file()) {
             return Ok(found);
         }
-        let cause = format!("neither here nor in {}", runtime.display());
+        let cause = format!(
+            "it is neither in the working directory nor in {}",
+            runtime.display()
+        );
         failure.causes.push(cause);
     }
-    let listed = listed(runtime);
-    if listed.is_empty() {
-        return Err(failure.hint("`%connect_info` in a running kernel prints the name of its file"));
+    let recent = recent_connection_files(runtime);
+    if recent.is_empty() {
+        return Err(failure
+            .hint("`%connect_info` in a running kernel prints the name of its connection file"));
     }
     Err(failure.hint(format!(
-        "in {}, the latest first: {}",
+        "connection files in {}, latest first: {}",
         runtime.display(),
-        listed.join(", ")
+        recent.join(", ")
     )))
 }
 
-/// The latest connection files.
-fn listed(runtime: &Path) -> Vec<String> {
+/// The names of the latest connection files.
+fn recent_connection_files(runtime: &Path) -> Vec<String> {
     let entries = fs::read_dir(runtime).into_iter().flatten().flatten();
     let mut files: Vec<(SystemTime, String)> = entries
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
-            let is_one = name.starts_with("kernel-")
+            let is_connection_file = name.starts_with("kernel-")
                 && Path::new(&name).extension() == Some(OsStr::new("json"));
             let time = entry.metadata().ok()?.modified().ok()?;
-            is_one.then_some((time, name))
+            is_connection_file.then_some((time, name))
         })
         .collect();
     files.sort_by(|one, other| other.cmp(one));
-    files.truncate(LISTED);
+    files.truncate(LISTED_FILES_MAX);
     files.into_iter().map(|(_, name)| name).collect()
 }
 
@@ -294,31 +278,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_file_is_a_path_or_a_name_that_is_listed() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().canonicalize().unwrap();
-        let runtime = folder.join("runtime");
+    fn connection_file_is_found_by_path_or_by_listed_name() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path().canonicalize().unwrap();
+        let runtime = dir.join("runtime");
         fs::create_dir(&runtime).unwrap();
         let file = runtime.join("kernel-12.json");
         fs::write(&file, "").unwrap();
-        for given in [
+        for path in [
             file.as_path(),
             Path::new("kernel-12.json"),
             Path::new("kernel-12"),
             Path::new("12"),
         ] {
-            assert_eq!(connection_file(given, &runtime).unwrap(), file, "{given:?}");
+            assert_eq!(
+                find_connection_file(path, &runtime).unwrap(),
+                file,
+                "{path:?}"
+            );
         }
-        let link = folder.join("link");
+        let link = dir.join("link");
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        assert_eq!(connection_file(&link, &runtime).unwrap(), file);
-        let failure = connection_file(Path::new("13"), &runtime).unwrap_err();
+        assert_eq!(find_connection_file(&link, &runtime).unwrap(), file);
+        let failure = find_connection_file(Path::new("13"), &runtime).unwrap_err();
         assert!(
             failure.hints[0].ends_with("first: kernel-12.json"),
             "{failure:?}"
         );
-        // A path is never looked for anywhere else.
-        assert!(connection_file(Path::new("./12"), &runtime).is_err());
-        assert!(connection_file(&folder.join("12"), &runtime).is_err());
+        // A path with a directory is not searched for in the runtime directory.
+        assert!(find_connection_file(Path::new("./12"), &runtime).is_err());
+        assert!(find_connection_file(&dir.join("12"), &runtime).is_err());
     }
 }

@@ -1,150 +1,169 @@
-//! The kernel that a notebook runs on: the one that was named, else the one that it asks for where that can be
-//! started, else the built-in runner if it is in Python.
+//! Selects the kernel of a notebook: the one that the caller names, else the one in the notebook's metadata if it can be
+//! started, else the built-in runner if the notebook is in Python.
 
 use std::path::{Path, PathBuf};
 
-use cellwright_kernel::backend::jupyter::{JupyterSpec, Source};
+use cellwright_kernel::backend::jupyter::{JupyterSpec, KernelSource};
 use cellwright_run::Listing;
 
-use super::chosen::{Backend, Chosen, Flags, Spec, Within};
-use super::ipykernel::{self, Ipykernel};
 use super::jupyter;
+use super::selection::{BackendSpec, KernelFlags, KernelMatch, KernelSelection};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
-use crate::notice::Told;
-use crate::settings::{Origin, Settings};
+use crate::ipykernel::{self, IpykernelStatus};
+use crate::notice::{NoticeKind, UserNotice};
+use crate::settings::{Backend, Origin, Settings};
 
-/// What a notebook runs on, and what its caller should know about that.
-pub(crate) fn for_notebook(
+/// Returns the kernel for a notebook, and a notice if another one replaces the kernel in its metadata.
+pub(crate) fn select_for_notebook(
     engine: &Engine,
     settings: &Settings,
-    flags: Flags<'_>,
+    flags: KernelFlags<'_>,
     listing: &Listing,
     cwd: &Path,
-) -> Result<(Chosen, Option<Told>), Failure> {
-    let asked = listing.kernel();
-    let said = flags.existing.is_some() || flags.kernel.is_some();
+) -> Result<(KernelSelection, Option<UserNotice>), Failure> {
+    let in_metadata = listing.kernel_name();
+    let is_named = flags.existing.is_some() || flags.kernel.is_some();
     let by_setting = *settings.origin("kernel.backend") != Origin::Default;
     let backend = flags
         .backend
         .or_else(|| by_setting.then_some(settings.kernel.backend));
     let named_python = flags.python.is_some();
     match backend {
-        _ if said => {}
+        _ if is_named => {}
         Some(Backend::Jupyter) => {
-            let own = !(named_python && is_python(listing));
-            let flags = Flags {
+            let use_metadata = !(named_python && is_python(listing));
+            let flags = KernelFlags {
                 backend: Some(Backend::Jupyter),
-                kernel: asked.filter(|_| own).or(settings.kernel.name.as_deref()),
+                kernel: in_metadata
+                    .filter(|_| use_metadata)
+                    .or(settings.kernel.name.as_deref()),
                 ..flags
             };
-            let chosen = Chosen::new(engine, settings, flags, cwd)?;
-            // The notebook names a kernel once it has run, which makes it no other one.
-            let any = own && is_python(listing);
-            let within = if any { Within::Jupyter } else { chosen.within };
-            return Ok((Chosen { within, ..chosen }, None));
+            let selection = KernelSelection::new(engine, settings, flags, cwd)?;
+            // A run writes the kernel's name into the metadata. The next run must still accept the session's kernel.
+            let accepts = if use_metadata && is_python(listing) {
+                KernelMatch::AnyJupyter
+            } else {
+                selection.accepts
+            };
+            return Ok((
+                KernelSelection {
+                    accepts,
+                    ..selection
+                },
+                None,
+            ));
         }
-        Some(Backend::Runner) => check_python(listing)?,
-        // Whoever names an interpreter wants that one to run it.
+        Some(Backend::Runner) => require_python(listing)?,
+        // An interpreter that the caller names runs the notebook itself.
         None if named_python && is_python(listing) => {
-            let flags = Flags {
+            let flags = KernelFlags {
                 backend: Some(Backend::Runner),
                 ..flags
             };
-            return Ok((Chosen::new(engine, settings, flags, cwd)?, None));
+            return Ok((KernelSelection::new(engine, settings, flags, cwd)?, None));
         }
-        None => return automatic(engine, settings, flags, listing, cwd),
+        None => return select_by_metadata(engine, settings, flags, listing, cwd),
     }
-    let flags = Flags { backend, ..flags };
-    Ok((Chosen::new(engine, settings, flags, cwd)?, None))
+    let flags = KernelFlags { backend, ..flags };
+    Ok((KernelSelection::new(engine, settings, flags, cwd)?, None))
 }
 
-fn automatic(
+fn select_by_metadata(
     engine: &Engine,
     settings: &Settings,
-    flags: Flags<'_>,
+    flags: KernelFlags<'_>,
     listing: &Listing,
     cwd: &Path,
-) -> Result<(Chosen, Option<Told>), Failure> {
+) -> Result<(KernelSelection, Option<UserNotice>), Failure> {
     let runner = || {
-        let flags = Flags {
+        let flags = KernelFlags {
             backend: Some(Backend::Runner),
             ..flags
         };
-        let chosen = Chosen::new(engine, settings, flags, cwd)?;
-        // Nobody said that it must be this one.
-        Ok::<_, Failure>(Chosen {
-            within: Within::All,
-            ..chosen
+        let selection = KernelSelection::new(engine, settings, flags, cwd)?;
+        // Nothing names this kernel, so the session may have another one.
+        Ok::<_, Failure>(KernelSelection {
+            accepts: KernelMatch::Any,
+            ..selection
         })
     };
-    let Some(name) = listing.kernel() else {
-        check_python(listing)?;
+    let Some(name) = listing.kernel_name() else {
+        require_python(listing)?;
         return Ok((runner()?, None));
     };
-    let started = jupyter::started(engine, settings, Some(name), flags.python, cwd);
-    let trouble = match started {
-        Ok(chosen) => match lacks_ipykernel(&chosen) {
-            // That the notebook asks for it may be our own word, from when it ran before on another.
+    let selected = jupyter::select_kernelspec(engine, settings, Some(name), flags.python, cwd);
+    let problem = match selected {
+        Ok(selection) => match interpreter_without_ipykernel(&selection) {
+            // The name in the metadata may come from an earlier run on another kernel.
             None if is_python(listing) => {
-                let within = Within::All;
-                return Ok((Chosen { within, ..chosen }, None));
+                let accepts = KernelMatch::Any;
+                return Ok((
+                    KernelSelection {
+                        accepts,
+                        ..selection
+                    },
+                    None,
+                ));
             }
-            None => return Ok((chosen, None)),
+            None => return Ok((selection, None)),
             Some(python) => format!("{} has no ipykernel", python.display()),
         },
         Err(failure) if !is_python(listing) => return Err(failure),
         Err(failure) => failure.message,
     };
     if !is_python(listing) {
-        // What it lacks is told when it is started.
-        let chosen = jupyter::started(engine, settings, Some(name), flags.python, cwd)?;
-        return Ok((chosen, None));
+        // The start reports what is missing.
+        let selection =
+            jupyter::select_kernelspec(engine, settings, Some(name), flags.python, cwd)?;
+        return Ok((selection, None));
     }
-    // Every Python notebook asks for this one, and nobody misses it.
-    let usual = jupyter::is_python(name);
-    let notice = (!usual).then(|| {
-        Told::new(
-            "kernel_replaced",
+    // The metadata of most Python notebooks has this name: no notice for it.
+    let is_default = jupyter::is_default_python_name(name);
+    let notice = (!is_default).then(|| {
+        UserNotice::new(
+            NoticeKind::KernelReplaced,
             format!(
-                "the notebook asks for the kernel `{name}`, which cannot be started ({trouble}); the \
-                 built-in Python runner runs it"
+                "the kernel `{name}` in the notebook's metadata cannot be started ({problem}); the built-in \
+                 Python runner is used instead"
             ),
         )
     });
     Ok((runner()?, notice))
 }
 
-/// A notebook that says nothing is in Python: most are.
+/// Whether a notebook is in Python. One without a language and a kernel name is, as most are.
 fn is_python(listing: &Listing) -> bool {
     match listing.language() {
         Some(language) => language.eq_ignore_ascii_case("python"),
         None => listing
-            .kernel()
+            .kernel_name()
             .is_none_or(|name| name.to_lowercase().contains("python")),
     }
 }
 
-fn check_python(listing: &Listing) -> Result<(), Failure> {
+fn require_python(listing: &Listing) -> Result<(), Failure> {
     if is_python(listing) {
         return Ok(());
     }
     let language = listing
         .language()
-        .or_else(|| listing.kernel())
+        .or_else(|| listing.kernel_name())
         .unwrap_or_default();
-    let message = format!("The notebook is in {language}, and the built-in runner is Python");
+    let message =
+        format!("The notebook is in {language}, and the built-in runner only runs Python");
     let failure = Failure::new(Kind::BadArguments, message);
     Err(failure.hint("name a kernel with --kernel (`cellwright kernels specs` lists them)"))
 }
 
-/// The interpreter that would have to have ipykernel for this kernel, and has not.
-fn lacks_ipykernel(chosen: &Chosen) -> Option<PathBuf> {
-    let Spec::Jupyter(JupyterSpec {
-        source: Source::Start { kernelspec, python },
+/// Returns the interpreter of an ipykernel kernel if it has no ipykernel.
+fn interpreter_without_ipykernel(selection: &KernelSelection) -> Option<PathBuf> {
+    let BackendSpec::Jupyter(JupyterSpec {
+        source: KernelSource::Start { kernelspec, python },
         env,
         ..
-    }) = &chosen.spec
+    }) = &selection.spec
     else {
         return None;
     };
@@ -153,21 +172,21 @@ fn lacks_ipykernel(chosen: &Chosen) -> Option<PathBuf> {
     }
     let command = kernelspec.command(Path::new(""), python.as_deref());
     let program = PathBuf::from(command.first()?);
-    if has_files(&program) {
+    if has_ipykernel_files(&program) {
         return None;
     }
-    // Where it is not where it usually is, the interpreter knows.
-    let answers = ipykernel::look(std::slice::from_ref(&program), env).ok()?;
-    matches!(answers.first(), Some(Ipykernel::Missing)).then_some(program)
+    // ipykernel may be in an unusual directory: ask the interpreter.
+    let statuses = ipykernel::query_status(std::slice::from_ref(&program), env).ok()?;
+    matches!(statuses.first(), Some(IpykernelStatus::Missing)).then_some(program)
 }
 
-/// Whether ipykernel is among the packages next to an interpreter, which is quicker to see than to ask.
-fn has_files(python: &Path) -> bool {
+/// Whether the package directory next to an interpreter contains ipykernel. This is faster than asking the interpreter.
+fn has_ipykernel_files(python: &Path) -> bool {
     let Some(prefix) = python.parent().and_then(Path::parent) else {
         return false;
     };
-    ipykernel::libraries(prefix).iter().any(|folder| {
-        let packages = folder.join("site-packages");
+    ipykernel::library_dirs(prefix).iter().any(|dir| {
+        let packages = dir.join("site-packages");
         packages.join("ipykernel_launcher.py").is_file()
     })
 }

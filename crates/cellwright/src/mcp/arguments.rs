@@ -29,7 +29,7 @@ pub(super) struct Seconds(pub(super) std::time::Duration);
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Word::deserialize(deserializer)?.0;
-        let time = crate::verbs::eval::seconds(&text);
+        let time = crate::operations::seconds::parse_seconds(&text);
         time.map(Self).map_err(serde::de::Error::custom)
     }
 }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::words;
-use crate::bridge::hex;
 use crate::failure::Failure;
+use crate::hex::hex;
 
 /// An answer under way.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Reply {
 
 /// A call that came to nothing, in words.
 pub(super) fn failed(failure: &Failure) -> Reply {
-    let mut document = failure.document();
+    let mut document = failure.to_json();
     let error = &mut document["error"];
     error["message"] = json!(words::sentence(&failure.message));
     for (name, texts) in [("causes", &failure.causes), ("hints", &failure.hints)] {

@@ -7,18 +7,18 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::Progress;
-use crate::evaluation::Verdict;
+use super::progress::ProgressViewer;
+use crate::execution::ExecutionSummary;
 use crate::failure::{Failure, Kind};
-use crate::host::ask;
+use crate::host::client;
 use crate::host::connection::Connection;
 use crate::host::error::HostError;
 use crate::host::frame::Frame;
-use crate::host::reach::Reach;
-use crate::host::wanted::{EvalWanted, Meanwhile, Wanted};
+use crate::host::kernel_host::KernelHost;
+use crate::host::protocol::{ClientMessage, ExecuteParams, HostRequest};
 
 /// How long code that was cancelled has to end: a cell is given time to react.
-const OBEDIENCE: Duration = Duration::from_secs(20);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long it may take if nobody waits for the code.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ const AT_ONCE: Duration = Duration::from_secs(5);
 /// Code that runs for a call. Dropped, it is cancelled.
 pub(super) struct Conversation {
     connection: Connection,
-    reach: Reach,
+    reach: KernelHost,
     /// The name of the run, once it is known.
     run: Option<String>,
     begun: Instant,
@@ -36,7 +36,7 @@ pub(super) struct Conversation {
 pub(super) enum Said {
     /// It has ended.
     Ended {
-        verdict: Box<Verdict>,
+        verdict: Box<ExecutionSummary>,
         document: Value,
     },
     /// It goes on, as this run.
@@ -56,11 +56,11 @@ pub(super) struct Question {
 impl Conversation {
     /// Has code run.
     pub(super) async fn begin(
-        reach: &Reach,
-        wanted: EvalWanted,
+        reach: &KernelHost,
+        wanted: ExecuteParams,
         idle_exit: Option<Duration>,
     ) -> Result<Self, Failure> {
-        let wanted = Wanted::Eval(Box::new(wanted));
+        let wanted = HostRequest::Execute(Box::new(wanted));
         let mut connection = reach.connect(idle_exit).await?;
         connection.send(&wanted).await.map_err(HostError::from)?;
         Ok(Self {
@@ -73,17 +73,17 @@ impl Conversation {
 
     /// Waits for the end of a run.
     pub(super) async fn attend(
-        reach: &Reach,
+        reach: &KernelHost,
         run: &str,
         wait: Option<Duration>,
     ) -> Result<Self, Failure> {
-        let wanted = Wanted::RunWait {
+        let wanted = HostRequest::WaitRun {
             run: run.to_owned(),
             wait,
             document: true,
         };
-        let Some(mut connection) = reach.look().await? else {
-            return Err(Failure::no_host());
+        let Some(mut connection) = reach.connect_existing().await? else {
+            return Err(Failure::host_not_running());
         };
         connection.send(&wanted).await.map_err(HostError::from)?;
         Ok(Self {
@@ -98,30 +98,30 @@ impl Conversation {
     pub(super) async fn listen(
         &mut self,
         cancelled: &CancellationToken,
-        progress: &mut Option<Progress>,
+        progress: &mut Option<ProgressViewer>,
     ) -> Result<Said, Failure> {
         let mut asked = Asked::Nothing;
         let mut patience = Instant::now();
         loop {
-            let tick = progress.as_ref().map(Progress::next);
+            let tick = progress.as_ref().map(ProgressViewer::next);
             tokio::select! {
                 biased;
                 () = cancelled.cancelled(), if asked == Asked::Nothing => {
-                    asked = Asked::ToStop;
-                    patience = Instant::now() + OBEDIENCE;
-                    self.say(&Meanwhile::Cancel { at_once: false }).await?;
+                    asked = Asked::Requested;
+                    patience = Instant::now() + CANCEL_TIMEOUT;
+                    self.say(&ClientMessage::Cancel { at_once: false }).await?;
                 }
-                () = sleep_until(patience), if asked == Asked::ToStop => {
-                    asked = Asked::AtOnce;
+                () = sleep_until(patience), if asked == Asked::Requested => {
+                    asked = Asked::Forced;
                     patience = Instant::now() + AT_ONCE;
-                    self.say(&Meanwhile::Cancel { at_once: true }).await?;
+                    self.say(&ClientMessage::Cancel { at_once: true }).await?;
                 }
-                () = sleep_until(patience), if asked == Asked::AtOnce => {
+                () = sleep_until(patience), if asked == Asked::Forced => {
                     let message = "The code could not be stopped in time";
                     return Err(Failure::new(Kind::Kernel, message));
                 }
                 frame = self.connection.next() => {
-                    let frame = frame.map_err(HostError::from)?.ok_or(HostError::Gone)?;
+                    let frame = frame.map_err(HostError::from)?.ok_or(HostError::Disconnected)?;
                     if let Some(said) = self.heard(&frame)? {
                         return Ok(said);
                     }
@@ -139,10 +139,10 @@ impl Conversation {
 
     /// Says what somebody typed; `None`: nobody will.
     pub(super) async fn answer(&mut self, text: Option<String>) -> Result<(), Failure> {
-        self.say(&Meanwhile::Input { text }).await
+        self.say(&ClientMessage::Input { text }).await
     }
 
-    async fn say(&mut self, meanwhile: &Meanwhile) -> Result<(), Failure> {
+    async fn say(&mut self, meanwhile: &ClientMessage) -> Result<(), Failure> {
         let said = self.connection.send(meanwhile).await;
         Ok(said.map_err(HostError::from)?)
     }
@@ -153,7 +153,7 @@ impl Conversation {
             run: Option<String>,
             input: Option<Question>,
         }
-        let Some(mut end) = ask::end_of(frame)? else {
+        let Some(mut end) = client::final_reply(frame)? else {
             let head: Head = frame.parse().map_err(HostError::from)?;
             self.run = head.run.or(self.run.take());
             return Ok(head.input.map(Said::Asks));
@@ -161,7 +161,7 @@ impl Conversation {
         let Some(verdict) = end.get_mut("verdict").map(Value::take) else {
             return Ok(Some(Said::GoesOn(end)));
         };
-        let verdict = Verdict::deserialize(verdict).map_err(std::io::Error::from)?;
+        let verdict = ExecutionSummary::deserialize(verdict).map_err(std::io::Error::from)?;
         let document = serde_json::from_slice(&frame.payload).map_err(std::io::Error::from)?;
         Ok(Some(Said::Ended {
             verdict: Box::new(verdict),
@@ -174,6 +174,6 @@ impl Conversation {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Nothing,
-    ToStop,
-    AtOnce,
+    Requested,
+    Forced,
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::notice::Told;
+use crate::notice::UserNotice;
 
 /// How long a call waits for the end of one that was cancelled before it, to tell what became of that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often it looks.
-const PAUSE: Duration = Duration::from_millis(2);
+const RETRY_DELAY: Duration = Duration::from_millis(2);
 
 /// Calls under way, by session.
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct Inner {
     last: u64,
     under_way: HashMap<u64, (String, CancellationToken)>,
     /// What is to be told with the next answer.
-    aftermath: HashMap<String, Vec<Told>>,
+    aftermath: HashMap<String, Vec<UserNotice>>,
 }
 
 /// A call under way; over when it is dropped.
@@ -54,10 +54,10 @@ impl Flights {
     }
 
     /// What became of earlier calls on a session, told once.
-    pub(super) async fn aftermath(&self, session: &str) -> Vec<Told> {
+    pub(super) async fn aftermath(&self, session: &str) -> Vec<UserNotice> {
         let until = Instant::now() + PATIENCE;
         while self.is_ending(session) && Instant::now() < until {
-            sleep(PAUSE).await;
+            sleep(RETRY_DELAY).await;
         }
         self.inner().aftermath.remove(session).unwrap_or_default()
     }
@@ -72,7 +72,7 @@ impl Flights {
 
 impl Flight<'_> {
     /// What is to be told with the next answer: nobody reads the one of this call.
-    pub(super) fn leave_word(&self, told: Told) {
+    pub(super) fn leave_word(&self, told: UserNotice) {
         let mut inner = self.flights.inner();
         let words = inner.aftermath.entry(self.session.clone()).or_default();
         words.push(told);

@@ -126,7 +126,7 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         self.server().learn_roots(&context).await;
         let called = Guarded::new(tools::call(self.server(), request, context)).await;
-        called.unwrap_or_else(|panic| Ok(failed(&Failure::bug(panic.as_ref()))))
+        called.unwrap_or_else(|panic| Ok(failed(&Failure::from_panic(panic.as_ref()))))
     }
 
     async fn list_resources(

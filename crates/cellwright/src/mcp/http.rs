@@ -21,11 +21,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
 use super::server::Server;
-use crate::bridge::door::{LOOPBACK, host_name, token};
-use crate::bridge::entrance::Entrance;
-use crate::bridge::same;
-use crate::evaluation::alone::watch_signals;
 use crate::failure::{Failure, Kind};
+use crate::local_execution::watch_signals;
+use crate::loopback::listener::LimitedListener;
+use crate::loopback::{LOOPBACK, bearer_token, host_name};
+use crate::secret::constant_time_eq;
 
 /// Where the protocol is spoken.
 pub(crate) const PATH: &str = "/mcp";
@@ -76,7 +76,7 @@ pub(crate) async fn serve(
     server: Server,
     guard: Guard,
 ) -> Result<(), Failure> {
-    let (stopper, stop) = cellwright_kernel::Stop::new();
+    let (stopper, stop) = cellwright_kernel::StopSignal::new();
     let mut signals = tokio::task::JoinSet::new();
     signals.spawn(watch_signals(stopper)?);
     let ending = CancellationToken::new();
@@ -98,11 +98,11 @@ pub(crate) async fn serve(
         .fallback(nothing)
         .layer(middleware::from_fn_with_state(Arc::new(guard), enter));
     let told = ending.clone();
-    let served = axum::serve(Entrance::new(listener, CONNECTIONS), door)
+    let served = axum::serve(LimitedListener::new(listener, CONNECTIONS), door)
         .with_graceful_shutdown(async move { told.cancelled().await });
     let mut served = tokio::spawn(served.into_future());
     tokio::select! {
-        _ = stop.pulled() => {}
+        _ = stop.requested() => {}
         _ = &mut served => {}
     }
     ending.cancel();
@@ -144,7 +144,8 @@ impl Guard {
         if headers.get_all(ORIGIN).iter().any(foreign) {
             return Some(refusal(StatusCode::FORBIDDEN, "not from this page"));
         }
-        let known = token(headers).is_some_and(|given| same(self.token.as_bytes(), given));
+        let known = bearer_token(headers)
+            .is_some_and(|given| constant_time_eq(self.token.as_bytes(), given));
         if !known {
             let mut response = refusal(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
             let how = axum::http::HeaderValue::from_static("Bearer");

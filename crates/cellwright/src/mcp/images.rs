@@ -1,6 +1,6 @@
 //! Images for models: of a size that models take, and really what they say they are.
 
-use cellwright_output::{ArtifactId, Artifacts, Bounded, Image};
+use cellwright_output::{ArtifactId, Artifacts, BoundedImage, Image};
 use rmcp::model::ContentBlock;
 use serde_json::Value;
 
@@ -28,9 +28,11 @@ impl Shown {
                 continue;
             }
             let found = artifacts.zip(id.parse::<ArtifactId>().ok());
-            let bounded = found.map(|(store, id)| Image::kept(store, id, mime).bounded());
+            let bounded = found.map(|(store, id)| Image::from_artifact(store, id, mime).bounded());
             match bounded {
-                Some(Bounded::Unchanged { bytes, .. } | Bounded::Scaled { bytes, .. }) => {
+                Some(
+                    BoundedImage::Unchanged { bytes, .. } | BoundedImage::Scaled { bytes, .. },
+                ) => {
                     // A host that is told a wrong type refuses the whole conversation.
                     match sniffed(&bytes) {
                         Some(mime) => self.blocks.push(ContentBlock::image(base64(&bytes), mime)),
@@ -39,7 +41,9 @@ impl Shown {
                         }
                     }
                 }
-                Some(Bounded::Stub(why)) => self.remark(cell, mime, &format!("{why}; {id} has it")),
+                Some(BoundedImage::Placeholder(why)) => {
+                    self.remark(cell, mime, &format!("{why}; {id} has it"));
+                }
                 None => self.remark(cell, mime, "it is not kept"),
             }
         }

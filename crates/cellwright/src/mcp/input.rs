@@ -19,14 +19,14 @@ use serde::Deserialize;
 
 use super::conversation::{Conversation, Question};
 use super::words;
-use crate::bridge::random;
-use crate::notice::Told;
+use crate::notice::UserNotice;
+use crate::secret::random_token;
 
 /// How long people may take.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The name of the one field, and of the one request.
-const ANSWER: &str = "answer";
+const REPLY_TIMEOUT: &str = "answer";
 
 /// How a client's user can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +80,8 @@ fn params(question: &Question) -> ElicitRequestParams {
         message.push_str(" (it will not be shown)");
     }
     let field = PrimitiveSchemaDefinition::String(StringSchema::new());
-    let properties = BTreeMap::from([(ANSWER.to_owned(), field)]);
-    let schema = ElicitationSchema::new(properties).with_required(vec![ANSWER.to_owned()]);
+    let properties = BTreeMap::from([(REPLY_TIMEOUT.to_owned(), field)]);
+    let schema = ElicitationSchema::new(properties).with_required(vec![REPLY_TIMEOUT.to_owned()]);
     ElicitRequestParams::FormElicitationParams {
         meta: None,
         message,
@@ -93,7 +93,7 @@ fn given(result: ElicitResult) -> Option<String> {
     if result.action != ElicitationAction::Accept {
         return None;
     }
-    let text = result.content?.get(ANSWER)?.as_str()?.to_owned();
+    let text = result.content?.get(REPLY_TIMEOUT)?.as_str()?.to_owned();
     Some(text)
 }
 
@@ -101,14 +101,14 @@ fn given(result: ElicitResult) -> Option<String> {
 pub(super) struct Parked {
     pub(super) conversation: Conversation,
     pub(super) session: Option<String>,
-    pub(super) notices: Vec<Told>,
+    pub(super) notices: Vec<UserNotice>,
 }
 
 impl Parked {
     pub(super) fn new(
         conversation: Conversation,
         session: Option<String>,
-        notices: Vec<Told>,
+        notices: Vec<UserNotice>,
     ) -> Self {
         Self {
             conversation,
@@ -129,7 +129,7 @@ impl Waiting {
         parked: Parked,
         question: &Question,
     ) -> io::Result<InputRequiredResult> {
-        let handle = random()?;
+        let handle = random_token()?;
         self.all().insert(handle.clone(), parked);
         let (waiting, old) = (self.clone(), handle.clone());
         tokio::spawn(async move {
@@ -138,7 +138,7 @@ impl Waiting {
             waiting.all().remove(&old);
         });
         let request = InputRequest::Elicitation(ElicitRequest::new(params(question)));
-        let requests = BTreeMap::from([(ANSWER.to_owned(), request)]);
+        let requests = BTreeMap::from([(REPLY_TIMEOUT.to_owned(), request)]);
         Ok(InputRequiredResult::new(Some(requests), Some(handle)))
     }
 
@@ -150,7 +150,7 @@ impl Waiting {
     ) -> Option<(Parked, Option<String>)> {
         let parked = self.all().remove(handle)?;
         let answer = responses
-            .and_then(|responses| responses.get(ANSWER))
+            .and_then(|responses| responses.get(REPLY_TIMEOUT))
             .and_then(|answer| ElicitResult::deserialize(answer).ok())
             .and_then(given);
         Some((parked, answer))

@@ -9,8 +9,8 @@ use rmcp::{Peer, RoleServer};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::host::reach::Reach;
-use crate::host::wanted::Wanted;
+use crate::host::kernel_host::KernelHost;
+use crate::host::protocol::HostRequest;
 
 /// How long nothing is told at first: most calls have ended by then.
 const FIRST: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_secs(2);
 const LINE: usize = 100;
 
 /// Tells one call's client how far it is.
-pub(super) struct Progress {
+pub(super) struct ProgressViewer {
     peer: Peer<RoleServer>,
     token: ProgressToken,
     next: Instant,
@@ -30,7 +30,7 @@ pub(super) struct Progress {
     told: f64,
 }
 
-impl Progress {
+impl ProgressViewer {
     /// For a call whose client wants to know.
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
         Some(Self {
@@ -52,14 +52,14 @@ impl Progress {
     }
 
     /// Tells how far a run is.
-    pub(super) async fn tell(&mut self, reach: &Reach, run: &str, elapsed: Duration) {
-        let wanted = Wanted::RunTail {
+    pub(super) async fn tell(&mut self, reach: &KernelHost, run: &str, elapsed: Duration) {
+        let wanted = HostRequest::TailRun {
             run: run.to_owned(),
             follow: false,
             document: true,
         };
         // Whoever cannot be asked will say so to somebody who needs it.
-        let glance = reach.inquire(&wanted, Duration::ZERO).await;
+        let glance = reach.request(&wanted, Duration::ZERO).await;
         let glance = glance.ok().flatten().unwrap_or_default();
         let (done, total, message) = read(&glance, elapsed);
         self.told = done.max(self.told + 1e-3);

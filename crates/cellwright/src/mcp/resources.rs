@@ -17,8 +17,8 @@ use super::server::Server;
 use super::tools::sessions;
 use super::words;
 use crate::failure::{Failure, Kind};
-use crate::verbs::artifact;
-use crate::verbs::read::{ReadAnswer, read_selected};
+use crate::operations::artifact;
+use crate::operations::read::{ReadResult, read_selected};
 
 /// Notebooks that are listed, and how deep below a root they are looked for.
 const NOTEBOOKS: usize = 200;
@@ -64,7 +64,7 @@ fn unknown(uri: &str) -> Failure {
 /// What cannot be read, as the protocol says it.
 pub(super) fn missing(uri: &str, failure: &Failure) -> ErrorData {
     let words = words::failure(failure);
-    let data = json!({"uri": uri, "error": failure.document()["error"]});
+    let data = json!({"uri": uri, "error": failure.to_json()["error"]});
     ErrorData::resource_not_found(
         words.trim_start_matches("error: ").trim_end().to_owned(),
         Some(data),
@@ -198,7 +198,7 @@ pub(super) async fn exists(server: &Server, uri: &str) -> Result<(), Failure> {
             }
         }
         Named::Artifact(address) => {
-            let (id, _) = artifact::address(&address)?;
+            let (id, _) = artifact::parse_address(&address)?;
             artifact::store(server.engine())?.open(id)?;
         }
         Named::Kernel(id) => {
@@ -213,9 +213,9 @@ fn notebook(server: &Server, path: &str) -> Result<String, Failure> {
     let answer = read_selected(place.path(), &selector, server.engine())
         .map_err(|failure| place.named(failure))?;
     let text = match answer {
-        ReadAnswer::Text(answer) => answer.text,
-        ReadAnswer::Outline(answer) => answer.table(),
-        ReadAnswer::Artifact(_) => return Err(unknown(path)),
+        ReadResult::Text(answer) => answer.text,
+        ReadResult::Outline(answer) => answer.table(),
+        ReadResult::Artifact(_) => return Err(unknown(path)),
     };
     check(
         text.len() as u64,
@@ -225,7 +225,7 @@ fn notebook(server: &Server, path: &str) -> Result<String, Failure> {
 }
 
 fn of_artifact(server: &Server, address: &str, uri: &str) -> Result<ResourceContents, Failure> {
-    let (id, ranges) = artifact::address(address)?;
+    let (id, ranges) = artifact::parse_address(address)?;
     let mut found: Artifact = artifact::store(server.engine())?.open(id)?;
     let mime = found.kind.mime();
     let read_by_lines = format!("read it by lines, such as {id}:1-1000");
@@ -236,7 +236,7 @@ fn of_artifact(server: &Server, address: &str, uri: &str) -> Result<ResourceCont
         let mut bytes = Vec::new();
         for range in &ranges {
             let last = range.end.map_or(u64::MAX, |end| end as u64);
-            let span = found.span(range.start as u64..=last)?;
+            let span = found.byte_range(range.start as u64..=last)?;
             check(bytes.len() as u64 + span.end - span.start, &read_by_lines)?;
             let length = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
             bytes.extend(found.read_raw(span.start, length)?);
@@ -262,7 +262,7 @@ fn check(bytes: u64, hint: &str) -> Result<(), Failure> {
     }
     let message = format!(
         "That is too much at once: {}",
-        cellwright_output::Bytes(bytes)
+        cellwright_output::ByteSize(bytes)
     );
     Err(Failure::new(Kind::BadArguments, message).hint(hint))
 }

@@ -16,9 +16,9 @@ use super::input::Waiting;
 use super::roots::{self, Roots};
 use super::subscriptions::Subscriptions;
 use crate::engine::Engine;
-use crate::evaluation::Shown;
+use crate::execution::InlineLimits;
 use crate::failure::Failure;
-use crate::host::reach::Reach;
+use crate::host::kernel_host::KernelHost;
 use crate::settings::Settings;
 
 /// Of each of many cells so much is held at the least, in bytes.
@@ -46,6 +46,8 @@ pub(crate) struct Server(Arc<Inner>);
 
 struct Inner {
     engine: Engine,
+    /// Where kernels run.
+    kernels: KernelHost,
     options: Options,
     roots: Roots,
     /// Whether the client is still to be asked for its roots.
@@ -56,8 +58,8 @@ struct Inner {
 }
 
 impl Server {
-    /// A server whose kernels are those that the engine reaches.
-    pub(crate) fn new(engine: Engine, options: Options) -> Self {
+    /// A server whose code runs on `kernels`.
+    pub(crate) fn new(engine: Engine, kernels: KernelHost, options: Options) -> Self {
         let named = !options.roots.is_empty();
         let roots = if named {
             Roots::new(&options.roots)
@@ -66,6 +68,7 @@ impl Server {
         };
         Self(Arc::new(Inner {
             engine,
+            kernels,
             options,
             roots,
             ask_roots: AtomicBool::new(!named),
@@ -77,6 +80,10 @@ impl Server {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.0.engine
+    }
+
+    pub(super) fn kernels(&self) -> &KernelHost {
+        &self.0.kernels
     }
 
     pub(super) fn options(&self) -> &Options {
@@ -102,24 +109,26 @@ impl Server {
     /// Ends the kernels that are this server's own.
     pub(crate) async fn end(&self) {
         self.0.waiting.clear();
-        self.0.engine.kernels.end().await;
+        self.0.kernels.shut_down().await;
     }
 
     /// One with other kernels: what one client does is nothing to another.
     pub(crate) fn of_its_own(&self) -> Result<Self, Failure> {
-        let mut engine = self.0.engine.clone();
-        if engine.kernels.is_own() {
-            engine.kernels = Reach::own()?;
-        }
-        Ok(Self::new(engine, self.0.options.clone()))
+        let engine = self.0.engine.clone();
+        let kernels = if self.0.kernels.is_in_process() {
+            KernelHost::in_process(engine.clone())?
+        } else {
+            self.0.kernels.clone()
+        };
+        Ok(Self::new(engine, kernels, self.0.options.clone()))
     }
 
     /// How much of what a cell says is held for an answer of so many.
-    pub(super) fn shown(&self, cells: usize, settings: &Settings) -> Shown {
-        let usual = settings.limits();
+    pub(super) fn shown(&self, cells: usize, settings: &Settings) -> InlineLimits {
+        let usual = settings.output_limits();
         let most = self.0.options.text;
         let share = (most / cells.max(1)).max(LEAST_SHOWN.min(most));
-        Shown::from(&Limits {
+        InlineLimits::from(&Limits {
             inline_bytes: share,
             head_bytes: share * 2 / 5,
             ..usual

@@ -11,18 +11,18 @@ use tokio::sync::mpsc;
 use super::handler::Handler;
 use super::lines;
 use super::server::Server;
-use crate::evaluation::alone::watch_signals;
 use crate::failure::{Failure, Kind};
+use crate::local_execution::watch_signals;
 
 /// Serves until the client closes its end, or a signal comes; then the kernels go.
 pub(crate) async fn serve(server: Server) -> Result<(), Failure> {
-    let (stopper, stop) = cellwright_kernel::Stop::new();
+    let (stopper, stop) = cellwright_kernel::StopSignal::new();
     let mut signals = tokio::task::JoinSet::new();
     signals.spawn(watch_signals(stopper)?);
     let handler = Handler::common(server.clone());
     let served = tokio::select! {
         served = run(handler) => served,
-        _ = stop.pulled() => Ok(()),
+        _ = stop.requested() => Ok(()),
     };
     server.end().await;
     served

@@ -5,16 +5,16 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::bridge::random;
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
+use crate::secret::random_token;
 
 /// What a token must have at the least, in characters.
 const LEAST: usize = 16;
 
 /// The file in which the token is, unless another is named.
 pub(crate) fn usual_file(engine: &Engine) -> Result<PathBuf, Failure> {
-    let state = engine.state.as_deref().ok_or_else(|| {
+    let state = engine.state_dir.as_deref().ok_or_else(|| {
         let failure = Failure::new(Kind::BadFile, "There is no folder for the token");
         failure.hint("name a file with --token-file")
     })?;
@@ -35,7 +35,7 @@ pub(crate) fn read_or_make(path: &Path) -> Result<String, Failure> {
             if let Some(folder) = path.parent() {
                 fs::create_dir_all(folder).map_err(|error| trouble("make the folder of", error))?;
             }
-            let token = random()?;
+            let token = random_token()?;
             let made = File::options()
                 .write(true)
                 .create_new(true)
@@ -76,7 +76,7 @@ fn read(
     if !found.is_file() {
         return Err(refused("it is no file".to_owned()));
     }
-    let user = cellwright_kernel::process::background::user();
+    let user = cellwright_kernel::process::daemon::effective_user();
     if found.uid() != user {
         return Err(refused(format!("it belongs to user {}", found.uid())));
     }

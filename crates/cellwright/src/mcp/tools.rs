@@ -163,7 +163,7 @@ impl Call<'_> {
         let server = self.server.clone();
         let done = tokio::task::spawn_blocking(move || work(&server, given)).await;
         let reply = done.unwrap_or_else(|error| match error.try_into_panic() {
-            Ok(panic) => Err(Failure::bug(panic.as_ref())),
+            Ok(panic) => Err(Failure::from_panic(panic.as_ref())),
             Err(error) => Err(std::io::Error::other(error).into()),
         })?;
         self.server.subscriptions().look();
@@ -173,7 +173,66 @@ impl Call<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use serde::de::{Deserialize, Deserializer, Error as _, Visitor, value::Error};
+    use serde::forward_to_deserialize_any;
+
     use super::*;
+
+    /// Records the field names that a struct's deserializer accepts.
+    struct FieldNames<'a>(&'a mut Vec<&'static str>);
+
+    impl<'de> Deserializer<'de> for FieldNames<'_> {
+        type Error = Error;
+
+        fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Error> {
+            Err(Error::custom("not a struct"))
+        }
+
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _name: &'static str,
+            fields: &'static [&'static str],
+            _visitor: V,
+        ) -> Result<V::Value, Error> {
+            self.0.extend(fields);
+            Err(Error::custom("only the names are needed"))
+        }
+
+        forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit
+            unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+
+    fn accepted<'de, T: Deserialize<'de>>() -> BTreeSet<&'static str> {
+        let mut names = Vec::new();
+        T::deserialize(FieldNames(&mut names)).err();
+        names.into_iter().collect()
+    }
+
+    #[test]
+    fn every_schema_names_the_arguments_that_its_tool_accepts() {
+        let accepted = [
+            ("read", accepted::<read::Arguments>()),
+            ("edit", accepted::<edit::Arguments>()),
+            ("notebook", accepted::<notebook::Arguments>()),
+            ("write", accepted::<write::Arguments>()),
+            ("run", accepted::<run::Arguments>()),
+            ("eval", accepted::<eval::Arguments>()),
+            ("runs", accepted::<runs::Arguments>()),
+            ("kernels", accepted::<kernels::Arguments>()),
+            ("artifact", accepted::<artifact::Arguments>()),
+        ];
+        assert_eq!(accepted.len(), TOOLS.len());
+        for (told, (name, accepted)) in TOOLS.into_iter().zip(accepted) {
+            assert_eq!(told.name, name);
+            let schema = parsed(told.arguments);
+            let listed = schema.as_object().unwrap().keys().map(String::as_str);
+            assert_eq!(listed.collect::<BTreeSet<_>>(), accepted, "{name}");
+        }
+    }
 
     #[test]
     fn every_schema_can_be_read() {

@@ -1,7 +1,7 @@
 //! Our words about commands, put for whoever calls tools.
 
 use crate::failure::Failure;
-use crate::notice::Told;
+use crate::notice::UserNotice;
 
 /// A hint for people at a command line, for a model: `cellwright read x` becomes `read x`, `--rev` becomes
 /// `rev`.
@@ -74,8 +74,8 @@ pub(super) fn failure(failure: &Failure) -> String {
 }
 
 /// Notices with words that a model can use.
-pub(super) fn tamed(notices: Vec<Told>) -> Vec<Told> {
-    let tame = |notice: Told| Told {
+pub(super) fn tamed(notices: Vec<UserNotice>) -> Vec<UserNotice> {
+    let tame = |notice: UserNotice| UserNotice {
         text: sentence(&notice.text),
         ..notice
     };
@@ -83,8 +83,9 @@ pub(super) fn tamed(notices: Vec<Told>) -> Vec<Told> {
 }
 
 /// Notices as text, a line each.
-pub(super) fn notices(notices: &[Told]) -> String {
-    let line = |notice: &Told| format!("notice ({}): {}\n", notice.kind, sentence(&notice.text));
+pub(super) fn notices(notices: &[UserNotice]) -> String {
+    let line =
+        |notice: &UserNotice| format!("notice ({}): {}\n", notice.kind, sentence(&notice.text));
     notices.iter().map(line).collect()
 }
 

@@ -1,80 +1,85 @@
-//! Words for what a merge of notebooks has to say.
+//! Describes the notices of a merge of notebooks.
 
 use std::path::Path;
 
-use cellwright_notebook::{Remark, Side};
+use cellwright_notebook::{MergeNotice, Side};
 
-use super::Told;
+use super::{NoticeKind, UserNotice};
 
-/// Puts a remark about the notebook at `path` into words; `id` knows the ids of its cells.
-pub(crate) fn tell_merge(
-    remark: &Remark,
+/// Describes a notice about the notebook at `path`; `id` returns the id of a cell by its index.
+pub(crate) fn describe_merge(
+    notice: &MergeNotice,
     path: &Path,
     id: &dyn Fn(usize) -> Option<String>,
-) -> Told {
+) -> UserNotice {
     let path = path.display();
     let cell = |index: usize| match id(index) {
         Some(id) => format!("{path}: cell {index} (id:{id})"),
         None => format!("{path}: cell {index}"),
     };
-    let (kind, text) = match remark {
-        Remark::Source { cell: index } => (
-            "conflict_source",
+    let (kind, text) = match notice {
+        MergeNotice::SourceConflict { cell: index } => (
+            NoticeKind::ConflictSource,
             format!(
-                "{}: both sides changed the same lines; both stand in its source, between `<<<` and `>>>`",
+                "{}: both sides changed the same lines; the source has both versions, between `<<<` and `>>>`",
                 cell(*index)
             ),
         ),
-        Remark::Deleted { cell: index, by } => {
+        MergeNotice::DeletedAndChanged { cell: index, by } => {
             let (deleted, changed) = match by {
                 Side::Ours => ("our side deleted it", "their side"),
                 Side::Theirs => ("their side deleted it", "our side"),
             };
             (
-                "conflict_deleted",
+                NoticeKind::ConflictDeleted,
                 format!(
-                    "{}: {deleted}, {changed} changed it; it is kept",
+                    "{}: {deleted}, {changed} changed it; the cell stays",
                     cell(*index)
                 ),
             )
         }
-        Remark::Kind { cell: index } => (
-            "conflict_kind",
-            format!("{}: both sides changed its kind; it has ours", cell(*index)),
-        ),
-        Remark::Moved { cell: index } => (
-            "conflict_moved",
+        MergeNotice::KindConflict { cell: index } => (
+            NoticeKind::ConflictKind,
             format!(
-                "{}: both sides moved it; it is where ours put it",
+                "{}: both sides changed its kind; ours is used",
                 cell(*index)
             ),
         ),
-        Remark::Member {
+        MergeNotice::MoveConflict { cell: index } => (
+            NoticeKind::ConflictMoved,
+            format!(
+                "{}: both sides moved it; our position is used",
+                cell(*index)
+            ),
+        ),
+        MergeNotice::MemberConflict {
             cell: Some(index),
             name,
         } => (
-            "member",
+            NoticeKind::Member,
             format!(
-                "{}: both sides changed `{name}`; ours is kept",
+                "{}: both sides changed `{name}`; ours is used",
                 cell(*index)
             ),
         ),
-        Remark::Member { cell: None, name } => (
-            "member",
-            format!("{path}: both sides changed `{name}`; ours is kept"),
+        MergeNotice::MemberConflict { cell: None, name } => (
+            NoticeKind::Member,
+            format!("{path}: both sides changed `{name}`; ours is used"),
         ),
-        Remark::Cleared { cell: index } => (
-            "outputs_cleared",
+        MergeNotice::OutputsCleared { cell: index } => (
+            NoticeKind::OutputsCleared,
             format!(
-                "{}: its outputs are cleared, because neither side ran the merged source",
+                "{}: its outputs were cleared, because neither side ran the merged source",
                 cell(*index)
             ),
         ),
-        Remark::Renamed { cell: index, id } => (
-            "id_changed",
-            format!("{}: its id was {id}, which another cell has", cell(*index)),
+        MergeNotice::IdReplaced { cell: index, id } => (
+            NoticeKind::IdChanged,
+            format!(
+                "{}: it has a new id, because another cell also has its id {id}",
+                cell(*index)
+            ),
         ),
-        other => ("other", format!("{path}: {other:?}")),
     };
-    Told::new(kind, text)
+    UserNotice::new(kind, text)
 }

@@ -1,88 +1,89 @@
-//! Words for what sessions have to say.
+//! Describes the notices of sessions.
 
 use std::time::SystemTime;
 
-use cellwright_kernel::session::{Loss, Notice};
+use cellwright_kernel::session::{KernelLoss, SessionNotice};
 use cellwright_kernel::signal_name;
-use cellwright_output::{Bytes, clean};
+use cellwright_output::{ByteSize, clean};
 
-use super::Told;
+use super::{NoticeKind, UserNotice};
 
-/// How much of what earlier cells said late is shown.
-const LATE_CHARACTERS: usize = 2000;
+/// How many characters of the late output of earlier cells are shown.
+const LATE_OUTPUT_CHARS_MAX: usize = 2000;
 
-/// Puts a notice of a session into words.
-pub(crate) fn tell_session(notice: &Notice) -> Told {
+/// Describes a notice of a session.
+pub(crate) fn describe_session(notice: &SessionNotice) -> UserNotice {
     match notice {
-        Notice::Restarted { generation, loss } => {
-            let (kind, what) = fate(loss);
-            Told::new(
+        SessionNotice::Restarted { generation, loss } => {
+            let (kind, reason) = describe_loss(loss);
+            UserNotice::new(
                 kind,
                 format!(
-                    "{what}; this is a fresh kernel (generation {generation}), and the variables of \
-                     earlier calls are lost"
+                    "{reason}; this is a new kernel (generation {generation}), and the variables of earlier \
+                     calls are lost"
                 ),
             )
         }
-        Notice::Remark(remark) => Told {
-            kind: remark.kind.clone().into(),
-            text: remark.text.clone(),
+        SessionNotice::Kernel(notice) => UserNotice {
+            kind: NoticeKind::from_name(&notice.kind).unwrap_or(NoticeKind::KernelNotice),
+            text: notice.text.clone(),
         },
-        Notice::Late { stream, bytes } => {
+        SessionNotice::LateText { stream, bytes } => {
             let text = clean::plain(&String::from_utf8_lossy(bytes));
-            let shown: String = text.trim_end().chars().take(LATE_CHARACTERS).collect();
+            let shown: String = text
+                .trim_end()
+                .chars()
+                .take(LATE_OUTPUT_CHARS_MAX)
+                .collect();
             let more = if shown.len() < text.trim_end().len() {
                 " […]"
             } else {
                 ""
             };
-            Told::new(
-                "late_output",
-                format!("an earlier cell said after its end ({stream}): {shown}{more}"),
+            UserNotice::new(
+                NoticeKind::LateOutput,
+                format!("late output of an earlier cell ({stream}): {shown}{more}"),
             )
         }
-        Notice::MemoryHigh { used, limit } => Told::new(
-            "memory_high",
+        SessionNotice::MemoryHigh { used, limit } => UserNotice::new(
+            NoticeKind::MemoryHigh,
             format!(
-                "the kernel uses {} of the {} it may use (kernel.memory_limit)",
-                Bytes(*used),
-                Bytes(*limit)
+                "the kernel uses {} of its limit of {} (kernel.memory_limit)",
+                ByteSize(*used),
+                ByteSize(*limit)
             ),
         ),
-        Notice::MemoryExceeded { used, limit } => Told::new(
-            "memory_exceeded",
+        SessionNotice::MemoryExceeded { used, limit } => UserNotice::new(
+            NoticeKind::MemoryExceeded,
             format!(
-                "the kernel used {}, more than the {} it may use (kernel.memory_limit), and was ended: \
-                 its variables are lost",
-                Bytes(*used),
-                Bytes(*limit)
+                "the kernel used {}, exceeded its limit of {} (kernel.memory_limit) and was stopped; its \
+                 variables are lost",
+                ByteSize(*used),
+                ByteSize(*limit)
             ),
         ),
-        Notice::Busy {
+        SessionNotice::Busy {
             owner,
             label,
             since,
         } => {
             let time = SystemTime::now().duration_since(*since).unwrap_or_default();
-            Told::new(
-                "session_busy",
+            UserNotice::new(
+                NoticeKind::SessionBusy,
                 format!(
                     "the session has been busy for {} s with `{label}` (owner {owner})",
                     time.as_secs()
                 ),
             )
         }
-        other => Told::new("other", format!("{other:?}")),
     }
 }
 
-/// What became of a kernel.
-fn fate(loss: &Loss) -> (&'static str, String) {
-    let restarted = "kernel_restarted";
-    let evicted = "session_evicted";
+/// Describes why the kernel of a session was lost.
+fn describe_loss(loss: &KernelLoss) -> (NoticeKind, String) {
     match loss {
-        Loss::Died(exit) => {
-            let how = match (exit.signal, exit.code) {
+        KernelLoss::Died(exit) => {
+            let status = match (exit.signal, exit.code) {
                 (Some(signal), _) => match signal_name(signal) {
                     Some(name) => format!(" (signal {signal}, {name})"),
                     None => format!(" (signal {signal})"),
@@ -90,47 +91,49 @@ fn fate(loss: &Loss) -> (&'static str, String) {
                 (None, Some(code)) => format!(" (exit code {code})"),
                 _ => String::new(),
             };
-            (restarted, format!("the kernel had died{how}"))
+            (
+                NoticeKind::KernelRestarted,
+                format!("the kernel died{status}"),
+            )
         }
-        Loss::Killed => (
-            restarted,
-            "the kernel had not reacted to being interrupted and was killed".to_owned(),
+        KernelLoss::Killed => (
+            NoticeKind::KernelRestarted,
+            "the kernel did not react to an interrupt and was killed".to_owned(),
         ),
-        Loss::Broken => (
-            restarted,
-            "the kernel had broken down and was killed".to_owned(),
+        KernelLoss::Broken => (
+            NoticeKind::KernelRestarted,
+            "the kernel stopped working and was killed".to_owned(),
         ),
-        Loss::Reset => ("kernel_reset", "the kernel was reset meanwhile".to_owned()),
-        Loss::Memory { used, limit } => (
-            restarted,
+        KernelLoss::Reset => (NoticeKind::KernelReset, "the kernel was reset".to_owned()),
+        KernelLoss::Memory { used, limit } => (
+            NoticeKind::KernelRestarted,
             format!(
-                "the kernel had used {} of the {} it may use and was ended",
-                Bytes(*used),
-                Bytes(*limit)
+                "the kernel used {}, exceeded its limit of {} and was stopped",
+                ByteSize(*used),
+                ByteSize(*limit)
             ),
         ),
-        Loss::Idle(time) => (
-            evicted,
+        KernelLoss::Idle(time) => (
+            NoticeKind::SessionEvicted,
             format!(
-                "the session had been ended after {} s without use (sessions.idle)",
+                "the session was stopped after {} s without use (sessions.idle)",
                 time.as_secs_f64()
             ),
         ),
-        Loss::Crowded { limit } => (
-            evicted,
+        KernelLoss::Evicted { limit } => (
+            NoticeKind::SessionEvicted,
             format!(
-                "the session had been ended to make room: there may be {limit} (sessions.max), and it \
-                 had been idle longest"
+                "the session was stopped because there were more than {limit} (sessions.max) and it had been \
+                 idle longest"
             ),
         ),
-        Loss::Ended => (
-            "session_ended",
-            "somebody had ended the session for everybody".to_owned(),
+        KernelLoss::Stopped => (
+            NoticeKind::SessionEnded,
+            "the session was stopped for all owners".to_owned(),
         ),
-        Loss::Abandoned => (
-            "host_lost",
-            "the host that kept the session is gone".to_owned(),
+        KernelLoss::HostLost => (
+            NoticeKind::HostLost,
+            "the host of the session is gone".to_owned(),
         ),
-        other => (restarted, format!("{other:?}")),
     }
 }

@@ -1,19 +1,19 @@
-//! What a word without quotes means: the core schema of YAML 1.2.
+//! Plain scalars of YAML: the core schema of YAML 1.2.
 
 use cellwright_run::parameters::{Integer, Value};
 
-/// What a word turns out to be.
+/// The meaning of a plain scalar.
 #[derive(Debug, PartialEq)]
 pub(super) enum Scalar {
-    /// Something else than text.
+    /// A value other than text.
     Value(Value),
     /// Text.
     Text,
-    /// A number that is larger than we hold.
+    /// A number with more digits than supported.
     TooLarge,
 }
 
-/// What a word without quotes means.
+/// Resolves a plain scalar.
 pub(super) fn resolve(word: &str) -> Scalar {
     match word {
         "" | "~" | "null" | "Null" | "NULL" => return Scalar::Value(Value::Null),
@@ -32,7 +32,7 @@ pub(super) fn resolve(word: &str) -> Scalar {
         _ => {}
     }
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
-        // A sign before them is not part of the schema.
+        // The schema allows no sign before these prefixes.
         if let Some(digits) = word.strip_prefix(prefix)
             && !digits.is_empty()
             && digits.chars().all(|digit| digit.is_digit(radix))
@@ -59,7 +59,7 @@ fn float(number: f64) -> Scalar {
     Scalar::Value(Value::Float(number))
 }
 
-/// Digits with a point or an exponent; `parse` takes more than that.
+/// Whether the text is digits with a point or an exponent; `parse` accepts more than that.
 fn is_float(unsigned: &str) -> bool {
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -77,13 +77,13 @@ fn is_float(unsigned: &str) -> bool {
         && exponent_fits
 }
 
-/// What older YAML, which papermill reads, takes a word for, if that is something else.
-pub(super) fn older_meaning(word: &str) -> Option<String> {
+/// Returns the meaning of a plain scalar in YAML 1.1, which papermill reads, if it differs from YAML 1.2.
+pub(super) fn yaml_1_1_meaning(word: &str) -> Option<String> {
     match word {
         "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some("true".to_owned()),
         "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some("false".to_owned()),
         _ => {
-            // Octal, which now begins with `0o`.
+            // Octal, which has the prefix `0o` in YAML 1.2.
             let digits = word.strip_prefix('0')?;
             if !digits.bytes().all(|byte| matches!(byte, b'0'..=b'7')) {
                 return None;

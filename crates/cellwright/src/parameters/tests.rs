@@ -1,4 +1,4 @@
-//! What is typed and what stands in files, as values.
+//! Parsing of parameters from arguments and files.
 
 use cellwright_run::parameters::Integer;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 
-fn typed(value: &str) -> Value {
+fn parse_argument(value: &str) -> Value {
     from_argument(&format!("x={value}")).unwrap().value
 }
 
@@ -15,7 +15,7 @@ fn large(digits: &str) -> Value {
 }
 
 #[test]
-fn what_is_typed_is_what_it_looks_like() {
+fn arguments_are_parsed_as_yaml_scalars_or_text() {
     let cases: [(&str, Json); 42] = [
         ("1", json!(1)),
         ("-17", json!(-17)),
@@ -41,7 +41,7 @@ fn what_is_typed_is_what_it_looks_like() {
         ("{a: 1, b: [x, null]}", json!({"a": 1, "b": ["x", null]})),
         ("{\"a\": \"b\"}", json!({"a": "b"})),
         ("[]", json!([])),
-        // Everything else is text, as it is.
+        // Everything else is plain text.
         ("", json!("")),
         (" ", json!(" ")),
         ("~", json!("~")),
@@ -62,19 +62,19 @@ fn what_is_typed_is_what_it_looks_like() {
         ("a=b", json!("a=b")),
     ];
     for (text, expected) in cases {
-        assert_eq!(typed(text), Value::from(expected), "{text:?}");
+        assert_eq!(parse_argument(text), Value::from(expected), "{text:?}");
     }
-    assert_eq!(typed("-inf"), Value::Float(f64::NEG_INFINITY));
-    assert_eq!(typed(".inf"), Value::Float(f64::INFINITY));
-    assert!(matches!(typed("nan"), Value::Float(number) if number.is_nan()));
+    assert_eq!(parse_argument("-inf"), Value::Float(f64::NEG_INFINITY));
+    assert_eq!(parse_argument(".inf"), Value::Float(f64::INFINITY));
+    assert!(matches!(parse_argument("nan"), Value::Float(number) if number.is_nan()));
     assert_eq!(
-        typed("123456789012345678901234567890"),
+        parse_argument("123456789012345678901234567890"),
         large("123456789012345678901234567890")
     );
 }
 
 #[test]
-fn what_is_typed_wrongly_is_said() {
+fn bad_arguments_are_reported() {
     let failure = from_argument("alpha").unwrap_err();
     assert_eq!(failure.message, "`-p alpha` has no value");
     assert_eq!(failure.hints, ["`-p alpha=VALUE`"]);
@@ -84,7 +84,7 @@ fn what_is_typed_wrongly_is_said() {
         failure.causes[0].starts_with("line 1, column 1: "),
         "{failure:?}"
     );
-    assert_eq!(failure.hints, ["`-r x=…` takes text as it is"]);
+    assert_eq!(failure.hints, ["`-r x=…` takes plain text"]);
     assert_eq!(from_raw("x=[1, }]").unwrap(), Parameter::new("x", "[1, }]"));
     assert_eq!(from_raw("x=1").unwrap(), Parameter::new("x", "1"));
     assert!(from_raw("x").is_err());
@@ -100,7 +100,7 @@ fn read(text: &str) -> Vec<(String, Value)> {
 fn as_value(json: Json) -> Vec<(String, Value)> {
     match Value::from(json) {
         Value::Map(entries) => entries,
-        _ => panic!("no mapping"),
+        _ => panic!("not a mapping"),
     }
 }
 
@@ -152,16 +152,16 @@ fn files_are_yaml() {
 }
 
 #[test]
-fn mistakes_in_files_are_placed() {
+fn errors_in_files_have_positions() {
     let deep = "[".repeat(100) + &"]".repeat(100);
     let cases = [
         (
             "a: 1\nb: 2\na: 3\n",
-            "line 3, column 1: `a` is there twice, first in line 1",
+            "line 3, column 1: duplicate key `a`, first in line 1",
         ),
         (
             "a: {x: 1, x: 2}",
-            "line 1, column 11: `x` is there twice, first in line 1",
+            "line 1, column 11: duplicate key `x`, first in line 1",
         ),
         ("- 1\n", "the top level is not a mapping of names to values"),
         ("text", "the top level is not a mapping of names to values"),
@@ -175,19 +175,16 @@ fn mistakes_in_files_are_placed() {
         ),
         (
             "a: !!binary aGk=",
-            "line 1, column 13: `aGk=` is nothing of the sort `!!binary`",
+            "line 1, column 13: `aGk=` is not a valid `!!binary`",
         ),
-        (
-            "a: !mine {}",
-            "line 1, column 10: `!mine` is a sort of value that is not known here",
-        ),
+        ("a: !mine {}", "line 1, column 10: unsupported tag `!mine`"),
         (
             "a: !!int x",
-            "line 1, column 10: `x` is nothing of the sort `!!int`",
+            "line 1, column 10: `x` is not a valid `!!int`",
         ),
         (
             "a: &x [*x]",
-            "line 1, column 8: it repeats something that it is part of",
+            "line 1, column 8: the alias is part of the value that it repeats",
         ),
         (
             "a: {<<: 1}",
@@ -216,18 +213,24 @@ fn mistakes_in_files_are_placed() {
     }
 }
 
-/// The older meaning of words is said, not taken.
+/// The meaning in YAML 1.1 is reported and not used.
 #[test]
-fn what_older_yaml_means_by_a_word_is_told() {
+fn words_with_another_meaning_in_yaml_1_1_are_reported() {
     let text = "a: no\nb: [On, 017, yes]\nno: 1\nc: 'no'\nd: 08\ne: oN\nf: 0\ng: 07\n";
-    let (parameters, doubts) = from_text(text).unwrap();
+    let (parameters, ambiguities) = from_text(text).unwrap();
     assert_eq!(parameters[0], Parameter::new("a", "no"));
-    let told: Vec<(usize, &str, &str)> = doubts
+    let reported: Vec<(usize, &str, &str)> = ambiguities
         .iter()
-        .map(|doubt| (doubt.at.line, doubt.word.as_str(), doubt.meant.as_str()))
+        .map(|scalar| {
+            (
+                scalar.at.line,
+                scalar.word.as_str(),
+                scalar.unambiguous.as_str(),
+            )
+        })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (1, "no", "false"),
             (2, "On", "true"),
@@ -238,13 +241,13 @@ fn what_older_yaml_means_by_a_word_is_told() {
 }
 
 #[test]
-fn small_files_stay_small() {
-    let mut laughs = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
+fn aliases_cannot_expand_small_files() {
+    let mut wide = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for (name, before) in ('b'..='z').zip('a'..) {
         let items = vec![format!("*{before}"); 9].join(", ");
-        laughs += &format!("{name}: &{name} [{items}]\n");
+        wide += &format!("{name}: &{name} [{items}]\n");
     }
-    let error = from_text(&laughs).unwrap_err().to_string();
+    let error = from_text(&wide).unwrap_err().to_string();
     assert!(error.ends_with("aliases repeat too much"), "{error}");
 
     let mut deep = "k0: &k0 [x]\n".to_owned();
@@ -256,7 +259,7 @@ fn small_files_stay_small() {
 }
 
 #[test]
-fn what_is_typed_counts_more_than_files() {
+fn arguments_override_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -268,7 +271,7 @@ fn what_is_typed_counts_more_than_files() {
         file("b.json", "{\"b\": 2, \"c\": 2}"),
     ];
     let strings = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let given = gather(
+    let set = collect_parameters(
         &files,
         &strings(&["c=3", "d=3", "e=3", "e=4"]),
         &strings(&["d=5"]),
@@ -282,44 +285,44 @@ fn what_is_typed_counts_more_than_files() {
         ("e", json!(4)),
     ];
     let expected = expected.map(|(name, value)| Parameter::new(name, value));
-    assert_eq!(given.parameters, expected);
-    let told: Vec<&str> = given
+    assert_eq!(set.parameters, expected);
+    let texts: Vec<&str> = set
         .notices
         .iter()
-        .map(|told| told.text.as_str())
+        .map(|notice| notice.text.as_str())
         .collect();
     assert_eq!(
-        told,
+        texts,
         [
-            "`e` was given more than once; the last one counts",
-            "`d` was given more than once; the last one counts",
+            "`e` is given more than once; the last value is used",
+            "`d` is given more than once; the last value is used",
         ]
     );
 
-    let bad = gather(&[file("c.yaml", "a: 1\n  b: 2\n")], &[], &[]).unwrap_err();
+    let bad = collect_parameters(&[file("c.yaml", "a: 1\n  b: 2\n")], &[], &[]).unwrap_err();
     assert!(
         bad.message.starts_with("Could not read parameters from "),
         "{bad:?}"
     );
     assert!(bad.causes[0].starts_with("line 2, column "), "{bad:?}");
-    let missing = gather(&[folder.path().join("none")], &[], &[]).unwrap_err();
+    let missing = collect_parameters(&[folder.path().join("none")], &[], &[]).unwrap_err();
     assert!(missing.causes[0].contains("No such file"), "{missing:?}");
-    let doubtful = gather(&[file("d.yaml", "a: no\nb: 010\n")], &[], &[]).unwrap();
+    let ambiguous = collect_parameters(&[file("d.yaml", "a: no\nb: 010\n")], &[], &[]).unwrap();
     let path = folder.path().join("d.yaml");
-    let told: Vec<&str> = doubtful
+    let texts: Vec<&str> = ambiguous
         .notices
         .iter()
-        .map(|told| told.text.as_str())
+        .map(|notice| notice.text.as_str())
         .collect();
     assert_eq!(
-        told,
+        texts,
         [
             format!(
-                "{}, line 1: this is the text `no`, as YAML 1.2 has it; write `false` if you mean what older YAML takes it for",
+                "{}, line 1: this is the text `no` in YAML 1.2; write `false` for the meaning in YAML 1.1",
                 path.display()
             ),
             format!(
-                "{}, line 2: this is the number `10`, as YAML 1.2 has it; write `8` if you mean what older YAML takes it for",
+                "{}, line 2: this is the number `10` in YAML 1.2; write `8` for the meaning in YAML 1.1",
                 path.display()
             ),
         ]
@@ -353,7 +356,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_makes_it_fall_over(text in "[-a1:,\\[\\]{}&*!#|>'\"%@`? \n\t<~.]{0,40}", other: String) {
+    fn arbitrary_text_does_not_panic(text in "[-a1:,\\[\\]{}&*!#|>'\"%@`? \n\t<~.]{0,40}", other: String) {
         from_text(&text).ok();
         from_text(&other).ok();
         from_argument(&format!("x={text}")).ok();

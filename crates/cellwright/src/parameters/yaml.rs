@@ -1,8 +1,7 @@
-//! YAML read into values. The only place that knows the library.
+//! Parses YAML into values. Only this module uses the YAML library.
 //!
-//! The library gives events and bounds how deeply they are nested. What is made of them is made here,
-//! without recursion, and what aliases repeat is counted, so that a small file cannot become a large
-//! value.
+//! The library produces events and limits their nesting. This module builds values from them without recursion, and
+//! limits what aliases copy, so that a small file cannot become a large value.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -13,71 +12,71 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle, Tag, options};
 
 use super::scalar::{self, Scalar};
 
-/// The most that lists and mappings may be nested.
-const DEEPEST: usize = 64;
+/// Maximum nesting of lists and mappings.
+const DEPTH_MAX: usize = 64;
 
-/// How much may be copied because of anchors and aliases, in values and bytes of text.
-const MOST_COPIED: usize = 4 << 20;
+/// How much anchors and aliases may copy: the number of values plus their bytes of text.
+const ALIAS_COPY_LIMIT: usize = 4 << 20;
 
-/// What stands in a text.
+/// A parsed document.
 #[derive(Debug)]
-pub(super) struct Document {
-    /// Null if it is empty.
+pub(super) struct Report {
+    /// Null if the document is empty.
     pub(super) value: Value,
-    /// What an older YAML would have taken for something else.
-    pub(super) doubts: Vec<Doubt>,
+    /// Scalars with another meaning in YAML 1.1.
+    pub(super) ambiguities: Vec<AmbiguousScalar>,
 }
 
-/// A word that an older YAML takes for something else.
+/// A plain scalar with another meaning in YAML 1.1.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Doubt {
-    /// Where it stands.
+pub(super) struct AmbiguousScalar {
+    /// Its position.
     pub(super) at: Position,
-    /// The word.
+    /// Its text.
     pub(super) word: String,
-    /// What has to be written for what the older YAML means by it.
-    pub(super) meant: String,
+    /// The text that has the YAML 1.1 meaning in both versions.
+    pub(super) unambiguous: String,
 }
 
-/// Why a text is not what we read.
+/// Why a text cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum YamlError {
-    /// Something is wrong somewhere.
+    /// An error at a position.
     At(Position, String),
-    /// It is something else than a mapping.
-    NoMapping,
+    /// The document is not a mapping.
+    NotAMapping,
 }
 
 impl fmt::Display for YamlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::At(at, what) => write!(f, "{at}: {what}"),
-            Self::NoMapping => f.write_str("the top level is not a mapping of names to values"),
+            Self::NotAMapping => f.write_str("the top level is not a mapping of names to values"),
         }
     }
 }
 
-/// Reads one document.
-pub(super) fn read(text: &str) -> Result<Document, YamlError> {
+/// Parses one document.
+pub(super) fn read(text: &str) -> Result<Report, YamlError> {
     let options = options! {
-        flow_nesting_limit: DEEPEST,
-        block_nesting_limit: DEEPEST,
+        flow_nesting_limit: DEPTH_MAX,
+        block_nesting_limit: DEPTH_MAX,
     };
-    let mut builder = Builder::default();
+    let mut builder = ValueBuilder::default();
     for next in Parser::new_from_str_with_options(text, options) {
         let (event, span) = next.map_err(|error| {
             let what = error.info().replace('\n', " ");
             YamlError::At(position(error.marker()), what)
         })?;
-        builder.take(event, position(&span.start))?;
+        builder.handle(event, position(&span.start))?;
     }
-    Ok(Document {
+    Ok(Report {
         value: builder.root.unwrap_or(Value::Null),
-        doubts: builder.doubts,
+        ambiguities: builder.ambiguities,
     })
 }
 
-/// Columns of the library count from 0.
+/// Converts a position; columns of the library count from 0.
 fn position(marker: &Marker) -> Position {
     Position {
         line: marker.line(),
@@ -85,34 +84,34 @@ fn position(marker: &Marker) -> Position {
     }
 }
 
-/// Puts values together from events.
+/// Builds values from events.
 #[derive(Default)]
-struct Builder {
-    open: Vec<Open>,
-    anchors: HashMap<usize, Copyable>,
+struct ValueBuilder {
+    open: Vec<OpenContainer>,
+    anchors: HashMap<usize, AnchoredValue>,
     copied: usize,
     root: Option<Value>,
-    doubts: Vec<Doubt>,
+    ambiguities: Vec<AmbiguousScalar>,
 }
 
-/// A list or mapping that is not closed yet.
-struct Open {
+/// A list or mapping whose end has not been read.
+struct OpenContainer {
     anchor: usize,
-    kind: Kind,
+    container: Container,
 }
 
-enum Kind {
+enum Container {
     List(Vec<Value>),
-    Map(Entries),
+    Map(MapBuilder),
 }
 
 #[derive(Default)]
-struct Entries {
+struct MapBuilder {
     entries: Vec<(String, Value)>,
     lines: HashMap<String, usize>,
-    /// Values that come in by `<<`, unless they are there already.
+    /// Entries from `<<`; they are used for names that `entries` does not have.
     merged: Vec<(String, Value)>,
-    /// The key that waits for its value.
+    /// The key whose value comes next.
     key: Option<Key>,
 }
 
@@ -121,51 +120,51 @@ enum Key {
     Merge(Position),
 }
 
-/// A value that aliases repeat, and how much it is.
-struct Copyable {
+/// A value that aliases copy, and its size.
+struct AnchoredValue {
     value: Value,
-    weight: usize,
+    size: usize,
 }
 
-/// A value, or a word that may be a key.
+/// A value that may also be a key.
 struct Node {
     value: Value,
-    /// What it is called as a key; `None` for lists and mappings.
+    /// Its name as a key; `None` for lists and mappings.
     name: Option<String>,
-    /// Whether as a key it takes in another mapping.
+    /// Whether it is the key `<<`, which merges another mapping.
     merges: bool,
 }
 
-impl Builder {
-    fn take(&mut self, event: Event<'_>, at: Position) -> Result<(), YamlError> {
+impl ValueBuilder {
+    fn handle(&mut self, event: Event<'_>, at: Position) -> Result<(), YamlError> {
         match event {
             Event::DocumentStart(..) if self.root.is_some() => {
-                Err(wrong(at, "there is a second document"))
+                Err(error_at(at, "there is a second document"))
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let node = self.scalar(&text, style, tag.as_deref(), at)?;
                 if anchor > 0 {
-                    self.remember(anchor, &node.value, at)?;
+                    self.store_anchor(anchor, &node.value, at)?;
                 }
-                self.put(node, at)
+                self.add(node, at)
             }
             Event::SequenceStart(_, anchor, tag) => {
                 expect_tag(tag.as_deref(), "seq", at)?;
-                self.begin(anchor, Kind::List(Vec::new()), at)
+                self.open_container(anchor, Container::List(Vec::new()), at)
             }
             Event::MappingStart(_, anchor, tag) => {
                 expect_tag(tag.as_deref(), "map", at)?;
-                self.begin(anchor, Kind::Map(Entries::default()), at)
+                self.open_container(anchor, Container::Map(MapBuilder::default()), at)
             }
-            Event::SequenceEnd | Event::MappingEnd => self.end(at),
+            Event::SequenceEnd | Event::MappingEnd => self.close_container(at),
             Event::Alias(anchor) => {
-                let value = self.repeat(anchor, at)?;
+                let value = self.resolve_alias(anchor, at)?;
                 let name = match &value {
                     Value::Text(text) => Some(text.clone()),
                     _ => None,
                 };
                 let merges = false;
-                self.put(
+                self.add(
                     Node {
                         value,
                         name,
@@ -178,43 +177,48 @@ impl Builder {
         }
     }
 
-    fn begin(&mut self, anchor: usize, kind: Kind, at: Position) -> Result<(), YamlError> {
-        if let Some(Open {
-            kind: Kind::Map(Entries { key: None, .. }),
+    fn open_container(
+        &mut self,
+        anchor: usize,
+        container: Container,
+        at: Position,
+    ) -> Result<(), YamlError> {
+        if let Some(OpenContainer {
+            container: Container::Map(MapBuilder { key: None, .. }),
             ..
         }) = self.open.last()
         {
-            return Err(wrong(at, "a list or a mapping cannot be a key"));
+            return Err(error_at(at, "a list or a mapping cannot be a key"));
         }
-        self.open.push(Open { anchor, kind });
+        self.open.push(OpenContainer { anchor, container });
         Ok(())
     }
 
-    fn end(&mut self, at: Position) -> Result<(), YamlError> {
-        let Some(Open { anchor, kind }) = self.open.pop() else {
+    fn close_container(&mut self, at: Position) -> Result<(), YamlError> {
+        let Some(OpenContainer { anchor, container }) = self.open.pop() else {
             return Ok(());
         };
-        let value = match kind {
-            Kind::List(items) => Value::List(items),
-            Kind::Map(map) => Value::Map(map.close()),
+        let value = match container {
+            Container::List(items) => Value::List(items),
+            Container::Map(map) => Value::Map(map.finish()),
         };
         if anchor > 0 {
-            self.remember(anchor, &value, at)?;
+            self.store_anchor(anchor, &value, at)?;
         }
         let node = Node {
             value,
             name: None,
             merges: false,
         };
-        self.put(node, at)
+        self.add(node, at)
     }
 
-    /// Puts a whole value where it belongs.
-    fn put(&mut self, node: Node, at: Position) -> Result<(), YamlError> {
-        match self.open.last_mut().map(|open| &mut open.kind) {
+    /// Adds a complete value to the innermost container.
+    fn add(&mut self, node: Node, at: Position) -> Result<(), YamlError> {
+        match self.open.last_mut().map(|open| &mut open.container) {
             None => self.root = Some(node.value),
-            Some(Kind::List(items)) => items.push(node.value),
-            Some(Kind::Map(map)) => map.put(node, at)?,
+            Some(Container::List(items)) => items.push(node.value),
+            Some(Container::Map(map)) => map.add(node, at)?,
         }
         Ok(())
     }
@@ -230,25 +234,26 @@ impl Builder {
         let read = match tag {
             None if is_plain => scalar::resolve(text),
             None => Scalar::Text,
-            Some(tag) => tagged(tag, text).ok_or_else(|| {
-                wrong(
-                    at,
-                    &format!("`{text}` is nothing of the sort `{}`", tag.original()),
-                )
+            Some(tag) => resolve_tagged(tag, text).ok_or_else(|| {
+                error_at(at, &format!("`{text}` is not a valid `{}`", tag.original()))
             })?,
         };
         let value = match read {
             Scalar::Value(value) => value,
             Scalar::Text => Value::from(text),
-            Scalar::TooLarge => return Err(wrong(at, "a number has too many digits")),
+            Scalar::TooLarge => return Err(error_at(at, "a number has too many digits")),
         };
         if tag.is_none()
             && is_plain
-            && !self.waits_for_key()
-            && let Some(meant) = scalar::older_meaning(text)
+            && !self.expects_key()
+            && let Some(unambiguous) = scalar::yaml_1_1_meaning(text)
         {
             let word = text.to_owned();
-            self.doubts.push(Doubt { at, word, meant });
+            self.ambiguities.push(AmbiguousScalar {
+                at,
+                word,
+                unambiguous,
+            });
         }
         Ok(Node {
             value,
@@ -257,56 +262,64 @@ impl Builder {
         })
     }
 
-    fn waits_for_key(&self) -> bool {
+    fn expects_key(&self) -> bool {
         matches!(
             self.open.last(),
-            Some(Open {
-                kind: Kind::Map(Entries { key: None, .. }),
+            Some(OpenContainer {
+                container: Container::Map(MapBuilder { key: None, .. }),
                 ..
             })
         )
     }
 
-    fn remember(&mut self, anchor: usize, value: &Value, at: Position) -> Result<(), YamlError> {
-        let weight = weigh(value);
-        self.count(weight, at)?;
+    fn store_anchor(
+        &mut self,
+        anchor: usize,
+        value: &Value,
+        at: Position,
+    ) -> Result<(), YamlError> {
+        let size = value_size(value);
+        self.charge_copy(size, at)?;
         let value = value.clone();
-        self.anchors.insert(anchor, Copyable { value, weight });
+        self.anchors.insert(anchor, AnchoredValue { value, size });
         Ok(())
     }
 
-    fn repeat(&mut self, anchor: usize, at: Position) -> Result<Value, YamlError> {
-        let Some(Copyable { value, weight }) = self.anchors.get(&anchor) else {
-            return Err(wrong(at, "it repeats something that it is part of"));
+    fn resolve_alias(&mut self, anchor: usize, at: Position) -> Result<Value, YamlError> {
+        let Some(AnchoredValue { value, size }) = self.anchors.get(&anchor) else {
+            return Err(error_at(
+                at,
+                "the alias is part of the value that it repeats",
+            ));
         };
-        let (value, weight) = (value.clone(), *weight);
-        self.count(weight, at)?;
-        if self.open.len() + value.height() > DEEPEST {
-            return Err(wrong(at, "it is nested too deeply"));
+        let (value, size) = (value.clone(), *size);
+        self.charge_copy(size, at)?;
+        if self.open.len() + value.depth() > DEPTH_MAX {
+            return Err(error_at(at, "it is nested too deeply"));
         }
         Ok(value)
     }
 
-    fn count(&mut self, weight: usize, at: Position) -> Result<(), YamlError> {
-        self.copied += weight;
-        if self.copied > MOST_COPIED {
-            return Err(wrong(at, "aliases repeat too much"));
+    fn charge_copy(&mut self, size: usize, at: Position) -> Result<(), YamlError> {
+        self.copied += size;
+        if self.copied > ALIAS_COPY_LIMIT {
+            return Err(error_at(at, "aliases repeat too much"));
         }
         Ok(())
     }
 }
 
-impl Entries {
-    fn put(&mut self, node: Node, at: Position) -> Result<(), YamlError> {
+impl MapBuilder {
+    fn add(&mut self, node: Node, at: Position) -> Result<(), YamlError> {
         match self.key.take() {
             None if node.merges => self.key = Some(Key::Merge(at)),
             None => {
                 let Some(name) = node.name else {
-                    return Err(wrong(at, "a list or a mapping cannot be a key"));
+                    return Err(error_at(at, "a list or a mapping cannot be a key"));
                 };
                 if let Some(first) = self.lines.insert(name.clone(), at.line) {
-                    let what = format!("`{name}` is there twice, first in line {first}");
-                    return Err(wrong(at, &what));
+                    let what = format!("duplicate key `{name}`, first in line {first}");
+                    return Err(error_at(at, &what));
                 }
                 self.key = Some(Key::Name(name));
             }
@@ -323,18 +336,18 @@ impl Entries {
         };
         for source in sources {
             let Value::Map(entries) = source else {
-                return Err(wrong(at, "only mappings can be merged by `<<`"));
+                return Err(error_at(at, "only mappings can be merged by `<<`"));
             };
             self.merged.extend(entries);
         }
         Ok(())
     }
 
-    fn close(self) -> Vec<(String, Value)> {
+    fn finish(self) -> Vec<(String, Value)> {
         let mut entries = self.entries;
-        let mut known: HashSet<String> = self.lines.into_keys().collect();
+        let mut names: HashSet<String> = self.lines.into_keys().collect();
         for (name, value) in self.merged {
-            if known.insert(name.clone()) {
+            if names.insert(name.clone()) {
                 entries.push((name, value));
             }
         }
@@ -342,25 +355,22 @@ impl Entries {
     }
 }
 
-fn wrong(at: Position, what: &str) -> YamlError {
+fn error_at(at: Position, what: &str) -> YamlError {
     YamlError::At(at, what.to_owned())
 }
 
 fn expect_tag(tag: Option<&Tag>, suffix: &str, at: Position) -> Result<(), YamlError> {
     match tag {
-        Some(tag) if tag.core_suffix() != Some(suffix) => Err(wrong(
+        Some(tag) if tag.core_suffix() != Some(suffix) => Err(error_at(
             at,
-            &format!(
-                "`{}` is a sort of value that is not known here",
-                tag.original()
-            ),
+            &format!("unsupported tag `{}`", tag.original()),
         )),
         _ => Ok(()),
     }
 }
 
-/// What a word means with a tag before it; `None` if it cannot.
-fn tagged(tag: &Tag, text: &str) -> Option<Scalar> {
+/// Resolves a scalar with a tag; `None` if the tag does not fit.
+fn resolve_tagged(tag: &Tag, text: &str) -> Option<Scalar> {
     let read = scalar::resolve(text);
     match (tag.core_suffix()?, &read) {
         ("str", _) => Some(Scalar::Text),
@@ -376,22 +386,22 @@ fn tagged(tag: &Tag, text: &str) -> Option<Scalar> {
     }
 }
 
-/// How much a value is, in values and bytes of text.
-fn weigh(value: &Value) -> usize {
-    let mut weight = 0;
+/// The size of a value: the number of values in it plus their bytes of text.
+fn value_size(value: &Value) -> usize {
+    let mut size = 0;
     let mut left = vec![value];
     while let Some(value) = left.pop() {
-        weight += 1;
+        size += 1;
         match value {
-            Value::Text(text) => weight += text.len(),
-            Value::Integer(integer) => weight += integer.as_str().len(),
+            Value::Text(text) => size += text.len(),
+            Value::Integer(integer) => size += integer.as_str().len(),
             Value::List(items) => left.extend(items),
             Value::Map(entries) => {
-                weight += entries.iter().map(|(name, _)| name.len()).sum::<usize>();
+                size += entries.iter().map(|(name, _)| name.len()).sum::<usize>();
                 left.extend(entries.iter().map(|(_, value)| value));
             }
             _ => {}
         }
     }
-    weight
+    size
 }

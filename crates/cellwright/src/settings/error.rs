@@ -1,47 +1,47 @@
-//! [`SettingsError`]: what can be wrong with settings. Words are in `failure/settings.rs`.
+//! [`SettingsError`]: errors in settings. `failure/settings.rs` has their messages.
 
 use std::path::PathBuf;
 
 use cellwright_notebook::Position;
 
-/// What is wrong with the settings.
+/// An error in the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SettingsError {
-    /// The file is there and cannot be read as text.
-    Unreadable { file: PathBuf, why: String },
-    /// The file is no TOML.
+    /// The file exists and cannot be read as text.
+    Unreadable { file: PathBuf, reason: String },
+    /// The file is not TOML.
     Syntax {
         file: PathBuf,
         at: Position,
-        why: String,
+        reason: String,
     },
-    /// There is no such setting.
+    /// The setting does not exist.
     Unknown {
         file: PathBuf,
         at: Position,
         key: String,
-        /// What may have been meant.
-        near: Option<String>,
-        /// What there is in that place.
-        known: Vec<String>,
+        /// The existing setting with the most similar name.
+        suggestion: Option<String>,
+        /// The settings or tables that exist there.
+        existing: Vec<String>,
     },
-    /// A setting of another sort.
+    /// The value has another type or form.
     BadValue {
         file: PathBuf,
         at: Position,
         key: String,
         expected: String,
         found: &'static str,
-        /// What the setting is for.
+        /// What the setting does; `None` for a table.
         meaning: Option<&'static str>,
     },
-    /// A project's file may not say this.
+    /// A project's file must not contain this setting.
     NotForProjects {
         file: PathBuf,
         at: Position,
         key: &'static str,
     },
-    /// A variable with a value of another sort.
+    /// The value of an environment variable has another type or form.
     BadVariable {
         variable: String,
         key: &'static str,

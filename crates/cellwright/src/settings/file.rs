@@ -1,4 +1,4 @@
-//! One file of settings: read, taken apart, every value checked.
+//! Reads and checks one settings file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,46 +8,46 @@ use cellwright_notebook::Position;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::declared::{DECLARED, Declared};
+use super::definitions::{SETTINGS, SettingDef};
 use super::error::SettingsError;
-use super::near::nearest;
+use super::suggest::nearest;
 use super::value::Value;
 
-/// Larger files are something else. A project's file is other people's.
-const LARGEST: u64 = 1 << 20;
+/// Largest settings file, in bytes. A project's file may come from other people.
+const FILE_SIZE_LIMIT: u64 = 1 << 20;
 
-/// A value that stands in a file.
-pub(super) struct Found {
-    pub(super) declared: &'static Declared,
+/// A setting in a file, with its checked value.
+pub(super) struct FileSetting {
+    pub(super) definition: &'static SettingDef,
     pub(super) value: Value,
     pub(super) at: Position,
 }
 
-/// The text of a file; `None` if there is none.
+/// Returns the text of a file; `None` if the file does not exist.
 pub(super) fn read(file: &Path) -> Result<Option<String>, SettingsError> {
-    let unreadable = |why: String| SettingsError::Unreadable {
+    let unreadable = |reason: String| SettingsError::Unreadable {
         file: file.to_owned(),
-        why,
+        reason,
     };
     let metadata = match file.metadata() {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error.to_string())),
     };
-    // Opening a pipe could wait for ever.
+    // Opening a pipe could block forever.
     if !metadata.is_file() {
-        let what = if metadata.is_dir() {
-            "a folder"
+        let kind = if metadata.is_dir() {
+            "a directory"
         } else {
             "not a file"
         };
-        return Err(unreadable(format!("it is {what}")));
+        return Err(unreadable(format!("it is {kind}")));
     }
     let mut bytes = Vec::new();
     File::open(file)
-        .and_then(|opened| opened.take(LARGEST + 1).read_to_end(&mut bytes))
+        .and_then(|opened| opened.take(FILE_SIZE_LIMIT + 1).read_to_end(&mut bytes))
         .map_err(|error| unreadable(error.to_string()))?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > FILE_SIZE_LIMIT {
         return Err(unreadable("it is larger than 1 MiB".to_owned()));
     }
     String::from_utf8(bytes).map(Some).map_err(|error| {
@@ -57,133 +57,150 @@ pub(super) fn read(file: &Path) -> Result<Option<String>, SettingsError> {
     })
 }
 
-/// The values in the text of a file. Of several mistakes the first is told.
-pub(super) fn parse(file: &Path, text: &str) -> Result<Vec<Found>, SettingsError> {
+/// Returns the settings in the text of a file. Of several errors it returns the first.
+pub(super) fn parse(file: &Path, text: &str) -> Result<Vec<FileSetting>, SettingsError> {
     let table = DeTable::parse(text).map_err(|error| SettingsError::Syntax {
         file: file.to_owned(),
         at: position(text, error.span().map_or(0, |span| span.start)),
-        why: one_line(error.message()),
+        reason: one_line(error.message()),
     })?;
-    let mut reading = Reading {
+    let mut parser = FileParser {
         file,
         text,
-        found: Vec::new(),
-        mistake: None,
+        settings: Vec::new(),
+        first_error: None,
     };
     for (group, value) in table.get_ref() {
-        reading.group(group, value);
+        parser.parse_group(group, value);
     }
-    match reading.mistake {
-        Some((_, mistake)) => Err(mistake),
-        None => Ok(reading.found),
+    match parser.first_error {
+        Some((_, error)) => Err(error),
+        None => Ok(parser.settings),
     }
 }
 
-struct Reading<'a> {
+struct FileParser<'a> {
     file: &'a Path,
     text: &'a str,
-    found: Vec<Found>,
-    /// The first mistake, and where it is.
-    mistake: Option<(usize, SettingsError)>,
+    settings: Vec<FileSetting>,
+    /// The error with the smallest byte offset, and that offset.
+    first_error: Option<(usize, SettingsError)>,
 }
 
 type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
 
-impl Reading<'_> {
-    fn group(&mut self, key: &Key<'_>, value: &Spanned<DeValue<'_>>) {
+impl FileParser<'_> {
+    fn parse_group(&mut self, key: &Key<'_>, value: &Spanned<DeValue<'_>>) {
         let group = key.get_ref().as_ref();
-        if DECLARED.iter().all(|declared| declared.group() != group) {
-            // Somebody may have left the table out.
-            let near = nearest(group, DECLARED.iter().map(Declared::group))
+        if SETTINGS
+            .iter()
+            .all(|definition| definition.group() != group)
+        {
+            // The file may name a key without its table.
+            let suggestion = nearest(group, SETTINGS.iter().map(SettingDef::group))
                 .map(str::to_owned)
                 .or_else(|| {
-                    let key = nearest(group, DECLARED.iter().map(Declared::key))?;
-                    let declared = DECLARED.iter().find(|declared| declared.key() == key)?;
-                    Some(declared.name.to_owned())
+                    let key = nearest(group, SETTINGS.iter().map(SettingDef::key))?;
+                    let definition = SETTINGS.iter().find(|definition| definition.key() == key)?;
+                    Some(definition.name.to_owned())
                 });
-            let mut known: Vec<String> = DECLARED.iter().map(|d| d.group().to_owned()).collect();
-            known.dedup();
-            self.unknown(key, group.to_owned(), near, known);
+            let mut existing: Vec<String> = SETTINGS.iter().map(|d| d.group().to_owned()).collect();
+            existing.dedup();
+            self.report_unknown(key, group.to_owned(), suggestion, existing);
             return;
         }
         let DeValue::Table(table) = value.get_ref() else {
-            self.bad_value(group.to_owned(), None, value);
+            self.report_bad_value(group.to_owned(), None, value);
             return;
         };
         for (key, value) in table {
-            self.setting(group, key, value);
+            self.parse_setting(group, key, value);
         }
     }
 
-    fn setting(&mut self, group: &str, key: &Key<'_>, value: &Spanned<DeValue<'_>>) {
+    fn parse_setting(&mut self, group: &str, key: &Key<'_>, value: &Spanned<DeValue<'_>>) {
         let name = format!("{group}.{}", key.get_ref());
-        let Some(declared) = DECLARED.iter().find(|declared| declared.name == name) else {
-            let siblings = || DECLARED.iter().filter(|declared| declared.group() == group);
-            let near = nearest(key.get_ref(), siblings().map(Declared::key))
-                .map(|near| format!("{group}.{near}"));
-            let known = siblings()
-                .map(|declared| declared.name.to_owned())
+        let Some(definition) = SETTINGS.iter().find(|definition| definition.name == name) else {
+            let siblings = || {
+                SETTINGS
+                    .iter()
+                    .filter(|definition| definition.group() == group)
+            };
+            let suggestion = nearest(key.get_ref(), siblings().map(SettingDef::key))
+                .map(|suggestion| format!("{group}.{suggestion}"));
+            let existing = siblings()
+                .map(|definition| definition.name.to_owned())
                 .collect();
-            self.unknown(key, name, near, known);
+            self.report_unknown(key, name, suggestion, existing);
             return;
         };
-        match declared.kind.read_toml(value.get_ref()) {
-            Some(read) => self.found.push(Found {
-                declared,
-                value: read,
+        match definition.kind.parse_toml(value.get_ref()) {
+            Some(value) => self.settings.push(FileSetting {
+                definition,
+                value,
                 at: position(self.text, key.span().start),
             }),
-            None => self.bad_value(name, Some(declared), value),
+            None => self.report_bad_value(name, Some(definition), value),
         }
     }
 
-    fn unknown(&mut self, at: &Key<'_>, key: String, near: Option<String>, known: Vec<String>) {
+    fn report_unknown(
+        &mut self,
+        at: &Key<'_>,
+        key: String,
+        suggestion: Option<String>,
+        existing: Vec<String>,
+    ) {
         let offset = at.span().start;
-        let mistake = SettingsError::Unknown {
+        let error = SettingsError::Unknown {
             file: self.file.to_owned(),
             at: position(self.text, offset),
             key,
-            near,
-            known,
+            suggestion,
+            existing,
         };
-        self.take(offset, mistake);
+        self.record_error(offset, error);
     }
 
-    fn bad_value(
+    fn report_bad_value(
         &mut self,
         key: String,
-        declared: Option<&'static Declared>,
+        definition: Option<&'static SettingDef>,
         value: &Spanned<DeValue<'_>>,
     ) {
         let offset = value.span().start;
-        let mistake = SettingsError::BadValue {
+        let error = SettingsError::BadValue {
             file: self.file.to_owned(),
             at: position(self.text, offset),
             key,
-            expected: declared.map_or("a table".to_owned(), |declared| declared.kind.expected()),
-            found: if declared.is_some_and(|declared| declared.kind.takes(value.get_ref())) {
-                "one that will not do"
+            expected: definition.map_or("a table".to_owned(), |definition| {
+                definition.kind.expected()
+            }),
+            found: if definition
+                .is_some_and(|definition| definition.kind.accepts_type(value.get_ref()))
+            {
+                "a value out of range or of another form"
             } else {
-                sort_of(value.get_ref())
+                type_name(value.get_ref())
             },
-            meaning: declared.map(Declared::meaning),
+            meaning: definition.map(SettingDef::meaning),
         };
-        self.take(offset, mistake);
+        self.record_error(offset, error);
     }
 
-    fn take(&mut self, offset: usize, mistake: SettingsError) {
+    fn record_error(&mut self, offset: usize, error: SettingsError) {
         if self
-            .mistake
+            .first_error
             .as_ref()
             .is_none_or(|(first, _)| offset < *first)
         {
-            self.mistake = Some((offset, mistake));
+            self.first_error = Some((offset, error));
         }
     }
 }
 
-/// What sort of value it is. The value itself is not told: it may be a secret.
-fn sort_of(value: &DeValue<'_>) -> &'static str {
+/// Returns the type of a value for an error. Errors never contain the value: it may be a secret.
+fn type_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",
         DeValue::Integer(_) => "a whole number",

@@ -1,42 +1,42 @@
-//! [`Origin`]: where a value came from.
+//! [`Origin`]: where the value of a setting comes from.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
 
-/// Where a value came from; later ones win.
+/// Where the value of a setting comes from; later variants take precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Nobody said otherwise.
+    /// The built-in default.
     Default,
     /// The user's file.
-    User(Place),
+    User(FileLine),
     /// The project's file.
-    Project(Place),
+    Project(FileLine),
     /// An environment variable.
     Variable(String),
-    /// An argument of the command.
+    /// A flag of the command line.
     Flag(&'static str),
 }
 
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FileLine {
     pub(crate) file: PathBuf,
     pub(crate) line: usize,
 }
 
 impl Origin {
-    /// The origin for programs.
-    pub(crate) fn json(&self) -> Json {
+    /// The origin in `--json`.
+    pub(crate) fn to_json(&self) -> Json {
         match self {
             Self::Default => json!({"kind": "default"}),
-            Self::User(place) => {
-                json!({"kind": "user", "file": place.file.to_string_lossy(), "line": place.line})
+            Self::User(at) => {
+                json!({"kind": "user", "file": at.file.to_string_lossy(), "line": at.line})
             }
-            Self::Project(place) => {
-                json!({"kind": "project", "file": place.file.to_string_lossy(), "line": place.line})
+            Self::Project(at) => {
+                json!({"kind": "project", "file": at.file.to_string_lossy(), "line": at.line})
             }
             Self::Variable(name) => json!({"kind": "environment", "variable": name}),
             Self::Flag(name) => json!({"kind": "flag", "flag": name}),
@@ -48,14 +48,14 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::User(place) | Self::Project(place) => place.fmt(f),
+            Self::User(at) | Self::Project(at) => at.fmt(f),
             Self::Variable(name) => f.write_str(name),
             Self::Flag(name) => f.write_str(name),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file.display(), self.line)
     }

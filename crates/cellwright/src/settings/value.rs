@@ -1,4 +1,4 @@
-//! [`Value`]: what a setting is set to, as it is shown and as the code gets it.
+//! [`Value`]: the value of a setting, its text and JSON forms, and its conversion to Rust types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use cellwright_kernel::backend::jupyter::Transport;
 use serde_json::{Value as Json, json};
 
-use crate::kernels::Backend;
+use super::backend::Backend;
 
-/// What a setting is set to.
+/// The value of a setting.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Value {
-    /// It is not set to anything.
+    /// No value.
     #[default]
-    Nothing,
+    Unset,
     Flag(bool),
     Number(u64),
     Seconds(Duration),
@@ -27,10 +27,10 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The value for programs.
-    pub(crate) fn json(&self) -> Json {
+    /// The value in `--json`.
+    pub(crate) fn to_json(&self) -> Json {
         match self {
-            Self::Nothing => Json::Null,
+            Self::Unset => Json::Null,
             Self::Flag(flag) => json!(flag),
             Self::Number(number) | Self::Bytes(number) => json!(number),
             Self::Seconds(time) if time.subsec_nanos() == 0 => json!(time.as_secs()),
@@ -42,25 +42,28 @@ impl Value {
         }
     }
 
-    /// The value when it is nobody's business: only that there is one.
-    pub(crate) fn veiled(&self) -> Self {
-        let veil = || "(set)".to_owned();
+    /// The value of a secret as it is shown: whether it is set, and the names in a table.
+    pub(crate) fn redacted(&self) -> Self {
+        let placeholder = || "(set)".to_owned();
         match self {
-            Self::Nothing => Self::Nothing,
-            Self::Table(entries) => {
-                Self::Table(entries.keys().map(|name| (name.clone(), veil())).collect())
-            }
+            Self::Unset => Self::Unset,
+            Self::Table(entries) => Self::Table(
+                entries
+                    .keys()
+                    .map(|name| (name.clone(), placeholder()))
+                    .collect(),
+            ),
             _ => Self::Text("set".to_owned()),
         }
     }
 }
 
 impl fmt::Display for Value {
-    /// As it can be written into a variable.
+    /// The syntax of environment variables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 4] = ["TiB", "GiB", "MiB", "KiB"];
         match self {
-            Self::Nothing => Ok(()),
+            Self::Unset => Ok(()),
             Self::Flag(flag) => flag.fmt(f),
             Self::Number(number) => number.fmt(f),
             Self::Seconds(time) => time.as_secs_f64().fmt(f),
@@ -86,16 +89,16 @@ impl fmt::Display for Value {
     }
 }
 
-/// A type that a setting can have in the code. What does not fit gives the type's own default, which a
-/// test shows not to happen with what is declared.
-pub(crate) trait Typed: Sized {
-    fn of(value: &Value) -> Option<Self>;
+/// A Rust type of a setting. A value that does not fit becomes the type's default; a test checks that this does not
+/// happen with the definitions.
+pub(crate) trait FromSetting: Sized {
+    fn from_value(value: &Value) -> Option<Self>;
 }
 
 macro_rules! typed {
     ($($type:ty, $pattern:pat => $result:expr;)+) => {
-        $(impl Typed for $type {
-            fn of(value: &Value) -> Option<Self> {
+        $(impl FromSetting for $type {
+            fn from_value(value: &Value) -> Option<Self> {
                 match value {
                     $pattern => $result,
                     _ => None,
@@ -113,7 +116,7 @@ typed! {
     u64, Value::Bytes(number) => Some(*number);
     Duration, Value::Seconds(time) => Some(*time);
     String, Value::Text(text) => Some(text.clone());
-    Backend, Value::Text(text) => Backend::named(text);
+    Backend, Value::Text(text) => Backend::from_name(text);
     Transport, Value::Text(text) => match text.as_str() {
         "auto" => Some(Self::Auto),
         "ipc" => Some(Self::Ipc),
@@ -124,20 +127,20 @@ typed! {
     BTreeMap<String, String>, Value::Table(entries) => Some(entries.clone());
 }
 
-impl Typed for Option<String> {
-    fn of(value: &Value) -> Option<Self> {
+impl FromSetting for Option<String> {
+    fn from_value(value: &Value) -> Option<Self> {
         match value {
-            Value::Nothing => Some(None),
+            Value::Unset => Some(None),
             Value::Text(text) => Some(Some(text.clone())),
             _ => None,
         }
     }
 }
 
-impl Typed for Option<PathBuf> {
-    fn of(value: &Value) -> Option<Self> {
+impl FromSetting for Option<PathBuf> {
+    fn from_value(value: &Value) -> Option<Self> {
         match value {
-            Value::Nothing => Some(None),
+            Value::Unset => Some(None),
             Value::Path(path) => Some(Some(path.clone())),
             _ => None,
         }

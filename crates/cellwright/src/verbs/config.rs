@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
+use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
 use crate::kernels;
 use crate::notice;
-use crate::screen::Screen;
-use crate::settings::{DECLARED, Declared, Entry, Value, nearest};
+use crate::settings::{SETTINGS, SettingDef, SettingEntry, Value, nearest};
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]
@@ -72,7 +72,7 @@ struct PlaceArgs {
 }
 
 /// Shows settings.
-pub(crate) fn config(args: &ConfigArgs, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn config(args: &ConfigArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     match &args.action {
         Action::List { long, place } => list(*long, &place.folder()?, engine, screen),
         Action::Get { name, place } => get(name, &place.folder()?, engine, screen),
@@ -86,17 +86,17 @@ impl PlaceArgs {
     }
 }
 
-fn list(long: bool, cwd: &Path, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+fn list(long: bool, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     let settings = engine.settings(cwd)?;
     let entries = settings.entries();
     if screen.json {
         let rows: Vec<Json> = entries.iter().map(document).collect();
-        return screen.document(&rows);
+        return screen.print_json(&rows);
     }
     let rows: Vec<[String; 3]> = entries
         .iter()
         .map(|entry| {
-            let name = entry.declared.name.to_owned();
+            let name = entry.definition.name.to_owned();
             let value = match shown(entry).to_string() {
                 // Something has to stand there.
                 empty if empty.is_empty() => "-".to_owned(),
@@ -116,26 +116,26 @@ fn list(long: bool, cwd: &Path, engine: &Engine, screen: &Screen) -> Result<(), 
     for ([name, value, origin], entry) in rows.iter().zip(entries) {
         text.push_str(&format!("{name:names$}  {value:values$}  {origin}\n"));
         if long {
-            text.push_str(&format!("    {}\n", entry.declared.meaning()));
+            text.push_str(&format!("    {}\n", entry.definition.meaning()));
         }
     }
-    screen.data(&text)?;
-    screen.notices(notice::tell_ignored(entries).as_slice());
+    screen.print(&text)?;
+    screen.print_notices(notice::describe_ignored_settings(entries).as_slice());
     Ok(())
 }
 
-fn get(name: &str, cwd: &Path, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+fn get(name: &str, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     let settings = engine.settings(cwd)?;
     let entry = settings
         .entries()
         .iter()
-        .find(|entry| entry.declared.name == name)
+        .find(|entry| entry.definition.name == name)
         .ok_or_else(|| unknown(name))?;
     if screen.json {
-        return screen.document(&document(entry));
+        return screen.print_json(&document(entry));
     }
     let lines: Vec<String> = match shown(entry) {
-        Value::Nothing => Vec::new(),
+        Value::Unset => Vec::new(),
         Value::List(items) => items,
         Value::Table(entries) => {
             let line = |(name, value)| format!("{name}={value}");
@@ -147,18 +147,18 @@ fn get(name: &str, cwd: &Path, engine: &Engine, screen: &Screen) -> Result<(), F
     if !lines.is_empty() {
         text.push('\n');
     }
-    screen.data(&text)?;
+    screen.print(&text)?;
     let alone = std::slice::from_ref(entry);
-    screen.notices(notice::tell_ignored(alone).as_slice());
+    screen.print_notices(notice::describe_ignored_settings(alone).as_slice());
     Ok(())
 }
 
 fn unknown(name: &str) -> Failure {
     let failure = Failure::new(Kind::BadArguments, format!("Unknown setting `{name}`"));
-    let names = || DECLARED.iter().map(|declared| declared.name);
+    let names = || SETTINGS.iter().map(|definition| definition.name);
     let near = nearest(name, names()).or_else(|| {
         let key = name.rsplit('.').next().unwrap_or(name);
-        let key = nearest(key, DECLARED.iter().map(Declared::key))?;
+        let key = nearest(key, SETTINGS.iter().map(SettingDef::key))?;
         names().find(|name| name.ends_with(&format!(".{key}")))
     });
     match near {
@@ -167,13 +167,13 @@ fn unknown(name: &str) -> Failure {
     }
 }
 
-fn path(cwd: &Path, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+fn path(cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     let files = engine.settings_files(cwd);
-    let project = files.project.unwrap_or(files.project_would_be);
+    let project = files.project.unwrap_or(files.project_default);
     if screen.json {
         let document =
             |file: &Path| json!({"file": file.to_string_lossy(), "exists": file.exists()});
-        return screen.document(&json!({
+        return screen.print_json(&json!({
             "user": files.user.as_deref().map(document),
             "project": document(&project),
         }));
@@ -184,30 +184,30 @@ fn path(cwd: &Path, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
         let there = if file.exists() { "" } else { "  (not there)" };
         text.push_str(&format!("{whose:7}  {}{there}\n", file.display()));
     }
-    screen.data(&text)
+    screen.print(&text)
 }
 
 /// The value, unless it is a secret.
-fn shown(entry: &Entry) -> Value {
-    if entry.declared.is_secret() {
-        entry.value.veiled()
+fn shown(entry: &SettingEntry) -> Value {
+    if entry.definition.is_secret() {
+        entry.value.redacted()
     } else {
         entry.value.clone()
     }
 }
 
-fn document(entry: &Entry) -> Json {
+fn document(entry: &SettingEntry) -> Json {
     json!({
-        "name": entry.declared.name,
-        "value": shown(entry).json(),
-        "default": entry.declared.default().json(),
-        "origin": entry.origin.json(),
-        "ignored": entry.ignored.as_ref().map(|place| {
+        "name": entry.definition.name,
+        "value": shown(entry).to_json(),
+        "default": entry.definition.default().to_json(),
+        "origin": entry.origin.to_json(),
+        "ignored": entry.ignored_at.as_ref().map(|place| {
             json!({"file": place.file.to_string_lossy(), "line": place.line})
         }),
-        "project": entry.declared.guard.word(),
-        "variable": entry.declared.own_variable(),
-        "variables": entry.declared.variables,
-        "meaning": entry.declared.meaning(),
+        "project": entry.definition.project_policy.label(),
+        "variable": entry.definition.env_name(),
+        "variables": entry.definition.env_aliases,
+        "meaning": entry.definition.meaning(),
     })
 }

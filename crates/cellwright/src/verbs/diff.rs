@@ -5,17 +5,17 @@ use std::path::Path;
 
 use cellwright_notebook::outputs::OutputSummary;
 use cellwright_notebook::{
-    CellDifference, CellKind, Comparison, Hunk, Markers, MemberDifference, Notebook, NotebookError,
-    OutputDifference, Scope, append_cell, compare, file,
+    CellDifference, CellKind, Comparison, Hunk, MarkerStyle, MemberDifference, Notebook,
+    NotebookError, OutputDifference, Scope, append_cell, compare, file,
 };
-use cellwright_output::Bytes;
+use cellwright_output::ByteSize;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::git::program::Git;
+use crate::console::Console;
 use crate::failure::Failure;
-use crate::screen::Screen;
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(crate) struct DiffAnswer {
     old: String,
     new: String,
     same: bool,
-    counts: Counts,
+    counts: Continue,
     cells: Vec<Cell>,
     /// Members of the notebook itself.
     members: Vec<Member>,
@@ -62,7 +62,7 @@ pub(crate) struct DiffAnswer {
 
 /// How many cells differ, by how.
 #[derive(Debug, Default, Serialize)]
-struct Counts {
+struct Continue {
     changed: usize,
     added: usize,
     removed: usize,
@@ -109,12 +109,12 @@ struct Member {
 
 impl DiffAnswer {
     /// Shows it; says the exit code.
-    pub(crate) fn show(&self, screen: &Screen) -> Result<u8, Failure> {
+    pub(crate) fn show(&self, screen: &Console) -> Result<u8, Failure> {
         if screen.json {
-            screen.document(self)?;
+            screen.print_json(self)?;
         } else {
-            screen.diff(&self.text)?;
-            screen.remark(&self.summary());
+            screen.print_diff(&self.text)?;
+            screen.note(&self.summary());
         }
         Ok(u8::from(!self.same))
     }
@@ -148,7 +148,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<DiffAnswer, Failure> {
     };
     let found = compare(&old, &new, scope);
     let names = [&args.old, &args.new].map(|name| name.to_string_lossy().into_owned());
-    let mut counts = Counts::default();
+    let mut counts = Continue::default();
     for cell in &found.cells {
         match change(cell) {
             "added" => counts.added += 1,
@@ -227,7 +227,7 @@ impl Output {
     fn of(output: &OutputDifference) -> Self {
         let summary = |output: &OutputSummary| Summary {
             output_type: output.kind.clone(),
-            what: output.what.clone(),
+            what: output.labels.clone(),
             bytes: output.bytes,
         };
         Self {
@@ -252,7 +252,7 @@ impl Member {
 
 fn unified(hunks: &[Hunk]) -> String {
     let hunks = hunks.iter();
-    let hunks = hunks.map(|hunk| format!("{}\n{}", hunk.place, hunk.lines));
+    let hunks = hunks.map(|hunk| format!("{}\n{}", hunk.header, hunk.lines));
     hunks.collect::<Vec<_>>().concat()
 }
 
@@ -282,7 +282,7 @@ fn append_cell_text(out: &mut String, cell: &CellDifference, outputs: bool) {
         cell.kind,
         cell.id.as_deref(),
         "",
-        Markers::Ids,
+        MarkerStyle::Ids,
     );
     match (cell.old, cell.new) {
         (Some(old), Some(_)) if cell.moved => {
@@ -301,7 +301,7 @@ fn append_cell_text(out: &mut String, cell: &CellDifference, outputs: bool) {
         part("@@ kind @@", &format!(" {old} → {}\n", cell.kind));
     }
     for hunk in &cell.source {
-        part(&hunk.place, &hunk.lines);
+        part(&hunk.header, &hunk.lines);
     }
     if outputs && !cell.output_text.is_empty() {
         let counts = count_line(cell);
@@ -309,7 +309,7 @@ fn append_cell_text(out: &mut String, cell: &CellDifference, outputs: bool) {
             part("@@ outputs @@", &counts);
         }
         for hunk in &cell.output_text {
-            part(&hunk.place.replacen("@@ ", "@@ outputs ", 1), &hunk.lines);
+            part(&hunk.header.replacen("@@ ", "@@ outputs ", 1), &hunk.lines);
         }
     } else if !cell.outputs.is_empty() || cell.execution_counts.is_some() {
         part("@@ outputs @@", &output_lines(cell));
@@ -333,8 +333,8 @@ fn count_line(cell: &CellDifference) -> String {
 fn output_lines(cell: &CellDifference) -> String {
     let mut lines = count_line(cell);
     for output in &cell.outputs {
-        let size = |output: &OutputSummary| Bytes(output.bytes as u64);
-        let name = |output: &OutputSummary| format!("{} {}", output.kind, output.what.join(", "));
+        let size = |output: &OutputSummary| ByteSize(output.bytes as u64);
+        let name = |output: &OutputSummary| format!("{} {}", output.kind, output.labels.join(", "));
         lines.push_str(&match (&output.old, &output.new) {
             (Some(old), Some(new)) => {
                 format!(" {}: {} → {}, differs\n", name(new), size(old), size(new))
@@ -366,5 +366,5 @@ fn short(value: &str) -> String {
         return value.to_owned();
     }
     let start: String = value.chars().take(LONGEST).collect();
-    format!("{start}… ({})", Bytes(value.len() as u64))
+    format!("{start}… ({})", ByteSize(value.len() as u64))
 }

@@ -8,16 +8,16 @@ use std::time::Instant;
 
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::python::{self, Interpreter};
-use cellwright_kernel::{Kernel, KernelError, Request, Stop};
-use cellwright_output::{Artifacts, Bytes, Capture, Kind as ArtifactKind, Limits};
+use cellwright_kernel::{Kernel, KernelError, Request, StopSignal};
+use cellwright_output::{ArtifactKind, Artifacts, ByteSize, Capture, Limits};
 use clap::Args;
 use serde::Serialize;
 
+use crate::console::{Console, Severity};
 use crate::engine::{Engine, SettingsFiles};
 use crate::failure::Failure;
-use crate::screen::{Mark, Screen};
 use crate::settings::{Origin, Settings, SettingsError};
-use crate::verbs::eval::interpreter;
+use crate::verbs::kernel_args::interpreter;
 use crate::{kernels, notice};
 
 /// Arguments of `doctor`.
@@ -58,7 +58,7 @@ enum Level {
 }
 
 /// Checks everything and shows what was found; says the exit code.
-pub(crate) fn doctor(args: &DoctorArgs, engine: &Engine, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn doctor(args: &DoctorArgs, engine: &Engine, screen: &Console) -> Result<u8, Failure> {
     let mut findings = Vec::new();
     let cwd = kernels::working_directory(args.cwd.as_deref())?;
     let read = engine.settings(&cwd);
@@ -85,17 +85,17 @@ pub(crate) fn doctor(args: &DoctorArgs, engine: &Engine, screen: &Screen) -> Res
     let sick = findings.iter().any(|finding| finding.level == Level::Error);
     let code = if sick { 2 } else { 0 };
     if screen.json {
-        screen.document(&serde_json::json!({"healthy": !sick, "findings": findings}))?;
+        screen.print_json(&serde_json::json!({"healthy": !sick, "findings": findings}))?;
         return Ok(code);
     }
     for finding in &findings {
         let mark = match finding.level {
-            Level::Ok => Mark::Good,
-            Level::Note => Mark::Note,
-            Level::Warning => Mark::Warning,
-            Level::Error => Mark::Bad,
+            Level::Ok => Severity::Ok,
+            Level::Note => Severity::Note,
+            Level::Warning => Severity::Warning,
+            Level::Error => Severity::Error,
         };
-        screen.finding(mark, finding.code, &finding.text, finding.next.as_deref())?;
+        screen.print_finding(mark, finding.code, &finding.text, finding.next.as_deref())?;
     }
     Ok(code)
 }
@@ -107,8 +107,8 @@ fn check_python(
     settings: &Settings,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
-    let named = kernels::named(explicit, settings);
-    let rejected = match python::resolve(&kernels::search(named.python, cwd)) {
+    let named = kernels::named_interpreter(explicit, settings);
+    let rejected = match python::resolve(&kernels::interpreter_search(named.python, cwd)) {
         Ok(interpreter) => {
             let why = because(&interpreter.origin, &named.origin);
             if settings.python.skip_check {
@@ -119,7 +119,7 @@ fn check_python(
                     next: Some("`python.skip_check` is set: it was not started".to_owned()),
                 });
             } else {
-                let spec = kernels::runner(engine, settings, explicit, cwd.to_owned())?;
+                let spec = kernels::runner_spec(engine, settings, explicit, cwd.to_owned())?;
                 check_runner(&interpreter, &why, &spec, findings)?;
             }
             interpreter.rejected
@@ -142,7 +142,7 @@ fn check_python(
         findings.push(Finding {
             code: "python-not-used",
             level: Level::Note,
-            text: format!("{}: {}", rejected.place.display(), rejected.why),
+            text: format!("{}: {}", rejected.path.display(), rejected.reason),
             next: None,
         });
     }
@@ -161,15 +161,15 @@ fn check_runner(
         .build()?;
     let begin = Instant::now();
     let tried: Result<_, KernelError> = runtime.block_on(async {
-        let mut kernel = Runner::start(spec, &Stop::never()).await?;
+        let mut kernel = Runner::start(spec, &StopSignal::never()).await?;
         let mut capture = Capture::new(Limits::default(), None);
         let request = Request::new("6 * 7");
         kernel
-            .execute(&request, &mut capture, &Stop::never())
+            .execute(&request, &mut capture, &StopSignal::never())
             .await?;
         let time = begin.elapsed();
         let version = kernel.description().version.clone();
-        let patience = Stop::never().with_timeout(std::time::Duration::from_secs(1));
+        let patience = StopSignal::never().with_timeout(std::time::Duration::from_secs(1));
         Box::new(kernel).shutdown(patience).await;
         Ok((version.unwrap_or_default(), time, capture.finish().text))
     });
@@ -225,7 +225,7 @@ fn because(found: &python::Origin, named: &Origin) -> String {
         },
         python::Origin::VirtualEnv => "VIRTUAL_ENV is set".to_owned(),
         python::Origin::Conda => "CONDA_PREFIX is set".to_owned(),
-        python::Origin::Beside { folder } => format!("in {}", folder.display()),
+        python::Origin::Project { folder } => format!("in {}", folder.display()),
         python::Origin::Managed => "Cellwright's own environment".to_owned(),
         python::Origin::Path => "on PATH".to_owned(),
     }
@@ -270,7 +270,7 @@ fn check_settings(
         },
         next: None,
     });
-    if let Some(told) = notice::tell_ignored(settings.entries()) {
+    if let Some(told) = notice::describe_ignored_settings(settings.entries()) {
         findings.push(Finding {
             code: "settings-ignored",
             level: Level::Note,
@@ -327,7 +327,7 @@ fn check_artifacts(artifacts: Option<&Artifacts>, findings: &mut Vec<Finding>) {
                         text: format!(
                             "{} full outputs, {} in {folder}",
                             entries.len(),
-                            Bytes(bytes)
+                            ByteSize(bytes)
                         ),
                         next: None,
                     });
@@ -350,8 +350,8 @@ fn unwritable(error: &str) -> Finding {
 
 /// Files of runners that this version does not use.
 fn check_staging(engine: &Engine, findings: &mut Vec<Finding>) {
-    let current = cellwright_kernel::backend::runner::folder_name();
-    for folder in &engine.staging {
+    let current = cellwright_kernel::backend::runner::staged_folder_name();
+    for folder in &engine.staging_dirs {
         let Ok(entries) = std::fs::read_dir(folder) else {
             continue;
         };

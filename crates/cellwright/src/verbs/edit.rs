@@ -1,77 +1,74 @@
-//! `edit`: a piece of a notebook's text replaced.
+//! `edit`: replaces a piece of a notebook's text.
 
 use std::path::PathBuf;
 
-use cellwright_notebook::edit::{self, Occurrences};
-use cellwright_notebook::{Cells, file};
 use clap::Args;
 
-use super::answer::ChangeAnswer;
-use super::input;
+use super::change::show_change;
+use super::text_source;
 use super::write::RevisionArg;
+use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
+use crate::operations::edit::{EditRequest, edit as edit_notebook};
 
 /// Arguments of `edit`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The text to replace is looked for in what `cellwright read` prints and must occur exactly once,
-unless --all is given. It may span lines and markers.
+The text to replace is searched in what `cellwright read` prints. It must occur exactly once, unless --all is \
+given. It may span lines and markers.
 
 Examples:
   cellwright edit a.ipynb --old 'lr = 0.1' --new 'lr = 0.01'
   cellwright edit a.ipynb --old colour --new color --all
   cellwright edit a.ipynb --old-file before.txt --new-file after.txt --rev 3f2a9c01d4")]
 pub(crate) struct EditArgs {
-    /// The notebook
-    pub(crate) path: PathBuf,
-    /// The text to replace
+    /// Notebook
+    path: PathBuf,
+    /// Text to replace
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     #[arg(required_unless_present = "old_file", conflicts_with = "old_file")]
-    pub(crate) old: Option<String>,
-    /// The text to put in its place
+    old: Option<String>,
+    /// Replacement
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     #[arg(required_unless_present = "new_file", conflicts_with = "new_file")]
-    pub(crate) new: Option<String>,
-    /// Take the text to replace from a file, or `-` for stdin
+    new: Option<String>,
+    /// Read the text to replace from a file, or from stdin with `-`
     #[arg(long, value_name = "FILE")]
-    pub(crate) old_file: Option<String>,
-    /// Take the text to put in its place from a file, or `-` for stdin
+    old_file: Option<String>,
+    /// Read the replacement from a file, or from stdin with `-`
     #[arg(long, value_name = "FILE")]
-    pub(crate) new_file: Option<String>,
+    new_file: Option<String>,
     /// Replace every occurrence
     #[arg(long)]
-    pub(crate) all: bool,
+    all: bool,
     #[command(flatten)]
-    pub(crate) revision: RevisionArg,
+    revision: RevisionArg,
 }
 
 /// Replaces text.
-pub(crate) fn edit(args: &EditArgs, engine: &Engine) -> Result<ChangeAnswer, Failure> {
+pub(crate) fn edit(args: &EditArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     if args.old_file.as_deref() == Some("-") && args.new_file.as_deref() == Some("-") {
         return Err(Failure::new(
             Kind::BadArguments,
-            "Only one of the two texts can come from the standard input",
+            "Only one of the two texts can come from standard input",
         )
         .hint("nothing was written"));
     }
-    let old = given(args.old.as_ref(), args.old_file.as_ref())?;
-    let new = given(args.new.as_ref(), args.new_file.as_ref())?;
-    let occurrences = if args.all {
-        Occurrences::All
-    } else {
-        Occurrences::One
+    let request = EditRequest {
+        path: args.path.clone(),
+        old: text(args.old.as_ref(), args.old_file.as_ref())?,
+        new: text(args.new.as_ref(), args.new_file.as_ref())?,
+        all: args.all,
+        revision: args.revision.base(),
     };
-    let draft = |cells: &dyn Cells| edit::replace_text(cells, &old, &new, occurrences);
-    let changed = file::change(&args.path, args.revision.request(engine, false), &draft)
-        .map_err(Failure::of_change)?;
-    Ok(ChangeAnswer::new("edit", &args.path, changed))
+    show_change(&edit_notebook(&request, engine)?, screen)
 }
 
-fn given(text: Option<&String>, file: Option<&String>) -> Result<String, Failure> {
+fn text(text: Option<&String>, file: Option<&String>) -> Result<String, Failure> {
     match (text, file) {
         (Some(text), _) => Ok(text.clone()),
-        (None, Some(file)) => input::text_from(file),
+        (None, Some(file)) => text_source::read(file),
         (None, None) => Ok(String::new()),
     }
 }

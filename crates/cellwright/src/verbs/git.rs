@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use cellwright_notebook::Scope;
 use clap::{Args, Subcommand};
 
+use crate::console::Console;
 use crate::failure::Failure;
-use crate::screen::Screen;
 
 /// Arguments of `git`.
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ Example:
 }
 
 /// Does it and shows the answer; says the exit code.
-pub(crate) fn git(args: &GitArgs, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn git(args: &GitArgs, screen: &Console) -> Result<u8, Failure> {
     match &args.action {
         Action::Setup(args) => setup::setup(args, screen),
         Action::Textconv { file, sources } => {

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
-use cellwright_kernel::{Kernel, Question, Stop};
+use cellwright_kernel::{Kernel, KernelQuery, StopSignal};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::bridge::Door;
+use crate::bridge::CallContext;
+use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
-use crate::inside::Inside;
+use crate::kernel_setup::KernelContext;
 use crate::kernels;
-use crate::notice::Told;
-use crate::screen::Screen;
-use crate::verbs::eval::interpreter;
+use crate::notice::UserNotice;
+use crate::verbs::kernel_args::interpreter;
 
 /// How long the kernel and the user's modules may take.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -47,7 +47,7 @@ pub(crate) struct HelpersArgs {
 #[derive(Debug, Serialize)]
 pub(crate) struct HelpersAnswer {
     helpers: Vec<Function>,
-    notices: Vec<Told>,
+    notices: Vec<UserNotice>,
     #[serde(skip)]
     whole: bool,
 }
@@ -63,9 +63,9 @@ struct Function {
 }
 
 impl HelpersAnswer {
-    pub(crate) fn show(&self, screen: &Screen) -> Result<(), Failure> {
+    pub(crate) fn show(&self, screen: &Console) -> Result<(), Failure> {
         if screen.json {
-            return screen.document(self);
+            return screen.print_json(self);
         }
         let mut text = String::new();
         let mut module = None;
@@ -82,8 +82,8 @@ impl HelpersAnswer {
                 text.push('\n');
             }
         }
-        screen.data(&text)?;
-        screen.notices(&self.notices);
+        screen.print(&text)?;
+        screen.print_notices(&self.notices);
         Ok(())
     }
 }
@@ -92,7 +92,7 @@ impl HelpersAnswer {
 pub(crate) fn helpers(args: &HelpersArgs, engine: &Engine) -> Result<HelpersAnswer, Failure> {
     let cwd = kernels::working_directory(args.cwd.as_deref())?;
     let settings = engine.settings(&cwd)?;
-    let spec = kernels::runner(engine, &settings, args.python.as_deref(), cwd)?;
+    let spec = kernels::runner_spec(engine, &settings, args.python.as_deref(), cwd)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -110,15 +110,15 @@ pub(crate) fn helpers(args: &HelpersArgs, engine: &Engine) -> Result<HelpersAnsw
 }
 
 async fn asked(spec: &RunnerSpec, engine: &Engine) -> Result<HelpersAnswer, Failure> {
-    let stop = Stop::never().with_timeout(PATIENCE);
+    let stop = StopSignal::never().with_timeout(PATIENCE);
     let mut kernel = Runner::start(spec, &stop).await?;
-    let inside = Inside::new(None, Door::new("helpers", &spec.env, &spec.cwd));
+    let inside = KernelContext::new(None, CallContext::new("helpers", &spec.env, &spec.cwd));
     let ready = inside
-        .prepare(&mut kernel, engine, &spec.cwd, &stop)
+        .load_modules(&mut kernel, engine, &spec.cwd, &stop)
         .await?;
-    let listed = kernel.ask(&Question::Helpers, &stop).await?;
+    let listed = kernel.query(&KernelQuery::Helpers, &stop).await?;
     Box::new(kernel)
-        .shutdown(Stop::never().with_timeout(Duration::from_secs(1)))
+        .shutdown(StopSignal::never().with_timeout(Duration::from_secs(1)))
         .await;
     let helpers = serde_json::from_value(listed).map_err(std::io::Error::from)?;
     Ok(HelpersAnswer {

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use cellwright_output::Bytes;
+use cellwright_output::ByteSize;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::host::error::HostError;
-use crate::host::folder::{self, Folder};
 use crate::host::hello::PROTOCOL;
-use crate::host::stop::Stopped;
+use crate::host::stop::StopOutcome;
 use crate::host::{find, idle_exit, log, stop};
-use crate::screen::Screen;
+use crate::runtime_dir::{self, RuntimeDir};
 
 /// How long a host that said hello may take to say how it is.
 const STATUS: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ const STATUS: Duration = Duration::from_secs(5);
 /// Arguments of `host`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Kernels that outlive a command belong to one background process per user. Commands start it when they
+Sessions that outlive a command belong to one background process per user. Commands start it when they
 need it; it ends by itself when it has had nothing to do for ten minutes.
 
 Examples:
@@ -77,7 +77,7 @@ struct LogArgs {
 }
 
 /// Does it and shows the answer.
-pub(crate) fn host(args: &HostArgs, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn host(args: &HostArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     match &args.action {
         Action::Status => status(screen),
         Action::Stop => stop(screen),
@@ -86,24 +86,24 @@ pub(crate) fn host(args: &HostArgs, engine: &Engine, screen: &Screen) -> Result<
     }
 }
 
-fn status(screen: &Screen) -> Result<(), Failure> {
-    let path = folder::choose();
+fn status(screen: &Console) -> Result<(), Failure> {
+    let path = runtime_dir::default_path();
     let status = block_on(async {
-        let Some(folder) = Folder::existing(path.clone())? else {
+        let Some(folder) = RuntimeDir::open(path.clone())? else {
             return Ok(None);
         };
-        let Some(mut client) = find::reach(&folder).await? else {
+        let Some(mut client) = find::connect_existing(&folder).await? else {
             return Ok(None);
         };
-        let mut end = client.ask(&json!({"do": "status"}), STATUS).await?;
+        let mut end = client.request(&json!({"do": "status"}), STATUS).await?;
         Ok(Some(end["status"].take()))
     })?;
     let Some(status) = status else {
         if screen.json {
             let folder = path.display().to_string();
-            return screen.document(&json!({"running": false, "folder": folder}));
+            return screen.print_json(&json!({"running": false, "folder": folder}));
         }
-        return screen.data("no host is running\n");
+        return screen.print("no host is running\n");
     };
     if screen.json {
         let mut document = Map::new();
@@ -112,9 +112,9 @@ fn status(screen: &Screen) -> Result<(), Failure> {
         if let Value::Object(members) = status {
             document.extend(members);
         }
-        return screen.document(&document);
+        return screen.print_json(&document);
     }
-    screen.data(&in_words(&status, &path.display().to_string()))
+    screen.print(&in_words(&status, &path.display().to_string()))
 }
 
 /// A status as people read it. Hosts of other versions may leave things out.
@@ -126,10 +126,10 @@ fn in_words(status: &Value, folder: &str) -> String {
         number("pid").unwrap_or_default()
     );
     if let Some(started) = number("started") {
-        text.push_str(&format!("started: {}\n", log::utc(started)));
+        text.push_str(&format!("started: {}\n", log::format_utc(started)));
     }
     if let Some(bytes) = number("memory_bytes") {
-        text.push_str(&format!("memory: {}\n", Bytes(bytes)));
+        text.push_str(&format!("memory: {}\n", ByteSize(bytes)));
     }
     if let Some(clients) = number("clients") {
         text.push_str(&format!("clients: {clients}\n"));
@@ -148,18 +148,21 @@ fn in_words(status: &Value, folder: &str) -> String {
     text
 }
 
-fn stop(screen: &Screen) -> Result<(), Failure> {
-    let stopped = block_on(stop::stop(folder::choose()))?;
+fn stop(screen: &Console) -> Result<(), Failure> {
+    let stopped = block_on(stop::stop(runtime_dir::default_path()))?;
     let (pid, forced, ended) = match stopped {
-        Stopped::Nobody => (None, false, Map::new()),
-        Stopped::Asked { pid, ended } => (Some(pid), false, ended),
-        Stopped::Forced { pid } => (Some(pid), true, Map::new()),
+        StopOutcome::Nobody => (None, false, Map::new()),
+        StopOutcome::Asked {
+            pid,
+            wait_for_exit: ended,
+        } => (Some(pid), false, ended),
+        StopOutcome::Forced { pid } => (Some(pid), true, Map::new()),
     };
     if screen.json {
-        return screen.document(&json!({"pid": pid, "forced": forced, "ended": ended}));
+        return screen.print_json(&json!({"pid": pid, "forced": forced, "ended": ended}));
     }
     let Some(pid) = pid else {
-        return screen.data("no host was running\n");
+        return screen.print("no host was running\n");
     };
     let mut text = format!("ended: pid {pid}");
     if forced {
@@ -169,28 +172,28 @@ fn stop(screen: &Screen) -> Result<(), Failure> {
     for (name, count) in ended {
         text.push_str(&format!("ended {name}: {count}\n"));
     }
-    screen.data(&text)
+    screen.print(&text)
 }
 
-fn start(engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+fn start(engine: &Engine, screen: &Console) -> Result<(), Failure> {
     let settings = engine.settings(&crate::kernels::working_directory(None)?)?;
     let idle_exit = idle_exit(&settings);
-    let met = block_on(find::find_or_start(folder::choose(), idle_exit))?;
+    let met = block_on(find::find_or_start(runtime_dir::default_path(), idle_exit))?;
     let (pid, started) = (met.client.host.pid, met.started);
     if screen.json {
-        return screen.document(&json!({"pid": pid, "started": started}));
+        return screen.print_json(&json!({"pid": pid, "started": started}));
     }
     let word = if started {
         "started"
     } else {
         "already running"
     };
-    screen.data(&format!("{word}: pid {pid}\n"))
+    screen.print(&format!("{word}: pid {pid}\n"))
 }
 
-fn show_log(args: &LogArgs, screen: &Screen) -> Result<(), Failure> {
-    let path = folder::choose();
-    let text = match Folder::existing(path.clone())? {
+fn show_log(args: &LogArgs, screen: &Console) -> Result<(), Failure> {
+    let path = runtime_dir::default_path();
+    let text = match RuntimeDir::open(path.clone())? {
         Some(folder) => log::last_lines(&folder, args.lines).map_err(|source| HostError::File {
             step: "read the log in",
             path: path.clone(),
@@ -201,12 +204,12 @@ fn show_log(args: &LogArgs, screen: &Screen) -> Result<(), Failure> {
     if screen.json {
         let lines: Vec<&str> = text.lines().collect();
         let folder = path.display().to_string();
-        return screen.document(&json!({"folder": folder, "lines": lines}));
+        return screen.print_json(&json!({"folder": folder, "lines": lines}));
     }
     if text.is_empty() {
-        screen.remark("there is no log yet");
+        screen.note("there is no log yet");
     }
-    screen.data(&text)
+    screen.print(&text)
 }
 
 /// Talks to a host.

@@ -10,14 +10,16 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use crate::console::Console;
 use crate::engine::Engine;
-use crate::evaluation::kept::without_end;
 use crate::failure::Failure;
-use crate::host::ask;
-use crate::host::wanted::{Asked, Wanted, Who};
+use crate::host::client;
+use crate::host::protocol::{HostRequest, SessionQuery, SessionSelector};
+use crate::hosted_execution::without_end;
 use crate::kernels::working_directory;
-use crate::screen::Screen;
-use crate::verbs::eval::{canonical, interpreter, seconds};
+use crate::operations::eval::canonical;
+use crate::operations::seconds::parse_seconds;
+use crate::verbs::kernel_args::interpreter;
 
 /// How long a reset or a stop may take: a cell is given time to react, a kernel to end.
 pub(crate) const SLOW: Duration = Duration::from_secs(90);
@@ -158,7 +160,7 @@ struct Question {
     #[command(flatten)]
     session: Session,
     /// How long a kernel that is busy is waited for
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     timeout: Duration,
 }
 
@@ -180,7 +182,7 @@ struct StopArgs {
 }
 
 impl Session {
-    fn who(&self, engine: &Engine) -> Result<Who, Failure> {
+    fn who(&self, engine: &Engine) -> Result<SessionSelector, Failure> {
         who(&self.name, self.cwd.as_ref(), self.owner.as_ref(), engine)
     }
 }
@@ -190,7 +192,7 @@ fn who(
     cwd: Option<&PathBuf>,
     owner: Option<&String>,
     engine: &Engine,
-) -> Result<Who, Failure> {
+) -> Result<SessionSelector, Failure> {
     let here = working_directory(None).ok();
     let owner = if let Some(owner) = owner {
         owner.clone()
@@ -198,7 +200,7 @@ fn who(
         let here = here.as_deref().unwrap_or(Path::new("/"));
         engine.settings(here)?.eval.owner.clone()
     };
-    Ok(Who {
+    Ok(SessionSelector {
         name: name.to_owned(),
         cwd: match cwd {
             Some(cwd) => Some(canonical(working_directory(Some(cwd))?)),
@@ -210,14 +212,18 @@ fn who(
 }
 
 /// Does it and shows the answer; says the exit code.
-pub(crate) fn kernels(args: &KernelsArgs, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn kernels(
+    args: &KernelsArgs,
+    engine: &Engine,
+    screen: &Console,
+) -> Result<(), Failure> {
     match &args.action {
         Action::List => list::list(screen),
         Action::Specs { cwd, python } => {
             specs::specs(cwd.as_deref(), python.as_deref(), engine, screen)
         }
         Action::Interrupt(session) => {
-            let answer = demand(&Wanted::Interrupt {
+            let answer = demand(&HostRequest::Interrupt {
                 session: session.who(engine)?,
             })?;
             let words = if answer["interrupted"] == true {
@@ -228,7 +234,7 @@ pub(crate) fn kernels(args: &KernelsArgs, engine: &Engine, screen: &Screen) -> R
             told(answer, &words, screen)
         }
         Action::Reset(session) => {
-            let answer = demand(&Wanted::Reset {
+            let answer = demand(&HostRequest::Reset {
                 session: session.who(engine)?,
             })?;
             let words = if answer["private"] == true {
@@ -243,7 +249,7 @@ pub(crate) fn kernels(args: &KernelsArgs, engine: &Engine, screen: &Screen) -> R
         }
         Action::Stop(args) => stop(args, engine, screen),
         Action::Variables(question) => {
-            let answer = question.ask(Asked::Variables { limit: VARIABLES }, engine)?;
+            let answer = question.client(SessionQuery::Variables { limit: VARIABLES }, engine)?;
             list::variables(&answer, screen)
         }
         Action::Inspect {
@@ -251,23 +257,23 @@ pub(crate) fn kernels(args: &KernelsArgs, engine: &Engine, screen: &Screen) -> R
             code,
             source,
         } => {
-            let asked = Asked::Inspect {
+            let asked = SessionQuery::Inspect {
                 code: code.clone(),
                 cursor: code.chars().count(),
                 source: *source,
             };
-            list::inspection(&session.ask(asked, engine)?, code, screen)
+            list::inspection(&session.client(asked, engine)?, code, screen)
         }
         Action::Complete {
             session,
             code,
             cursor,
         } => {
-            let asked = Asked::Complete {
+            let asked = SessionQuery::Complete {
                 code: code.clone(),
                 cursor: cursor.unwrap_or_else(|| code.chars().count()),
             };
-            list::completions(&session.ask(asked, engine)?, screen)
+            list::completions(&session.client(asked, engine)?, screen)
         }
         Action::History(session) => export::history(&session.who(engine)?, screen),
         Action::Export {
@@ -279,24 +285,24 @@ pub(crate) fn kernels(args: &KernelsArgs, engine: &Engine, screen: &Screen) -> R
 }
 
 impl Question {
-    fn ask(&self, question: Asked, engine: &Engine) -> Result<Value, Failure> {
-        let wanted = Wanted::Ask {
+    fn client(&self, question: SessionQuery, engine: &Engine) -> Result<Value, Failure> {
+        let wanted = HostRequest::Query {
             session: self.session.who(engine)?,
             question,
             patience: self.timeout,
         };
-        let answer = ask::ask(&wanted, self.timeout)?;
-        let mut answer = answer.ok_or_else(Failure::no_host)?;
+        let answer = client::request_blocking(&wanted, self.timeout)?;
+        let mut answer = answer.ok_or_else(Failure::host_not_running)?;
         Ok(answer["answer"].take())
     }
 }
 
-fn stop(args: &StopArgs, engine: &Engine, screen: &Screen) -> Result<(), Failure> {
+fn stop(args: &StopArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     if args.all {
         return list::stop_all(screen);
     }
     let name = args.name.as_deref().unwrap_or_default();
-    let answer = demand(&Wanted::EndSession {
+    let answer = demand(&HostRequest::EndSession {
         session: who(name, args.cwd.as_ref(), args.owner.as_ref(), engine)?,
         owner: args.owner.clone(),
     })?;
@@ -309,15 +315,15 @@ fn stop(args: &StopArgs, engine: &Engine, screen: &Screen) -> Result<(), Failure
 }
 
 /// Asks for something that needs a host.
-fn demand(wanted: &Wanted) -> Result<Value, Failure> {
-    ask::ask(wanted, SLOW)?.ok_or_else(Failure::no_host)
+fn demand(wanted: &HostRequest) -> Result<Value, Failure> {
+    client::request_blocking(wanted, SLOW)?.ok_or_else(Failure::host_not_running)
 }
 
 /// Says what was done.
-fn told(answer: Value, words: &str, screen: &Screen) -> Result<(), Failure> {
+fn told(answer: Value, words: &str, screen: &Console) -> Result<(), Failure> {
     if screen.json {
-        return screen.document(&without_end(answer));
+        return screen.print_json(&without_end(answer));
     }
-    screen.remark(words);
+    screen.note(words);
     Ok(())
 }

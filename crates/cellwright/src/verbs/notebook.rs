@@ -1,21 +1,21 @@
 //! `notebook`: one-cell operations, the outline and the upgrade.
 
-pub(crate) mod operation;
-pub(crate) mod outline;
+mod cells;
+mod outline;
 mod upgrade;
 
 use clap::{Args, Subcommand};
 
+use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::Failure;
-use crate::screen::Screen;
 
-pub(crate) use outline::OutlineAnswer;
+pub(crate) use outline::show_outline;
 
 /// Arguments of `notebook`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A cell is named by its index (from 0) or by its id or the beginning of it: `3`, `id:ab12`.
+A cell is named by its index (from 0), or by its id or a prefix of it: `3`, `id:ab12`.
 
 Examples:
   cellwright notebook outline a.ipynb
@@ -30,41 +30,40 @@ pub(crate) struct NotebookArgs {
     action: Action,
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Replace the source of a cell; kind, outputs and everything else stay
-    Edit(operation::EditCell),
-    /// Put in a new cell; at the end unless told where
-    Insert(operation::InsertCell),
-    /// Take a cell out and print what it held
-    Delete(operation::DeleteCell),
+    /// Replace the source of a cell; keep its type, outputs and everything else
+    Edit(cells::EditCell),
+    /// Insert a cell, by default at the end
+    Insert(cells::InsertCell),
+    /// Delete a cell and print its source
+    Delete(cells::DeleteCell),
     /// Move a cell
-    Move(operation::MoveCell),
-    /// Change the kind of a cell
-    Type(operation::TypeCell),
-    /// Empty the outputs of one code cell, or of all
-    Clear(operation::ClearCell),
+    Move(cells::MoveCell),
+    /// Change the type of a cell
+    Type(cells::TypeCell),
+    /// Clear the outputs of one code cell, or of all
+    Clear(cells::ClearCell),
     /// List the cells, one line each
     Outline(outline::OutlineArgs),
     /// Convert to nbformat 4.5: from nbformat 3, or by adding missing cell ids
     Upgrade(upgrade::UpgradeArgs),
 }
 
-/// Does it and shows the answer.
+/// Carries out an action and prints its report.
 pub(crate) fn notebook(
     args: &NotebookArgs,
     engine: &Engine,
-    screen: &Screen,
+    screen: &Console,
 ) -> Result<(), Failure> {
     match &args.action {
-        Action::Edit(args) => args.carry_out(engine)?.show(screen),
-        Action::Insert(args) => args.carry_out(engine)?.show(screen),
-        Action::Delete(args) => args.carry_out(engine)?.show(screen),
-        Action::Move(args) => args.carry_out(engine)?.show(screen),
-        Action::Type(args) => args.carry_out(engine)?.show(screen),
-        Action::Clear(args) => args.carry_out(engine)?.show(screen),
-        Action::Outline(args) => outline::outline(args, engine)?.show(screen),
-        Action::Upgrade(args) => upgrade::upgrade(args, engine)?.show(screen),
+        Action::Edit(args) => cells::change(&args.request()?, engine, screen),
+        Action::Insert(args) => cells::change(&args.request()?, engine, screen),
+        Action::Delete(args) => cells::change(&args.request(), engine, screen),
+        Action::Move(args) => cells::change(&args.request()?, engine, screen),
+        Action::Type(args) => cells::change(&args.request(), engine, screen),
+        Action::Clear(args) => cells::change(&args.request(), engine, screen),
+        Action::Outline(args) => outline::outline(args, engine, screen),
+        Action::Upgrade(args) => upgrade::upgrade(args, engine, screen),
     }
 }

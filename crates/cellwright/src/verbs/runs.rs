@@ -6,15 +6,15 @@ use cellwright_output::Limits;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use crate::evaluation::kept::{self, Answer, Stake, show_end, without_end};
+use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::host::ask;
-use crate::host::wanted::Wanted;
-use crate::live::Extent;
-use crate::notice::Told;
-use crate::screen::Screen;
-use crate::table::{aligned, short_time};
-use crate::verbs::eval::seconds;
+use crate::host::client;
+use crate::host::protocol::HostRequest;
+use crate::hosted_execution::{self, Attachment, HostedResult, show_result, without_end};
+use crate::notice::{NoticeKind, UserNotice};
+use crate::operations::seconds::parse_seconds;
+use crate::table::{align_columns, format_seconds};
+use crate::viewer::live::OutputExtent;
 
 /// What `runs wait` says when the time is up: the run goes on.
 const TIME_IS_UP: u8 = 124;
@@ -54,7 +54,7 @@ Example:
         /// The run, such as r1
         run: String,
         /// Wait so long at the most
-        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+        #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
         wait: Option<Duration>,
     },
     /// Print what the running cell has said so far
@@ -82,7 +82,7 @@ Example:
 }
 
 /// Does it and shows the answer; says the exit code.
-pub(crate) fn runs(args: &RunsArgs, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn runs(args: &RunsArgs, screen: &Console) -> Result<u8, Failure> {
     match &args.action {
         Action::List => list(screen),
         Action::Wait { run, wait } => wait_for(run, *wait, screen),
@@ -91,12 +91,12 @@ pub(crate) fn runs(args: &RunsArgs, screen: &Screen) -> Result<u8, Failure> {
     }
 }
 
-fn list(screen: &Screen) -> Result<u8, Failure> {
-    let answer = ask::ask(&Wanted::Runs, Duration::ZERO)?;
+fn list(screen: &Console) -> Result<u8, Failure> {
+    let answer = client::request_blocking(&HostRequest::ListRuns, Duration::ZERO)?;
     let runs = answer.and_then(|mut answer| answer.get_mut("runs").map(Value::take));
     let runs = runs.unwrap_or_else(|| Value::Array(Vec::new()));
     if screen.json {
-        screen.document(&runs)?;
+        screen.print_json(&runs)?;
         return Ok(0);
     }
     let head = [
@@ -121,88 +121,101 @@ fn list(screen: &Screen) -> Result<u8, Failure> {
                     clippy::cast_sign_loss,
                     reason = "whole seconds"
                 )]
-                Some(seconds) => short_time(seconds as u64),
+                Some(seconds) => format_seconds(seconds as u64),
                 None => "-".to_owned(),
             },
             text("label"),
         ]);
     }
     if rows.len() == 1 {
-        screen.remark("no runs");
+        screen.note("no runs");
         return Ok(0);
     }
-    screen.data(&aligned(&rows))?;
+    screen.print(&align_columns(&rows))?;
     Ok(0)
 }
 
-fn wait_for(run: &str, wait: Option<Duration>, screen: &Screen) -> Result<u8, Failure> {
-    let wanted = Wanted::RunWait {
+fn wait_for(run: &str, wait: Option<Duration>, screen: &Console) -> Result<u8, Failure> {
+    let wanted = HostRequest::WaitRun {
         run: run.to_owned(),
         wait,
         document: screen.json,
     };
     // What is told is bounded already.
     let extent = if screen.json {
-        Extent::Nothing
+        OutputExtent::Nothing
     } else {
-        Extent::Full
+        OutputExtent::Full
     };
-    match kept::watch(&wanted, screen, extent, &Limits::default(), Stake::Onlooker)? {
-        Answer::Known(known) => {
+    match hosted_execution::watch(
+        &wanted,
+        screen,
+        extent,
+        &Limits::default(),
+        Attachment::Observer,
+    )? {
+        HostedResult::StillRunning(known) => {
             if screen.json {
-                screen.document(&without_end(known))?;
+                screen.print_json(&without_end(known))?;
             } else {
-                screen.notices(&[Told::new("run_goes_on", format!("run {run} goes on"))]);
+                screen.print_notices(&[UserNotice::new(
+                    NoticeKind::StillRunning,
+                    format!("run {run} goes on"),
+                )]);
             }
             Ok(TIME_IS_UP)
         }
-        ended @ Answer::Ended { .. } => show_end(ended, screen, Extent::Bounded, Vec::new()),
+        ended @ HostedResult::Finished { .. } => {
+            show_result(ended, screen, OutputExtent::Bounded, Vec::new())
+        }
     }
 }
 
-fn tail(run: &str, follow: bool, screen: &Screen) -> Result<u8, Failure> {
+fn tail(run: &str, follow: bool, screen: &Console) -> Result<u8, Failure> {
     if follow && screen.json {
         let message = "--follow and --json do not go together";
         let failure = Failure::new(Kind::BadArguments, message);
         return Err(failure.hint("`cellwright runs wait RUN --json` waits for the end"));
     }
-    let wanted = Wanted::RunTail {
+    let wanted = HostRequest::TailRun {
         run: run.to_owned(),
         follow,
         document: screen.json,
     };
     let limits = Limits::default();
     let extent = if screen.json {
-        Extent::Nothing
+        OutputExtent::Nothing
     } else {
-        Extent::Full
+        OutputExtent::Full
     };
-    if let Answer::Known(known) = kept::watch(&wanted, screen, extent, &limits, Stake::Onlooker)? {
+    if let HostedResult::StillRunning(known) =
+        hosted_execution::watch(&wanted, screen, extent, &limits, Attachment::Observer)?
+    {
         if screen.json {
-            screen.document(&without_end(known))?;
+            screen.print_json(&without_end(known))?;
         } else {
             let status = known["status"].as_str().unwrap_or_default();
-            screen.remark(&format!("run {run}: {status}"));
+            screen.note(&format!("run {run}: {status}"));
         }
     }
     Ok(0)
 }
 
-fn cancel(run: &str, screen: &Screen) -> Result<u8, Failure> {
-    let wanted = Wanted::RunCancel {
+fn cancel(run: &str, screen: &Console) -> Result<u8, Failure> {
+    let wanted = HostRequest::CancelRun {
         run: run.to_owned(),
     };
-    let Some(answer) = ask::ask(&wanted, Duration::ZERO)? else {
-        return Err(Failure::no_host());
+    let Some(answer) = client::request_blocking(&wanted, Duration::ZERO)? else {
+        return Err(Failure::host_not_running());
     };
     if screen.json {
-        screen.document(&without_end(answer))?;
+        screen.print_json(&without_end(answer))?;
     } else if answer["cancelled"] == true {
-        screen.remark(&format!(
+        screen.note(&format!(
             "run {run} was asked to stop; `cellwright runs wait {run}` tells its end"
         ));
     } else {
-        screen.remark(&format!("run {run} had ended before"));
+        screen.note(&format!("run {run} had ended before"));
     }
     Ok(0)
 }

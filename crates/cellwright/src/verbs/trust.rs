@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use cellwright_kernel::modules;
-use cellwright_output::Bytes;
+use cellwright_output::ByteSize;
 use clap::Args;
 use serde::Serialize;
 
+use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
-use crate::notice::Told;
-use crate::screen::Screen;
-use crate::trust::{self, Standing, Trust};
+use crate::notice::{NoticeKind, UserNotice};
+use crate::trust::{self, Trust, TrustState};
 
 /// Arguments of `trust`.
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub(crate) struct TrustArgs {
 pub(crate) struct TrustAnswer {
     action: &'static str,
     files: Vec<File>,
-    notices: Vec<Told>,
+    notices: Vec<UserNotice>,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,9 +63,9 @@ enum Known {
 }
 
 impl TrustAnswer {
-    pub(crate) fn show(&self, screen: &Screen) -> Result<(), Failure> {
+    pub(crate) fn show(&self, screen: &Console) -> Result<(), Failure> {
         if screen.json {
-            return screen.document(self);
+            return screen.print_json(self);
         }
         let mut text = String::new();
         for file in &self.files {
@@ -75,25 +75,25 @@ impl TrustAnswer {
                 Known::Gone => "gone",
                 Known::Removed => "removed",
             };
-            let size = file.bytes.map(|bytes| Bytes(bytes).to_string());
+            let size = file.bytes.map(|bytes| ByteSize(bytes).to_string());
             let size = size.unwrap_or_default();
             text.push_str(&format!("{word:<8}{size:>10}  {}\n", file.path));
         }
-        screen.data(&text)?;
+        screen.print(&text)?;
         if self.files.is_empty() {
-            screen.remark(match self.action {
+            screen.note(match self.action {
                 "remove" => "nothing of it was trusted",
                 _ => "nothing is trusted",
             });
         }
-        screen.notices(&self.notices);
+        screen.print_notices(&self.notices);
         Ok(())
     }
 }
 
 /// Trusts, lists or forgets.
 pub(crate) fn trust(args: &TrustArgs, engine: &Engine) -> Result<TrustAnswer, Failure> {
-    let Some(state) = engine.state.as_deref() else {
+    let Some(state) = engine.state_dir.as_deref() else {
         let message = "There is no folder to remember it in";
         return Err(Failure::new(Kind::BadFile, message).hint("set HOME or CELLWRIGHT_STATE_DIR"));
     };
@@ -114,7 +114,7 @@ fn list(state: &Path) -> Result<TrustAnswer, Failure> {
         bytes: Some(entry.bytes),
         standing: match std::fs::read(path) {
             Err(_) => Known::Gone,
-            Ok(content) if trust.standing(path, &content) == Standing::Trusted => Known::Trusted,
+            Ok(content) if trust.state(path, &content) == TrustState::Trusted => Known::Trusted,
             Ok(_) => Known::Changed,
         },
     });
@@ -129,8 +129,8 @@ fn add(state: &Path, path: &Path) -> Result<TrustAnswer, Failure> {
     let mut trouble = Vec::new();
     let mut chosen = Vec::new();
     for file in files_of(path, &mut trouble)? {
-        match modules::content(&file) {
-            Ok(content) => chosen.push((trust::real(&file), content.into_bytes())),
+        match modules::read_source(&file) {
+            Ok(content) => chosen.push((trust::canonical_path(&file), content.into_bytes())),
             Err(what) => trouble.push((file, what)),
         }
     }
@@ -152,8 +152,8 @@ fn add(state: &Path, path: &Path) -> Result<TrustAnswer, Failure> {
         bytes: Some(content.len() as u64),
         standing: Known::Trusted,
     });
-    let notices = trouble.iter().map(|(path, what)| Told {
-        kind: "not_trusted".into(),
+    let notices = trouble.iter().map(|(path, what)| UserNotice {
+        kind: NoticeKind::NotTrusted,
         text: format!("{} was passed over: {what}", path.display()),
     });
     Ok(TrustAnswer {
@@ -164,8 +164,8 @@ fn add(state: &Path, path: &Path) -> Result<TrustAnswer, Failure> {
 }
 
 fn remove(state: &Path, path: &Path) -> Result<TrustAnswer, Failure> {
-    let real = trust::real(path);
-    let folder = trust::project_folder(&real).map(|folder| trust::real(&folder));
+    let real = trust::canonical_path(path);
+    let folder = trust::find_project_dir(&real).map(|folder| trust::canonical_path(&folder));
     let of_it = |file: &Path| {
         let in_project = folder
             .as_ref()
@@ -197,12 +197,12 @@ fn files_of(path: &Path, trouble: &mut Vec<(PathBuf, String)>) -> Result<Vec<Pat
     if found.is_file() {
         return Ok(vec![path.to_owned()]);
     }
-    let Some(folder) = trust::project_folder(path) else {
+    let Some(folder) = trust::find_project_dir(path) else {
         return Ok(Vec::new());
     };
     let mut failures = Vec::new();
-    let mut files = modules::listed(&folder.join("modules"), &mut failures);
-    trouble.extend(failures.into_iter().map(|one| (one.path, one.what)));
+    let mut files = modules::list_files(&folder.join("modules"), &mut failures);
+    trouble.extend(failures.into_iter().map(|one| (one.path, one.message)));
     let settings = folder.join("config.toml");
     if settings.exists() {
         files.push(settings);

@@ -40,7 +40,10 @@ fn a_notebook_that_puts_out_the_same_again_passes_and_is_not_written() {
     ]);
     context.file("a.ipynb", &text);
     let ran = run(&context, &[]).exits(0);
-    assert_eq!(ran.stdout, "2 cells ran in order and put out the same\n");
+    assert_eq!(
+        ran.stdout,
+        "2 cells ran in order and produced the same outputs\n"
+    );
     assert_eq!(context.content("a.ipynb"), text);
     let exact = run(&context, &["--exact", "addresses", "--json"]).exits(1);
     let answer: Value = serde_json::from_str(&exact.stdout).unwrap();
@@ -60,7 +63,7 @@ fn what_differs_is_named_with_both_sides() {
     assert_eq!(
         ran.stdout,
         "FAIL  cell 0 id:c0: output 0, stdout, line 1: was `41`, is `42`\n\
-         of 1 cell 1 differ; 0 ran out of order or never\n"
+         1 of 1 cell differ; 0 ran out of order or not at all\n"
     );
 }
 
@@ -112,11 +115,7 @@ fn a_kernel_that_dies_is_told_and_so_is_a_rule_that_is_not_there() {
         notebook(&[("import os; os._exit(3)", json!([]), Some(1))]),
     );
     let ran = run(&context, &["--quiet"]).exits(2);
-    assert!(
-        ran.stdout.contains("did not come to its end"),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.contains("did not finish"), "{}", ran.stdout);
     let ran = run(&context, &["--exact", "nonsense"]).exits(2);
     assert!(
         ran.stderr.contains("There is no rule `nonsense`"),
@@ -130,5 +129,8 @@ fn a_notebook_without_code_is_as_it_was() {
     let context = Context::new();
     context.file("a.ipynb", notebook(&[("  ", json!([]), None)]));
     let ran = run(&context, &[]).exits(0);
-    assert_eq!(ran.stdout, "0 cells ran in order and put out the same\n");
+    assert_eq!(
+        ran.stdout,
+        "0 cells ran in order and produced the same outputs\n"
+    );
 }

@@ -201,7 +201,7 @@ fn a_value_of_another_sort_is_an_error_that_says_what_was_expected() {
         ("sessions.max = 0", (1, 16), "from 1 to"),
         ("[kernel]\nmemory_limit = \"5 apples\"", (2, 16), "bytes"),
         ("eval.enabled = 1", (1, 16), "true or false"),
-        ("env.pass = [\"A\", 3]", (1, 12), "list of names"),
+        ("env.pass = [\"A\", 3]", (1, 12), "list of variable names"),
         ("env.set = { A = 1 }", (1, 11), "table of variables"),
         ("eval = 3", (1, 8), "a table"),
         ("output.tail = \"1 TB\"", (1, 15), "16 MiB"),
@@ -242,7 +242,7 @@ fn files_that_cannot_be_read_are_named() {
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     let ran = context.run(&["config", "list"]).exits(2);
-    assert!(ran.stderr.contains("it is a folder"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("it is a directory"), "{}", ran.stderr);
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn secrets_are_never_printed() {
     project(&context, "[gateway]\ntoken = \"sesame\"");
     let ran = context.run(&["config", "list"]).exits(2);
     assert!(
-        ran.stderr.contains("`gateway.token` may not stand"),
+        ran.stderr.contains("`gateway.token` is not allowed"),
         "{}",
         ran.stderr
     );
@@ -385,7 +385,11 @@ fn how_long_a_kernel_may_take_to_start_and_to_stop_are_settings() {
     let context = Context::new();
     user(&context, "kernel.start_timeout = 0.001");
     let ran = context.eval(&["1"]).exits(2);
-    assert!(ran.stderr.contains("not ready after 1ms"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("not ready after 0.001 s"),
+        "{}",
+        ran.stderr
+    );
     user(&context, "kernel.interrupt_grace = 0\neval.timeout = 3");
     // It would end three seconds after being interrupted, which is more than it gets.
     let code = "

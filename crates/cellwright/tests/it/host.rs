@@ -165,7 +165,7 @@ fn one_is_started_found_again_and_ended() {
     let status = place.status();
     assert_eq!(status["running"], true);
     assert_eq!(status["pid"], pid);
-    assert_eq!(status["protocol"], 2);
+    assert_eq!(status["protocol"], 3);
     assert_eq!(status["clients"], 0);
     assert_eq!(status["instance"], place.record()["instance"]);
     assert!(status["memory_bytes"].as_u64().unwrap() < 20_000_000);
@@ -302,7 +302,7 @@ fn it_ends_when_there_is_nothing_to_do() {
     let pid = pid_in(&serde_json::from_slice(&output.stdout).unwrap());
     // A client that is there keeps it.
     let mut line = place.connect();
-    line.say_json(&json!({"hello": {"protocol": 2, "version": "test"}}));
+    line.say_json(&json!({"hello": {"protocol": 3, "version": "test"}}));
     assert_eq!(line.hear()["hello"]["pid"], pid);
     std::thread::sleep(Duration::from_millis(1200));
     line.say_json(&json!({"do": "status"}));

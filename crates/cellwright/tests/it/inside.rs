@@ -247,7 +247,7 @@ fn modules_of_the_user_run_before_the_first_cell() {
     assert_eq!(
         ran.stdout,
         format!(
-            "log(message: object) -> None\n    Tell whoever follows the run what is going on.\n\n\
+            "log(message: object) -> None\n    Send a progress message to the clients that follow the run.\n\n\
              from {module}:\ntwice(x: int) -> int\n    Two of it.\n"
         )
     );
@@ -261,7 +261,7 @@ fn a_module_that_does_not_end_is_a_timeout() {
     fs::write(folder.join("a.py"), "while True: pass\n").unwrap();
     let ran = context.eval(&["--timeout", "1", "1"]).exits(124);
     assert!(
-        ran.stderr.contains("before the code had begun"),
+        ran.stderr.contains("before the code started"),
         "{}",
         ran.stderr
     );
@@ -284,7 +284,7 @@ fn a_projects_modules_run_once_they_are_trusted_and_until_they_change() {
         assert!(ran.stderr.contains(notice), "{}", ran.stderr);
         assert_eq!(ran.stderr.is_empty(), notice.is_empty(), "{}", ran.stderr);
     };
-    asked("user", "nobody has trusted it yet");
+    asked("user", "skipped untrusted module");
     let path = modules.join("a.py").canonicalize().unwrap();
     let ran = context.run(&["trust"]).exits(0);
     assert_eq!(
@@ -293,14 +293,14 @@ fn a_projects_modules_run_once_they_are_trusted_and_until_they_change() {
     );
     asked("project", "");
     fs::write(modules.join("a.py"), "where = 'changed'\n").unwrap();
-    asked("user", "changed since it was trusted");
+    asked("user", "skipped changed module");
     let listed = context.run(&["trust", "--list", "--json"]).exits(0).json();
     assert_eq!(listed["files"][0]["standing"], "changed");
     context.run(&["trust", "deep"]).exits(0);
     asked("changed", "");
     let ran = context.run(&["trust", "--remove"]).exits(0);
     assert!(ran.stdout.starts_with("removed"), "{}", ran.stdout);
-    asked("user", "nobody has trusted it yet");
+    asked("user", "skipped untrusted module");
 }
 
 #[test]

@@ -174,11 +174,21 @@ fn a_file_too_large_for_memory_is_refused() {
     let context = Context::new();
     let path = context.path("sparse.ipynb");
     fs::File::create(&path).unwrap().set_len(5 << 40).unwrap();
+    let before = fs::metadata(&path).unwrap();
     for arguments in [
         &["read", "sparse.ipynb:raw"][..],
         &["notebook", "upgrade", "sparse.ipynb"],
         &["notebook", "clear", "sparse.ipynb"],
     ] {
-        context.run(arguments).exits(2);
+        let stderr = context.run(arguments).exits(2).stderr;
+        let message = "Notebook too large: sparse.ipynb\n  caused by: files of 4 GiB and more are not supported";
+        assert!(stderr.contains(message), "{arguments:?}: {stderr}");
+        let after = fs::metadata(&path).unwrap();
+        assert_eq!((after.ino(), after.len()), (before.ino(), before.len()));
+        assert_eq!(
+            (after.mtime(), after.mtime_nsec(), after.blocks()),
+            (before.mtime(), before.mtime_nsec(), before.blocks())
+        );
+        assert_eq!(fs::read_dir(context.folder()).unwrap().count(), 1);
     }
 }

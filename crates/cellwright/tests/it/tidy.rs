@@ -2,6 +2,7 @@
 //! a file may be, which licences come in.
 
 mod dependencies;
+mod modules;
 mod sources;
 
 use std::path::{Path, PathBuf};

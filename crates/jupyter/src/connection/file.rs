@@ -1,4 +1,4 @@
-//! [`ConnectionFile`]: what a kernel that we start reads, and others find it by.
+//! [`ConnectionFile`]: the file from which a kernel reads its connection, and by which clients find it.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -9,34 +9,34 @@ use rustix::fs::OFlags;
 use serde_json::Value;
 
 use super::owner::Owner;
-use super::{Connection, ConnectionError, folder, hex};
-use crate::small;
+use super::{Connection, ConnectionError, private_dir};
+use crate::{bounded_read, hex};
 
-/// The member of a connection file that says whose it is.
-const OWNER: &str = "cellwright";
+/// The member of a connection file that names the process that wrote it.
+const OWNER_MEMBER: &str = "cellwright";
 
-/// A connection file that is there as long as this is.
+/// A connection file, which is removed when the value is dropped.
 #[derive(Debug)]
 pub struct ConnectionFile {
     path: PathBuf,
 }
 
 impl ConnectionFile {
-    /// Writes a connection file with a new name into Jupyter's runtime folder, which is made if it is
-    /// not there. Only we can read it; whoever sees it sees it whole.
+    /// Writes a connection file with a new name into Jupyter's runtime folder, which is created if needed. Only the user
+    /// can read the file. It appears with all its contents.
     pub fn write(runtime: &Path, connection: &Connection) -> Result<Self, ConnectionError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| ConnectionError::File { path, source }
         };
-        let runtime = prepare(runtime).map_err(failed(runtime))?;
-        let name = name().map_err(failed(&runtime))?;
+        let runtime = prepare_runtime_dir(runtime).map_err(failed(runtime))?;
+        let name = random_file_name().map_err(failed(&runtime))?;
         let path = runtime.join(name);
-        put(&path, connection).map_err(failed(&path))?;
+        write_whole(&path, connection).map_err(failed(&path))?;
         Ok(Self { path })
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -44,28 +44,32 @@ impl ConnectionFile {
 
 impl Drop for ConnectionFile {
     fn drop(&mut self) {
-        // Kernels write it anew and take it away as they like; the name is what is ours.
+        // The kernel may have rewritten or removed the file. Its name belongs to this value.
         drop(fs::remove_file(&self.path));
     }
 }
 
-/// The runtime folder, fit for a secret.
-fn prepare(runtime: &Path) -> io::Result<PathBuf> {
-    let runtime = folder::make(&std::path::absolute(runtime)?)?;
+/// Creates the runtime folder and makes it safe for a secret. Returns its path without links.
+fn prepare_runtime_dir(runtime: &Path) -> io::Result<PathBuf> {
+    let runtime = private_dir::create(&std::path::absolute(runtime)?)?;
     let mut meta = fs::metadata(&runtime)?;
-    if folder::is_exposed(&meta) {
-        // Jupyter does the same with every runtime folder.
-        let mode = meta.permissions().mode() | folder::STICKY;
+    if private_dir::is_writable_by_others(&meta) {
+        // Jupyter does the same.
+        let mode = meta.permissions().mode() | private_dir::STICKY;
         fs::set_permissions(&runtime, Permissions::from_mode(mode))?;
         meta = fs::metadata(&runtime)?;
     }
-    folder::check(&meta)?;
+    private_dir::check_safe(&meta)?;
     Ok(runtime)
 }
 
-fn put(path: &Path, connection: &Connection) -> io::Result<()> {
+/// Writes a connection file that appears with all its contents.
+fn write_whole(path: &Path, connection: &Connection) -> io::Result<()> {
     let mut members = connection.members();
-    members.insert(OWNER.to_owned(), serde_json::to_value(Owner::me())?);
+    members.insert(
+        OWNER_MEMBER.to_owned(),
+        serde_json::to_value(Owner::current())?,
+    );
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new()
         .prefix(".kernel-")
@@ -77,19 +81,19 @@ fn put(path: &Path, connection: &Connection) -> io::Result<()> {
     Ok(())
 }
 
-/// `kernel-<uuid>.json`, as Jupyter names them.
-fn name() -> io::Result<String> {
+/// `kernel-<uuid>.json`, like the names that Jupyter chooses.
+fn random_file_name() -> io::Result<String> {
     let mut id = [0_u8; 16];
     getrandom::fill(&mut id)?;
-    // Version 4, as those have that are nothing but random.
+    // Version 4: a random UUID.
     id[6] = id[6] & 0x0f | 0x40;
     id[8] = id[8] & 0x3f | 0x80;
     let parts = [&id[..4], &id[4..6], &id[6..8], &id[8..10], &id[10..]];
-    Ok(format!("kernel-{}.json", parts.map(hex).join("-")))
+    Ok(format!("kernel-{}.json", parts.map(hex::encode).join("-")))
 }
 
-/// Takes away connection files that processes like ours left behind, and says how many. What is not
-/// known to be such a file, and its process to be gone, stays.
+/// Removes connection files that other Cellwright processes have left. Returns their number. A file stays unless it is
+/// certain that Cellwright wrote it and that its process has exited.
 pub fn sweep(runtime: &Path) -> usize {
     let Ok(entries) = fs::read_dir(runtime) else {
         return 0;
@@ -102,25 +106,28 @@ pub fn sweep(runtime: &Path) -> usize {
             let name = name.strip_prefix(b".").unwrap_or(name);
             name.starts_with(b"kernel-") && name.ends_with(b".json")
         })
-        .filter(|entry| is_left(&entry.path()).unwrap_or(false))
+        .filter(|entry| is_stale(&entry.path()).unwrap_or(false))
         .filter(|entry| fs::remove_file(entry.path()).is_ok())
         .count()
 }
 
-/// Whether a file is a connection file of ours whose process is gone.
-fn is_left(path: &Path) -> io::Result<bool> {
-    let file = small::open(path, OFlags::NOFOLLOW)?;
+/// Whether a file is a Cellwright connection file whose process has exited.
+fn is_stale(path: &Path) -> io::Result<bool> {
+    let file = bounded_read::open_regular(path, OFlags::NOFOLLOW)?;
     let meta = file.metadata()?;
-    if !folder::is_ours(&meta) {
+    if !private_dir::is_owned_by_user(&meta) {
         return Ok(false);
     }
-    let bytes = small::contents(&file)?;
-    // There may be thousands, most of them not ours.
-    if memchr::memmem::find(&bytes, OWNER.as_bytes()).is_none() {
+    let bytes = bounded_read::read_contents(&file)?;
+    // A quick test: there may be thousands of files, most of them from Jupyter.
+    if memchr::memmem::find(&bytes, OWNER_MEMBER.as_bytes()).is_none() {
         return Ok(false);
     }
     let mut members: Value = serde_json::from_slice(&bytes)?;
-    let owner = members.get_mut(OWNER).map(Value::take).unwrap_or_default();
+    let owner = members
+        .get_mut(OWNER_MEMBER)
+        .map(Value::take)
+        .unwrap_or_default();
     let owner: Owner = serde_json::from_value(owner)?;
-    Ok(owner.is_gone(meta.modified()?))
+    Ok(owner.has_exited(meta.modified()?))
 }

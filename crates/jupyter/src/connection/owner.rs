@@ -1,4 +1,4 @@
-//! [`Owner`]: the process that something in the file system belongs to.
+//! [`Owner`]: the process that a file belongs to.
 
 use std::fs;
 use std::path::Path;
@@ -7,60 +7,60 @@ use std::time::{Duration, SystemTime};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-/// A process, told from all others that ever had its number.
+/// Identifies a process, also among later processes with the same pid.
 ///
-/// Folders are shared, between the machines of a cluster and between containers; a process that is not
-/// found may only be out of sight. So this also says where its number means something.
+/// Machines of a cluster and containers share folders. A process that is not found may run elsewhere, so this also
+/// records where its pid is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
-    /// Its number.
+    /// The process id.
     pid: i32,
-    /// When it began, in the system's own terms; `None` where that cannot be told.
+    /// Start time in clock ticks since boot; `None` if the system does not report it.
     #[serde(default)]
     started: Option<String>,
-    /// The machine's name.
+    /// Host name.
     #[serde(default)]
     host: String,
-    /// Which start of the machine it was.
-    #[serde(default)]
-    boot: Option<String>,
-    /// Among which processes the number counts.
-    #[serde(default)]
-    space: Option<String>,
+    /// Id of the current boot of the machine.
+    #[serde(default, rename = "boot")]
+    boot_id: Option<String>,
+    /// The pid namespace.
+    #[serde(default, rename = "space")]
+    pid_namespace: Option<String>,
 }
 
 impl Owner {
-    /// We.
-    pub(super) fn me() -> Self {
+    /// The current process.
+    pub(super) fn current() -> Self {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
         let space = fs::read_link("/proc/self/ns/pid").ok();
         Self {
             pid,
-            started: match life(pid) {
-                Life::Since(started) => Some(started),
-                Life::Over | Life::Unknown => None,
+            started: match process_status(pid) {
+                ProcessStatus::RunningSince(started) => Some(started),
+                ProcessStatus::Exited | ProcessStatus::Unknown => None,
             },
             host: rustix::system::uname()
                 .nodename()
                 .to_string_lossy()
                 .into_owned(),
-            boot: boot.map(|boot| boot.trim().to_owned()),
-            space: space.map(|space| space.to_string_lossy().into_owned()),
+            boot_id: boot.map(|boot| boot.trim().to_owned()),
+            pid_namespace: space.map(|space| space.to_string_lossy().into_owned()),
         }
     }
 
-    /// Whether the process has certainly ended that wrote something at some time.
-    pub(super) fn is_gone(&self, written: SystemTime) -> bool {
-        let me = Self::me();
+    /// Whether it is certain that the process has exited. `written` is when it wrote its file.
+    pub(super) fn has_exited(&self, written: SystemTime) -> bool {
+        let me = Self::current();
         if self.host != me.host {
             return false;
         }
-        if self.boot != me.boot {
-            // Unless it is another machine with the same name, which has been running all the time.
-            return booted().is_some_and(|booted| written < booted);
+        if self.boot_id != me.boot_id {
+            // It may be another running machine with the same name.
+            return boot_time().is_some_and(|booted| written < booted);
         }
-        if self.space != me.space {
+        if self.pid_namespace != me.pid_namespace {
             return false;
         }
         let Some(pid) = (self.pid > 0).then(|| Pid::from_raw(self.pid)).flatten() else {
@@ -69,43 +69,46 @@ impl Owner {
         if rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
             return true;
         }
-        match life(self.pid) {
-            Life::Since(started) => self.started.as_ref().is_some_and(|known| *known != started),
-            Life::Over => true,
-            Life::Unknown => false,
+        match process_status(self.pid) {
+            ProcessStatus::RunningSince(started) => self
+                .started
+                .as_ref()
+                .is_some_and(|recorded| *recorded != started),
+            ProcessStatus::Exited => true,
+            ProcessStatus::Unknown => false,
         }
     }
 }
 
-/// What can be told about a process.
-enum Life {
-    /// It began then.
-    Since(String),
-    /// It has ended, and waits for its parent to take notice.
-    Over,
-    /// Nothing.
+/// The status of a process.
+enum ProcessStatus {
+    /// It runs; its start time.
+    RunningSince(String),
+    /// It has exited, and its parent has not waited for it yet.
+    Exited,
+    /// The system does not report it.
     Unknown,
 }
 
-fn life(pid: i32) -> Life {
+fn process_status(pid: i32) -> ProcessStatus {
     let read = || {
         let stat = fs::read(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
-        // The name in parentheses may hold anything, parentheses too.
+        // The name in parentheses may itself contain parentheses.
         let end = memchr::memrchr(b')', &stat)?;
         let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?;
         if state == "Z" || state == "X" {
-            return Some(Life::Over);
+            return Some(ProcessStatus::Exited);
         }
-        // The 22nd field of the line; the state was the third.
-        Some(Life::Since(fields.nth(18)?.to_owned()))
+        // Field 22 of the line; the state is field 3.
+        Some(ProcessStatus::RunningSince(fields.nth(18)?.to_owned()))
     };
-    read().unwrap_or(Life::Unknown)
+    read().unwrap_or(ProcessStatus::Unknown)
 }
 
-/// When this machine was started.
-fn booted() -> Option<SystemTime> {
+/// The time when this machine was booted.
+fn boot_time() -> Option<SystemTime> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("btime "))?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(line.trim().parse().ok()?))
@@ -115,44 +118,44 @@ fn booted() -> Option<SystemTime> {
 mod tests {
     use super::*;
 
-    fn gone(change: impl FnOnce(&mut Owner)) -> bool {
-        let mut owner = Owner::me();
+    fn has_exited_if(change: impl FnOnce(&mut Owner)) -> bool {
+        let mut owner = Owner::current();
         change(&mut owner);
-        owner.is_gone(SystemTime::now())
+        owner.has_exited(SystemTime::now())
     }
 
     #[test]
-    fn we_live() {
-        assert!(!gone(|_| {}));
+    fn the_current_process_has_not_exited() {
+        assert!(!has_exited_if(|_| {}));
     }
 
     #[test]
-    fn a_number_that_nobody_has_is_gone() {
-        assert!(gone(|owner| owner.pid = i32::MAX));
+    fn a_pid_without_a_process_has_exited() {
+        assert!(has_exited_if(|owner| owner.pid = i32::MAX));
     }
 
     #[test]
-    fn numbers_that_are_none_prove_nothing() {
+    fn an_invalid_pid_proves_nothing() {
         for pid in [0, -1, i32::MIN] {
-            assert!(!gone(|owner| owner.pid = pid));
+            assert!(!has_exited_if(|owner| owner.pid = pid));
         }
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn our_number_with_another_beginning_was_somebody_else() {
-        assert!(gone(|owner| owner.started = Some("1".to_owned())));
+    fn the_same_pid_with_another_start_time_has_exited() {
+        assert!(has_exited_if(|owner| owner.started = Some("1".to_owned())));
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_process_that_waits_for_its_parent_to_notice_is_gone() {
+    fn a_zombie_has_exited() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
-        while !matches!(life(pid), Life::Over) {
+        while !matches!(process_status(pid), ProcessStatus::Exited) {
             std::thread::yield_now();
         }
-        assert!(gone(|owner| {
+        assert!(has_exited_if(|owner| {
             owner.pid = pid;
             owner.started = None;
         }));
@@ -160,27 +163,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_sight_is_not_taken_for_gone() {
-        assert!(!gone(|owner| {
+    fn a_process_elsewhere_has_not_certainly_exited() {
+        assert!(!has_exited_if(|owner| {
             owner.pid = i32::MAX;
             owner.host = "elsewhere".to_owned();
         }));
-        assert!(!gone(|owner| {
+        assert!(!has_exited_if(|owner| {
             owner.pid = i32::MAX;
-            owner.space = Some("pid:[1]".to_owned());
+            owner.pid_namespace = Some("pid:[1]".to_owned());
         }));
-        assert!(!gone(|owner| {
+        assert!(!has_exited_if(|owner| {
             owner.pid = i32::MAX;
-            owner.boot = Some("another".to_owned());
+            owner.boot_id = Some("another".to_owned());
         }));
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_was_written_before_the_machine_was_started_is_nobodys() {
-        let mut owner = Owner::me();
-        owner.boot = Some("another".to_owned());
-        assert!(owner.is_gone(booted().unwrap() - Duration::from_secs(1)));
-        assert!(!owner.is_gone(booted().unwrap()));
+    fn the_owner_of_a_file_from_before_the_boot_has_exited() {
+        let mut owner = Owner::current();
+        owner.boot_id = Some("another".to_owned());
+        assert!(owner.has_exited(boot_time().unwrap() - Duration::from_secs(1)));
+        assert!(!owner.has_exited(boot_time().unwrap()));
     }
 }

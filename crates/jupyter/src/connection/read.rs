@@ -1,26 +1,26 @@
-//! What a connection file says.
+//! Parses a connection file.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::{Connection, ConnectionError, Ports, SIGNATURE, Transport};
-use crate::small;
+use super::{Connection, ConnectionError, Ports, SIGNATURE_SCHEME, Transport};
+use crate::bounded_read;
 
 /// Reads a connection file.
 pub(super) fn read(path: &Path) -> Result<Connection, ConnectionError> {
-    let bytes = small::read(path).map_err(|source| ConnectionError::File {
+    let bytes = bounded_read::read(path).map_err(|source| ConnectionError::File {
         path: path.to_owned(),
         source,
     })?;
-    parse(&bytes).map_err(|why| ConnectionError::Malformed {
+    parse(&bytes).map_err(|reason| ConnectionError::Malformed {
         path: path.to_owned(),
-        why,
+        reason,
     })
 }
 
 fn parse(bytes: &[u8]) -> Result<Connection, String> {
-    // Errors of the parser tell where, never what was there: a key must not get into a message.
+    // Errors of the parser contain positions, not text: a key must not appear in an error message.
     let members = match serde_json::from_slice(bytes) {
         Ok(Value::Object(members)) => members,
         Ok(_) => return Err("it does not hold a JSON object".to_owned()),
@@ -33,14 +33,16 @@ fn parse(bytes: &[u8]) -> Result<Connection, String> {
     {
         return Err("its sockets are encrypted (CURVE), which is not supported".to_owned());
     }
-    let key = members.text("key")?.unwrap_or_default();
-    let scheme = members.text("signature_scheme")?.unwrap_or(SIGNATURE);
-    if !key.is_empty() && !scheme.eq_ignore_ascii_case(SIGNATURE) {
+    let key = members.string("key")?.unwrap_or_default();
+    let scheme = members
+        .string("signature_scheme")?
+        .unwrap_or(SIGNATURE_SCHEME);
+    if !key.is_empty() && !scheme.eq_ignore_ascii_case(SIGNATURE_SCHEME) {
         return Err(format!(
-            "its messages are signed with {scheme:?}; only {SIGNATURE} is supported"
+            "its messages are signed with {scheme:?}; only {SIGNATURE_SCHEME} is supported"
         ));
     }
-    let kernel_name = members.text("kernel_name").unwrap_or_default();
+    let kernel_name = members.string("kernel_name").unwrap_or_default();
     Ok(Connection {
         transport: transport(&members)?,
         ports: ports(&members)?,
@@ -51,7 +53,7 @@ fn parse(bytes: &[u8]) -> Result<Connection, String> {
     })
 }
 
-/// What is in the file; `null` is as if it were not there.
+/// The members of the file. A `null` member counts as missing.
 struct Members<'a>(&'a Map<String, Value>);
 
 impl<'a> Members<'a> {
@@ -59,18 +61,18 @@ impl<'a> Members<'a> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    fn text(&self, name: &str) -> Result<Option<&'a str>, String> {
+    fn string(&self, name: &str) -> Result<Option<&'a str>, String> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(format!("`{name}` is not text")),
+            Some(_) => Err(format!("`{name}` is not a string")),
         }
     }
 }
 
 fn transport(members: &Members<'_>) -> Result<Transport, String> {
-    let transport = members.text("transport")?.unwrap_or("tcp");
-    let ip = members.text("ip")?.filter(|ip| !ip.trim().is_empty());
+    let transport = members.string("transport")?.unwrap_or("tcp");
+    let ip = members.string("ip")?.filter(|ip| !ip.trim().is_empty());
     let ip = ip.ok_or("`ip` is missing")?;
     if ip.contains('\0') {
         return Err("`ip` has a NUL in it".to_owned());
@@ -80,7 +82,7 @@ fn transport(members: &Members<'_>) -> Result<Transport, String> {
             let ip = ip.trim();
             let ip = match ip.strip_prefix('[').and_then(|ip| ip.strip_suffix(']')) {
                 Some(inner) => inner,
-                // Jupyter's word for every interface.
+                // All interfaces.
                 None if ip == "*" => "0.0.0.0",
                 None => ip,
             };
@@ -90,21 +92,21 @@ fn transport(members: &Members<'_>) -> Result<Transport, String> {
         "ipc" => Ok(Transport::Ipc {
             stem: std::path::absolute(ip).unwrap_or_else(|_| PathBuf::from(ip)),
         }),
-        _ => Err(format!("the transport {transport:?} is not known")),
+        _ => Err(format!("the transport {transport:?} is not supported")),
     }
 }
 
 fn ports(members: &Members<'_>) -> Result<Ports, String> {
-    let mut seen: Vec<u16> = Vec::new();
+    let mut used: Vec<u16> = Vec::new();
     let mut port = |name: &str| {
         let value = members
             .get(name)
             .ok_or_else(|| format!("`{name}` is missing"))?;
-        let port = number(value).ok_or_else(|| format!("`{name}` is not the number of a port"))?;
-        if seen.contains(&port) {
-            return Err(format!("`{name}` is another channel's too"));
+        let port = port_number(value).ok_or_else(|| format!("`{name}` is not a port number"))?;
+        if used.contains(&port) {
+            return Err(format!("`{name}` is the port of another channel"));
         }
-        seen.push(port);
+        used.push(port);
         Ok(port)
     };
     Ok(Ports {
@@ -116,8 +118,8 @@ fn ports(members: &Members<'_>) -> Result<Ports, String> {
     })
 }
 
-/// A port; zero is none.
-fn number(value: &Value) -> Option<u16> {
+/// A port number, or a string with one. Zero is invalid.
+fn port_number(value: &Value) -> Option<u16> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok()?,
         _ => value.as_u64()?,

@@ -1,46 +1,46 @@
-//! The program of a kernelspec.
+//! Finds the program of a kernelspec.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::Fault;
+use super::KernelspecError;
 
-/// Whether a program's name says no more than that it is the Python at hand.
-pub(super) fn stands_for(program: &str, python: &Path) -> bool {
+/// Whether a program name only means the selected Python interpreter, which is `python`.
+pub(super) fn names_python(program: &str, python: &Path) -> bool {
     match program {
         "python" | "python3" => true,
-        _ => minor(program).is_some_and(|minor| {
-            // An interpreter that is known to be of another version is not what is meant.
-            version(python).is_none_or(|known| known == minor)
+        _ => minor_version(program).is_some_and(|minor| {
+            // An interpreter of another version is not meant.
+            interpreter_minor_version(python).is_none_or(|known| known == minor)
         }),
     }
 }
 
-/// The second number of `python3.11` and the like.
-fn minor(name: &str) -> Option<&str> {
+/// The minor version in a name such as `python3.11`.
+fn minor_version(name: &str) -> Option<&str> {
     let minor = name.strip_prefix("python3.")?;
     let digits = !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit());
     digits.then_some(minor)
 }
 
-/// The second number of an interpreter's version, if its file says it.
-fn version(python: &Path) -> Option<String> {
+/// The minor version of an interpreter, if its file name contains it.
+fn interpreter_minor_version(python: &Path) -> Option<String> {
     let real = fs::canonicalize(python).ok()?;
-    minor(real.file_name()?.to_str()?).map(str::to_owned)
+    minor_version(real.file_name()?.to_str()?).map(str::to_owned)
 }
 
-/// Finds a program as it would be found when it is started.
-pub(super) fn look(program: &Path, path: &[PathBuf]) -> Result<PathBuf, Fault> {
-    let missing = || Fault::NoProgram {
+/// Finds a program as the system does when it starts the kernel.
+pub(super) fn find(program: &Path, path: &[PathBuf]) -> Result<PathBuf, KernelspecError> {
+    let missing = || KernelspecError::NoProgram {
         program: program.to_owned(),
     };
     if program.is_absolute() {
         return match fs::metadata(program) {
             Err(_) => Err(missing()),
             Ok(_) if is_executable(program) => Ok(program.to_owned()),
-            Ok(_) => Err(Fault::NotExecutable {
+            Ok(_) => Err(KernelspecError::NotExecutable {
                 program: program.to_owned(),
             }),
         };

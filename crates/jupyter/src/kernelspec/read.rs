@@ -1,4 +1,4 @@
-//! What a `kernel.json` says.
+//! Reads a `kernel.json`.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::{Fault, Interrupt, Kernelspec};
-use crate::small;
+use super::{InterruptMode, Kernelspec, KernelspecError};
+use crate::bounded_read;
 
-/// The file that makes a folder a kernelspec.
-pub(super) const FILE: &str = "kernel.json";
+/// The name of the file that makes a folder a kernelspec.
+pub(super) const FILE_NAME: &str = "kernel.json";
 
-/// What there is in the file; only `argv` must make sense.
+/// The members of the file. Only `argv` must be valid.
 #[derive(Deserialize)]
-struct Written {
-    #[serde(deserialize_with = "command")]
+struct RawKernelspec {
+    #[serde(deserialize_with = "deserialize_argv")]
     argv: Vec<String>,
     #[serde(default)]
     display_name: Value,
@@ -30,40 +30,41 @@ struct Written {
 }
 
 /// Reads the kernelspec in a folder.
-pub(super) fn read(name: &str, folder: &Path) -> Result<Kernelspec, Fault> {
-    let bytes = small::read(&folder.join(FILE)).map_err(|error| Fault::Unreadable {
-        why: error.to_string(),
+pub(super) fn read(name: &str, folder: &Path) -> Result<Kernelspec, KernelspecError> {
+    let bytes = bounded_read::read(&folder.join(FILE_NAME)).map_err(|error| {
+        KernelspecError::Unreadable {
+            reason: error.to_string(),
+        }
     })?;
-    let malformed = |why: String| Fault::Malformed { why };
-    // An array would be taken for the fields in their order.
+    let malformed = |reason: String| KernelspecError::Malformed { reason };
+    // serde would accept an array as the fields in their order.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(malformed("it does not hold a JSON object".to_owned()));
     }
-    let written = match serde_json::from_slice(&bytes) {
-        Ok(written) => written,
-        // A member that is there twice counts the last time, as in Python. What is wrong otherwise was
-        // said better, with its place, the first time.
+    let raw = match serde_json::from_slice(&bytes) {
+        Ok(raw) => raw,
+        // Of duplicate members the last one counts, as in Python. For other errors the first attempt has the position.
         Err(error) => serde_json::from_slice::<Value>(&bytes)
-            .and_then(Written::deserialize)
+            .and_then(RawKernelspec::deserialize)
             .map_err(|_| malformed(error.to_string()))?,
     };
     Ok(Kernelspec {
-        display_name: text(written.display_name).unwrap_or_else(|| name.to_owned()),
-        language: text(written.language).unwrap_or_default(),
-        interrupt: match written.interrupt_mode {
-            Value::String(mode) if mode.eq_ignore_ascii_case("message") => Interrupt::Message,
-            _ => Interrupt::Signal,
+        display_name: non_empty_string(raw.display_name).unwrap_or_else(|| name.to_owned()),
+        language: non_empty_string(raw.language).unwrap_or_default(),
+        interrupt: match raw.interrupt_mode {
+            Value::String(mode) if mode.eq_ignore_ascii_case("message") => InterruptMode::Message,
+            _ => InterruptMode::Signal,
         },
-        env: variables(written.env),
-        metadata: object(written.metadata),
-        argv: written.argv,
+        env: valid_variables(raw.env),
+        metadata: object_or_empty(raw.metadata),
+        argv: raw.argv,
         name: name.to_owned(),
         folder: folder.to_owned(),
     })
 }
 
-/// A program and its arguments, as they can be given to the system.
-fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+/// Deserializes a program and its arguments, which the system must accept.
+fn deserialize_argv<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let argv = Vec::<String>::deserialize(deserializer)?;
     if argv.first().is_none_or(String::is_empty) {
         return Err(D::Error::custom("`argv` names no program"));
@@ -74,23 +75,23 @@ fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
     Ok(argv)
 }
 
-fn text(value: Value) -> Option<String> {
+fn non_empty_string(value: Value) -> Option<String> {
     match value {
         Value::String(text) if !text.is_empty() => Some(text),
         _ => None,
     }
 }
 
-fn object(value: Value) -> Map<String, Value> {
+fn object_or_empty(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,
         _ => Map::new(),
     }
 }
 
-/// Variables with names and values that an environment can hold.
-fn variables(value: Value) -> Vec<(String, String)> {
-    object(value)
+/// The variables whose names and values an environment can hold.
+fn valid_variables(value: Value) -> Vec<(String, String)> {
+    object_or_empty(value)
         .into_iter()
         .filter_map(|(name, value)| {
             let value = match value {
@@ -98,8 +99,8 @@ fn variables(value: Value) -> Vec<(String, String)> {
                 Value::Number(_) | Value::Bool(_) => value.to_string(),
                 Value::Null | Value::Array(_) | Value::Object(_) => return None,
             };
-            let fine = !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
-            fine.then_some((name, value))
+            let is_valid = !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
+            is_valid.then_some((name, value))
         })
         .collect()
 }

@@ -1,18 +1,21 @@
-//! Placeholders in kernelspecs.
+//! Replaces the placeholders in kernelspecs.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Replaces `{name}` where the name is known.
-pub(super) fn braces<'a>(text: &str, known: impl Fn(&str) -> Option<&'a Path>) -> OsString {
+/// Replaces `{name}` for which `lookup` returns a value.
+pub(super) fn replace_braces<'a>(
+    text: &str,
+    lookup: impl Fn(&str) -> Option<&'a Path>,
+) -> OsString {
     let mut filled = OsString::new();
     let mut rest = text;
     while let Some(start) = rest.find('{') {
         let (before, from) = rest.split_at(start);
         filled.push(before);
-        let name = word(&from[1..], |_| true);
+        let name = leading_word(&from[1..], |_| true);
         let value = if from[1 + name.len()..].starts_with('}') {
-            known(name)
+            lookup(name)
         } else {
             None
         };
@@ -29,9 +32,9 @@ pub(super) fn braces<'a>(text: &str, known: impl Fn(&str) -> Option<&'a Path>) -
 }
 
 /// Replaces `$NAME` and `${NAME}` where the name is a variable of `env`, and `$$` by a dollar.
-pub(super) fn variables(text: &str, env: &[(OsString, OsString)]) -> OsString {
-    // The last counts, as when they are set one after the other.
-    let known = |name: &str| {
+pub(super) fn replace_variables(text: &str, env: &[(OsString, OsString)]) -> OsString {
+    // Of duplicate variables the last one counts.
+    let lookup = |name: &str| {
         let found = env.iter().rev().find(|(variable, _)| variable == name);
         found.map(|(_, value)| value)
     };
@@ -42,16 +45,16 @@ pub(super) fn variables(text: &str, env: &[(OsString, OsString)]) -> OsString {
         let after = &rest[start + 1..];
         let (name, length) = match after.strip_prefix('{') {
             Some(inner) => {
-                let name = identifier(inner);
+                let name = leading_identifier(inner);
                 let closed = inner[name.len()..].starts_with('}');
                 (if closed { name } else { "" }, name.len() + 2)
             }
-            None => (identifier(after), identifier(after).len()),
+            None => (leading_identifier(after), leading_identifier(after).len()),
         };
         rest = if let Some(after) = after.strip_prefix('$') {
             filled.push("$");
             after
-        } else if let Some(value) = known(name).filter(|_| !name.is_empty()) {
+        } else if let Some(value) = lookup(name).filter(|_| !name.is_empty()) {
             filled.push(value);
             &after[length..]
         } else {
@@ -63,12 +66,13 @@ pub(super) fn variables(text: &str, env: &[(OsString, OsString)]) -> OsString {
     filled
 }
 
-fn identifier(text: &str) -> &str {
-    word(text, |first| !first.is_ascii_digit())
+/// The identifier at the beginning of a text.
+fn leading_identifier(text: &str) -> &str {
+    leading_word(text, |first| !first.is_ascii_digit())
 }
 
-/// The letters, digits and underscores that a text begins with, if the first of them will do.
-fn word(text: &str, first: impl Fn(u8) -> bool) -> &str {
+/// The letters, digits and underscores at the beginning of a text, if `first` accepts the first of them.
+fn leading_word(text: &str, first: impl Fn(u8) -> bool) -> &str {
     if !text.bytes().next().is_some_and(first) {
         return "";
     }

@@ -1,4 +1,4 @@
-//! [`Clients`]: who is connected, and what each wants to hear.
+//! [`Clients`]: the connected clients and their subscriptions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,41 +6,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::mpsc;
 
-use super::outbox::{Letter, Outbox};
+use super::outbox::{Outbox, OutboxItem};
 use crate::connection::Channel;
 
-/// More subscriptions, or longer ones, than any client has.
-const TOPICS: usize = 1024;
-const TOPIC_BYTES: usize = 4096;
+/// Number of subscriptions of a client, and bytes of each: more than any client needs.
+const TOPIC_COUNT_LIMIT: usize = 1024;
+const TOPIC_SIZE_LIMIT: usize = 4096;
 
-/// What has been turned away so far.
+/// Counts of rejected messages and clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counts {
-    /// Messages that were not signed with the key, came before, or made no sense.
-    pub refused: u64,
-    /// Connections that did not say in time, or not in our language, who they are.
-    pub strangers: u64,
-    /// Connections that were one too many.
-    pub turned_away: u64,
-    /// Clients that did not read what was sent to them, or broke the rules of their channel.
-    pub cut: u64,
+pub struct ServerCounts {
+    /// Messages that were not signed with the key, were replays or were malformed.
+    pub invalid_messages: u64,
+    /// Connections without a valid handshake in time.
+    pub failed_handshakes: u64,
+    /// Connections beyond the limit.
+    pub rejected_connections: u64,
+    /// Clients that were disconnected because they did not read, or subscribed to too much.
+    pub disconnected_clients: u64,
 }
 
-/// Who is connected, and what each wants to hear.
+/// The connected clients and their subscriptions.
 #[derive(Debug)]
 pub(super) struct Clients {
-    inner: Mutex<Inner>,
+    state: Mutex<ClientsState>,
+    /// Bytes that may wait for each client.
     queue_bytes: usize,
-    told: mpsc::UnboundedSender<(Channel, Bytes)>,
+    /// Reports clients that were disconnected.
+    disconnects: mpsc::UnboundedSender<(Channel, Bytes)>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    /// Those of shell, stdin and control, by their identities.
+struct ClientsState {
+    /// Clients of shell, stdin and control by identity.
     routes: HashMap<(Channel, Bytes), Arc<Outbox>>,
     subscribers: Vec<Subscriber>,
-    counts: Counts,
+    counts: ServerCounts,
     closed: bool,
 }
 
@@ -52,205 +54,215 @@ struct Subscriber {
 }
 
 impl Clients {
-    pub(super) fn new(queue_bytes: usize, told: mpsc::UnboundedSender<(Channel, Bytes)>) -> Self {
+    pub(super) fn new(
+        queue_bytes: usize,
+        disconnects: mpsc::UnboundedSender<(Channel, Bytes)>,
+    ) -> Self {
         Self {
-            inner: Mutex::default(),
+            state: Mutex::default(),
             queue_bytes,
-            told,
+            disconnects,
         }
     }
 
-    /// Lets a client in under the identity that it gave, or under a fresh one; whoever had it before has
-    /// to go. Nobody comes in once it is closed.
-    pub(super) fn enter(&self, channel: Channel, given: Bytes) -> Option<(Bytes, Arc<Outbox>)> {
-        let mut inner = self.lock();
-        if inner.closed {
+    /// Adds a client with the identity that it sent, or with a random one if that is empty. An earlier client with the
+    /// same identity is disconnected. Returns `None` once the server is closed.
+    pub(super) fn add(&self, channel: Channel, sent: Bytes) -> Option<(Bytes, Arc<Outbox>)> {
+        let mut state = self.lock();
+        if state.closed {
             return None;
         }
-        let identity = if given.is_empty() { fresh() } else { given };
+        let identity = if sent.is_empty() {
+            random_identity()
+        } else {
+            sent
+        };
         let outbox = Arc::new(Outbox::new(self.queue_bytes));
         if channel == Channel::Iopub {
-            inner.subscribers.push(Subscriber {
+            state.subscribers.push(Subscriber {
                 outbox: Arc::clone(&outbox),
                 identity: identity.clone(),
                 topics: HashSet::new(),
             });
         } else {
-            let place = (channel, identity.clone());
-            if let Some(before) = inner.routes.insert(place, Arc::clone(&outbox)) {
-                before.cut();
+            let route = (channel, identity.clone());
+            if let Some(earlier) = state.routes.insert(route, Arc::clone(&outbox)) {
+                earlier.disconnect();
             }
         }
         Some((identity, outbox))
     }
 
-    /// A client has gone.
-    pub(super) fn leave(&self, channel: Channel, identity: &Bytes, outbox: &Arc<Outbox>) {
+    /// Removes a client that has disconnected.
+    pub(super) fn remove(&self, channel: Channel, identity: &Bytes, outbox: &Arc<Outbox>) {
         self.lock().remove(channel, identity, outbox);
     }
 
-    /// A client of iopub wants to hear what begins with `topic`; `welcome` is the first of it, unless it
-    /// wanted that before.
+    /// Subscribes a client of iopub to all topics that begin with `topic`. A new subscription is confirmed with
+    /// `welcome`.
     pub(super) fn subscribe(
         &self,
         identity: &Bytes,
         outbox: &Arc<Outbox>,
         topic: &Bytes,
-        welcome: impl FnOnce() -> Letter,
+        welcome: impl FnOnce() -> OutboxItem,
     ) {
-        let mut inner = self.lock();
-        let Some(subscriber) = inner.subscriber(outbox) else {
+        let mut state = self.lock();
+        let Some(subscriber) = state.subscriber(outbox) else {
             return;
         };
-        let too_much = topic.len() > TOPIC_BYTES || subscriber.topics.len() >= TOPICS;
-        if too_much {
-            return self.cut(&mut inner, Channel::Iopub, identity, outbox);
+        let exceeds_limits =
+            topic.len() > TOPIC_SIZE_LIMIT || subscriber.topics.len() >= TOPIC_COUNT_LIMIT;
+        if exceeds_limits {
+            return self.disconnect(&mut state, Channel::Iopub, identity, outbox);
         }
-        // A copy, so that a short word does not hold on to a large buffer.
+        // A copy, because a slice would keep a large buffer alive.
         if subscriber.topics.insert(Bytes::copy_from_slice(topic)) {
-            self.deliver(&mut inner, Channel::Iopub, identity, outbox, welcome());
+            self.deliver(&mut state, Channel::Iopub, identity, outbox, welcome());
         }
     }
 
-    /// It does not want that any more.
+    /// Removes a subscription.
     pub(super) fn unsubscribe(&self, outbox: &Arc<Outbox>, topic: &Bytes) {
         if let Some(subscriber) = self.lock().subscriber(outbox) {
             subscriber.topics.remove(topic);
         }
     }
 
-    /// Writes to everybody who wants to hear about `topic`.
-    pub(super) fn publish(&self, topic: &[u8], letter: &Letter) {
-        let mut inner = self.lock();
-        let wanting: Vec<(Bytes, Arc<Outbox>)> = inner
+    /// Sends to all clients that have subscribed to `topic`.
+    pub(super) fn publish(&self, topic: &[u8], item: &OutboxItem) {
+        let mut state = self.lock();
+        let receivers: Vec<(Bytes, Arc<Outbox>)> = state
             .subscribers
             .iter()
-            .filter(|subscriber| subscriber.wants(topic))
+            .filter(|subscriber| subscriber.is_subscribed_to(topic))
             .map(|subscriber| (subscriber.identity.clone(), Arc::clone(&subscriber.outbox)))
             .collect();
-        for (identity, outbox) in wanting {
-            self.deliver(
-                &mut inner,
-                Channel::Iopub,
-                &identity,
-                &outbox,
-                letter.clone(),
-            );
+        for (identity, outbox) in receivers {
+            self.deliver(&mut state, Channel::Iopub, &identity, &outbox, item.clone());
         }
     }
 
-    /// Writes to one client; false if there is no such client.
-    pub(super) fn send(&self, channel: Channel, identity: &Bytes, letter: Letter) -> bool {
-        let mut inner = self.lock();
-        let place = (channel, identity.clone());
-        let Some(outbox) = inner.routes.get(&place).cloned() else {
+    /// Sends to one client. Returns false if it is not connected.
+    pub(super) fn send(&self, channel: Channel, identity: &Bytes, item: OutboxItem) -> bool {
+        let mut state = self.lock();
+        let route = (channel, identity.clone());
+        let Some(outbox) = state.routes.get(&route).cloned() else {
             return false;
         };
-        self.deliver(&mut inner, channel, identity, &outbox, letter)
+        self.deliver(&mut state, channel, identity, &outbox, item)
     }
 
-    /// Answers a client on its own connection.
-    pub(super) fn answer(
+    /// Answers a `PING` on the connection that it came from.
+    pub(super) fn send_pong(
         &self,
         channel: Channel,
         identity: &Bytes,
         outbox: &Arc<Outbox>,
-        letter: Letter,
+        item: OutboxItem,
     ) {
-        self.deliver(&mut self.lock(), channel, identity, outbox, letter);
+        self.deliver(&mut self.lock(), channel, identity, outbox, item);
     }
 
-    /// Lets nobody in any more; what waits still goes out.
+    /// Accepts no more clients; queued messages are still written.
     pub(super) fn close(&self) {
-        let mut inner = self.lock();
-        inner.closed = true;
-        let subscribers = inner
+        let mut state = self.lock();
+        state.closed = true;
+        let subscribers = state
             .subscribers
             .iter()
             .map(|subscriber| &subscriber.outbox);
-        for outbox in inner.routes.values().chain(subscribers) {
+        for outbox in state.routes.values().chain(subscribers) {
             outbox.close();
         }
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> ServerCounts {
         self.lock().counts
     }
 
-    pub(super) fn refused(&self) {
-        self.lock().counts.refused += 1;
+    pub(super) fn count_invalid_message(&self) {
+        self.lock().counts.invalid_messages += 1;
     }
 
-    pub(super) fn stranger(&self) {
-        self.lock().counts.strangers += 1;
+    pub(super) fn count_failed_handshake(&self) {
+        self.lock().counts.failed_handshakes += 1;
     }
 
-    pub(super) fn turned_away(&self) {
-        self.lock().counts.turned_away += 1;
+    pub(super) fn count_rejected_connection(&self) {
+        self.lock().counts.rejected_connections += 1;
     }
 
     fn deliver(
         &self,
-        inner: &mut Inner,
+        state: &mut ClientsState,
         channel: Channel,
         identity: &Bytes,
         outbox: &Arc<Outbox>,
-        letter: Letter,
+        item: OutboxItem,
     ) -> bool {
-        let fits = outbox.push(letter).is_ok();
+        let fits = outbox.push(item).is_ok();
         if !fits {
-            self.cut(inner, channel, identity, outbox);
+            self.disconnect(state, channel, identity, outbox);
         }
         fits
     }
 
-    fn cut(&self, inner: &mut Inner, channel: Channel, identity: &Bytes, outbox: &Arc<Outbox>) {
-        outbox.cut();
-        inner.counts.cut += 1;
-        inner.remove(channel, identity, outbox);
-        // Whoever owned the server has let it go, and wants to know nothing any more.
-        self.told.send((channel, identity.clone())).ok();
+    fn disconnect(
+        &self,
+        state: &mut ClientsState,
+        channel: Channel,
+        identity: &Bytes,
+        outbox: &Arc<Outbox>,
+    ) {
+        outbox.disconnect();
+        state.counts.disconnected_clients += 1;
+        state.remove(channel, identity, outbox);
+        // An error means that the server was dropped.
+        self.disconnects.send((channel, identity.clone())).ok();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ClientsState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl ClientsState {
     fn subscriber(&mut self, outbox: &Arc<Outbox>) -> Option<&mut Subscriber> {
         let mut all = self.subscribers.iter_mut();
         all.find(|subscriber| Arc::ptr_eq(&subscriber.outbox, outbox))
     }
 
-    /// Takes a client out, unless somebody else has its place by now.
+    /// Removes a client, unless a later one has replaced it.
     fn remove(&mut self, channel: Channel, identity: &Bytes, outbox: &Arc<Outbox>) {
         if channel == Channel::Iopub {
             self.subscribers
                 .retain(|subscriber| !Arc::ptr_eq(&subscriber.outbox, outbox));
             return;
         }
-        let place = (channel, identity.clone());
+        let route = (channel, identity.clone());
         if self
             .routes
-            .get(&place)
-            .is_some_and(|now| Arc::ptr_eq(now, outbox))
+            .get(&route)
+            .is_some_and(|current| Arc::ptr_eq(current, outbox))
         {
-            self.routes.remove(&place);
+            self.routes.remove(&route);
         }
     }
 }
 
 impl Subscriber {
-    fn wants(&self, topic: &[u8]) -> bool {
-        self.topics.iter().any(|wanted| topic.starts_with(wanted))
+    fn is_subscribed_to(&self, topic: &[u8]) -> bool {
+        self.topics
+            .iter()
+            .any(|subscribed| topic.starts_with(subscribed))
     }
 }
 
-/// An identity for a client that gives none. As `ZeroMQ` has it, only these begin with a zero.
-fn fresh() -> Bytes {
+/// An identity for a client that sent none. As in `ZeroMQ`, only generated identities begin with a zero byte.
+fn random_identity() -> Bytes {
     let mut identity = BytesMut::with_capacity(17);
     identity.put_u8(0);
-    identity.put_slice(crate::message::fresh_id().as_bytes());
+    identity.put_slice(crate::message::random_id().as_bytes());
     identity.freeze()
 }

@@ -1,4 +1,4 @@
-//! [`Outbox`]: what waits to be written to one client.
+//! [`Outbox`]: the messages that wait to be written to one client.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,76 +6,76 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-/// What is written to a client.
+/// A message or command that waits to be written to a client.
 #[derive(Clone, Debug)]
-pub(super) enum Letter {
-    /// The frames of a message, shared by all who get it.
+pub(super) enum OutboxItem {
+    /// The frames of a message, shared by all clients that get it.
     Message(Arc<[Bytes]>),
-    /// The answer to a `PING`, with what it carried.
+    /// The answer to a `PING`, with its data.
     Pong(Bytes),
 }
 
-/// What waits to be written to one client.
+/// The messages that wait to be written to one client.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    inner: Mutex<Inner>,
+    state: Mutex<OutboxState>,
     limit: usize,
-    /// Something came, or nothing more will.
+    /// An item was added, or the outbox was closed.
     changed: Notify,
-    /// The client is cut off.
-    cut: Notify,
+    /// The client was disconnected.
+    disconnected: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    letters: VecDeque<Letter>,
-    /// How much they are.
+struct OutboxState {
+    items: VecDeque<OutboxItem>,
+    /// Their total size in bytes.
     bytes: usize,
-    /// Nothing more is taken; what is there still goes out.
+    /// New items are dropped; earlier ones are still written.
     closed: bool,
 }
 
-/// There is no room.
+/// The item does not fit.
 #[derive(Debug)]
-pub(super) struct Full;
+pub(super) struct OutboxFull;
 
 impl Outbox {
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            inner: Mutex::default(),
+            state: Mutex::default(),
             limit,
             changed: Notify::new(),
-            cut: Notify::new(),
+            disconnected: Notify::new(),
         }
     }
 
-    /// Takes a letter. A single one always fits, however large.
-    pub(super) fn push(&self, letter: Letter) -> Result<(), Full> {
-        let mut inner = self.lock();
-        if inner.closed {
+    /// Appends an item. A single one always fits, however large.
+    pub(super) fn push(&self, item: OutboxItem) -> Result<(), OutboxFull> {
+        let mut state = self.lock();
+        if state.closed {
             return Ok(());
         }
-        let size = letter.size();
-        if !inner.letters.is_empty() && inner.bytes + size > self.limit {
-            return Err(Full);
+        let size = item.size();
+        if !state.items.is_empty() && state.bytes + size > self.limit {
+            return Err(OutboxFull);
         }
-        inner.bytes += size;
-        inner.letters.push_back(letter);
-        drop(inner);
+        state.bytes += size;
+        state.items.push_back(item);
+        drop(state);
         self.changed.notify_one();
         Ok(())
     }
 
-    /// The next letter; `None` when it is closed and empty.
-    pub(super) async fn next(&self) -> Option<Letter> {
+    /// Waits for the next item; `None` when the outbox is closed and empty.
+    pub(super) async fn next(&self) -> Option<OutboxItem> {
         loop {
             {
-                let mut inner = self.lock();
-                if let Some(letter) = inner.letters.pop_front() {
-                    inner.bytes -= letter.size();
-                    return Some(letter);
+                let mut state = self.lock();
+                if let Some(item) = state.items.pop_front() {
+                    state.bytes -= item.size();
+                    return Some(item);
                 }
-                if inner.closed {
+                if state.closed {
                     return None;
                 }
             }
@@ -83,40 +83,40 @@ impl Outbox {
         }
     }
 
-    /// Takes nothing more; what is there still goes out.
+    /// Drops new items; earlier ones are still written.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_one();
     }
 
-    /// Ends the connection as it is.
-    pub(super) fn cut(&self) {
-        let mut inner = self.lock();
-        inner.closed = true;
-        inner.letters.clear();
-        inner.bytes = 0;
-        drop(inner);
-        self.cut.notify_one();
+    /// Drops all items and ends the connection.
+    pub(super) fn disconnect(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.items.clear();
+        state.bytes = 0;
+        drop(state);
+        self.disconnected.notify_one();
     }
 
-    /// Waits until the connection is to end as it is.
-    pub(super) async fn is_cut(&self) {
-        self.cut.notified().await;
+    /// Waits until the client is disconnected.
+    pub(super) async fn wait_disconnected(&self) {
+        self.disconnected.notified().await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Letter {
-    /// What it takes, with what surrounds its frames.
+impl OutboxItem {
+    /// Bytes that the item occupies, with the list of its frames.
     fn size(&self) -> usize {
         let frames: &[Bytes] = match self {
             Self::Message(frames) => frames,
-            Self::Pong(context) => std::slice::from_ref(context),
+            Self::Pong(data) => std::slice::from_ref(data),
         };
-        let around = size_of_val(frames);
-        frames.iter().map(Bytes::len).sum::<usize>() + around
+        let list = size_of_val(frames);
+        frames.iter().map(Bytes::len).sum::<usize>() + list
     }
 }

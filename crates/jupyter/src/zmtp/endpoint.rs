@@ -1,19 +1,19 @@
-//! Where a socket is.
+//! [`Endpoint`]: the address of a socket.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a socket is.
+/// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A port of a machine.
+    /// A TCP port.
     Tcp {
-        /// Its name or address.
+        /// Host name or IP address.
         host: String,
-        /// The port.
+        /// Port number.
         port: u16,
     },
-    /// A socket in the file system.
+    /// A Unix socket.
     Ipc(PathBuf),
 }
 

@@ -1,51 +1,51 @@
-//! What goes wrong on a connection.
+//! [`ZmtpError`]: errors of a connection.
 
 use std::io;
 
-/// What went wrong on a connection.
+/// An error of a connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZmtpError {
-    /// The connection itself failed.
+    /// A read or write failed, or the connection ended inside a message.
     #[error("the connection failed")]
     Io(#[from] io::Error),
-    /// The other side does not speak ZMTP 3.
-    #[error("the other side does not speak ZMTP 3")]
+    /// The peer does not speak ZMTP 3.
+    #[error("the peer does not speak ZMTP 3")]
     NotZmtp,
-    /// The other side wants something that we do not have.
-    #[error("the other side wants the security mechanism {mechanism}")]
-    Mechanism {
-        /// The mechanism that it names.
+    /// The peer requires a security mechanism other than NULL.
+    #[error("the peer requires the security mechanism {mechanism}")]
+    UnsupportedMechanism {
+        /// Name of the mechanism.
         mechanism: String,
     },
-    /// The socket at the other side is of a type that does not go with ours.
-    #[error("the other side is a socket of type {found}")]
-    WrongPeer {
-        /// The type that it names.
+    /// The socket type of the peer is incompatible.
+    #[error("the peer is a socket of type {found}")]
+    IncompatibleSocket {
+        /// Socket type of the peer.
         found: String,
     },
-    /// The other side refused the connection.
-    #[error("the other side refused: {reason}")]
-    Refused {
-        /// Its words.
+    /// The peer sent an `ERROR` command.
+    #[error("the peer refused the connection: {reason}")]
+    PeerError {
+        /// The reason in the command.
         reason: String,
     },
-    /// A message is larger than is allowed.
+    /// A message is larger than the limit.
     #[error("a message of more than {limit} bytes was announced")]
     TooLarge {
-        /// What is allowed, in bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// A message has more frames than is allowed.
+    /// A message has more frames than the limit.
     #[error("a message has more than {limit} frames")]
     TooManyFrames {
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// What came makes no sense.
-    #[error("what came is no frame: {what}")]
+    /// A frame or command violates the protocol.
+    #[error("invalid frame: {violation}")]
     Malformed {
-        /// What is wrong.
-        what: &'static str,
+        /// The violation.
+        violation: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! [`Listener`]: where a kernel's socket waits for clients.
+//! [`Listener`]: accepts connections.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,62 +7,62 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::{Endpoint, Stream};
 
-/// Waits for clients.
+/// A bound socket that accepts connections.
 #[derive(Debug)]
 pub struct Listener {
-    inner: Inner,
+    socket: BoundSocket,
 }
 
 #[derive(Debug)]
-enum Inner {
+enum BoundSocket {
     Tcp(TcpListener),
-    /// With the file to take away in the end.
+    /// With the path of its file, which is removed at the end.
     Unix(UnixListener, PathBuf),
 }
 
 impl Listener {
-    /// Begins to wait there.
+    /// Binds a socket and listens.
     pub async fn bind(endpoint: &Endpoint) -> io::Result<Self> {
-        let inner = match endpoint {
+        let socket = match endpoint {
             Endpoint::Tcp { host, port } => {
-                Inner::Tcp(TcpListener::bind((host.as_str(), *port)).await?)
+                BoundSocket::Tcp(TcpListener::bind((host.as_str(), *port)).await?)
             }
-            Endpoint::Ipc(path) => Inner::Unix(UnixListener::bind(path)?, path.clone()),
+            Endpoint::Ipc(path) => BoundSocket::Unix(UnixListener::bind(path)?, path.clone()),
         };
-        Ok(Self { inner })
+        Ok(Self { socket })
     }
 
-    /// Where it waits; the port is known even if any would do.
+    /// The address of the socket, with the actual port.
     pub fn endpoint(&self) -> io::Result<Endpoint> {
-        Ok(match &self.inner {
-            Inner::Tcp(listener) => {
+        Ok(match &self.socket {
+            BoundSocket::Tcp(listener) => {
                 let address = listener.local_addr()?;
                 Endpoint::Tcp {
                     host: address.ip().to_string(),
                     port: address.port(),
                 }
             }
-            Inner::Unix(_, path) => Endpoint::Ipc(path.clone()),
+            BoundSocket::Unix(_, path) => Endpoint::Ipc(path.clone()),
         })
     }
 
-    /// The next client. Cancel-safe.
+    /// Waits for the next connection. Cancel-safe.
     pub async fn accept(&self) -> io::Result<Stream> {
-        match &self.inner {
-            Inner::Tcp(listener) => {
+        match &self.socket {
+            BoundSocket::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
             }
-            Inner::Unix(listener, _) => Ok(Stream::Unix(listener.accept().await?.0)),
+            BoundSocket::Unix(listener, _) => Ok(Stream::Unix(listener.accept().await?.0)),
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Inner::Unix(_, path) = &self.inner {
-            // Somebody may have cleaned up before.
+        if let BoundSocket::Unix(_, path) = &self.socket {
+            // The file may be gone already.
             std::fs::remove_file(path).ok();
         }
     }

@@ -1,4 +1,4 @@
-//! The two sorts of connections, as one.
+//! [`Stream`]: a TCP or Unix socket connection.
 
 use std::io;
 use std::pin::Pin;
@@ -9,12 +9,12 @@ use tokio::net::{TcpStream, UnixStream, tcp, unix};
 
 use super::Endpoint;
 
-/// A connection.
+/// A TCP or Unix socket connection.
 #[derive(Debug)]
 pub enum Stream {
-    /// Over TCP.
+    /// TCP.
     Tcp(TcpStream),
-    /// Through the file system.
+    /// A Unix socket.
     Unix(UnixStream),
 }
 
@@ -24,11 +24,11 @@ impl Stream {
         match endpoint {
             Endpoint::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
-                // A request is to go at once.
+                // Requests must not wait for more data.
                 stream.set_nodelay(true)?;
                 if stream.local_addr()? == stream.peer_addr()? {
-                    // Nobody was there, and the system has made us our own other side: it does that
-                    // when it happens to give us the very port that we try.
+                    // The socket is connected to itself: no process listens, and the system chose the target
+                    // port as the local one.
                     return Err(io::ErrorKind::ConnectionRefused.into());
                 }
                 Ok(Self::Tcp(stream))
@@ -37,6 +37,7 @@ impl Stream {
         }
     }
 
+    /// Splits the connection into its two halves.
     pub(super) fn split(self) -> (ReadHalf, WriteHalf) {
         match self {
             Self::Tcp(stream) => {
@@ -51,15 +52,21 @@ impl Stream {
     }
 }
 
+/// The reading half of a connection.
 #[derive(Debug)]
-pub(super) enum ReadHalf {
+pub enum ReadHalf {
+    /// Of a TCP connection.
     Tcp(tcp::OwnedReadHalf),
+    /// Of a Unix socket.
     Unix(unix::OwnedReadHalf),
 }
 
+/// The writing half of a connection.
 #[derive(Debug)]
-pub(super) enum WriteHalf {
+pub enum WriteHalf {
+    /// Of a TCP connection.
     Tcp(tcp::OwnedWriteHalf),
+    /// Of a Unix socket.
     Unix(unix::OwnedWriteHalf),
 }
 

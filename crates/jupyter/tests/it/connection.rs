@@ -1,5 +1,5 @@
-//! Connection files: Python's Jupyter reads ours and we read its own; ours are nobody else's to read,
-//! and go when we go.
+//! Connection files: Python's Jupyter reads those of this crate and the other way round; they are private to the user
+//! and removed at the end.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,14 +7,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use cellwright_jupyter::connection::{
-    Channel, Connection, ConnectionError, ConnectionFile, Ports, SocketFolder, Transport, sweep,
+    Channel, Connection, ConnectionError, ConnectionFile, Ports, SocketDir, Transport, sweep,
 };
 use cellwright_jupyter::kernelspec::Kernelspec;
-use cellwright_jupyter::ports::HeldPorts;
+use cellwright_jupyter::ports::ReservedPorts;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{ask, folder, python};
+use crate::support::{ask_oracle, python, temp_folder};
 
 const CHANNELS: [(Channel, &str); 5] = [
     (Channel::Shell, "shell"),
@@ -24,7 +24,7 @@ const CHANNELS: [(Channel, &str); 5] = [
     (Channel::Heartbeat, "hb"),
 ];
 
-fn tcp() -> Connection {
+fn tcp_connection() -> Connection {
     let ports = Ports {
         shell: 50001,
         iopub: 50002,
@@ -35,28 +35,28 @@ fn tcp() -> Connection {
     Connection::new_tcp(ports).unwrap()
 }
 
-/// A file's content, that is whole and good.
-fn usual() -> Value {
-    serde_json::from_str(&tcp().to_json()).unwrap()
+/// A valid connection file.
+fn valid_json() -> Value {
+    serde_json::from_str(&tcp_connection().to_json()).unwrap()
 }
 
 fn parse(text: impl AsRef<[u8]>) -> Result<Connection, ConnectionError> {
-    let (_guard, root) = folder();
+    let (_guard, root) = temp_folder();
     let path = root.join("connection.json");
     fs::write(&path, text).unwrap();
     Connection::read(&path)
 }
 
-/// What is read from a file that differs in one thing.
-fn with(name: &str, value: impl Into<Value>) -> Result<Connection, ConnectionError> {
-    let mut members = usual();
+/// Parses a valid connection file with one member changed.
+fn parse_with(name: &str, value: impl Into<Value>) -> Result<Connection, ConnectionError> {
+    let mut members = valid_json();
     members[name] = value.into();
     parse(members.to_string())
 }
 
-fn why(result: Result<Connection, ConnectionError>) -> String {
+fn malformed_reason(result: Result<Connection, ConnectionError>) -> String {
     match result {
-        Err(ConnectionError::Malformed { why, .. }) => why,
+        Err(ConnectionError::Malformed { reason, .. }) => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -66,9 +66,9 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn python_reads_our_file() {
-    let (_guard, root) = folder();
-    let mut named = tcp();
+fn python_reads_our_files() {
+    let (_guard, root) = temp_folder();
+    let mut named = tcp_connection();
     named.kernel_name = Some("python3".to_owned());
     for connection in [
         named,
@@ -76,7 +76,7 @@ fn python_reads_our_file() {
         Connection::new_ipc(root.join("é k")).unwrap(),
     ] {
         let file = ConnectionFile::write(&root, &connection).unwrap();
-        let info: Value = ask("load", &json!({ "path": file.path() }));
+        let info: Value = ask_oracle("load", &json!({ "path": file.path() }));
         assert_eq!(info["key"], connection.key);
         assert_eq!(info["signature_scheme"], "hmac-sha256");
         for (channel, name) in CHANNELS {
@@ -87,12 +87,12 @@ fn python_reads_our_file() {
 }
 
 #[test]
-fn a_real_kernel_takes_our_file_and_is_found_by_it() {
-    let (_guard, root) = folder();
-    let held = HeldPorts::take().unwrap();
-    let sockets = SocketFolder::new(std::slice::from_ref(&root)).unwrap();
+fn a_real_kernel_reads_our_file_and_clients_find_it() {
+    let (_guard, root) = temp_folder();
+    let reserved = ReservedPorts::reserve().unwrap();
+    let sockets = SocketDir::new(std::slice::from_ref(&root)).unwrap();
     for connection in [
-        Connection::new_tcp(held.ports()).unwrap(),
+        Connection::new_tcp(reserved.ports()).unwrap(),
         Connection::new_ipc(sockets.stem()).unwrap(),
     ] {
         let file = ConnectionFile::write(&root.join("runtime"), &connection).unwrap();
@@ -104,18 +104,18 @@ fn a_real_kernel_takes_our_file_and_is_found_by_it() {
             .spawn()
             .unwrap();
         let code = "__import__('os').getpid()";
-        let answer: String = ask("talk", &json!({ "path": file.path(), "code": code }));
+        let answer: String = ask_oracle("talk", &json!({ "path": file.path(), "code": code }));
         assert_eq!(answer, kernel.id().to_string());
         kernel.wait().unwrap();
-        // It did not take it for its own.
+        // The kernel has not removed it.
         assert_eq!(Connection::read(file.path()).unwrap(), connection);
         assert_eq!(sweep(&root.join("runtime")), 0);
     }
 }
 
 #[test]
-fn we_read_the_file_of_python() {
-    let (_guard, root) = folder();
+fn we_read_files_written_by_python() {
+    let (_guard, root) = temp_folder();
     let stem = root.join("stem");
     for (number, more) in [
         json!({ "transport": "tcp", "ip": "127.0.0.1", "kernel_name": "r", "jupyter_session": "x" }),
@@ -130,8 +130,8 @@ fn we_read_the_file_of_python() {
         case.as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
-        let written: Value = ask("write", &case);
-        let info: Value = ask("load", &json!({ "path": path }));
+        let written: Value = ask_oracle("write", &case);
+        let info: Value = ask_oracle("load", &json!({ "path": path }));
         let read = Connection::read(&path).unwrap();
         assert_eq!(read.key, written["key"].as_str().unwrap());
         let name = more.get("kernel_name").and_then(Value::as_str);
@@ -143,12 +143,12 @@ fn we_read_the_file_of_python() {
 }
 
 #[test]
-fn sockets_in_the_file_system_have_the_names_that_jupyter_gives_them() {
-    let (_guard, root) = folder();
+fn unix_sockets_have_the_names_that_jupyter_uses() {
+    let (_guard, root) = temp_folder();
     let stem = root.join("stem");
     let path = root.join("c.json");
     let case = json!({ "fname": path, "key": "", "transport": "ipc", "ip": stem });
-    let _: Value = ask("write", &case);
+    let _: Value = ask_oracle("write", &case);
     let theirs = Connection::read(&path).unwrap();
     let ours = Connection::new_ipc(stem).unwrap();
     assert_eq!(theirs.ports, ours.ports);
@@ -158,8 +158,8 @@ fn sockets_in_the_file_system_have_the_names_that_jupyter_gives_them() {
 }
 
 #[test]
-fn keys_are_long_and_never_the_same() {
-    let keys: BTreeSet<String> = (0..100).map(|_| tcp().key).collect();
+fn keys_are_long_and_unique() {
+    let keys: BTreeSet<String> = (0..100).map(|_| tcp_connection().key).collect();
     assert_eq!(keys.len(), 100);
     for key in keys {
         assert_eq!(key.len(), 64);
@@ -168,10 +168,10 @@ fn keys_are_long_and_never_the_same() {
 }
 
 #[test]
-fn a_key_gets_into_no_message() {
-    let connection = tcp();
+fn errors_and_debug_output_do_not_contain_the_key() {
+    let connection = tcp_connection();
     assert!(!format!("{connection:?}").contains(&connection.key));
-    let mut members = usual();
+    let mut members = valid_json();
     members["key"] = "SECRET".into();
     for (name, value) in [
         ("transport", json!("carrier pigeon")),
@@ -196,18 +196,21 @@ fn a_key_gets_into_no_message() {
 }
 
 #[test]
-fn small_deviations_do_not_matter() {
+fn small_deviations_are_accepted() {
     let expected = |result: Result<Connection, ConnectionError>| result.unwrap().ports.shell;
-    assert_eq!(expected(with("shell_port", "4711")), 4711);
-    assert_eq!(expected(with("shell_port", " 4711 ")), 4711);
-    assert_eq!(expected(with("more", json!({"deep": [1, null]}))), 50001);
-    assert_eq!(expected(with("kernel_name", 3)), 50001);
-    assert_eq!(expected(with("transport", Value::Null)), 50001);
-    assert_eq!(expected(with("transport", "TCP")), 50001);
-    assert_eq!(expected(with("signature_scheme", Value::Null)), 50001);
-    assert_eq!(expected(parse(format!("\u{feff} {}", usual()))), 50001);
-    assert_eq!(with("key", Value::Null).unwrap().key, "");
-    let ip = |ip: &str| with("ip", ip).unwrap().transport;
+    assert_eq!(expected(parse_with("shell_port", "4711")), 4711);
+    assert_eq!(expected(parse_with("shell_port", " 4711 ")), 4711);
+    assert_eq!(
+        expected(parse_with("more", json!({"deep": [1, null]}))),
+        50001
+    );
+    assert_eq!(expected(parse_with("kernel_name", 3)), 50001);
+    assert_eq!(expected(parse_with("transport", Value::Null)), 50001);
+    assert_eq!(expected(parse_with("transport", "TCP")), 50001);
+    assert_eq!(expected(parse_with("signature_scheme", Value::Null)), 50001);
+    assert_eq!(expected(parse(format!("\u{feff} {}", valid_json()))), 50001);
+    assert_eq!(parse_with("key", Value::Null).unwrap().key, "");
+    let ip = |ip: &str| parse_with("ip", ip).unwrap().transport;
     let tcp = |ip: &str| Transport::Tcp { ip: ip.to_owned() };
     assert_eq!(ip("*"), tcp("0.0.0.0"));
     assert_eq!(ip("[::1]"), tcp("::1"));
@@ -215,18 +218,18 @@ fn small_deviations_do_not_matter() {
 }
 
 #[test]
-fn what_could_not_work_is_refused_with_words() {
-    let mut members = usual();
+fn unusable_files_are_rejected_with_a_reason() {
+    let mut members = valid_json();
     for (_, name) in CHANNELS {
         let name = format!("{name}_port");
         let port = members.as_object_mut().unwrap().shift_remove(&name);
         let port = port.unwrap();
         assert_eq!(
-            why(parse(members.to_string())),
+            malformed_reason(parse(members.to_string())),
             format!("`{name}` is missing")
         );
         members[&name] = port;
-        let not = format!("`{name}` is not the number of a port");
+        let not = format!("`{name}` is not a port number");
         for value in [
             json!(0),
             json!(-1),
@@ -237,45 +240,52 @@ fn what_could_not_work_is_refused_with_words() {
             json!("0"),
             json!([1]),
         ] {
-            assert_eq!(why(with(&name, value)), not);
+            assert_eq!(malformed_reason(parse_with(&name, value)), not);
         }
     }
     assert_eq!(
-        why(with("hb_port", 50001)),
-        "`hb_port` is another channel's too"
+        malformed_reason(parse_with("hb_port", 50001)),
+        "`hb_port` is the port of another channel"
     );
-    for (name, value, words) in [
+    for (name, value, reason) in [
         ("ip", Value::Null, "`ip` is missing"),
         ("ip", json!(""), "`ip` is missing"),
-        ("ip", json!(1), "`ip` is not text"),
+        ("ip", json!(1), "`ip` is not a string"),
         ("ip", json!("a\0b"), "`ip` has a NUL in it"),
         (
             "transport",
             json!("udp"),
-            "the transport \"udp\" is not known",
+            "the transport \"udp\" is not supported",
         ),
-        ("transport", json!(""), "the transport \"\" is not known"),
-        ("key", json!(5), "`key` is not text"),
+        (
+            "transport",
+            json!(""),
+            "the transport \"\" is not supported",
+        ),
+        ("key", json!(5), "`key` is not a string"),
         (
             "signature_scheme",
             json!("hmac-sha512"),
             "its messages are signed with \"hmac-sha512\"; only hmac-sha256 is supported",
         ),
     ] {
-        assert_eq!(why(with(name, value)), words);
+        assert_eq!(malformed_reason(parse_with(name, value)), reason);
     }
     for text in ["", "[]", "3", "{", "\u{0}"] {
-        why(parse(text));
+        malformed_reason(parse(text));
     }
-    let mut members = usual();
+    let mut members = valid_json();
     members["transport"] = "ipc".into();
     members.as_object_mut().unwrap().shift_remove("ip");
-    assert_eq!(why(parse(members.to_string())), "`ip` is missing");
+    assert_eq!(
+        malformed_reason(parse(members.to_string())),
+        "`ip` is missing"
+    );
 }
 
 #[test]
-fn messages_that_are_not_signed_may_be_signed_in_any_way() {
-    let mut members = usual();
+fn without_a_key_any_signature_scheme_is_accepted() {
+    let mut members = valid_json();
     members["key"] = "".into();
     members["signature_scheme"] = "hmac-sha512".into();
     assert_eq!(parse(members.to_string()).unwrap().key, "");
@@ -284,32 +294,32 @@ fn messages_that_are_not_signed_may_be_signed_in_any_way() {
 }
 
 #[test]
-fn encrypted_sockets_are_refused() {
-    let mut members = usual();
+fn encrypted_sockets_are_rejected() {
+    let mut members = valid_json();
     members["curve_publickey"] = "p".into();
     parse(members.to_string()).unwrap();
     members["curve_secretkey"] = "s".into();
-    let why = why(parse(members.to_string()));
-    assert!(why.contains("encrypted"), "{why}");
+    let reason = malformed_reason(parse(members.to_string()));
+    assert!(reason.contains("encrypted"), "{reason}");
     members["curve_secretkey"] = Value::Null;
     parse(members.to_string()).unwrap();
 }
 
 #[test]
-fn nothing_but_a_file_of_reasonable_length_is_read() {
-    let (_guard, root) = folder();
+fn only_regular_files_of_reasonable_length_are_read() {
+    let (_guard, root) = temp_folder();
     let pipe = root.join("pipe");
     let mode = rustix::fs::Mode::from(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     let long = root.join("long");
-    fs::write(&long, usual().to_string() + &" ".repeat(1 << 20)).unwrap();
-    let turning = root.join("loop");
-    std::os::unix::fs::symlink("loop", &turning).unwrap();
+    fs::write(&long, valid_json().to_string() + &" ".repeat(1 << 20)).unwrap();
+    let link_loop = root.join("loop");
+    std::os::unix::fs::symlink("loop", &link_loop).unwrap();
     for path in [
         root.clone(),
         pipe,
         long,
-        turning,
+        link_loop,
         root.join("nothing"),
         "/dev/zero".into(),
     ] {
@@ -319,10 +329,10 @@ fn nothing_but_a_file_of_reasonable_length_is_read() {
 }
 
 #[test]
-fn the_file_is_for_us_alone_and_goes_with_us() {
-    let (_guard, root) = folder();
+fn the_file_is_private_and_is_removed_at_the_end() {
+    let (_guard, root) = temp_folder();
     let runtime = root.join("new/runtime");
-    let file = ConnectionFile::write(&runtime, &tcp()).unwrap();
+    let file = ConnectionFile::write(&runtime, &tcp_connection()).unwrap();
     assert_eq!(mode(&runtime), 0o700);
     assert_eq!(mode(&root.join("new")), 0o700);
     assert_eq!(mode(file.path()), 0o600);
@@ -343,47 +353,47 @@ fn the_file_is_for_us_alone_and_goes_with_us() {
 }
 
 #[test]
-fn a_file_that_is_gone_already_is_no_trouble() {
-    let (_guard, root) = folder();
-    let file = ConnectionFile::write(&root, &tcp()).unwrap();
+fn a_file_that_was_removed_already_is_no_error() {
+    let (_guard, root) = temp_folder();
+    let file = ConnectionFile::write(&root, &tcp_connection()).unwrap();
     fs::remove_file(file.path()).unwrap();
     drop(file);
 }
 
 #[test]
-fn a_runtime_folder_that_others_write_into_is_made_safe() {
-    let (_guard, root) = folder();
+fn a_runtime_folder_that_others_can_write_is_made_safe() {
+    let (_guard, root) = temp_folder();
     let runtime = root.join("runtime");
     fs::create_dir(&runtime).unwrap();
     fs::set_permissions(&runtime, fs::Permissions::from_mode(0o777)).unwrap();
-    let _file = ConnectionFile::write(&runtime, &tcp()).unwrap();
+    let _file = ConnectionFile::write(&runtime, &tcp_connection()).unwrap();
     assert_eq!(mode(&runtime), 0o1777);
 }
 
 #[test]
-fn a_runtime_folder_that_is_a_file_is_said() {
-    let (_guard, root) = folder();
+fn a_runtime_folder_that_is_a_file_is_an_error() {
+    let (_guard, root) = temp_folder();
     let file = root.join("file");
     fs::write(&file, "").unwrap();
     for runtime in [file.clone(), file.join("below")] {
-        match ConnectionFile::write(&runtime, &tcp()) {
+        match ConnectionFile::write(&runtime, &tcp_connection()) {
             Err(ConnectionError::File { path, .. }) => assert_eq!(path, runtime),
             other => panic!("{other:?}"),
         }
     }
 }
 
-/// Changes what a file says about its owner.
-fn change(path: &Path, change: impl FnOnce(&mut Value)) {
+/// Edits the JSON of a connection file.
+fn edit_json(path: &Path, change: impl FnOnce(&mut Value)) {
     let mut members: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     change(&mut members);
     fs::write(path, members.to_string()).unwrap();
 }
 
 #[test]
-fn the_owner_is_in_the_file() {
-    let (_guard, root) = folder();
-    let file = ConnectionFile::write(&root, &tcp()).unwrap();
+fn the_file_names_its_owner() {
+    let (_guard, root) = temp_folder();
+    let file = ConnectionFile::write(&root, &tcp_connection()).unwrap();
     let members: Value = serde_json::from_slice(&fs::read(file.path()).unwrap()).unwrap();
     assert_eq!(members["cellwright"]["pid"], std::process::id());
     if cfg!(target_os = "linux") {
@@ -392,22 +402,22 @@ fn the_owner_is_in_the_file() {
 }
 
 #[test]
-fn only_what_a_dead_process_of_ours_left_is_swept() {
-    let (_guard, root) = folder();
+fn only_files_of_exited_owners_are_swept() {
+    let (_guard, root) = temp_folder();
     let write = || {
-        let file = ConnectionFile::write(&root, &tcp()).unwrap();
+        let file = ConnectionFile::write(&root, &tcp_connection()).unwrap();
         let path = file.path().to_owned();
         std::mem::forget(file);
         path
     };
     let alive = write();
     let dead = write();
-    change(&dead, |members| {
+    edit_json(&dead, |members| {
         members["cellwright"]["pid"] = i32::MAX.into();
     });
-    // Jupyter's own, and some that only look like ours.
+    // A file of Jupyter, and some with an invalid owner.
     let plain = write();
-    change(&plain, |members| {
+    edit_json(&plain, |members| {
         members.as_object_mut().unwrap().shift_remove("cellwright");
     });
     let odd: Vec<PathBuf> = [
@@ -420,13 +430,13 @@ fn only_what_a_dead_process_of_ours_left_is_swept() {
     .into_iter()
     .map(|owner| {
         let path = write();
-        change(&path, |members| members["cellwright"] = owner);
+        edit_json(&path, |members| members["cellwright"] = owner);
         path
     })
     .collect();
     let broken = root.join("kernel-broken.json");
     fs::write(&broken, "{\"cellwright\"").unwrap();
-    // One that a process left before it had its name.
+    // A file that its process has not renamed yet.
     let unfinished = root.join(".kernel-abc.json");
     fs::copy(&dead, &unfinished).unwrap();
     let other_name = root.join("other.json");
@@ -455,24 +465,24 @@ fn only_what_a_dead_process_of_ours_left_is_swept() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_of_another_process_with_our_number_is_swept() {
-    let (_guard, root) = folder();
-    let file = ConnectionFile::write(&root, &tcp()).unwrap();
-    change(file.path(), |members| {
+fn a_file_of_an_earlier_process_with_our_pid_is_swept() {
+    let (_guard, root) = temp_folder();
+    let file = ConnectionFile::write(&root, &tcp_connection()).unwrap();
+    edit_json(file.path(), |members| {
         members["cellwright"]["started"] = "1".into();
     });
     assert_eq!(sweep(&root), 1);
 }
 
 #[test]
-fn what_a_process_leaves_that_is_killed_is_swept_once_it_is_dead() {
-    let (_guard, root) = folder();
+fn the_file_of_a_killed_process_is_swept_after_its_death() {
+    let (_guard, root) = temp_folder();
     let mut child = std::process::Command::new("sleep")
         .arg("600")
         .spawn()
         .unwrap();
-    let file = ConnectionFile::write(&root, &tcp()).unwrap();
-    change(file.path(), |members| {
+    let file = ConnectionFile::write(&root, &tcp_connection()).unwrap();
+    edit_json(file.path(), |members| {
         members["cellwright"]["pid"] = child.id().into();
         members["cellwright"]["started"] = Value::Null;
     });
@@ -504,7 +514,7 @@ fn ports() -> impl Strategy<Value = Ports> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn reading_returns_the_written_connection(
         transport in transport(),
         ports in ports(),
         key in ".{0,40}",
@@ -515,12 +525,12 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_us_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(parse(bytes).is_err());
     }
 
     #[test]
-    fn no_member_makes_us_panic(
+    fn arbitrary_members_do_not_panic(
         name in prop::sample::select(vec![
             "ip", "key", "transport", "signature_scheme", "hb_port", "kernel_name", "curve_publickey",
         ]),
@@ -532,6 +542,6 @@ proptest! {
             Just(json!({})),
         ],
     ) {
-        drop(with(name, value));
+        drop(parse_with(name, value));
     }
 }

@@ -1,25 +1,25 @@
-//! Jupyter's own library and we sign alike, in both directions.
+//! The codec and `jupyter_client` accept each other's signatures.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
+use cellwright_jupyter::codec::{CodecError, MessageCodec};
 use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::Message;
-use cellwright_jupyter::wire::{Wire, WireError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::{KEY, oracle, python};
+use crate::support::{KEY, oracle_script, python};
 
 #[derive(Deserialize)]
 struct Golden {
     key: String,
-    messages: Vec<Case>,
+    messages: Vec<GoldenMessage>,
 }
 
 #[derive(Deserialize)]
-struct Case {
+struct GoldenMessage {
     name: String,
     frames: Vec<String>,
     idents: usize,
@@ -30,7 +30,7 @@ struct Case {
 }
 
 fn golden() -> Golden {
-    let text = std::fs::read(oracle("golden.json")).unwrap();
+    let text = std::fs::read(oracle_script("golden.json")).unwrap();
     serde_json::from_slice(&text).unwrap()
 }
 
@@ -49,14 +49,14 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_jupyter_has_signed_is_read_and_written_to_the_letter() {
+fn messages_signed_by_jupyter_are_decoded_and_encoded_byte_for_byte() {
     let golden = golden();
     assert!(golden.messages.len() > 20);
-    let mut wire = Wire::new(&golden.key);
+    let mut codec = MessageCodec::new(&golden.key);
     for case in &golden.messages {
         let name = &case.name;
         let frames: Vec<Bytes> = case.frames.iter().map(|frame| unhex(frame)).collect();
-        let message = wire.decode(frames.clone());
+        let message = codec.decode(frames.clone());
         let message = message.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(message.identities.len(), case.idents, "{name}");
         assert_eq!(message.buffers.len(), case.buffers, "{name}");
@@ -78,25 +78,25 @@ fn what_jupyter_has_signed_is_read_and_written_to_the_letter() {
         assert_eq!(header.subshell_id.as_deref(), subshell, "{name}");
         let parent = case.parent["msg_id"].as_str().unwrap_or_default();
         assert_eq!(message.parent_id(), parent, "{name}");
-        assert_eq!(wire.encode(&message), frames, "{name}");
-        assert_eq!(wire.decode(frames).unwrap_err(), WireError::Replayed);
+        assert_eq!(codec.encode(&message), frames, "{name}");
+        assert_eq!(codec.decode(frames).unwrap_err(), CodecError::Replayed);
     }
 }
 
 #[test]
-fn what_is_signed_with_another_key_is_refused() {
+fn messages_signed_with_another_key_are_rejected() {
     for key in ["another", "2f9c7c9e-5a0f4a1f6d5b7e0c1d2e3f4"] {
-        let mut wire = Wire::new(key);
+        let mut codec = MessageCodec::new(key);
         for case in golden().messages {
             let frames = case.frames.iter().map(|frame| unhex(frame)).collect();
-            let refused = wire.decode(frames).unwrap_err();
-            assert_eq!(refused, WireError::BadSignature, "{}", case.name);
+            let error = codec.decode(frames).unwrap_err();
+            assert_eq!(error, CodecError::BadSignature, "{}", case.name);
         }
     }
 }
 
 #[test]
-fn any_change_to_what_is_signed_is_refused() {
+fn any_change_of_a_signed_part_is_rejected() {
     let golden = golden();
     for case in &golden.messages {
         let frames: Vec<Bytes> = case.frames.iter().map(|frame| unhex(frame)).collect();
@@ -108,16 +108,16 @@ fn any_change_to_what_is_signed_is_refused() {
                 *last ^= 1;
             }
             frames[part] = Bytes::from(bytes);
-            let refused = Wire::new(&golden.key).decode(frames).unwrap_err();
-            assert_eq!(refused, WireError::BadSignature, "{}: {part}", case.name);
+            let error = MessageCodec::new(&golden.key).decode(frames).unwrap_err();
+            assert_eq!(error, CodecError::BadSignature, "{}: {part}", case.name);
         }
     }
 }
 
-/// What Jupyter's own library says about these frames.
-fn verified(key: &str, messages: &[Vec<Bytes>]) -> Vec<Value> {
+/// Decodes messages with `jupyter_client`. Returns its results as JSON.
+fn verify_with_jupyter(key: &str, messages: &[Vec<Bytes>]) -> Vec<Value> {
     let mut child = Command::new(python())
-        .arg(oracle("verify.py"))
+        .arg(oracle_script("verify.py"))
         .arg(key)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -139,10 +139,10 @@ fn verified(key: &str, messages: &[Vec<Bytes>]) -> Vec<Value> {
 }
 
 #[test]
-fn jupyter_accepts_what_we_sign_and_refuses_it_the_second_time() {
-    let wire = Wire::new(KEY);
-    let cause = Message::new("execute_request", "client", &json!({"code": "é"}));
-    let mut full = cause.reply(
+fn jupyter_accepts_our_signatures_once() {
+    let codec = MessageCodec::new(KEY);
+    let parent = Message::new("execute_request", "client", &json!({"code": "é"}));
+    let mut full = parent.reply(
         "execute_reply",
         "us",
         &json!({"ß": [1, 2.5, null, "🙂\n\0"]}),
@@ -154,50 +154,54 @@ fn jupyter_accepts_what_we_sign_and_refuses_it_the_second_time() {
     full.buffers = vec![Frame::default(), Frame::from(vec![0xff; 1000])];
     full.metadata = Bytes::from_static(br#"{"a": {}}"#);
     let empty = Message::new("status", "us", &json!({}));
-    let mut forged = wire.encode(&Message::new("forged", "us", &json!({})));
+    let mut forged = codec.encode(&Message::new("forged", "us", &json!({})));
     forged[4] = Bytes::from_static(br#"{"x":1}"#);
     let messages = [
-        wire.encode(&full),
-        wire.encode(&empty),
-        wire.encode(&full),
+        codec.encode(&full),
+        codec.encode(&empty),
+        codec.encode(&full),
         forged,
-        Wire::new("another").encode(&Message::new("other", "us", &json!({}))),
+        MessageCodec::new("another").encode(&Message::new("other", "us", &json!({}))),
     ];
-    let said = verified(KEY, &messages);
-    for (message, said) in [(&full, &said[0]), (&empty, &said[1])] {
+    let results = verify_with_jupyter(KEY, &messages);
+    for (message, result) in [(&full, &results[0]), (&empty, &results[1])] {
         assert_eq!(
-            said["header"]["msg_id"],
+            result["header"]["msg_id"],
             json!(message.header.msg_id),
-            "{said}"
+            "{result}"
         );
-        assert_eq!(said["header"]["msg_type"], json!(message.header.msg_type));
-        let date = said["header"]["date"].as_str().unwrap();
+        assert_eq!(result["header"]["msg_type"], json!(message.header.msg_type));
+        let date = result["header"]["date"].as_str().unwrap();
         assert_eq!(date.replace("+00:00", "Z"), message.header.date);
-        assert_eq!(said["content"], message.value());
+        assert_eq!(result["content"], message.value());
         let idents: Vec<String> = message.identities.iter().map(|ident| hex(ident)).collect();
-        assert_eq!(said["idents"], json!(idents));
+        assert_eq!(result["idents"], json!(idents));
         let buffers: Vec<String> = message
             .buffers
             .iter()
             .map(|buffer| hex(&buffer.bytes().unwrap()))
             .collect();
-        assert_eq!(said["buffers"], json!(buffers));
+        assert_eq!(result["buffers"], json!(buffers));
     }
-    assert_eq!(said[0]["parent"]["msg_id"], json!(cause.header.msg_id));
-    assert_eq!(said[0]["metadata"], json!({"a": {}}));
-    let error = |at: usize| said[at]["error"].as_str().unwrap_or_default().to_owned();
-    assert!(error(2).starts_with("Duplicate Signature"), "{}", said[2]);
-    assert!(error(3).starts_with("Invalid Signature"), "{}", said[3]);
-    assert!(error(4).starts_with("Invalid Signature"), "{}", said[4]);
+    assert_eq!(results[0]["parent"]["msg_id"], json!(parent.header.msg_id));
+    assert_eq!(results[0]["metadata"], json!({"a": {}}));
+    let error = |at: usize| results[at]["error"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        error(2).starts_with("Duplicate Signature"),
+        "{}",
+        results[2]
+    );
+    assert!(error(3).starts_with("Invalid Signature"), "{}", results[3]);
+    assert!(error(4).starts_with("Invalid Signature"), "{}", results[4]);
 }
 
 #[test]
-fn without_a_key_nothing_is_signed_and_jupyter_agrees() {
+fn jupyter_accepts_unsigned_messages_without_a_key() {
     let message = Message::new("status", "us", &json!({"a": 1}));
-    let frames = Wire::new("").encode(&message);
+    let frames = MessageCodec::new("").encode(&message);
     assert_eq!(frames[1], "");
-    let said = verified("", std::slice::from_ref(&frames));
-    assert_eq!(said[0]["content"], json!({"a": 1}), "{}", said[0]);
-    let mut wire = Wire::new("");
-    wire.decode(frames).unwrap();
+    let results = verify_with_jupyter("", std::slice::from_ref(&frames));
+    assert_eq!(results[0]["content"], json!({"a": 1}), "{}", results[0]);
+    let mut codec = MessageCodec::new("");
+    codec.decode(frames).unwrap();
 }

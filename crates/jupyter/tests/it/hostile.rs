@@ -1,21 +1,21 @@
-//! Peers that break the rules: by mistake, or on purpose.
+//! Peers that violate the protocols, by mistake or on purpose.
 
-mod doors;
+mod endpoints;
 mod frames;
 mod greeting;
-mod signed;
+mod messages;
 
 use bytes::{BufMut, Bytes};
+use cellwright_jupyter::codec::MessageCodec;
 use cellwright_jupyter::message::Message;
-use cellwright_jupyter::wire::Wire;
-use cellwright_jupyter::zmtp::{Limits, Peer, Role, Stream, ZmtpError, greet};
+use cellwright_jupyter::zmtp::{Limits, Peer, SocketType, Stream, ZmtpError, handshake};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use crate::support::{KEY, within};
 
-/// A greeting as it should be.
+/// A valid greeting.
 fn greeting() -> Vec<u8> {
     let mut greeting = vec![0; 64];
     greeting[0] = 0xff;
@@ -33,8 +33,8 @@ fn frame(flags: u8, bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A frame of which only the beginning is there.
-fn announced(flags: u8, length: u64) -> Vec<u8> {
+/// The header of a frame without its bytes.
+fn frame_header(flags: u8, length: u64) -> Vec<u8> {
     let mut frame = vec![flags | 2];
     frame.put_u64(length);
     frame
@@ -52,19 +52,19 @@ fn ready(properties: &[u8]) -> Vec<u8> {
     frame(4, &[&b"\x05READY"[..], properties].concat())
 }
 
-/// Greeting and first command of a socket.
-fn opening(kind: &str) -> Vec<u8> {
-    let properties = property("Socket-Type", kind.as_bytes());
+/// The handshake of a socket: greeting and READY.
+fn opening(socket_type: &str) -> Vec<u8> {
+    let properties = property("Socket-Type", socket_type.as_bytes());
     [greeting(), ready(&properties)].concat()
 }
 
-/// A signed message, as it is on a connection.
+/// The bytes of a signed message on a connection.
 fn signed_bytes(msg_type: &str) -> Vec<u8> {
     let message = Message::new(msg_type, "s", &json!({"a": 1}));
-    whole(&Wire::new(KEY).encode(&message))
+    encode_frames(&MessageCodec::new(KEY).encode(&message))
 }
 
-fn whole(frames: &[Bytes]) -> Vec<u8> {
+fn encode_frames(frames: &[Bytes]) -> Vec<u8> {
     let last = frames.len() - 1;
     let frames = frames.iter().enumerate();
     frames
@@ -72,17 +72,17 @@ fn whole(frames: &[Bytes]) -> Vec<u8> {
         .collect()
 }
 
-/// What comes of a handshake with somebody who says just that, and goes.
-async fn met(role: Role, bytes: &[u8]) -> Result<Peer, ZmtpError> {
+/// The result of a handshake with a peer that sends these bytes and disconnects.
+async fn handshake_with(socket_type: SocketType, bytes: &[u8]) -> Result<Peer, ZmtpError> {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let bytes = bytes.to_vec();
-    let says = async move {
-        // We may have hung up before it is through.
+    let peer = async move {
+        // The connection may be closed before all bytes are written.
         theirs.write_all(&bytes).await.ok();
         theirs.shutdown().await.ok();
         theirs
     };
-    let greets = greet(Stream::Unix(ours), role, b"", Limits::default());
-    let (result, _theirs) = within(async { tokio::join!(greets, says) }).await;
+    let handshake = handshake(Stream::Unix(ours), socket_type, b"", Limits::default());
+    let (result, _theirs) = within(async { tokio::join!(handshake, peer) }).await;
     result
 }

@@ -1,4 +1,4 @@
-//! Python's Jupyter finds the same kernels and starts them in the same way.
+//! Kernelspecs: Python's Jupyter finds the same kernels and starts them with the same commands.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,43 +7,43 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cellwright_jupyter::kernelspec::{Fault, Interrupt, Kernelspec, find, list};
-use cellwright_jupyter::places::Places;
+use cellwright_jupyter::kernelspec::{InterruptMode, Kernelspec, KernelspecError, find, list};
+use cellwright_jupyter::paths::JupyterPaths;
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::{ask, folder, is_root};
+use crate::support::{ask_oracle, is_root, temp_folder};
 
-/// A kernelspec's folder, in one of several places.
-fn add(place: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-    let folder = place.join("kernels").join(name);
+/// Adds a kernelspec to a data folder. Returns its own folder.
+fn add_kernelspec(data_dir: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let folder = data_dir.join("kernels").join(name);
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("kernel.json"), text).unwrap();
     folder
 }
 
-fn good(display: &str) -> String {
+fn valid_json(display: &str) -> String {
     json!({
         "argv": ["run", "{connection_file}"],
         "display_name": display,
-        "language": "tongue",
+        "language": "lang",
     })
     .to_string()
 }
 
-fn places(folders: &[&Path]) -> Places {
-    Places {
-        data: folders.iter().map(PathBuf::from).collect(),
-        runtime: None,
+fn paths(folders: &[&Path]) -> JupyterPaths {
+    JupyterPaths {
+        data_dirs: folders.iter().map(PathBuf::from).collect(),
+        runtime_dir: None,
     }
 }
 
-/// What a single `kernel.json` is read as.
-fn read(text: impl AsRef<[u8]>) -> Result<Kernelspec, Fault> {
-    let (_guard, root) = folder();
-    add(&root, "one", text);
-    find(&places(&[&root]), "one").unwrap().spec
+/// Reads a single `kernel.json`.
+fn read_kernelspec(text: impl AsRef<[u8]>) -> Result<Kernelspec, KernelspecError> {
+    let (_guard, root) = temp_folder();
+    add_kernelspec(&root, "one", text);
+    find(&paths(&[&root]), "one").unwrap().spec
 }
 
 #[derive(Deserialize)]
@@ -54,45 +54,45 @@ struct Answer {
 
 #[test]
 fn jupyter_lists_the_same_kernels() {
-    let (_guard, root) = folder();
+    let (_guard, root) = temp_folder();
     let (one, two, three) = (root.join("one"), root.join("two"), root.join("three"));
-    add(&one, "plain", good("Plain"));
-    add(&one, "Capital", good("Capital"));
-    add(&one, "odd name", good("Odd"));
-    add(&one, "é-É", good("Accents"));
-    add(&one, "a.b_c-d", good("Separators"));
-    add(&one, ".hidden", good("Hidden"));
-    add(&one, "broken", "{");
-    add(&one, "list", "[]");
-    add(&one, "wordless", "");
-    add(&one, "not-utf8", b"{\"argv\": [\"\xff\"]}");
-    add(&one, "shadow", good("First"));
-    add(&two, "shadow", good("Second"));
-    add(&two, "SHADOW2", good("Upper"));
-    add(&three, "shadow2", good("Lower"));
-    // A broken one counts too.
-    add(&two, "broken", good("Not broken"));
-    // These do not, so that the later ones do.
+    add_kernelspec(&one, "plain", valid_json("Plain"));
+    add_kernelspec(&one, "Capital", valid_json("Capital"));
+    add_kernelspec(&one, "odd name", valid_json("Odd"));
+    add_kernelspec(&one, "é-É", valid_json("Accents"));
+    add_kernelspec(&one, "a.b_c-d", valid_json("Separators"));
+    add_kernelspec(&one, ".hidden", valid_json("Hidden"));
+    add_kernelspec(&one, "broken", "{");
+    add_kernelspec(&one, "list", "[]");
+    add_kernelspec(&one, "wordless", "");
+    add_kernelspec(&one, "not-utf8", b"{\"argv\": [\"\xff\"]}");
+    add_kernelspec(&one, "shadow", valid_json("First"));
+    add_kernelspec(&two, "shadow", valid_json("Second"));
+    add_kernelspec(&two, "SHADOW2", valid_json("Upper"));
+    add_kernelspec(&three, "shadow2", valid_json("Lower"));
+    // A broken kernelspec hides later ones.
+    add_kernelspec(&two, "broken", valid_json("Not broken"));
+    // These are no kernelspecs and do not hide later ones.
     fs::create_dir_all(one.join("kernels/empty")).unwrap();
-    add(&two, "empty", good("Not empty"));
+    add_kernelspec(&two, "empty", valid_json("Not empty"));
     fs::create_dir_all(one.join("kernels/folder/kernel.json")).unwrap();
-    add(&two, "folder", good("No folder"));
+    add_kernelspec(&two, "folder", valid_json("No folder"));
     fs::create_dir_all(one.join("kernels/loop")).unwrap();
     std::os::unix::fs::symlink("kernel.json", one.join("kernels/loop/kernel.json")).unwrap();
-    add(&two, "loop", good("No loop"));
+    add_kernelspec(&two, "loop", valid_json("No loop"));
     fs::create_dir_all(one.join("kernels/pipe")).unwrap();
     let pipe = one.join("kernels/pipe/kernel.json");
     let mode = rustix::fs::Mode::from(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    add(&two, "pipe", good("No pipe"));
+    add_kernelspec(&two, "pipe", valid_json("No pipe"));
     fs::write(one.join("kernels/file"), "{}").unwrap();
-    add(&two, "file", good("No file"));
+    add_kernelspec(&two, "file", valid_json("No file"));
     std::os::unix::fs::symlink("nowhere", one.join("kernels/dangling")).unwrap();
-    add(&two, "dangling", good("Not dangling"));
+    add_kernelspec(&two, "dangling", valid_json("Not dangling"));
     // Links are followed.
-    let elsewhere = add(&root.join("elsewhere"), "linked", good("Linked"));
+    let elsewhere = add_kernelspec(&root.join("elsewhere"), "linked", valid_json("Linked"));
     std::os::unix::fs::symlink(&elsewhere, one.join("kernels/linked")).unwrap();
-    // Whatever is said about a kernel.
+    // Optional members.
     for (name, text) in [
         (
             "modes",
@@ -107,7 +107,7 @@ fn jupyter_lists_the_same_kernels() {
             r#"{"argv": ["a"], "argv": ["b"], "display_name": "d", "language": "l"}"#,
         ),
     ] {
-        add(&three, name, text);
+        add_kernelspec(&three, name, text);
     }
     let folders = [
         root.join("missing"),
@@ -120,36 +120,36 @@ fn jupyter_lists_the_same_kernels() {
         .iter()
         .map(|folder| folder.join("kernels"))
         .collect();
-    let answer: Answer = ask("specs", &json!({ "folders": kernels }));
+    let answer: Answer = ask_oracle("specs", &json!({ "folders": kernels }));
 
-    let listed = list(&Places {
-        data: folders.to_vec(),
-        runtime: None,
+    let entries = list(&JupyterPaths {
+        data_dirs: folders.to_vec(),
+        runtime_dir: None,
     });
-    let ours: BTreeMap<String, PathBuf> = listed
+    let ours: BTreeMap<String, PathBuf> = entries
         .iter()
-        .map(|listed| (listed.name.clone(), listed.folder.clone()))
+        .map(|entry| (entry.name.clone(), entry.folder.clone()))
         .collect();
     assert_eq!(ours, answer.found);
-    assert_eq!(ours.len(), listed.len());
+    assert_eq!(ours.len(), entries.len());
     let names: Vec<&String> = ours.keys().collect();
     assert_eq!(
-        listed.iter().map(|listed| &listed.name).collect::<Vec<_>>(),
+        entries.iter().map(|entry| &entry.name).collect::<Vec<_>>(),
         names
     );
 
-    let readable: Vec<&String> = listed
+    let readable: Vec<&String> = entries
         .iter()
-        .filter(|listed| listed.spec.is_ok())
-        .map(|listed| &listed.name)
+        .filter(|entry| entry.spec.is_ok())
+        .map(|entry| &entry.name)
         .collect();
     assert_eq!(readable, answer.good.keys().collect::<Vec<_>>());
-    for listed in &listed {
-        let Ok(spec) = &listed.spec else { continue };
-        let theirs = &answer.good[&listed.name];
+    for entry in &entries {
+        let Ok(spec) = &entry.spec else { continue };
+        let theirs = &answer.good[&entry.name];
         assert_eq!(json!(spec.argv), theirs["argv"]);
         if theirs["display_name"] == "" {
-            assert_eq!(spec.display_name, listed.name);
+            assert_eq!(spec.display_name, entry.name);
         } else {
             assert_eq!(json!(spec.display_name), theirs["display_name"]);
         }
@@ -157,7 +157,7 @@ fn jupyter_lists_the_same_kernels() {
         assert_eq!(json!(spec.metadata), theirs["metadata"]);
         let mode = theirs["interrupt_mode"].as_str().unwrap();
         let message = mode.eq_ignore_ascii_case("message");
-        assert_eq!(spec.interrupt == Interrupt::Message, message);
+        assert_eq!(spec.interrupt == InterruptMode::Message, message);
         let env: serde_json::Map<String, Value> = spec
             .env
             .iter()
@@ -168,22 +168,22 @@ fn jupyter_lists_the_same_kernels() {
 }
 
 #[test]
-fn of_two_names_that_differ_in_case_the_small_one_counts() {
-    let (_guard, root) = folder();
+fn of_names_that_differ_in_case_the_lowercase_one_counts() {
+    let (_guard, root) = temp_folder();
     for name in ["Rust", "RUST", "rust", "rusT"] {
-        add(&root, name, good(name));
+        add_kernelspec(&root, name, valid_json(name));
     }
-    let listed = list(&places(&[&root]));
-    assert_eq!(listed.len(), 1);
-    assert_eq!(listed[0].spec.as_ref().unwrap().display_name, "rust");
+    let entries = list(&paths(&[&root]));
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0].spec.as_ref().unwrap().display_name, "rust");
 }
 
 #[test]
-fn a_kernel_is_found_in_any_case() {
-    let (_guard, root) = folder();
-    add(&root, "Julia-1.10", good("Julia"));
+fn kernel_names_ignore_case() {
+    let (_guard, root) = temp_folder();
+    add_kernelspec(&root, "Julia-1.10", valid_json("Julia"));
     for name in ["julia-1.10", "Julia-1.10", "JULIA-1.10"] {
-        let found = find(&places(&[&root]), name).unwrap();
+        let found = find(&paths(&[&root]), name).unwrap();
         assert_eq!(found.name, "julia-1.10");
         assert_eq!(found.folder, root.join("kernels/Julia-1.10"));
         assert_eq!(found.spec.unwrap().name, "julia-1.10");
@@ -191,14 +191,14 @@ fn a_kernel_is_found_in_any_case() {
 }
 
 #[test]
-fn a_kernel_that_is_not_there_is_said_with_those_that_are() {
-    let (_guard, root) = folder();
+fn the_error_for_a_missing_kernel_lists_the_available_ones() {
+    let (_guard, root) = temp_folder();
     let (one, two) = (root.join("one"), root.join("two"));
-    add(&two, "b", good("B"));
-    add(&one, "a", good("A"));
-    add(&one, "broken", "?");
+    add_kernelspec(&two, "b", valid_json("B"));
+    add_kernelspec(&one, "a", valid_json("A"));
+    add_kernelspec(&one, "broken", "?");
     for name in ["c", "", ".", "..", "../kernels/a", "a/", "/"] {
-        let error = find(&places(&[&one, &two]), name).unwrap_err();
+        let error = find(&paths(&[&one, &two]), name).unwrap_err();
         assert_eq!(error.name, name);
         assert_eq!(error.available, ["a", "b"]);
         assert_eq!(error.searched, [one.join("kernels"), two.join("kernels")]);
@@ -206,23 +206,23 @@ fn a_kernel_that_is_not_there_is_said_with_those_that_are() {
 }
 
 #[test]
-fn what_is_missing_or_odd_does_not_matter_beside_a_command() {
-    let spec = read("\u{feff}{\"argv\": [\"a\"]}").unwrap();
+fn only_argv_is_required() {
+    let spec = read_kernelspec("\u{feff}{\"argv\": [\"a\"]}").unwrap();
     assert_eq!((&*spec.display_name, &*spec.language), ("one", ""));
-    assert_eq!(spec.interrupt, Interrupt::Signal);
+    assert_eq!(spec.interrupt, InterruptMode::Signal);
 
-    let spec = read(
+    let spec = read_kernelspec(
         r#" {"argv": ["a", ""], "display_name": null, "language": 3, "interrupt_mode": "pray",
             "env": null, "metadata": "none", "more": {"deep": [[]]}}"#,
     )
     .unwrap();
     assert_eq!(spec.argv, ["a", ""]);
     assert_eq!((&*spec.display_name, &*spec.language), ("one", ""));
-    assert_eq!(spec.interrupt, Interrupt::Signal);
+    assert_eq!(spec.interrupt, InterruptMode::Signal);
     assert_eq!(spec.env, []);
     assert!(spec.metadata.is_empty());
 
-    let spec = read(
+    let spec = read_kernelspec(
         r#"{"argv": ["a"], "env": {"N": 1, "T": true, "Z": null, "L": [], "S": "s", "": "x",
             "A=B": "x", "C": "\u0000"}}"#,
     )
@@ -235,8 +235,8 @@ fn what_is_missing_or_odd_does_not_matter_beside_a_command() {
 }
 
 #[test]
-fn what_cannot_be_a_command_is_said_with_its_place() {
-    for (text, words) in [
+fn an_invalid_argv_is_reported_with_its_position() {
+    for (text, expected) in [
         ("{\n  \"argv\": [1]}", "line 2 column 12"),
         (
             "{\n \"argv\": []}",
@@ -255,40 +255,51 @@ fn what_cannot_be_a_command_is_said_with_its_place() {
         ("", "it does not hold a JSON object"),
         ("{\"argv\": [\"a\"],\n\"x\": ", "line 2 column 5"),
     ] {
-        match read(text).unwrap_err() {
-            Fault::Malformed { why } => assert!(why.contains(words), "{text}: {why}"),
-            fault => panic!("{text}: {fault}"),
+        match read_kernelspec(text).unwrap_err() {
+            KernelspecError::Malformed { reason } => {
+                assert!(reason.contains(expected), "{text}: {reason}");
+            }
+            error => panic!("{text}: {error}"),
         }
     }
 }
 
 #[test]
-fn a_file_that_is_much_too_long_is_not_read() {
-    let mut text = good("Long");
+fn a_file_beyond_the_size_limit_is_not_read() {
+    let mut text = valid_json("Long");
     text.push_str(&" ".repeat(1 << 20));
-    let fault = read(text).unwrap_err();
-    assert!(matches!(fault, Fault::Unreadable { .. }), "{fault}");
+    let error = read_kernelspec(text).unwrap_err();
+    assert!(
+        matches!(error, KernelspecError::Unreadable { .. }),
+        "{error}"
+    );
 }
 
 #[test]
-fn deep_nesting_is_a_fault_and_nothing_worse() {
+fn deep_nesting_is_an_error() {
     let text = format!("{{\"argv\": {}", "[".repeat(500_000));
-    assert!(matches!(read(text).unwrap_err(), Fault::Malformed { .. }));
+    assert!(matches!(
+        read_kernelspec(text).unwrap_err(),
+        KernelspecError::Malformed { .. }
+    ));
 }
 
 #[test]
-fn a_file_that_is_kept_from_us_is_a_fault_of_its_kernel() {
-    let (_guard, root) = folder();
-    let one = add(&root, "one", good("One"));
-    add(&root, "two", good("Two"));
+fn an_unreadable_file_is_an_error_of_its_kernel_only() {
+    let (_guard, root) = temp_folder();
+    let one = add_kernelspec(&root, "one", valid_json("One"));
+    add_kernelspec(&root, "two", valid_json("Two"));
     fs::set_permissions(one.join("kernel.json"), fs::Permissions::from_mode(0o000)).unwrap();
-    let listed = list(&places(&[&root]));
-    assert_eq!(listed.len(), 2);
-    assert!(listed[1].spec.is_ok());
-    // Nothing is kept from root.
+    let entries = list(&paths(&[&root]));
+    assert_eq!(entries.len(), 2);
+    assert!(entries[1].spec.is_ok());
+    // Root can read everything.
     if !is_root() {
-        let fault = listed[0].spec.as_ref().unwrap_err();
-        assert!(matches!(fault, Fault::Unreadable { .. }), "{fault}");
+        let error = entries[0].spec.as_ref().unwrap_err();
+        assert!(
+            matches!(error, KernelspecError::Unreadable { .. }),
+            "{error}"
+        );
     }
 }
 
@@ -300,8 +311,8 @@ fn strings(command: Vec<OsString>) -> Vec<String> {
 }
 
 #[test]
-fn jupyter_starts_the_same_command() {
-    let (_guard, root) = folder();
+fn jupyter_uses_the_same_commands() {
+    let (_guard, root) = temp_folder();
     let prefix = root.join("env");
     fs::create_dir_all(prefix.join("bin")).unwrap();
     let python = prefix.join("bin/python");
@@ -348,13 +359,13 @@ fn jupyter_starts_the_same_command() {
         .enumerate()
         .map(|(number, argv)| {
             let name = format!("{{prefix}}-{number}");
-            add(&root, &name, json!({ "argv": argv }).to_string());
-            find(&places(&[&root]), &name).unwrap().spec.unwrap()
+            add_kernelspec(&root, &name, json!({ "argv": argv }).to_string());
+            find(&paths(&[&root]), &name).unwrap().spec.unwrap()
         })
         .collect();
     let folders: Vec<&PathBuf> = specs.iter().map(|spec| &spec.folder).collect();
     for connection_file in [&file, &link] {
-        let answers: Vec<Vec<String>> = ask(
+        let answers: Vec<Vec<String>> = ask_oracle(
             "command",
             &json!({
                 "folders": folders,
@@ -380,8 +391,8 @@ fn with_argv(argv: &[&str]) -> Kernelspec {
 }
 
 #[test]
-fn a_version_that_the_interpreter_does_not_have_is_not_taken_for_it() {
-    let (_guard, root) = folder();
+fn a_program_of_another_version_is_not_replaced() {
+    let (_guard, root) = temp_folder();
     let real = root.join("python3.11");
     fs::write(&real, "").unwrap();
     let python = root.join("python");
@@ -392,13 +403,13 @@ fn a_version_that_the_interpreter_does_not_have_is_not_taken_for_it() {
     };
     assert_eq!(program("python3.11", &python), python);
     assert_eq!(program("python3.9", &python), PathBuf::from("python3.9"));
-    // It may be any version.
+    // An interpreter of unknown version.
     let unknown = root.join("interpreter");
     assert_eq!(program("python3.9", &unknown), unknown);
 }
 
 #[test]
-fn without_an_interpreter_the_command_stays_as_it_is() {
+fn without_an_interpreter_the_program_is_not_replaced() {
     let spec = with_argv(&[
         "python3",
         "{prefix}",
@@ -410,14 +421,14 @@ fn without_an_interpreter_the_command_stays_as_it_is() {
 }
 
 #[test]
-fn paths_that_are_not_text_get_into_the_command() {
+fn commands_may_contain_paths_that_are_not_utf8() {
     let odd = Path::new(std::ffi::OsStr::from_bytes(b"/tmp/\xff"));
     let command = with_argv(&["a", "-f={connection_file}"]).command(odd, None);
     assert_eq!(command[1].as_bytes(), b"-f=/tmp/\xff");
 }
 
 #[test]
-fn variables_are_replaced_as_python_does() {
+fn variables_are_replaced_as_in_python() {
     let env = [
         ("A", "one"),
         ("_b2", "two"),
@@ -458,8 +469,8 @@ fn variables_are_replaced_as_python_does() {
         "$$$",
         "$A$",
     ];
-    let given: BTreeMap<&str, &str> = env.into();
-    let answers: Vec<String> = ask("templates", &json!({ "env": given, "texts": texts }));
+    let env_map: BTreeMap<&str, &str> = env.into();
+    let answers: Vec<String> = ask_oracle("templates", &json!({ "env": env_map, "texts": texts }));
     let env = env.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     for (text, answer) in texts.into_iter().zip(answers) {
         let mut spec = with_argv(&["a"]);
@@ -470,20 +481,20 @@ fn variables_are_replaced_as_python_does() {
 }
 
 #[test]
-fn programs_are_looked_for_as_they_will_be() {
-    let (_guard, root) = folder();
+fn programs_are_found_as_the_system_finds_them() {
+    let (_guard, root) = temp_folder();
     let (one, two) = (root.join("one"), root.join("two"));
     for folder in [&one, &two] {
         fs::create_dir(folder).unwrap();
     }
-    let put = |folder: &Path, name: &str, mode: u32| {
+    let create = |folder: &Path, name: &str, mode: u32| {
         let path = folder.join(name);
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path
     };
-    put(&one, "run", 0o644);
-    let run = put(&two, "run", 0o755);
+    create(&one, "run", 0o644);
+    let run = create(&two, "run", 0o755);
     fs::create_dir(one.join("folder")).unwrap();
     let path = [
         PathBuf::from("relative"),
@@ -492,9 +503,9 @@ fn programs_are_looked_for_as_they_will_be() {
         two.clone(),
     ];
 
-    let check = |program: &str, python| with_argv(&[program]).check(&path, python);
+    let check = |program: &str, python| with_argv(&[program]).find_program(&path, python);
     let missing = |program: &str| {
-        Err(Fault::NoProgram {
+        Err(KernelspecError::NoProgram {
             program: program.into(),
         })
     };
@@ -508,31 +519,34 @@ fn programs_are_looked_for_as_they_will_be() {
     assert_eq!(check("./bin/run", None), Ok("./bin/run".into()));
     for name in ["run", "folder"] {
         let program = one.join(name);
-        let fault = check(program.to_str().unwrap(), None).unwrap_err();
-        assert_eq!(fault, Fault::NotExecutable { program });
+        let error = check(program.to_str().unwrap(), None).unwrap_err();
+        assert_eq!(error, KernelspecError::NotExecutable { program });
     }
 
-    // What is there depends on where somebody stands.
+    // Relative folders of the search path are ignored.
     let relative = [PathBuf::from("../../scripts")];
     assert!(relative[0].join("test").is_file());
-    assert_eq!(with_argv(&["test"]).check(&relative, None), missing("test"));
+    assert_eq!(
+        with_argv(&["test"]).find_program(&relative, None),
+        missing("test")
+    );
 
     let mut spec = with_argv(&["{resource_dir}/run"]);
     spec.folder = two.clone();
-    assert_eq!(spec.check(&[], None), Ok(two.join("run")));
+    assert_eq!(spec.find_program(&[], None), Ok(two.join("run")));
     spec.argv.clear();
-    assert_eq!(spec.check(&path, None), missing(""));
+    assert_eq!(spec.find_program(&path, None), missing(""));
     assert_eq!(spec.command(Path::new("/c"), None), Vec::<OsString>::new());
 }
 
 proptest! {
     #[test]
-    fn no_file_makes_us_panic(bytes in prop_oneof![
+    fn arbitrary_files_do_not_panic(bytes in prop_oneof![
         prop::collection::vec(any::<u8>(), 0..200),
         r#"\{"argv": ?\[("[a-z$\{\}\\u0]{0,5}",?){0,3}\],? ?("env": ?[\{\["]{0,2})?.{0,20}"#
             .prop_map(String::into_bytes),
     ]) {
-        if let Ok(spec) = read(&bytes) {
+        if let Ok(spec) = read_kernelspec(&bytes) {
             prop_assert!(!spec.argv[0].is_empty());
             spec.command(Path::new("/c"), Some(Path::new("/usr/bin/python3")));
             spec.environment(&[]);
@@ -540,7 +554,7 @@ proptest! {
     }
 
     #[test]
-    fn placeholders_never_make_us_panic(argument in ".{0,30}|[{}$a_é]{0,20}", value in "[{}$a_é]{0,20}") {
+    fn arbitrary_placeholders_do_not_panic(argument in ".{0,30}|[{}$a_é]{0,20}", value in "[{}$a_é]{0,20}") {
         let mut spec = with_argv(&["a", &argument]);
         spec.env = vec![("X".to_owned(), value.clone())];
         let command = strings(spec.command(Path::new("/c"), None));

@@ -1,4 +1,4 @@
-//! What the crate promises, tested from outside: Python's Jupyter finds, reads, writes and says the same.
+//! Tests of the public API. Python's Jupyter packages are the oracle: they must find, read and write the same.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,7 +7,7 @@
 )]
 #![expect(
     clippy::disallowed_methods,
-    reason = "who runs the tests gives them an interpreter in a variable"
+    reason = "the tests get their interpreter in an environment variable"
 )]
 
 mod channels;
@@ -17,11 +17,11 @@ mod hostile;
 mod kernel;
 mod kernelspec;
 mod memory;
-mod places;
+mod paths;
 mod ports;
 mod properties;
 mod publisher;
 mod python;
 mod server;
-mod sockets;
+mod socket_dir;
 mod support;

@@ -1,9 +1,10 @@
-//! The memory that frames are read into, and headers that are odd.
+//! The memory of received frames, and unusual headers.
 
 use bytes::Bytes;
+use cellwright_jupyter::client::SpoolingStore;
+use cellwright_jupyter::codec::MessageCodec;
 use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::{Header, Message};
-use cellwright_jupyter::wire::Wire;
 use cellwright_jupyter::zmtp::{Incoming, Limits, Reader, Writer};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
@@ -12,12 +13,12 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
 const LARGE: usize = 100_000;
 
-struct Wires {
+struct Pair {
     writer: Writer<DuplexStream>,
     reader: Reader<DuplexStream>,
 }
 
-impl Wires {
+impl Pair {
     fn new() -> Self {
         let (near, far) = duplex(1 << 20);
         Self {
@@ -26,8 +27,8 @@ impl Wires {
         }
     }
 
-    /// Sends a frame of so many bytes of a kind; gives what comes.
-    async fn pass(&mut self, byte: u8, length: usize) -> Bytes {
+    /// Sends a frame of `length` equal bytes and returns it as it was received.
+    async fn transfer(&mut self, byte: u8, length: usize) -> Bytes {
         let sent = Bytes::from(vec![byte; length]);
         self.writer.send(std::slice::from_ref(&sent)).await.unwrap();
         match self.reader.next().await.unwrap() {
@@ -41,60 +42,60 @@ impl Wires {
 }
 
 #[tokio::test]
-async fn a_large_frame_gets_the_memory_of_the_one_before_if_nobody_has_that() {
-    let mut wires = Wires::new();
-    let first = wires.pass(b'a', LARGE).await;
-    let place = first.as_ptr();
+async fn a_large_frame_reuses_the_memory_of_a_dropped_one() {
+    let mut pair = Pair::new();
+    let first = pair.transfer(b'a', LARGE).await;
+    let address = first.as_ptr();
     drop(first);
     for length in [LARGE / 2, LARGE - 1, LARGE] {
-        let next = wires.pass(b'b', length).await;
-        assert_eq!(next.as_ptr(), place);
+        let next = pair.transfer(b'b', length).await;
+        assert_eq!(next.as_ptr(), address);
     }
 }
 
 #[tokio::test]
-async fn memory_is_found_among_that_of_several_frames_if_it_fits() {
-    let mut wires = Wires::new();
-    let first = wires.pass(b'a', LARGE).await;
-    let second = wires.pass(b'b', LARGE).await;
-    let third = wires.pass(b'c', LARGE).await;
-    let place = second.as_ptr();
+async fn memory_is_reused_from_any_of_several_frames_if_it_fits() {
+    let mut pair = Pair::new();
+    let first = pair.transfer(b'a', LARGE).await;
+    let second = pair.transfer(b'b', LARGE).await;
+    let third = pair.transfer(b'c', LARGE).await;
+    let address = second.as_ptr();
     drop(second);
-    let fourth = wires.pass(b'd', LARGE).await;
-    assert_eq!(fourth.as_ptr(), place);
+    let fourth = pair.transfer(b'd', LARGE).await;
+    assert_eq!(fourth.as_ptr(), address);
     assert_eq!((first[0], third[0]), (b'a', b'c'));
     drop(fourth);
-    // That is far more than this one needs.
-    let small = wires.pass(b'e', LARGE / 3).await;
-    assert_ne!(small.as_ptr(), place);
-    // Of many, only the latest are kept.
+    // The free buffer is far larger than this frame.
+    let small = pair.transfer(b'e', LARGE / 3).await;
+    assert_ne!(small.as_ptr(), address);
+    // Only the latest frames are retained.
     let mut all = Vec::new();
     for byte in 0..20 {
-        all.push(wires.pass(byte, LARGE).await);
+        all.push(pair.transfer(byte, LARGE).await);
     }
     assert!(first.is_unique() && third.is_unique() && all[0].is_unique());
     assert!(!all[19].is_unique());
 }
 
 #[tokio::test]
-async fn a_frame_that_somebody_has_stays_what_it_is() {
-    let mut wires = Wires::new();
-    let first = wires.pass(b'a', LARGE).await;
+async fn a_frame_in_use_does_not_change() {
+    let mut pair = Pair::new();
+    let first = pair.transfer(b'a', LARGE).await;
     let part = first.slice(10..20);
     drop(first);
-    let second = wires.pass(b'b', LARGE).await;
-    let third = wires.pass(b'c', LARGE).await;
+    let second = pair.transfer(b'b', LARGE).await;
+    let third = pair.transfer(b'c', LARGE).await;
     assert_eq!(part, [b'a'; 10][..]);
     assert_eq!(second, vec![b'b'; LARGE]);
     assert_eq!(third, vec![b'c'; LARGE]);
 }
 
 #[tokio::test]
-async fn memory_is_not_kept_beyond_a_flood_nor_for_a_frame_that_is_huge() {
-    let mut wires = Wires::new();
-    let large = wires.pass(b'a', LARGE).await;
+async fn memory_is_not_retained_after_a_flood_nor_for_a_huge_frame() {
+    let mut pair = Pair::new();
+    let large = pair.transfer(b'a', LARGE).await;
     assert!(!large.is_unique());
-    wires.pass(b'b', 10).await;
+    pair.transfer(b'b', 10).await;
     assert!(large.is_unique());
 
     let huge = 33 << 20;
@@ -113,8 +114,8 @@ async fn memory_is_not_kept_beyond_a_flood_nor_for_a_frame_that_is_huge() {
     sending.await.unwrap();
 }
 
-/// The most memory that this process has held.
-fn peak() -> u64 {
+/// Peak memory of this process in bytes.
+fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
@@ -122,14 +123,14 @@ fn peak() -> u64 {
 }
 
 #[tokio::test]
-async fn what_goes_to_disk_is_not_in_memory_neither_while_it_comes_nor_while_it_is_checked() {
+async fn a_spooled_frame_is_not_in_memory_while_it_is_received_and_verified() {
     const PIECE: usize = 1 << 16;
     const LENGTH: usize = 64 << 20;
     let piece = vec![b'x'; PIECE];
-    let mut wire = Wire::new("key");
+    let mut codec = MessageCodec::new("key");
     let mut message = Message::new("display_data", "s", &json!({}));
     let sent = {
-        // The signature of a content that is never whole in memory.
+        // The signature of a content that is never in memory as a whole.
         let mut mac = Hmac::<Sha256>::new_from_slice(b"key").unwrap();
         for part in [&message.raw_header, &message.parent, &message.metadata] {
             mac.update(part);
@@ -148,7 +149,7 @@ async fn what_goes_to_disk_is_not_in_memory_neither_while_it_comes_nor_while_it_
         message.parent.clone(),
         message.metadata.clone(),
     ];
-    let before = peak();
+    let before = peak_memory();
     let sending = tokio::spawn(async move {
         for frame in head {
             let length = [&[3][..], &(frame.len() as u64).to_be_bytes()].concat();
@@ -161,16 +162,16 @@ async fn what_goes_to_disk_is_not_in_memory_neither_while_it_comes_nor_while_it_
             near.write_all(&piece).await.unwrap();
         }
     });
-    let reader = Reader::new(far, Limits::default()).storing(1 << 20);
-    let mut reader = reader.signed_with("key");
-    let Some(Incoming::Large(frames)) = reader.next().await.unwrap() else {
-        panic!("no large message");
+    let store = SpoolingStore::new(1 << 20).with_signing_key("key");
+    let mut reader = Reader::new(far, Limits::default()).with_store(store);
+    let Some(Incoming::Message(frames)) = reader.next().await.unwrap() else {
+        panic!("no message");
     };
     sending.await.unwrap();
-    let came = wire.decode(frames).unwrap();
-    assert_eq!(came.header, message.header);
-    let Frame::Stored(content) = &came.content else {
-        panic!("it is in memory");
+    let received = codec.decode(frames).unwrap();
+    assert_eq!(received.header, message.header);
+    let Frame::OnDisk(content) = &received.content else {
+        panic!("the content is in memory");
     };
     let mut length = 0;
     content
@@ -181,16 +182,20 @@ async fn what_goes_to_disk_is_not_in_memory_neither_while_it_comes_nor_while_it_
         })
         .unwrap();
     assert_eq!(length, LENGTH);
-    assert!(peak() - before < 4 << 20, "{} bytes", peak() - before);
+    assert!(
+        peak_memory() - before < 4 << 20,
+        "{} bytes",
+        peak_memory() - before
+    );
     message.content = vec![b'y'; LENGTH].into();
-    assert!(message.content != came.content);
+    assert!(message.content != received.content);
 }
 
 #[test]
-fn a_header_that_is_odd_is_read_for_what_it_has() {
-    let odd = r#"{"msg_id": 1, "msg_type": "status", "session": null, "username": {"a": [1, "b"]},
+fn a_header_with_invalid_fields_is_read() {
+    let unusual = r#"{"msg_id": 1, "msg_type": "status", "session": null, "username": {"a": [1, "b"]},
         "date": [1.5, {"c": -1}], "version": true, "subshell_id": -3, "more": "x"}"#;
-    let header: Header = serde_json::from_str(odd).unwrap();
+    let header: Header = serde_json::from_str(unusual).unwrap();
     let expected = Header {
         msg_type: "status".to_owned(),
         ..Header::default()

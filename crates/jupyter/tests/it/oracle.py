@@ -1,4 +1,4 @@
-"""Answers for the tests: what Python's Jupyter makes of something. JSON in, JSON out."""
+"""The oracle of the tests: runs Python's Jupyter on a case. Reads JSON, writes JSON."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 
 
 def paths(case):
-    """Jupyter's folders, as they would be in some interpreters."""
+    """Jupyter's folders in given interpreters."""
     import importlib
     import site
 
@@ -21,7 +21,7 @@ def paths(case):
         sys.base_prefix = one["base_prefix"]
         site.ENABLE_USER_SITE = one["user_site"]
         site.USER_BASE = None
-        # Some of it is found out when it is imported.
+        # Some of the paths are computed on import.
         importlib.reload(paths)
         sys.platform = one["platform"]
         answers.append({"data": paths.jupyter_path(), "runtime": paths.jupyter_runtime_dir()})
@@ -41,7 +41,7 @@ def own_paths(_):
 
 
 def flags(case):
-    """Which values mean yes."""
+    """The values of boolean environment variables."""
     from jupyter_core.paths import envset
 
     answers = []
@@ -52,7 +52,7 @@ def flags(case):
 
 
 def specs(case):
-    """The kernelspecs in some folders."""
+    """The kernelspecs in given folders."""
     from jupyter_client.kernelspec import KernelSpecManager
 
     manager = KernelSpecManager(kernel_dirs=case["folders"], ensure_native_kernel=False)
@@ -63,7 +63,7 @@ def specs(case):
 
 
 def command(case):
-    """How kernels are started."""
+    """The commands that start kernels."""
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import KernelManager
 
@@ -91,7 +91,7 @@ def write(case):
 
 
 def load(case):
-    """What a client understands from a connection file."""
+    """The connection that a client reads from a connection file."""
     from jupyter_client import BlockingKernelClient
 
     client = BlockingKernelClient()
@@ -106,7 +106,7 @@ def load(case):
 
 
 def talk(case):
-    """What a running kernel answers; it is ended afterwards."""
+    """The value of an expression in a running kernel, which is shut down afterwards."""
     from jupyter_client import BlockingKernelClient
 
     client = BlockingKernelClient()
@@ -120,7 +120,7 @@ def talk(case):
 
 
 def bind(case):
-    """Listens as a kernel does, until our input ends."""
+    """Listens like a kernel until stdin is closed."""
     import zmq
 
     context = zmq.Context()

@@ -1,14 +1,14 @@
-//! Held ports: a kernel can have them, and nobody else gets them.
+//! [`ReservedPorts`]: a kernel can bind them, and no other process gets them.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::{TcpListener, TcpStream};
 
 use cellwright_jupyter::connection::Ports;
-use cellwright_jupyter::ports::HeldPorts;
+use cellwright_jupyter::ports::ReservedPorts;
 use serde_json::json;
 
-use crate::support::begin;
+use crate::support::start_oracle;
 
 fn numbers(ports: Ports) -> [u16; 5] {
     [
@@ -21,18 +21,18 @@ fn numbers(ports: Ports) -> [u16; 5] {
 }
 
 #[test]
-fn a_kernel_can_listen_on_ports_that_are_held() {
-    let held = HeldPorts::take().unwrap();
-    let ports = numbers(held.ports());
+fn a_kernel_can_listen_on_reserved_ports() {
+    let reserved = ReservedPorts::reserve().unwrap();
+    let ports = numbers(reserved.ports());
     let urls = ports.map(|port| format!("tcp://127.0.0.1:{port}"));
-    let mut kernel = begin("bind", &json!({ "urls": urls }));
+    let mut kernel = start_oracle("bind", &json!({ "urls": urls }));
     let mut line = String::new();
     let mut answers = BufReader::new(kernel.stdout.take().unwrap());
     answers.read_line(&mut line).unwrap();
     assert_eq!(line.trim(), "\"listening\"");
     let connected = ports.map(|port| TcpStream::connect(("127.0.0.1", port)).unwrap());
-    // Letting go changes nothing for the kernel.
-    drop(held);
+    // Releasing the ports changes nothing for the kernel.
+    drop(reserved);
     for port in ports {
         TcpStream::connect(("127.0.0.1", port)).unwrap();
     }
@@ -43,9 +43,14 @@ fn a_kernel_can_listen_on_ports_that_are_held() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nobody_gets_a_port_that_is_held() {
-    let held: Vec<HeldPorts> = (0..200).map(|_| HeldPorts::take().unwrap()).collect();
-    let ports: BTreeSet<u16> = held.iter().flat_map(|held| numbers(held.ports())).collect();
+fn no_other_socket_gets_a_reserved_port() {
+    let reserved: Vec<ReservedPorts> = (0..200)
+        .map(|_| ReservedPorts::reserve().unwrap())
+        .collect();
+    let ports: BTreeSet<u16> = reserved
+        .iter()
+        .flat_map(|held| numbers(held.ports()))
+        .collect();
     assert_eq!(ports.len(), 1000);
     let others: Vec<TcpListener> = (0..1000)
         .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
@@ -53,7 +58,7 @@ fn nobody_gets_a_port_that_is_held() {
     for other in &others {
         assert!(!ports.contains(&other.local_addr().unwrap().port()));
     }
-    // Connections get ports of their own too.
+    // The local ports of connections are not reserved ones either.
     for other in &others {
         let stream = TcpStream::connect(other.local_addr().unwrap()).unwrap();
         assert!(!ports.contains(&stream.local_addr().unwrap().port()));
@@ -61,9 +66,9 @@ fn nobody_gets_a_port_that_is_held() {
 }
 
 #[test]
-fn nobody_answers_on_a_port_that_is_held() {
-    let held = HeldPorts::take().unwrap();
-    for port in numbers(held.ports()) {
+fn connections_to_a_reserved_port_are_refused() {
+    let reserved = ReservedPorts::reserve().unwrap();
+    for port in numbers(reserved.ports()) {
         let error = TcpStream::connect(("127.0.0.1", port)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
     }
@@ -71,7 +76,7 @@ fn nobody_answers_on_a_port_that_is_held() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_port_is_free_once_it_is_let_go() {
+fn a_port_is_free_after_its_release() {
     let bind = |port: u16| {
         let address = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port);
         let socket = rustix::net::socket(
@@ -82,12 +87,12 @@ fn a_port_is_free_once_it_is_let_go() {
         .unwrap();
         rustix::net::bind(&socket, &address)
     };
-    let held = HeldPorts::take().unwrap();
-    let ports = numbers(held.ports());
+    let reserved = ReservedPorts::reserve().unwrap();
+    let ports = numbers(reserved.ports());
     for port in ports {
         assert_eq!(bind(port), Err(rustix::io::Errno::ADDRINUSE));
     }
-    drop(held);
-    // Somebody else may have got one of them meanwhile, but hardly all.
+    drop(reserved);
+    // Another process may have bound one of them since, but hardly all.
     assert!(ports.into_iter().any(|port| bind(port).is_ok()));
 }

@@ -1,4 +1,4 @@
-//! What holds of every message, however it comes.
+//! Properties of the reader and the codec for arbitrary messages and arbitrary pieces of bytes.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -7,15 +7,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use cellwright_jupyter::client::SpoolingStore;
+use cellwright_jupyter::codec::MessageCodec;
 use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::{Header, Message};
-use cellwright_jupyter::wire::Wire;
 use cellwright_jupyter::zmtp::{Incoming, Limits, Reader, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Bytes that come in pieces, with pauses.
+/// A connection whose bytes arrive in pieces, with pauses.
 struct Pieces(VecDeque<Vec<u8>>, bool);
 
 impl Pieces {
@@ -56,29 +57,28 @@ impl AsyncRead for Pieces {
     }
 }
 
-fn wait<T>(future: impl Future<Output = T>) -> T {
+fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.unwrap().block_on(future)
 }
 
-/// Everything that comes, until it ends or makes no sense. Frames of this size go to disk on the way.
-async fn all(pieces: Pieces, limits: Limits, store_from: usize) -> (Vec<Incoming>, bool) {
-    let mut reader = Reader::new(pieces, limits).storing(store_from);
-    let mut came = Vec::new();
+/// Reads until the end or an error. Frames of at least `threshold` bytes are spooled. Returns whether the end was clean.
+async fn read_all(pieces: Pieces, limits: Limits, threshold: usize) -> (Vec<Incoming>, bool) {
+    let mut reader = Reader::new(pieces, limits).with_store(SpoolingStore::new(threshold));
+    let mut received = Vec::new();
     loop {
         match reader.next().await {
-            Ok(Some(Incoming::Large(frames))) => {
-                let stored = |frame: &Frame| matches!(frame, Frame::Stored(_));
-                assert!(frames.iter().any(stored));
+            Ok(Some(Incoming::Message(frames))) => {
+                let is_on_disk = |frame: &Frame| matches!(frame, Frame::OnDisk(_));
                 for frame in &frames {
-                    assert_eq!(stored(frame), frame.size() >= store_from as u64);
+                    assert_eq!(is_on_disk(frame), frame.size() >= threshold as u64);
                 }
                 let frames = frames.iter().map(|frame| frame.bytes().unwrap());
-                came.push(Incoming::Message(frames.collect()));
+                received.push(Incoming::Message(frames.collect()));
             }
-            Ok(Some(incoming)) => came.push(incoming),
-            Ok(None) => return (came, true),
-            Err(_) => return (came, false),
+            Ok(Some(Incoming::Command(name, data))) => received.push(Incoming::Command(name, data)),
+            Ok(None) => return (received, true),
+            Err(_) => return (received, false),
         }
     }
 }
@@ -97,50 +97,50 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn messages_are_the_same_however_they_are_cut(
+    fn messages_do_not_depend_on_the_pieces(
         messages in vec(vec(frame(), 1..6), 0..6),
         lengths in vec(prop_oneof![1..10usize, 1..100_000usize], 1..8),
-        store_from in prop_oneof![Just(usize::MAX), 32_768..100_000usize],
+        threshold in prop_oneof![Just(usize::MAX), 32_768..100_000usize],
     ) {
-        wait(async {
+        block_on(async {
             let mut written = Vec::new();
             let mut writer = Writer::new(&mut written);
             for message in &messages {
                 writer.send(message).await.unwrap();
-                writer.command("PING", b"\0\0x").await.unwrap();
+                writer.send_command("PING", b"\0\0x").await.unwrap();
             }
             drop(writer);
             let limits = Limits::default();
-            let (came, whole) = all(Pieces::new(&written, &lengths), limits, store_from).await;
-            assert!(whole);
+            let (received, is_clean) = read_all(Pieces::new(&written, &lengths), limits, threshold).await;
+            assert!(is_clean);
             let ping = || Incoming::Command("PING".into(), Bytes::from_static(b"\0\0x"));
             let expected: Vec<Incoming> = messages
                 .iter()
                 .flat_map(|message| [Incoming::Message(message.clone()), ping()])
                 .collect();
-            assert!(came == expected);
-            // Cut off anywhere, it is whole messages and then nothing or an error.
+            assert!(received == expected);
+            // A truncated connection yields whole messages, then the end or an error.
             let end = lengths[0] % (written.len() + 1);
-            let (came, _) = all(Pieces::new(&written[..end], &lengths), limits, store_from).await;
-            assert!(came[..] == expected[..came.len()]);
+            let (received, _) = read_all(Pieces::new(&written[..end], &lengths), limits, threshold).await;
+            assert!(received[..] == expected[..received.len()]);
         });
     }
 }
 
 proptest! {
     #[test]
-    fn no_bytes_make_the_reader_panic_and_their_cuts_do_not_matter(
+    fn the_reader_accepts_any_bytes_in_any_pieces(
         bytes in vec(prop_oneof![0..8u8, any::<u8>()], 0..400),
         lengths in vec(1..50usize, 1..4),
     ) {
         let limits = Limits { message_bytes: 100_000, frames: 10 };
-        let cut = wait(all(Pieces::new(&bytes, &lengths), limits, 32_768));
-        let whole = wait(all(Pieces::new(&bytes, &[400]), limits, usize::MAX));
-        assert_eq!(cut, whole);
+        let in_pieces = block_on(read_all(Pieces::new(&bytes, &lengths), limits, 32_768));
+        let at_once = block_on(read_all(Pieces::new(&bytes, &[400]), limits, usize::MAX));
+        assert_eq!(in_pieces, at_once);
     }
 
     #[test]
-    fn no_frames_make_the_wire_panic(
+    fn the_codec_accepts_any_frames(
         frames in vec(prop_oneof![
             Just(Bytes::from_static(b"<IDS|MSG>")),
             Just(Bytes::from_static(b"{}")),
@@ -149,12 +149,12 @@ proptest! {
             "[0-9a-fA-F]{64}".prop_map(Bytes::from),
         ], 0..12),
     ) {
-        assert!(Wire::new("key").decode(frames.clone()).is_err(), "forged");
-        // Without a key much of it is a message.
-        if let Ok(message) = Wire::new("").decode(frames.clone()) {
+        assert!(MessageCodec::new("key").decode(frames.clone()).is_err(), "a forged message was accepted");
+        // Without a key many of them are messages.
+        if let Ok(message) = MessageCodec::new("").decode(frames.clone()) {
             message.parent_id();
             message.value();
-            let mut again = Wire::new("").encode(&message);
+            let mut again = MessageCodec::new("").encode(&message);
             let at = message.identities.len() + 1;
             again[at].clone_from(&frames[at]);
             assert_eq!(again, frames);
@@ -162,22 +162,22 @@ proptest! {
     }
 
     #[test]
-    fn a_signature_is_worth_the_same_whether_it_is_checked_on_the_way_or_afterwards(
+    fn a_signature_computed_while_receiving_is_the_same_as_one_computed_later(
         content in vec(any::<u8>(), 0..300),
         parent in vec(any::<u8>(), 0..300),
         identities in vec(vec(any::<u8>(), 0..300), 0..3),
         buffers in vec(vec(any::<u8>(), 0..300), 0..3),
         changed in any::<Option<(prop::sample::Index, prop::sample::Index)>>(),
         lengths in vec(1..200usize, 1..4),
-        // Signatures are never so large that they go to disk.
-        store_from in 65..300usize,
+        // Signatures are too small to be spooled.
+        threshold in 65..300usize,
     ) {
         let mut message = Message::new("stream", "session", &serde_json::json!({}));
         message.identities = identities.into_iter().map(Bytes::from).collect();
         message.parent = parent.into();
         message.content = Bytes::from(content).into();
         message.buffers = buffers.into_iter().map(Frame::from).collect();
-        let mut frames = Wire::new("key").encode(&message);
+        let mut frames = MessageCodec::new("key").encode(&message);
         let original = frames.clone();
         if let Some((frame, byte)) = changed {
             let frame = frame.get_mut(&mut frames);
@@ -188,28 +188,28 @@ proptest! {
             *frame = bytes.into();
         }
         let mut written = Vec::new();
-        wait(Writer::new(&mut written).send(&frames)).unwrap();
-        let decoded = |signed_with| {
+        block_on(Writer::new(&mut written).send(&frames)).unwrap();
+        let decode_with = |signing_key| {
             let pieces = Pieces::new(&written, &lengths);
-            let reader = Reader::new(pieces, Limits::default()).storing(store_from);
-            let frames = match wait(reader.signed_with(signed_with).next()).unwrap() {
-                Some(Incoming::Large(frames)) => frames,
-                Some(Incoming::Message(frames)) => frames.into_iter().map(Frame::from).collect(),
+            let store = SpoolingStore::new(threshold).with_signing_key(signing_key);
+            let mut reader = Reader::new(pieces, Limits::default()).with_store(store);
+            let frames = match block_on(reader.next()).unwrap() {
+                Some(Incoming::Message(frames)) => frames,
                 other => panic!("{other:?}"),
             };
-            Wire::new("key").decode(frames).map(|message| message.content)
+            MessageCodec::new("key").decode(frames).map(|message| message.content)
         };
         // From the delimiter to the content.
         let at = message.identities.len();
         let is_right = frames[at..at + 6] == original[at..at + 6];
-        let expected = Wire::new("key").decode(frames).map(|message| message.content);
+        let expected = MessageCodec::new("key").decode(frames).map(|message| message.content);
         assert_eq!(expected.is_ok(), is_right);
-        assert_eq!(decoded("key"), expected);
-        assert_eq!(decoded(""), expected);
+        assert_eq!(decode_with("key"), expected);
+        assert_eq!(decode_with(""), expected);
     }
 
     #[test]
-    fn a_message_is_the_same_after_the_wire(
+    fn decoding_returns_the_encoded_message(
         texts in vec(".*", 6),
         subshell in any::<Option<String>>(),
         parts in vec("\\PC{0,20}", 3),
@@ -239,12 +239,12 @@ proptest! {
             content: part(2).into(),
             buffers: buffers.into_iter().map(Frame::from).collect(),
         };
-        let mut wire = Wire::new(&key);
-        let frames = wire.encode(&message);
-        let came = wire.decode(frames.clone()).unwrap();
-        assert_eq!(came.header, message.header);
-        assert_eq!(came.identities, message.identities);
-        assert_eq!(came.buffers, message.buffers);
-        assert_eq!(wire.encode(&came), frames);
+        let mut codec = MessageCodec::new(&key);
+        let frames = codec.encode(&message);
+        let received = codec.decode(frames.clone()).unwrap();
+        assert_eq!(received.header, message.header);
+        assert_eq!(received.identities, message.identities);
+        assert_eq!(received.buffers, message.buffers);
+        assert_eq!(codec.encode(&received), frames);
     }
 }

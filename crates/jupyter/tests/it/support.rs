@@ -1,4 +1,4 @@
-//! What these tests share: an interpreter with Jupyter in it, questions to it, and both ends of the wire.
+//! Shared helpers: a Python interpreter with Jupyter, the oracle script, connections and messages.
 
 use std::future::Future;
 use std::io::Write;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use cellwright_jupyter::client::{ClientEvent, KernelClient};
 use cellwright_jupyter::connection::{Channel, Connection, Ports, Transport};
-use cellwright_jupyter::link::{Heard, Link};
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::server::{self, Server};
 use serde::de::DeserializeOwned;
@@ -17,11 +17,11 @@ const ORACLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/oracle.py");
 
 pub(crate) const KEY: &str = "a key that is a key";
 
-/// The interpreter that has Jupyter.
+/// The interpreter with Jupyter.
 pub(crate) fn python() -> PathBuf {
-    let given = std::env::var_os("CELLWRIGHT_TEST_PYTHON").map(PathBuf::from);
+    let configured = std::env::var_os("CELLWRIGHT_TEST_PYTHON").map(PathBuf::from);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python = given.unwrap_or_else(|| root.join("target/venv/bin/python"));
+    let python = configured.unwrap_or_else(|| root.join("target/venv/bin/python"));
     assert!(
         python.is_file(),
         "there is no Python with Jupyter at {}: run scripts/test, which makes one, or set \
@@ -31,8 +31,8 @@ pub(crate) fn python() -> PathBuf {
     python
 }
 
-/// A question to Python's Jupyter, on its way.
-pub(crate) fn begin(question: &str, case: &Value) -> Child {
+/// Starts the oracle with a question about a case.
+pub(crate) fn start_oracle(question: &str, case: &Value) -> Child {
     let child = Command::new(python())
         .args([ORACLE, question])
         .stdin(Stdio::piped())
@@ -44,36 +44,38 @@ pub(crate) fn begin(question: &str, case: &Value) -> Child {
     child
 }
 
-/// What Python's Jupyter makes of something.
-pub(crate) fn ask<T: DeserializeOwned>(question: &str, case: &Value) -> T {
-    let output = begin(question, case).wait_with_output().unwrap();
+/// Returns the oracle's answer: the result of Python's Jupyter for a case.
+pub(crate) fn ask_oracle<T: DeserializeOwned>(question: &str, case: &Value) -> T {
+    let output = start_oracle(question, case).wait_with_output().unwrap();
     assert!(output.status.success(), "{question} failed");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A folder with no links in its path.
-pub(crate) fn folder() -> (tempfile::TempDir, PathBuf) {
+/// A temporary folder without links in its path.
+pub(crate) fn temp_folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = std::fs::canonicalize(folder.path()).unwrap();
     (folder, path)
 }
 
-/// Whether files can be kept from us.
+/// Whether the tests run as root, for which permissions do not apply.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A program of Python in tests/oracle.
-pub(crate) fn oracle(name: &str) -> PathBuf {
+/// The path of a Python program in tests/oracle.
+pub(crate) fn oracle_script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/oracle")
         .join(name)
 }
 
-/// What takes longer has hung.
+/// Fails if the future takes longer than a minute.
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     let limit = Duration::from_mins(1);
-    tokio::time::timeout(limit, future).await.expect("it hangs")
+    tokio::time::timeout(limit, future)
+        .await
+        .expect("timed out")
 }
 
 pub(crate) fn connection(transport: Transport) -> Connection {
@@ -103,8 +105,8 @@ pub(crate) fn ipc(folder: &Path) -> Connection {
     })
 }
 
-/// The same as the file that Jupyter reads.
-pub(crate) fn file(connection: &Connection) -> Value {
+/// The connection as the JSON of a connection file.
+pub(crate) fn connection_file_json(connection: &Connection) -> Value {
     let (transport, ip) = match &connection.transport {
         Transport::Tcp { ip } => ("tcp", ip.clone()),
         Transport::Ipc { stem } => ("ipc", stem.display().to_string()),
@@ -123,13 +125,13 @@ pub(crate) fn file(connection: &Connection) -> Value {
     })
 }
 
-/// The next message on that channel; other channels may say what they like.
-pub(crate) async fn message(link: &mut Link, channel: Channel) -> Message {
+/// The next message on a channel. Events of other channels are ignored.
+pub(crate) async fn next_message(client: &mut KernelClient, channel: Channel) -> Message {
     within(async {
         loop {
-            match link.next().await {
-                Heard::Message(on, message) if on == channel => return *message,
-                Heard::Refused(on, error) => panic!("refused on {on:?}: {error}"),
+            match client.next().await {
+                ClientEvent::Message(on, message) if on == channel => return *message,
+                ClientEvent::Rejected(on, error) => panic!("rejected on {on:?}: {error}"),
                 _ => {}
             }
         }
@@ -137,12 +139,14 @@ pub(crate) async fn message(link: &mut Link, channel: Channel) -> Message {
     .await
 }
 
-/// The next request.
-pub(crate) async fn request(server: &mut Server) -> (Channel, Message) {
+/// The next request of any channel.
+pub(crate) async fn next_request(server: &mut Server) -> (Channel, Message) {
     within(async {
         match server.next().await {
-            server::Heard::Request(channel, message) => (channel, *message),
-            server::Heard::Cut(channel, _) => panic!("a client of {channel:?} was cut off"),
+            server::ServerEvent::Request(channel, message) => (channel, *message),
+            server::ServerEvent::Disconnected(channel, _) => {
+                panic!("a client of {channel:?} was disconnected")
+            }
         }
     })
     .await

@@ -1,4 +1,4 @@
-"""Drives a kernel with Jupyter's own client and says what is wrong with it.
+"""Drives a kernel with `jupyter_client` and checks its messages.
 
 usage: drive.py CONNECTION_FILE
 """
@@ -9,7 +9,7 @@ import threading
 from jupyter_client import BlockingKernelClient
 
 TIMEOUT = 30
-# What the specification of messages asks for, by type.
+# Required members of the content by message type.
 REQUIRED = {
     "status": {"execution_state"},
     "stream": {"name", "text"},
@@ -29,11 +29,11 @@ REQUIRED = {
 
 
 def check(message, parent=None):
-    """Asserts that it is a message as the specification has it."""
+    """Asserts that a message conforms to the specification."""
     header = message["header"]
     for name in ("msg_id", "msg_type", "session", "username", "version"):
         assert isinstance(header[name], str) and header[name], (name, header)
-    # Session has made a datetime of it, if it is a date.
+    # Session has converted a valid date to a datetime.
     assert not isinstance(header["date"], str), header["date"]
     assert header["date"].tzinfo is not None, header["date"]
     assert isinstance(message["metadata"], dict)
@@ -53,57 +53,57 @@ def connect(path):
 
 
 def run(client, code, answer=None):
-    """What a cell tells: (type, content) from busy to idle, and its reply."""
-    number = client.execute(code, allow_stdin=answer is not None)
+    """Runs a cell. Returns its reply and (type, content) of its iopub messages between busy and idle."""
+    msg_id = client.execute(code, allow_stdin=answer is not None)
     if answer is not None:
-        question = check(client.get_stdin_msg(timeout=TIMEOUT), number)
+        question = check(client.get_stdin_msg(timeout=TIMEOUT), msg_id)
         assert question["msg_type"] == "input_request"
         assert question["content"]["prompt"] == "name? ", question
         client.input(answer)
-    reply = check(client.get_shell_msg(timeout=TIMEOUT), number)
+    reply = check(client.get_shell_msg(timeout=TIMEOUT), msg_id)
     assert reply["msg_type"] == "execute_reply"
-    told = []
+    published = []
     while True:
         message = client.get_iopub_msg(timeout=TIMEOUT)
-        if message["parent_header"].get("msg_id") != number:
+        if message["parent_header"].get("msg_id") != msg_id:
             check(message)
             continue
-        check(message, number)
-        told.append((message["msg_type"], message["content"]))
+        check(message, msg_id)
+        published.append((message["msg_type"], message["content"]))
         if message["content"] == {"execution_state": "idle"}:
             break
-    assert told[0] == ("status", {"execution_state": "busy"}), told
-    assert told[1][0] == "execute_input", told
-    assert told[1][1]["code"] == code
-    return reply["content"], told[2:-1]
+    assert published[0] == ("status", {"execution_state": "busy"}), published
+    assert published[1][0] == "execute_input", published
+    assert published[1][1]["code"] == code
+    return reply["content"], published[2:-1]
 
 
-def text(told):
-    assert all(kind == "stream" for kind, _ in told), told
-    return "".join(content["text"] for _, content in told)
+def text(published):
+    assert all(msg_type == "stream" for msg_type, _ in published), published
+    return "".join(content["text"] for _, content in published)
 
 
-def ask(client):
+def check_cells(client):
     info = check(client.kernel_info(reply=True, timeout=TIMEOUT))
     assert info["content"]["implementation"] == "echo", info
-    reply, told = run(client, "print grüße 🙂\n")
+    reply, published = run(client, "print grüße 🙂\n")
     assert reply["status"] == "ok", reply
-    assert told == [("stream", {"name": "stdout", "text": "grüße 🙂\n"})], told
-    reply, told = run(client, "ask name? ", answer="Zoë")
-    assert text(told) == "Zoë", told
-    reply, told = run(client, "anything else")
-    assert told[0][0] == "execute_result", told
-    assert told[0][1]["data"] == {"text/plain": "anything else"}
-    reply, told = run(client, "fail badly")
+    assert published == [("stream", {"name": "stdout", "text": "grüße 🙂\n"})], published
+    reply, published = run(client, "ask name? ", answer="Zoë")
+    assert text(published) == "Zoë", published
+    reply, published = run(client, "anything else")
+    assert published[0][0] == "execute_result", published
+    assert published[0][1]["data"] == {"text/plain": "anything else"}
+    reply, published = run(client, "fail badly")
     assert reply["status"] == "error" and reply["evalue"] == "badly", reply
-    assert told[0][0] == "error", told
-    # Every number in a message of its own.
-    reply, told = run(client, "flood 1000")
-    assert text(told) == "".join(f"{number}\n" for number in range(1000))
+    assert published[0][0] == "error", published
+    # One message for each number.
+    reply, published = run(client, "flood 1000")
+    assert text(published) == "".join(f"{number}\n" for number in range(1000))
 
 
-def interrupt(client):
-    number = client.execute("wait")
+def check_interrupt(client):
+    msg_id = client.execute("wait")
     while client.get_iopub_msg(timeout=TIMEOUT)["msg_type"] != "execute_input":
         pass
     request = client.session.msg("interrupt_request", {})
@@ -111,14 +111,14 @@ def interrupt(client):
     answer = client.get_control_msg(timeout=TIMEOUT)
     check(answer, request["header"]["msg_id"])
     assert answer["msg_type"] == "interrupt_reply", answer
-    reply = check(client.get_shell_msg(timeout=TIMEOUT), number)
+    reply = check(client.get_shell_msg(timeout=TIMEOUT), msg_id)
     assert reply["content"]["ename"] == "KeyboardInterrupt", reply
 
 
 def main(path):
     one, two = connect(path), connect(path)
-    ask(one)
-    interrupt(one)
+    check_cells(one)
+    check_interrupt(one)
     failures = []
 
     def again(client):
@@ -134,22 +134,22 @@ def main(path):
     for thread in threads:
         thread.join()
     assert not failures, failures
-    # Each client sees what the other one does.
-    number = one.execute("print seen by both")
-    check(one.get_shell_msg(timeout=TIMEOUT), number)
+    # Each client sees the outputs of the other one.
+    msg_id = one.execute("print seen by both")
+    check(one.get_shell_msg(timeout=TIMEOUT), msg_id)
     seen = []
     while len(seen) < 4:
         message = check(two.get_iopub_msg(timeout=TIMEOUT))
-        if message["parent_header"].get("msg_id") == number:
+        if message["parent_header"].get("msg_id") == msg_id:
             seen.append(message["msg_type"])
     assert seen == ["status", "execute_input", "stream", "status"], seen
     for client in (one, two):
         assert client.is_alive() and client.hb_channel.is_beating()
-    number = two.shutdown()
-    reply = check(two.get_control_msg(timeout=TIMEOUT), number)
+    msg_id = two.shutdown()
+    reply = check(two.get_control_msg(timeout=TIMEOUT), msg_id)
     assert reply["msg_type"] == "shutdown_reply", reply
     while True:
-        # The very last message.
+        # The last message.
         message = check(one.get_iopub_msg(timeout=TIMEOUT))
         if (
             message["parent_header"].get("msg_type") == "shutdown_request"
@@ -158,7 +158,7 @@ def main(path):
             break
     for client in (one, two):
         client.stop_channels()
-    print("all well")
+    print("ok")
 
 
 main(sys.argv[1])

@@ -1,6 +1,6 @@
-"""Writes golden.json: messages as Jupyter's own library signs them.
+"""Writes golden.json: messages signed by `jupyter_client`.
 
-usage: golden.py > golden.json      (with jupyter_client; once, the file is kept)
+usage: golden.py > golden.json      (run once; the file is committed)
 """
 
 import json

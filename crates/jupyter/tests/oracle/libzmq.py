@@ -1,8 +1,8 @@
-"""A kernel made of bare ZeroMQ sockets, that does what it is told.
+"""A kernel zmq_socket of plain libzmq sockets that follows simple commands.
 
 usage: libzmq.py [ipc-stem] [option ...]       options: pub, ping
 
-It says on its standard output where it is, as a connection file.
+It prints its connection file to stdout.
 """
 
 import hmac
@@ -21,17 +21,17 @@ context = zmq.Context()
 session = Session(key=KEY.encode())
 
 
-def socket(kind, number):
-    made = context.socket(kind)
-    made.sndhwm = made.rcvhwm = 0
-    made.linger = 20_000
+def socket(socket_type, number):
+    zmq_socket = context.socket(socket_type)
+    zmq_socket.sndhwm = zmq_socket.rcvhwm = 0
+    zmq_socket.linger = 20_000
     if "ping" in options:
-        made.setsockopt(zmq.HEARTBEAT_IVL, 50)
-        made.setsockopt(zmq.HEARTBEAT_TIMEOUT, 200)
+        zmq_socket.setsockopt(zmq.HEARTBEAT_IVL, 50)
+        zmq_socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 200)
     if stem:
-        made.bind(f"ipc://{stem}-{number}")
-        return made, number
-    return made, made.bind_to_random_port("tcp://127.0.0.1")
+        zmq_socket.bind(f"ipc://{stem}-{number}")
+        return zmq_socket, number
+    return zmq_socket, zmq_socket.bind_to_random_port("tcp://127.0.0.1")
 
 
 shell, shell_port = socket(zmq.ROUTER, 1)
@@ -56,8 +56,8 @@ print(
 )
 
 
-def tell(number, text):
-    """Tells a number. Signed by hand: the library would take half a minute for 100 000."""
+def publish(number, text):
+    """Publishes a number. Signed by hand: `Session` would take half a minute for 100 000."""
     parts = [
         b'{"msg_id":"%d","msg_type":"stream","session":"s","username":"u"}' % number,
         b"{}",
@@ -71,28 +71,28 @@ def tell(number, text):
 def serve(on):
     idents, message = session.recv(on, mode=0)
     content = message["content"]
-    wanted = message["header"]["msg_type"]
-    if wanted == "echo":
+    msg_type = message["header"]["msg_type"]
+    if msg_type == "echo":
         session.send(
             on, "echoed", content, parent=message, ident=idents, buffers=message["buffers"]
         )
-    elif wanted == "tell":
+    elif msg_type == "publish":
         for number in range(content["count"]):
-            tell(number, b"x" * content["size"])
-        session.send(on, "told", {}, parent=message, ident=idents)
-    elif wanted == "large":
+            publish(number, b"x" * content["size"])
+        session.send(on, "done", {}, parent=message, ident=idents)
+    elif msg_type == "large":
         session.send(iopub, "large", {}, ident=b"large", buffers=[b"x" * content["size"]])
-        session.send(on, "told", {}, parent=message, ident=idents)
-    elif wanted == "ask":
+        session.send(on, "done", {}, parent=message, ident=idents)
+    elif msg_type == "ask":
         session.send(stdin, "input_request", content, parent=message, ident=idents)
         _, answer = session.recv(stdin, mode=0)
-        session.send(on, "told", answer["content"], parent=message, ident=idents)
-    elif wanted == "end":
+        session.send(on, "done", answer["content"], parent=message, ident=idents)
+    elif msg_type == "end":
         session.send(on, "ended", {}, parent=message, ident=idents)
         session.send(iopub, "ended", {}, ident=b"ended")
         return False
-    elif wanted == "last":
-        # Heard although its client has gone at once.
+    elif msg_type == "last":
+        # Arrives although its client closes at once.
         print(json.dumps(content), sum(map(len, message["buffers"])), flush=True)
         return False
     return True
@@ -101,13 +101,13 @@ def serve(on):
 poller = zmq.Poller()
 for one in (shell, control, heart):
     poller.register(one, zmq.POLLIN)
-going = True
-while going:
+running = True
+while running:
     for ready, _ in poller.poll():
         if ready is heart:
             heart.send_multipart(heart.recv_multipart())
         else:
-            going = serve(ready) and going
+            running = serve(ready) and running
 for one in (shell, iopub, stdin, control, heart):
     one.close()
 context.term()

@@ -1,5 +1,5 @@
-"""Reads messages as hexadecimal frames, a JSON list a line, and says with Jupyter's own library what they
-are: a JSON line each, with the message or with what is wrong with it.
+"""Decodes messages with `jupyter_client`. Reads a JSON list of hexadecimal frames per line, and writes a JSON line for
+each: the message or the error.
 
 usage: verify.py KEY
 """

@@ -1,7 +1,7 @@
 """Cellwright's built-in Python kernel: runs cells for a host over a private channel.
 
-The modules that `main` imports are the core and import next to nothing, because the time from
-process start to `hello` counts. Everything else is loaded when first needed, through `lazy.load`.
+The modules that `main` imports are the core. They import few other modules, because they run
+between process start and `hello`. All other modules are loaded on first use, through `lazy.load`.
 """
 
 PROTOCOL = 1

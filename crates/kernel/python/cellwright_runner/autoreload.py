@@ -1,6 +1,6 @@
-"""%autoreload: modules whose files changed are loaded again before a cell runs.
+"""%autoreload: reloads modules whose files changed before a cell runs.
 
-Functions and classes that the user imported by name are changed in place, so that they follow.
+Functions and classes that the user imported by name are updated in place.
 """
 
 import importlib
@@ -11,46 +11,47 @@ import types
 import weakref
 
 from . import lazy
-from .state import S
+from .state import STATE
 
 
 class Watcher:
-    """Which modules are watched, and the file times they were loaded with."""
+    """The watched modules and the stamps of their files when they were loaded."""
 
     def __init__(self):
         self.mode = "0"
-        self.times = {}
-        self.chosen = set()
-        self.refused = set()
-        self.versions = {}  # (module, name) -> weak references to every older object of that name
+        self.stamps = {}  # module name -> (modification time in ns, size in bytes)
+        self.included = set()
+        self.excluded = set()
+        self.versions = {}  # (module, name) -> weak references to all older objects of that name
 
-    def files(self):
+    def watched_files(self):
+        """Yield (name, module, path of the source file) of the watched modules."""
         for name, module in list(sys.modules.items()):
             if (
                 name == "__main__"
-                or name in self.refused
+                or name in self.excluded
                 or not isinstance(module, types.ModuleType)
             ):
                 continue
-            if self.mode == "1" and name not in self.chosen:
+            if self.mode == "1" and name not in self.included:
                 continue
             file = getattr(module, "__file__", None)
             if file and file.endswith((".py", ".pyc")) and getattr(module, "__spec__", None):
-                if not file.startswith((sys.base_prefix, sys.prefix)) or name in self.chosen:
+                if not file.startswith((sys.base_prefix, sys.prefix)) or name in self.included:
                     yield name, module, file[:-1] if file.endswith(".pyc") else file
 
-    def look(self):
-        """Reload what changed. Files never seen before are only noted."""
+    def reload_changed(self):
+        """Reload the modules whose files changed; new files are only recorded."""
         changed = []
-        for name, module, file in self.files():
+        for name, module, file in self.watched_files():
             try:
                 stat = os.stat(file)
                 stamp = (stat.st_mtime_ns, stat.st_size)
             except OSError:
                 continue
-            known = self.times.get(name)
-            self.times[name] = stamp
-            if known is not None and known != stamp:
+            previous = self.stamps.get(name)
+            self.stamps[name] = stamp
+            if previous is not None and previous != stamp:
                 changed.append((name, module))
         for name, module in changed:
             try:
@@ -61,33 +62,34 @@ class Watcher:
 
     def before_cell(self, info=None):
         if self.mode != "0":
-            self.look()
+            self.reload_changed()
 
     def after_cell(self, result=None):
-        # Note the times of modules that the cell imported.
+        # Record the stamps of modules that the cell imported.
         if self.mode == "0":
             return
-        for name, _, file in self.files():
-            if name not in self.times:
+        for name, _, file in self.watched_files():
+            if name not in self.stamps:
                 try:
                     stat = os.stat(file)
-                    self.times[name] = (stat.st_mtime_ns, stat.st_size)
+                    self.stamps[name] = (stat.st_mtime_ns, stat.st_size)
                 except OSError:
                     pass
 
 
-W = Watcher()
+WATCHER = Watcher()
 
 
 def reload(module):
-    """importlib.reload, then old functions and classes take over the new code."""
+    """Reload a module, then update its old functions and classes to the new code."""
     old = {
         name: value
         for name, value in module.__dict__.items()
         if isinstance(value, (types.FunctionType, type)) and value.__module__ == module.__name__
     }
     try:
-        # The cached bytecode has the second's resolution; a quick edit must not be missed.
+        # Cached bytecode is validated by a time stamp of one second; remove it, so that two edits
+        # within a second are not missed.
         cached = importlib.util.cache_from_source(module.__file__)
         if os.path.exists(cached):
             os.unlink(cached)
@@ -95,13 +97,13 @@ def reload(module):
         pass
     importlib.reload(module)
     for name, value in old.items():
-        versions = W.versions.setdefault((module.__name__, name), [])
+        versions = WATCHER.versions.setdefault((module.__name__, name), [])
         versions.append(weakref.ref(value))
         new = module.__dict__.get(name)
         for reference in versions:
-            known = reference()
-            if known is not None and new is not known and type(new) is type(known):
-                update(known, new)
+            previous = reference()
+            if previous is not None and new is not previous and type(new) is type(previous):
+                update(previous, new)
         versions[:] = [reference for reference in versions if reference() is not None]
 
 
@@ -118,14 +120,16 @@ def update(old, new):
     for name, value in list(old.__dict__.items()):
         if name in ("__dict__", "__weakref__", "__module__", "__name__", "__qualname__"):
             continue
-        fresh = new.__dict__.get(name)
+        replacement = new.__dict__.get(name)
         try:
             if name not in new.__dict__:
                 delattr(old, name)
-            elif isinstance(value, types.FunctionType) and isinstance(fresh, types.FunctionType):
-                update(value, fresh)
-            elif value is not fresh:
-                setattr(old, name, fresh)
+            elif isinstance(value, types.FunctionType) and isinstance(
+                replacement, types.FunctionType
+            ):
+                update(value, replacement)
+            elif value is not replacement:
+                setattr(old, name, replacement)
         except (AttributeError, TypeError):
             pass
     for name, value in new.__dict__.items():
@@ -136,13 +140,13 @@ def update(old, new):
                 pass
 
 
-def switch(shell, line):
+def set_mode(shell, line):
     """%autoreload [mode]"""
     mode = (line.split() or [""])[0].lower()
     if mode in ("", "now"):
-        W.mode, kept = "2", W.mode
-        W.look()
-        W.mode = kept
+        WATCHER.mode, previous_mode = "2", WATCHER.mode
+        WATCHER.reload_changed()
+        WATCHER.mode = previous_mode
         return
     names = {
         "0": "0",
@@ -157,27 +161,27 @@ def switch(shell, line):
     if mode not in names:
         from .magics import UsageError
 
-        raise UsageError("%%autoreload knows 0, 1, 2, now, off, explicit and all, not %r" % mode)
-    W.mode = names[mode]
-    shell.events.register("pre_run_cell", W.before_cell)
-    shell.events.register("post_run_cell", W.after_cell)
-    W.after_cell()
+        raise UsageError("%%autoreload accepts 0, 1, 2, now, off, explicit and all, not %r" % mode)
+    WATCHER.mode = names[mode]
+    shell.events.register("pre_run_cell", WATCHER.before_cell)
+    shell.events.register("post_run_cell", WATCHER.after_cell)
+    WATCHER.after_cell()
 
 
 def aimport(line):
     """%aimport [module, -module]"""
     if not line:
-        print("Modules to reload:\n%s" % " ".join(sorted(W.chosen)))
-        print("\nModules to skip:\n%s" % " ".join(sorted(W.refused)))
+        print("Modules to reload:\n%s" % " ".join(sorted(WATCHER.included)))
+        print("\nModules to skip:\n%s" % " ".join(sorted(WATCHER.excluded)))
         return
     for name in line.replace(",", " ").split():
         if name.startswith("-"):
-            W.refused.add(name[1:])
-            W.chosen.discard(name[1:])
+            WATCHER.excluded.add(name[1:])
+            WATCHER.included.discard(name[1:])
         else:
-            W.chosen.add(name)
-            W.refused.discard(name)
+            WATCHER.included.add(name)
+            WATCHER.excluded.discard(name)
             module = importlib.import_module(name)
             top = name.partition(".")[0]
-            S.ns[top] = sys.modules.get(top, module)
-    W.after_cell()
+            STATE.ns[top] = sys.modules.get(top, module)
+    WATCHER.after_cell()

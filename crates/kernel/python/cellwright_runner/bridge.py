@@ -1,4 +1,4 @@
-"""The way back: verbs of Cellwright, called over its loopback door."""
+"""The bridge: calls Cellwright's verbs over HTTP on the loopback address."""
 
 import json
 import os
@@ -8,11 +8,11 @@ from http.client import HTTPConnection, HTTPException
 from . import lazy
 from .prelude import ToolError, status
 
-URL = "CELLWRIGHT_BRIDGE_URL"
-TOKEN = "CELLWRIGHT_BRIDGE_TOKEN"
-LARGEST = 64 << 20  # bytes that the other side reads
+URL_VARIABLE = "CELLWRIGHT_BRIDGE_URL"
+TOKEN_VARIABLE = "CELLWRIGHT_BRIDGE_TOKEN"
+REQUEST_LIMIT = 64 << 20  # bytes that the host accepts
 
-# Each verb: the names of its own arguments in order, and what it does.
+# Each verb: the names of its positional arguments in order, and its documentation.
 VERBS = {
     "read": (
         ("path",),
@@ -26,8 +26,7 @@ VERBS = {
     ),
     "edit": (
         ("path",),
-        "Replace a piece of a notebook's text.\n\n"
-        "tool.edit(path, old=…, new=…, all=True, rev=…)",
+        "Replace a piece of a notebook's text.\n\ntool.edit(path, old=…, new=…, all=True, rev=…)",
     ),
     "notebook": (
         ("action", "path", "cell"),
@@ -36,37 +35,37 @@ VERBS = {
     ),
     "artifact": (
         ("action", "id"),
-        "List or print full outputs that were kept.\n\n"
+        "List or print stored full outputs.\n\n"
         'tool.artifact("list"), tool.artifact("show", "artifact://3", grep="Traceback")',
     ),
-    "doctor": ((), "Check the interpreter, the runner and the folders that are needed."),
+    "doctor": ((), "Check the interpreter, the runner and the required folders."),
 }
-_SHELVES = {}
+_VERB_FUNCTIONS = {}
 
 
 def verb(name):
-    """The function that calls a verb; AttributeError if there is none of that name."""
-    made = _SHELVES.get(name)
-    if made is None:
+    """Return the function that calls a verb; AttributeError if the verb does not exist."""
+    function = _VERB_FUNCTIONS.get(name)
+    if function is None:
         if name not in VERBS:
-            raise AttributeError("there is no tool %r; there are %s" % (name, ", ".join(VERBS)))
-        made = _SHELVES[name] = _make(name)
-    return made
+            raise AttributeError("unknown tool %r; available: %s" % (name, ", ".join(VERBS)))
+        function = _VERB_FUNCTIONS[name] = _make_verb(name)
+    return function
 
 
 def verb_or_key_error(name):
-    """The same for tool["name"]."""
+    """Like `verb`, for tool["name"]: raises KeyError."""
     try:
         return verb(name)
     except AttributeError as error:
         raise KeyError(str(error)) from None
 
 
-def _make(name):
-    words, doc = VERBS[name]
+def _make_verb(name):
+    parameters, doc = VERBS[name]
 
     def call(*args, **flags):
-        if len(args) == 1 and isinstance(args[0], dict) and words:
+        if len(args) == 1 and isinstance(args[0], dict) and parameters:
             args, flags = (), dict(args[0], **flags)
         value = request(name, args, flags)
         if name == "read" and isinstance(value, dict) and isinstance(value.get("text"), str):
@@ -76,35 +75,35 @@ def _make(name):
     call.__name__ = call.__qualname__ = name
     call.__module__ = "tool"
     call.__doc__ = doc
-    call.__signature__ = _signature(words)
+    call.__signature__ = _signature(parameters)
     return call
 
 
-def _signature(words):
+def _signature(parameters):
     inspect = lazy.stdlib("inspect")
     Parameter, Signature = inspect.Parameter, inspect.Signature
     kind = Parameter.POSITIONAL_OR_KEYWORD
-    names = [Parameter(word, kind, default=None) for word in words[1:]]
-    names = [Parameter(word, kind) for word in words[:1]] + names
+    names = [Parameter(parameter, kind, default=None) for parameter in parameters[1:]]
+    names = [Parameter(parameter, kind) for parameter in parameters[:1]] + names
     return Signature(names + [Parameter("flags", Parameter.VAR_KEYWORD)])
 
 
 def request(name, args, flags):
-    """Call a verb and return what it answers."""
+    """Call a verb and return its answer."""
     body = {
         "name": name,
-        "positional": [_plain(value) for value in args],
-        "args": {key: _plain(value) for key, value in flags.items()},
+        "positional": [_json_argument(value) for value in args],
+        "args": {key: _json_argument(value) for key, value in flags.items()},
         "cwd": _cwd(),
     }
     try:
         data = json.dumps(body, allow_nan=False).encode("utf-8")
     except (TypeError, ValueError) as error:
         raise TypeError("tool.%s: %s; arguments are text, numbers, bools, lists" % (name, error))
-    if len(data) > LARGEST:
+    if len(data) > REQUEST_LIMIT:
         raise ToolError(
-            "tool.%s: %d MiB are too much for one call; it takes %d MiB"
-            % (name, len(data) >> 20, LARGEST >> 20)
+            "tool.%s: the arguments have %d MiB; the limit for one call is %d MiB"
+            % (name, len(data) >> 20, REQUEST_LIMIT >> 20)
         )
     answer = _post(data)
     if answer.get("ok"):
@@ -114,10 +113,10 @@ def request(name, args, flags):
     raise _error(name, answer)
 
 
-def _plain(value):
-    """Paths become text; everything else is as it is."""
+def _json_argument(value):
+    """Return a path as text and any other value unchanged."""
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_json_argument(item) for item in value]
     if hasattr(value, "__fspath__"):
         value = os.fspath(value)
     if isinstance(value, bytes):
@@ -145,16 +144,16 @@ def _error(name, answer):
 
 
 def _post(data):
-    """One request, straight to the loopback address: proxies of the environment are not for it."""
-    url, token = os.environ.get(URL, ""), os.environ.get(TOKEN, "")
+    """Send one request to the loopback address. Proxy settings of the environment are ignored."""
+    url, token = os.environ.get(URL_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
     if not url or not token:
         raise ToolError(
-            "tools cannot be called here: this kernel has no way back to Cellwright "
-            "(%s is not set)" % (URL if not url else TOKEN)
+            "tools are not available: this kernel has no bridge to Cellwright "
+            "(%s is not set)" % (URL_VARIABLE if not url else TOKEN_VARIABLE)
         )
     host, _, port = url.partition("://")[2].partition("/")[0].rpartition(":")
     if host not in ("127.0.0.1", "localhost", "[::1]") or not port.isdigit():
-        raise ToolError("%s is %r, which is no address on this machine" % (URL, url))
+        raise ToolError("%s is %r, which is not a loopback address" % (URL_VARIABLE, url))
     connection = HTTPConnection(host, int(port), timeout=None)
     try:
         connection.connect()
@@ -176,8 +175,8 @@ def _post(data):
     try:
         answer = json.loads(text.decode("utf-8"))
         if not isinstance(answer, dict):
-            raise ValueError("no object")
+            raise ValueError("not an object")
     except ValueError:
-        shown = text[:200].decode("utf-8", "replace")
-        raise ToolError("Cellwright answered %d: %s" % (response.status, shown)) from None
+        excerpt = text[:200].decode("utf-8", "replace")
+        raise ToolError("Cellwright answered %d: %s" % (response.status, excerpt)) from None
     return answer

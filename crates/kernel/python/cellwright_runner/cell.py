@@ -1,4 +1,4 @@
-"""Running one cell: compile, run, show the last value, tell how it ended."""
+"""Runs one cell: compiles and runs it, sends its result or error, and sends `done`."""
 
 import builtins
 import os
@@ -7,18 +7,18 @@ from _thread import get_ident
 
 from . import interrupt, lazy
 from .channel import dumps, utf8
-from .interrupt import G
-from .state import S
-from .streams import O, _id
+from .interrupt import SIGINT_GATE
+from .state import STATE
+from .streams import OUTPUT, encode_id
 
 ONLY_AST = 0x400
 TOP_LEVEL_AWAIT = 0x2000
 COROUTINE = 0x80
 FUTURES = 0x1FE0000  # the CO_FUTURE_* bits of all versions from 3.8 on
-SOURCES_KEPT = 32 << 20  # bytes of cell source kept for tracebacks
-SHOWN = 10_000  # characters of a cell's value kept for its history
+SOURCES_LIMIT = 32 << 20  # bytes of cell source stored for tracebacks
+OUTPUT_TEXT_LIMIT = 10_000  # characters of a cell's value stored in its history
 
-_PLAIN = frozenset((int, float, complex, bool, str))
+_PLAIN_TYPES = frozenset((int, float, complex, bool, str))
 _LINE_STARTS = frozenset("%!?,;/>")
 
 
@@ -28,179 +28,186 @@ class History:
     def __init__(self):
         self.inputs = [""]
         self.outputs = {}
-        self.cells = {}  # number -> the code as it was given
-        self.shown = {}  # number -> the text of its value
-        self.raw = ["", "", "", ""]
-        self.last = ["", "", ""]
+        self.raw_inputs = {}  # execution count -> the untransformed code
+        self.output_texts = {}  # execution count -> text/plain of the cell's value
+        self.recent_inputs = ["", "", "", ""]
+        self.recent_outputs = ["", "", ""]
 
     def install(self, ns):
         ns["In"] = self.inputs
         ns["Out"] = self.outputs
         ns["_"] = ns["__"] = ns["___"] = ns["_i"] = ns["_ii"] = ns["_iii"] = ""
 
-    def remember_input(self, raw, code, count):
+    def record_input(self, raw, code, count):
         inputs = self.inputs
         while len(inputs) <= count:
             inputs.append("")
         inputs[count] = code
-        self.cells[count] = raw
-        _, two, three, four = self.raw
-        self.raw = [two, three, four, raw]
-        ns = S.ns
+        self.raw_inputs[count] = raw
+        _, two, three, four = self.recent_inputs
+        self.recent_inputs = [two, three, four, raw]
+        ns = STATE.ns
         ns["_i"], ns["_ii"], ns["_iii"] = four, three, two
         ns["_i%d" % count] = raw
 
-    def remember_output(self, value, count, text=None):
+    def record_output(self, value, count, text=None):
         if value is self.outputs:
             return
         self.outputs[count] = value
         if text is not None:
-            self.shown[count] = text if len(text) <= SHOWN else text[:SHOWN] + "…"
-        ns = S.ns
+            self.output_texts[count] = (
+                text if len(text) <= OUTPUT_TEXT_LIMIT else text[:OUTPUT_TEXT_LIMIT] + "…"
+            )
+        ns = STATE.ns
         ns["_%d" % count] = value
-        last = self.last
+        last = self.recent_outputs
         if "_" in builtins.__dict__:  # gettext
             return
-        for name, ours in (("_", last[0]), ("__", last[1]), ("___", last[2])):
-            if name in ns and ns[name] is not ours:
-                return  # the user took the name for himself
-        self.last = last = [value, last[0], last[1]]
+        for name, own in (("_", last[0]), ("__", last[1]), ("___", last[2])):
+            if name in ns and ns[name] is not own:
+                return  # the user assigned one of these names
+        self.recent_outputs = last = [value, last[0], last[1]]
         ns["_"], ns["__"], ns["___"] = last
 
 
-H = History()
+HISTORY = History()
 
 
 def execute(request):
-    """Handle one `execute` request; its last frame is always `done`."""
+    """Handle one `execute` request. The last frame is always `done`."""
     number = request.get("id")
-    S.silent = silent = bool(request.get("silent"))
-    S.history = history = bool(request.get("history", True)) and not silent
-    S.stdin = request.get("stdin") or "refuse"
+    STATE.silent = silent = bool(request.get("silent"))
+    STATE.store_history = history = bool(request.get("history", True)) and not silent
+    STATE.stdin = request.get("stdin") or "refuse"
     interrupt.install()
-    G.seen = G.pending = False
-    O.begin_cell()
-    count = S.count + 1
+    SIGINT_GATE.interrupted = SIGINT_GATE.pending = False
+    OUTPUT.begin_cell()
+    count = STATE.count + 1
     if history:
-        S.count = count
-    S.cell_count = count
-    if S.cell != number:
-        # What waits in the buffers belongs to the cell before.
-        O.flush_now()
-    identity = _id(number)
-    # The new cell becomes current with its frame, not before.
-    start(number, b'{"t":"started","id":%s,"count":%d' % (identity, count))
+        STATE.count = count
+    STATE.cell_count = count
+    if STATE.cell != number:
+        # Buffered text belongs to the previous cell.
+        OUTPUT.flush_now()
+    identity = encode_id(number)
+    # The new cell becomes current together with its `started` frame, not earlier.
+    send_started(number, b'{"t":"started","id":%s,"count":%d' % (identity, count))
     status, exit_code = "error", None
     try:
-        status, exit_code = _run(request, request.get("code") or "", count, history)
-    except BaseException as error:  # our own trouble, or an interrupt between two steps
-        status = "interrupted" if G.seen else "error"
-        _last_resort(error)
+        status, exit_code = _run_cell(request, request.get("code") or "", count, history)
+    except BaseException as error:  # a failure of the runner, or an interrupt between two steps
+        status = "interrupted" if SIGINT_GATE.interrupted else "error"
+        _minimal_error(error)
     finally:
-        G.running = False
-        G.awaiting = None
-        G.pending = False
-    if S.forked:
-        _leave_child(status, exit_code)
-    O.send(
+        SIGINT_GATE.cell_running = False
+        SIGINT_GATE.async_runner = None
+        SIGINT_GATE.pending = False
+    if STATE.forked:
+        _exit_forked_child(status, exit_code)
+    OUTPUT.send(
         b'{"t":"done","id":%s,"status":"%s","count":%d,"exit_code":%s'
         % (identity, status.encode(), count, b"null" if exit_code is None else b"%d" % exit_code)
     )
 
 
-def start(number, frame):
+def send_started(number, frame):
     """Send `started` and make the cell the current one, with no text in between."""
-    with O.lock:
-        O.send(frame)
-        S.cell = number
-        S.asides = 0  # whatever the cell before has left open
+    with OUTPUT.lock:
+        OUTPUT.send(frame)
+        STATE.cell = number
+        STATE.redirects = 0  # redirects that the previous cell left open end with it
 
 
-def _run(request, raw, count, history):
-    """-> (status, exit code)"""
-    ns = S.ns
+def _run_cell(request, raw, count, history):
+    """Run the code of a request and return (status, exit code)."""
+    ns = STATE.ns
     status, exit_code = "ok", None
-    shell = S.shell
-    known = set(ns) if S.silent else None
+    shell = STATE.shell
+    names_before = set(ns) if STATE.silent else None
     result = None
     try:
         try:
-            G.running = True
+            SIGINT_GATE.cell_running = True
             if (
                 request.get("cwd")
                 or request.get("env")
                 or request.get("path")
                 or request.get("file")
             ):
-                surroundings(request)
+                apply_context(request)
             ns.pop("__warningregistry__", None)
-            if shell is not None and shell.events.wanted:
-                shell.events.before(raw, S.silent, history)
+            if shell is not None and shell.events.has_callbacks:
+                shell.events.before_cell(raw, STATE.silent, history)
             if request.get("module"):
                 lazy.load("modules").run(request["module"], raw)
                 parts = shown = None
             else:
-                parts, shown = _prepare(request, raw, count, history)
+                parts, shown = _compile_request(request, raw, count, history)
             if parts:
                 value = run_parts(parts, shown)
-                if shown and value is not None and not S.silent:
+                if shown and value is not None and not STATE.silent:
                     result = value
                     show_result(value)
         finally:
-            G.running = False
+            SIGINT_GATE.cell_running = False
     except SystemExit as stop:
         status, exit_code = "exit", _exit_code(stop)
     except BaseException as error:
-        status = "interrupted" if G.seen and isinstance(error, KeyboardInterrupt) else "error"
+        status = (
+            "interrupted"
+            if SIGINT_GATE.interrupted and isinstance(error, KeyboardInterrupt)
+            else "error"
+        )
         send_error(error)
-        _after(raw, result, history, error)
+        _finish_cell(raw, result, history, error)
         return status, None
-    _after(raw, result, history, None)
-    if known is not None and not history:
-        # The host's own cells (its prelude): %reset keeps their names, `variables` hides them.
+    _finish_cell(raw, result, history, None)
+    if names_before is not None and not history:
+        # Silent cells of the host are part of the prelude: %reset keeps their names, `variables`
+        # hides them.
         for name in ns:
-            if name not in known and type(name) is str:
-                S.kept[name] = ns[name]
+            if name not in names_before and type(name) is str:
+                STATE.prelude_names[name] = ns[name]
     return status, exit_code
 
 
-def _prepare(request, raw, count, history):
-    """-> (code objects, is the last one an expression to show)"""
+def _compile_request(request, raw, count, history):
+    """Return (code objects, whether the last one is an expression whose value is shown)."""
     code = raw
     if needs_transform(raw):
         code = lazy.load("transform").transform_cell(raw)
     if history:
-        H.remember_input(raw, code, count)
+        HISTORY.record_input(raw, code, count)
     parts, shown = compile_cell(code, cell_name(request.get("title"), count))
     if shown and code is not raw and raw.rstrip().endswith(";"):
         shown = _is_shown_magic(code)
     return parts, shown
 
 
-def _after(raw, result, history, error):
-    """What happens after every cell, failed or not: figures, hooks, buffers of libc."""
-    if S.forked:
+def _finish_cell(raw, result, history, error):
+    """Show figures, call event callbacks and flush libc; done after failed cells too."""
+    if STATE.forked:
         return
-    _flush_replaced()
+    _flush_user_streams()
     try:
         try:
-            G.running = True
-            if S.figures is not None:
-                S.figures.show_all()
-            shell = S.shell
-            if shell is not None and shell.events.wanted:
-                shell.events.after(raw, S.silent, history, result, error)
+            SIGINT_GATE.cell_running = True
+            if STATE.figures is not None:
+                STATE.figures.show_all()
+            shell = STATE.shell
+            if shell is not None and shell.events.has_callbacks:
+                shell.events.after_cell(raw, STATE.silent, history, result, error)
         finally:
-            G.running = False
-    except BaseException as trouble:
-        send_error(trouble)
+            SIGINT_GATE.cell_running = False
+    except BaseException as failure:
+        send_error(failure)
     if "ctypes" in sys.modules:
         lazy.load("libc").flush()
 
 
 def needs_transform(code):
-    """Could the text hold something that is not Python (%, !, ?, prompts, indent)? Cheap, and may
-    say yes too often; the tokens decide."""
+    """Return whether the text may contain IPython syntax (%, !, ?, prompts, indent). This check is
+    cheap and has false positives; the transform decides by tokens."""
     if not code:
         return False
     if code[0] in " \t\f\ufeff\n\r" or "\r" in code or "\f" in code:
@@ -235,29 +242,29 @@ def needs_transform(code):
 
 
 def _is_shown_magic(code):
-    """A cell that was transformed and ends in `;`: `%magic f();` is silent, a comment's `;` is not
-    one."""
+    """Return whether the value of a transformed cell that ends in `;` is shown: `%magic f();` is
+    silent, a `;` in a comment has no effect."""
     return not code.rstrip().rpartition("\n")[2].lstrip().startswith("get_ipython().run_")
 
 
 def cell_name(title, count):
-    """The file name of a cell's code."""
+    """Return the file name for a cell's code."""
     if title:
         name = str(title)
-        return name if name not in S.sources else "%s (In[%d])" % (name, count)
+        return name if name not in STATE.cell_sources else "%s (In[%d])" % (name, count)
     return "Cell In[%d]" % count
 
 
-def remember_source(name, code):
-    """Keep the source for tracebacks and inspect; the oldest ones go when it becomes much."""
-    sources = S.sources
+def store_source(name, code):
+    """Store the source for tracebacks and inspect; drops the oldest sources above the limit."""
+    sources = STATE.cell_sources
     sources[name] = code
     if len(sources) > 64 and len(sources) % 64 == 0:
         total = sum(map(len, sources.values()))
-        while total > SOURCES_KEPT and len(sources) > 1:
+        while total > SOURCES_LIMIT and len(sources) > 1:
             oldest = next(iter(sources))
             total -= len(sources.pop(oldest))
-    elif len(code) > SOURCES_KEPT:
+    elif len(code) > SOURCES_LIMIT:
         for other in list(sources):
             if other != name:
                 del sources[other]
@@ -270,11 +277,11 @@ def remember_source(name, code):
 
 
 def compile_cell(code, name):
-    """-> (code objects, is the last one an expression to show)"""
-    remember_source(name, code)
-    flags = TOP_LEVEL_AWAIT | S.future_flags
+    """Return (code objects, whether the last one is an expression whose value is shown)."""
+    store_source(name, code)
+    flags = TOP_LEVEL_AWAIT | STATE.future_flags
     if len(code) < 200 and "\n" not in code and "=" not in code:
-        # Most short cells are one expression; this saves the way over the syntax tree.
+        # Most short cells are one expression; compiling it directly avoids the syntax tree.
         try:
             return [compile(code, name, "eval", flags, True)], True
         except Exception:
@@ -287,16 +294,16 @@ def compile_cell(code, name):
     if not body:
         return [], False
     last = body[-1]
-    if type(last).__name__ != "Expr" or is_silenced(code, last):
+    if type(last).__name__ != "Expr" or ends_with_semicolon(code, last):
         whole = compile(tree, name, "exec", flags, True)
-        S.future_flags |= whole.co_flags & FUTURES
+        STATE.future_flags |= whole.co_flags & FUTURES
         return [whole], False
     parts = []
     if len(body) > 1:
         del body[-1]
         first = compile(tree, name, "exec", flags, True)
-        S.future_flags |= first.co_flags & FUTURES
-        flags |= S.future_flags
+        STATE.future_flags |= first.co_flags & FUTURES
+        flags |= STATE.future_flags
         parts.append(first)
     from _ast import Expression
 
@@ -304,8 +311,8 @@ def compile_cell(code, name):
     return parts, True
 
 
-def is_silenced(code, node):
-    """Does a semicolon follow the last expression? (Comments may stand behind it.)"""
+def ends_with_semicolon(code, node):
+    """Return whether a semicolon follows the last expression; a comment may follow it."""
     if ";" not in code:
         return False
     lines = code.split("\n")
@@ -326,11 +333,11 @@ def _surrogate_error(code, name, error):
 
 
 def run_parts(parts, shown):
-    """Run the code objects in __main__; the value of the last one if it is an expression."""
-    ns = S.ns
+    """Run the code objects in __main__ and return the value of the last one if `shown`."""
+    ns = STATE.ns
     for part in parts:
         if part.co_flags & COROUTINE:
-            return lazy.load("awaiting").run(parts, ns)
+            return lazy.load("async_cells").run(parts, ns)
     if len(parts) == 1:
         part = parts[0]
         return eval(part, ns) if shown else exec(part, ns)
@@ -338,109 +345,118 @@ def run_parts(parts, shown):
     return eval(parts[1], ns)
 
 
-def _flush_replaced():
-    """A cell may have put a stream of its own in the place of ours, with text still in it."""
-    for name, ours in (("stdout", O.out.text), ("stderr", O.err.text)):
+def _flush_user_streams():
+    """Flush the streams with which a cell replaced sys.stdout and sys.stderr."""
+    for name, own in (("stdout", OUTPUT.out.text), ("stderr", OUTPUT.err.text)):
         current = getattr(sys, name, None)
-        if current is not ours and current is not None:
+        if current is not own and current is not None:
             try:
                 current.flush()
             except Exception:
-                pass  # no stream, or a broken one: its text is its own business
+                pass  # not a stream, or a broken one
 
 
 def show_result(value):
     """Show the value of the last expression, through sys.displayhook if the user replaced it."""
-    _flush_replaced()
+    _flush_user_streams()
     hook = sys.displayhook
     if hook is displayhook:
-        _show(value, True)
+        _send_result(value, True)
     else:
         hook(value)
 
 
 def displayhook(value):
-    """sys.displayhook: send the value as the cell's result and remember it."""
+    """sys.displayhook: send the value as the cell's result and add it to the history."""
     if value is not None:
-        _show(value, False)
+        _send_result(value, False)
 
 
-def _show(value, last):
-    if S.capture is not None:
-        bundle = lazy.load("display").result_bundle(value)
+def _send_result(value, last):
+    if STATE.captured_displays is not None:
+        bundle = lazy.load("display").make_bundle(value)
         if bundle is not None:
-            S.capture.append(bundle)
+            STATE.captured_displays.append(bundle)
         return
-    if S.forked:
+    if STATE.forked:
         print(repr(value))
         return
-    if type(value) in _PLAIN and not (S.shell is not None and S.shell.has_formatters):
+    if type(value) in _PLAIN_TYPES and not (STATE.shell is not None and STATE.shell.has_formatters):
         text = repr(value)
         data, payloads = b'[["text/plain","text",%s]],"metadata":{}' % utf8(dumps(text)), ()
     else:
         display = lazy.load("display")
-        bundle = display.result_bundle(value)
-        if bundle is None:  # the object showed itself
-            if S.history:
-                H.remember_output(value, S.cell_count)
+        bundle = display.make_bundle(value)
+        if bundle is None:  # the object displayed itself
+            if STATE.store_history:
+                HISTORY.record_output(value, STATE.cell_count)
             return
         data, payloads = display.encode_bundle(*bundle)
         text = bundle[0].get("text/plain")
-    if S.history:
-        H.remember_output(value, S.cell_count, text if type(text) is str else None)
-    if get_ident() == interrupt.MAIN and S.silent:
+    if STATE.store_history:
+        HISTORY.record_output(value, STATE.cell_count, text if type(text) is str else None)
+    if get_ident() == interrupt.MAIN_THREAD and STATE.silent:
         return
-    frame = b'{"t":"result","id":%s,"count":%d,"data":%s' % (_id(S.cell), S.cell_count, data)
-    shell = S.shell
-    if last and not payloads and S.figures is None and not (shell and shell.events.wanted):
-        O.hold_frame(frame)
+    frame = b'{"t":"result","id":%s,"count":%d,"data":%s' % (
+        encode_id(STATE.cell),
+        STATE.cell_count,
+        data,
+    )
+    shell = STATE.shell
+    if (
+        last
+        and not payloads
+        and STATE.figures is None
+        and not (shell and shell.events.has_callbacks)
+    ):
+        OUTPUT.defer_frame(frame)
     else:
-        O.send(frame, payloads)
+        OUTPUT.send(frame, payloads)
 
 
 def send_error(error):
-    """The error frame for an exception; nothing the exception does can stop it."""
-    _flush_replaced()
+    """Send the error frame for an exception, even if the exception's own methods fail."""
+    _flush_user_streams()
     try:
         try:
-            G.running = True
+            SIGINT_GATE.cell_running = True
             ename, evalue, lines = lazy.load("tracebacks").describe(error)
         finally:
-            G.running = False
-    except BaseException as trouble:
-        _last_resort(error, trouble)
+            SIGINT_GATE.cell_running = False
+    except BaseException as failure:
+        _minimal_error(error, failure)
         return
-    _error_frame(ename, evalue, lines)
+    _send_error_frame(ename, evalue, lines)
 
 
-def _error_frame(ename, evalue, lines):
-    if S.forked:
+def _send_error_frame(ename, evalue, lines):
+    if STATE.forked:
         try:
             sys.stderr.write("\n".join(lines) + "\n")
         except Exception:
             pass
         return
-    O.send(
+    OUTPUT.send(
         utf8(
             '{"t":"error","id":%s,"ename":%s,"evalue":%s,"traceback":%s'
-            % (dumps(S.cell), dumps(ename), dumps(evalue), dumps(lines))
+            % (dumps(STATE.cell), dumps(ename), dumps(evalue), dumps(lines))
         )
     )
 
 
-def _last_resort(error, trouble=None):
-    """An error frame made with as little machinery as possible."""
+def _minimal_error(error, failure=None):
+    """Send an error frame without traceback formatting."""
     ename = type(error).__name__
     lines = [ename]
-    if trouble is not None:
-        lines.append("(no traceback: %s while it was made)" % type(trouble).__name__)
+    if failure is not None:
+        lines.append("(no traceback: %s while formatting it)" % type(failure).__name__)
     try:
         evalue = str(error)
         lines[0] = "%s: %s" % (ename, evalue)
     except BaseException:
         evalue = "<exception str() failed>"
     try:
-        _error_frame(ename, evalue, lines)
+        _send_error_frame(ename, evalue, lines)
     except (BrokenPipeError, ConnectionError):
         raise
     except BaseException:
@@ -460,8 +476,8 @@ def _exit_code(stop):
     return 1
 
 
-def _leave_child(status, exit_code):
-    """A forked child that came to the end of the cell must not go on serving requests."""
+def _exit_forked_child(status, exit_code):
+    """Exit a forked child at the end of the cell, so that it does not serve requests."""
     from .hooks import _real_exit
 
     for stream in (sys.stdout, sys.stderr):
@@ -472,8 +488,8 @@ def _leave_child(status, exit_code):
     _real_exit((exit_code or 0) & 255 if status in ("ok", "exit") else 1)
 
 
-def surroundings(request):
-    """Working directory, environment and module path that the request brings along."""
+def apply_context(request):
+    """Apply the request's environment, module path, script name and working directory."""
     for name, value in (request.get("env") or {}).items():
         if value is None:
             os.environ.pop(name, None)
@@ -487,15 +503,15 @@ def surroundings(request):
         sys.path.insert(0, entry)
     file = request.get("file")
     if file:
-        # A script: it knows its name, finds its neighbours, and processes that multiprocessing
-        # starts anew can find its functions.
-        S.ns["__file__"] = file
+        # A script has `__file__`, imports modules from its folder, and processes that
+        # multiprocessing spawns can import its functions.
+        STATE.ns["__file__"] = file
         sys.argv[:] = [file]
         folder = os.path.dirname(os.path.abspath(file))
         if folder not in sys.path[:1]:
             sys.path.insert(0, folder)
     if request.get("cwd"):
         os.chdir(request["cwd"])
-        # Shells that start an interpreter leave it behind, and programs believe it.
+        # A shell that started the interpreter set PWD, and programs rely on it.
         if "PWD" in os.environ:
             os.environ["PWD"] = request["cwd"]

@@ -5,15 +5,15 @@ The C parts of the json package are used directly, because importing json would 
 
 import os
 
-from .interrupt import hold, release
+from .interrupt import defer_sigint, resume_sigint
 
 
-def _refuse(value):
+def _reject_value(value):
     raise TypeError("not JSON: %s" % type(value).__name__)
 
 
-class _Context:
-    """What the C scanner asks for."""
+class _ScannerOptions:
+    """The attributes that the C scanner reads."""
 
     strict = False
     object_hook = None
@@ -27,29 +27,31 @@ class _Context:
 try:
     from _json import encode_basestring, make_encoder, make_scanner
 
-    _chunks = make_encoder(None, _refuse, encode_basestring, None, ":", ",", False, False, False)
-    _scan = make_scanner(_Context)
-except (ImportError, TypeError):  # an interpreter without the C parts, or with other ones
+    _encode_chunks = make_encoder(
+        None, _reject_value, encode_basestring, None, ":", ",", False, False, False
+    )
+    _scan = make_scanner(_ScannerOptions)
+except (ImportError, TypeError):  # no C parts, or C parts with another signature
     import json
 
     def dumps(value):
-        """Strict JSON text; ValueError for NaN, TypeError for what JSON has not."""
+        """Return strict JSON text; ValueError for NaN, TypeError for types that JSON lacks."""
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
     def loads(text):
-        """The value of a JSON text."""
+        """Return the value of a JSON text."""
         return json.loads(text, strict=False)
 
 else:
 
     def dumps(value):
-        """Strict JSON text; ValueError for NaN, TypeError for what JSON has not."""
+        """Return strict JSON text; ValueError for NaN, TypeError for types that JSON lacks."""
         if type(value) is str:
             return encode_basestring(value)
-        return "".join(_chunks(value, 0))
+        return "".join(_encode_chunks(value, 0))
 
     def loads(text):
-        """The value of a JSON text that begins at its first character."""
+        """Return the value of a JSON text that begins at its first character."""
         try:
             return _scan(text, 0)[0]
         except (StopIteration, SystemError):
@@ -59,15 +61,15 @@ else:
 
 
 def utf8(text):
-    """Bytes of a text; lone surrogates become U+FFFD, surrogate pairs the character they mean."""
+    """Encode a text; lone surrogates become U+FFFD, surrogate pairs the character they encode."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
 
 
-def write_all(fd, data, stop=None):
-    """Write everything, whatever the size, also when somebody made the pipe non-blocking."""
+def write_all(fd, data, should_stop=None):
+    """Write all data of any size, also to a pipe that a cell made non-blocking."""
     try:
         done = os.write(fd, data)
         size = len(data)
@@ -77,16 +79,16 @@ def write_all(fd, data, stop=None):
         done, size = 0, len(data)
     view = memoryview(data)
     while done < size:
-        if stop is not None and stop():
+        if should_stop is not None and should_stop():
             return
         try:
             done += os.write(fd, view[done:])
         except BlockingIOError:
-            wait_for(fd, 4)  # POLLOUT
+            wait_until_ready(fd, 4)  # POLLOUT
 
 
-def wait_for(fd, event):
-    """Wait until fd can be read (1) or written (4); a signal handler may raise out of it."""
+def wait_until_ready(fd, event):
+    """Wait until fd is readable (1) or writable (4); a signal handler may raise out of it."""
     from . import lazy
 
     select = lazy.stdlib("select")
@@ -105,8 +107,8 @@ class Channel:
 
     def __init__(self, fd):
         self.fd = fd
-        self.rest = b""  # read but not yet used
-        self.waiting = []  # requests that came while a cell waited for an answer
+        self.unread = b""  # bytes received but not yet parsed
+        self.queued_requests = []  # requests that arrived while a cell waited for an answer
 
     def write(self, data, payloads=()):
         """Write one encoded frame (with its LF) and its payloads. The caller holds the lock."""
@@ -115,36 +117,37 @@ class Channel:
             write_all(self.fd, payload)
 
     def read(self):
-        """The next request as a dict, or None at the end of the channel."""
-        if self.waiting:
-            return self.waiting.pop(0)
-        return self._parse(self._line())
+        """Return the next request as a dict, or None at the end of the channel."""
+        if self.queued_requests:
+            return self.queued_requests.pop(0)
+        return self._parse_request(self._read_line())
 
     def read_interruptible(self):
-        """Like `read`, for a cell that waits: KeyboardInterrupt can come, but never lose bytes."""
-        while b"\n" not in self.rest:
-            wait_for(self.fd, 1)
-            hold()
+        """Like `read`, for a cell that waits: KeyboardInterrupt may be raised without losing
+        bytes."""
+        while b"\n" not in self.unread:
+            wait_until_ready(self.fd, 1)
+            defer_sigint()
             try:
                 chunk = os.read(self.fd, 65536)
                 if not chunk:
                     return None
-                self.rest += chunk
+                self.unread += chunk
             finally:
-                release()
-        return self._parse(self._line())
+                resume_sigint()
+        return self._parse_request(self._read_line())
 
-    def _line(self):
-        line, found, rest = self.rest.partition(b"\n")
+    def _read_line(self):
+        line, found, rest = self.unread.partition(b"\n")
         if found:
-            self.rest = rest
+            self.unread = rest
             return line
         parts, size = [line], 65536
         while True:
             try:
                 chunk = os.read(self.fd, size)
             except BlockingIOError:
-                wait_for(self.fd, 1)
+                wait_until_ready(self.fd, 1)
                 continue
             except ConnectionError:
                 chunk = b""
@@ -153,12 +156,12 @@ class Channel:
             head, found, rest = chunk.partition(b"\n")
             parts.append(head)
             if found:
-                self.rest = rest
+                self.unread = rest
                 return b"".join(parts)
-            size = 1 << 20  # a long line: bigger bites
+            size = 1 << 20  # a long line: read larger chunks
 
     @staticmethod
-    def _parse(line):
+    def _parse_request(line):
         if line is None:
             return None
         try:

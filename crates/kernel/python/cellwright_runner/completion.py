@@ -1,4 +1,4 @@
-"""Completion: names, attributes, dict keys, modules, magics, files; without running the user's
+"""Completion of names, attributes, dict keys, modules, magics and files, without running the user's
 code."""
 
 import ast
@@ -13,19 +13,19 @@ import types
 
 from . import lazy
 from .inspection import resolve
-from .state import S
+from .state import STATE
 
-_TRUSTED = ("numpy", "pandas", "polars", "builtins")
+_SAFE_LIBRARIES = ("numpy", "pandas", "polars", "builtins")
 _DOTTED = re.compile(r"((?:[^\W\d]\w*|\]|\))(?:[\w.]|\[[^\[\]]*\])*)?\.(\w*)$")
 _CHAIN = re.compile(r"([^\W\d]\w*(?:\.\w+|\[(?:-?\d+|'[^']*'|\"[^\"]*\")\])*)\.(\w*)$")
 _KEY = re.compile(r"([^\W\d]\w*(?:\.\w+)*)\[\s*([\"']?)([^\"'\]\[]*)$")
 _STRING = re.compile(r"([\"'])([^\"']*)$")
 _WORD = re.compile(r"[^\W\d]\w*$")
-MAX = 500
+MATCHES_LIMIT = 500
 
 
 def complete(request):
-    """The reply to `complete`."""
+    """Return the reply to `complete`."""
     code = request.get("code") or ""
     cursor = request.get("cursor")
     cursor = len(code) if cursor is None else min(max(int(cursor), 0), len(code))
@@ -35,27 +35,27 @@ def complete(request):
         if found is not None:
             matches, typed = found
             return {
-                "matches": sorted(set(matches), key=_order)[:MAX],
+                "matches": sorted(set(matches), key=_sort_key)[:MATCHES_LIMIT],
                 "start": cursor - len(typed),
                 "end": cursor,
             }
     return {"matches": [], "start": cursor, "end": cursor}
 
 
-def _order(name):
+def _sort_key(name):
     return name.startswith("_"), name.startswith("__"), name.lower(), name
 
 
-def names_of(obj):
-    """The attribute names of an object; a __dir__ written by the user is not run."""
+def attribute_names(obj):
+    """Return the attribute names of an object; a __dir__ of the user is not called."""
     kind = type(obj)
     try:
         if isinstance(obj, types.ModuleType):
             return {n for n in dir(obj) if type(n) is str}
         own = kind.__dir__
-        trusted = (kind.__module__ or "").partition(".")[0] in _TRUSTED
-        if trusted or own is object.__dir__ or own is type.__dir__:
-            if not trusted and "__getattribute__" in _defined(kind):
+        is_safe = (kind.__module__ or "").partition(".")[0] in _SAFE_LIBRARIES
+        if is_safe or own is object.__dir__ or own is type.__dir__:
+            if not is_safe and "__getattribute__" in _class_attributes(kind):
                 raise TypeError
             return {n for n in dir(obj) if type(n) is str}
     except Exception:
@@ -70,7 +70,7 @@ def names_of(obj):
     return {n for n in names if type(n) is str}
 
 
-def _defined(kind):
+def _class_attributes(kind):
     names = set()
     for base in kind.__mro__:
         if base is not object and base is not type:
@@ -78,23 +78,23 @@ def _defined(kind):
     return names
 
 
-def _starting(names, typed):
-    hits = [n for n in names if n.startswith(typed)]
+def _matching(names, typed):
+    matches = [n for n in names if n.startswith(typed)]
     if not typed.startswith("_"):
-        public = [n for n in hits if not n.startswith("_")]
-        return public or hits
-    return hits
+        public = [n for n in matches if not n.startswith("_")]
+        return public or matches
+    return matches
 
 
 def _magics(line):
     match = re.match(r"\s*(%%?)(\w*)$", line)
     if match is None:
         return None
-    known = lazy.load("magics").known(S.shell or lazy.load("ipython_shell").make())
+    magics = lazy.load("magics").list_magics(STATE.shell or lazy.load("ipython_shell").make())
     sign, typed = match.groups()
-    names = ["%%" + n for n in known["cell"] if n[0].isalpha()]
+    names = ["%%" + n for n in magics["cell"] if n[0].isalpha()]
     if sign == "%":
-        names += ["%" + n for n in known["line"]]
+        names += ["%" + n for n in magics["line"]]
     return [n for n in names if n.lstrip("%").startswith(typed)], sign + typed
 
 
@@ -105,10 +105,10 @@ def _imports(line):
         names = set(_submodules(module))
         loaded = sys.modules.get(module)
         if loaded is not None:
-            names |= names_of(loaded)
+            names |= attribute_names(loaded)
         else:
             names |= _static_names(module)
-        return _starting(names, typed), typed
+        return _matching(names, typed), typed
     match = re.match(r"\s*(?:import\s+(?:[\w.]+(?:\s+as\s+\w+)?\s*,\s*)*|from\s+)([\w.]*)$", line)
     if match is None:
         return None
@@ -120,8 +120,8 @@ def _imports(line):
             names |= {
                 n for n, v in sys.modules[head].__dict__.items() if isinstance(v, types.ModuleType)
             }
-        return [head + "." + n for n in _starting(names, tail)], typed
-    return _starting(_top_modules(), tail), typed
+        return [head + "." + n for n in _matching(names, tail)], typed
+    return _matching(_top_modules(), tail), typed
 
 
 def _top_modules():
@@ -135,7 +135,7 @@ def _top_modules():
 
 
 def _package_path(module):
-    """Folders of a package that need not be imported for it."""
+    """Return the folders of a package without importing it."""
     if module in sys.modules:
         return list(getattr(sys.modules[module], "__path__", ()))
     path = [p or os.getcwd() for p in sys.path]
@@ -155,7 +155,7 @@ def _submodules(module):
 
 
 def _static_names(module):
-    """Top-level names of a module's source, without importing it."""
+    """Return the top-level names in a module's source, without importing it."""
     head, _, tail = module.rpartition(".")
     path = _package_path(head) if head else [p or os.getcwd() for p in sys.path]
     try:
@@ -214,7 +214,7 @@ def _attributes(line):
     found = resolve(match.group(1))
     if found is None or isinstance(found[0], property):
         return [], match.group(2)
-    return _starting(names_of(found[0]), match.group(2)), match.group(2)
+    return _matching(attribute_names(found[0]), match.group(2)), match.group(2)
 
 
 def _inside_string(line):
@@ -250,12 +250,12 @@ def _files(line):
         entries = os.listdir(os.path.expanduser(folder) or ".")
     except OSError:
         return [], typed
-    hits = []
+    matches = []
     for entry in sorted(entries):
         if entry.startswith(name) and (name.startswith(".") or not entry.startswith(".")):
             full = os.path.join(folder, entry)
-            hits.append(full + "/" if os.path.isdir(os.path.expanduser(full)) else full)
-    return hits[:MAX], typed
+            matches.append(full + "/" if os.path.isdir(os.path.expanduser(full)) else full)
+    return matches[:MATCHES_LIMIT], typed
 
 
 def _names(line):
@@ -264,14 +264,14 @@ def _names(line):
     if not typed and re.search(r"\d$", line):
         return [], ""
     names = set(keyword.kwlist)
-    names.update(n for n in S.ns if type(n) is str)
+    names.update(n for n in STATE.ns if type(n) is str)
     names.update(dir(builtins))
-    hits = _starting(names, typed)
-    return hits + [p for p in _parameters(line) if p.startswith(typed)], typed
+    matches = _matching(names, typed)
+    return matches + [p for p in _parameters(line) if p.startswith(typed)], typed
 
 
 def _parameters(line):
-    """`name=` for the parameters of the call the cursor stands in."""
+    """Return `name=` for the parameters of the call around the cursor."""
     match = re.search(r"([^\W\d][\w.]*)\((?:[^()]*,\s*)?\w*$", line)
     found = resolve(match.group(1)) if match else None
     code = getattr(found[0], "__code__", None) if found else None

@@ -1,4 +1,4 @@
-"""Rich display: from an object to a MIME bundle to a frame; display ids, updates, clear_output."""
+"""Rich display: turns objects into MIME bundles and frames; display ids, updates, clear_output."""
 
 import os
 import sys
@@ -6,9 +6,9 @@ from binascii import Error, a2b_base64, b2a_base64
 
 from . import lazy
 from .channel import dumps, utf8
-from .json_values import strict
-from .state import S
-from .streams import O, _id
+from .json_values import to_json
+from .state import STATE
+from .streams import OUTPUT, encode_id
 
 # In IPython's order; the value of text/plain comes from the pretty printer.
 METHODS = (
@@ -22,20 +22,21 @@ METHODS = (
     ("application/json", "_repr_json_"),
     ("application/javascript", "_repr_javascript_"),
 )
-# A text of so many characters goes as a payload: nobody has to escape it, nor to hold it whole.
-_LARGE = 1 << 20
-_CANARY = "_ipython_canary_method_should_not_exist_"
+# Text of this many characters and more is sent as a payload, which needs no escaping and which the
+# host reads in pieces.
+_PAYLOAD_THRESHOLD = 1 << 20
+_CANARY_ATTRIBUTE = "_ipython_canary_method_should_not_exist_"
 _NO_METHODS = frozenset(
     (list, tuple, dict, set, frozenset, str, bytes, int, float, bool, complex, type(None))
 )
 
 
 def real_method(obj, name):
-    """The bound method `name` of an object, unless the object pretends to have every name."""
+    """Return the bound method `name` of an object, or None if the object claims every name."""
     if isinstance(obj, type):
         return None
     try:
-        if getattr(obj, _CANARY, None) is not None:
+        if getattr(obj, _CANARY_ATTRIBUTE, None) is not None:
             return None
         method = getattr(obj, name, None)
     except Exception:
@@ -43,22 +44,24 @@ def real_method(obj, name):
     return method if callable(method) else None
 
 
-def wanted(mime, include, exclude):
+def is_included(mime, include, exclude):
     return (not include or mime in include) and not (exclude and mime in exclude)
 
 
-def bundle(obj, include=None, exclude=None):
-    """-> (dict MIME -> value, metadata dict), or None if the object displayed itself."""
+def make_bundle(obj, include=None, exclude=None):
+    """Return (dict MIME -> value, metadata dict), or None if the object displayed itself."""
     kind = type(obj)
     formatters = (
-        S.shell.display_formatter.formatters if S.shell and S.shell.has_formatters else None
+        STATE.shell.display_formatter.formatters
+        if STATE.shell and STATE.shell.has_formatters
+        else None
     )
     data, metadata = {}, {}
     if kind in _NO_METHODS and formatters is None:
-        if wanted("text/plain", include, exclude):
-            data["text/plain"] = plain(obj)
+        if is_included("text/plain", include, exclude):
+            data["text/plain"] = plain_text(obj)
         return data, metadata
-    if S.shell is not None and S.shell.shows_itself(obj):
+    if STATE.shell is not None and STATE.shell.display_by_formatter(obj):
         return None
     method = real_method(obj, "_ipython_display_")
     if method is not None:
@@ -68,32 +71,32 @@ def bundle(obj, include=None, exclude=None):
         except NotImplementedError:
             pass
         except Exception as error:
-            complain(obj, "_ipython_display_", error)
+            report_repr_failure(obj, "_ipython_display_", error)
     _from_mimebundle(obj, include, exclude, data, metadata)
-    if S.figures is not None and kind.__name__ == "Figure":
-        S.figures.add_formats(obj, data, metadata)
-    if "text/plain" not in data and wanted("text/plain", include, exclude):
+    if STATE.figures is not None and kind.__name__ == "Figure":
+        STATE.figures.add_formats(obj, data, metadata)
+    if "text/plain" not in data and is_included("text/plain", include, exclude):
         custom = formatters and formatters["text/plain"].lookup_quiet(obj)
-        data["text/plain"] = _plain_custom(custom, obj) if custom else plain(obj)
+        data["text/plain"] = _plain_custom(custom, obj) if custom else plain_text(obj)
     if formatters is None and not _has_any_method(obj):
         return data, metadata
     for mime, name in METHODS:
-        if mime in data or not wanted(mime, include, exclude):
+        if mime in data or not is_included(mime, include, exclude):
             continue
         custom = formatters[mime].lookup_quiet(obj) if formatters else None
         method = custom or real_method(obj, name)
         if method is None:
             continue
-        value = _call(obj, name, (lambda m=custom: m(obj)) if custom else method)
+        value = _call_repr(obj, name, (lambda m=custom: m(obj)) if custom else method)
         if value is not None:
-            _take(mime, value, data, metadata)
+            _store_value(mime, value, data, metadata)
     if formatters:
         _other_formatters(obj, formatters, include, exclude, data, metadata)
     return data, metadata
 
 
 def _has_any_method(obj):
-    """Quick no for most objects: no `_repr_…_` in any class and no __getattr__ magic."""
+    """Return False quickly for most objects: no class has a `_repr_…_` method or __getattr__."""
     kind = type(obj)
     for base in kind.__mro__:
         names = base.__dict__
@@ -106,24 +109,24 @@ def _has_any_method(obj):
 
 
 def _other_formatters(obj, formatters, include, exclude, data, metadata):
-    known = {mime for mime, _ in METHODS}
+    standard_mimes = {mime for mime, _ in METHODS}
     for mime, formatter in formatters.items():
         if (
-            mime in known
+            mime in standard_mimes
             or mime in data
             or mime == "text/plain"
-            or not wanted(mime, include, exclude)
+            or not is_included(mime, include, exclude)
         ):
             continue
         custom = formatter.lookup_quiet(obj)
         if custom is not None:
-            value = _call(obj, mime, lambda m=custom: m(obj))
+            value = _call_repr(obj, mime, lambda m=custom: m(obj))
             if value is not None:
-                _take(mime, value, data, metadata)
+                _store_value(mime, value, data, metadata)
 
 
 def _plain_custom(custom, obj):
-    """A registered text/plain formatter: f(obj, printer, cycle), as in IPython."""
+    """Call a registered text/plain formatter: f(obj, printer, cycle), as in IPython."""
     return lazy.load("pretty").with_function(custom, obj)
 
 
@@ -131,32 +134,34 @@ def _from_mimebundle(obj, include, exclude, data, metadata):
     method = real_method(obj, "_repr_mimebundle_")
     if method is None:
         return
-    given = _call(obj, "_repr_mimebundle_", lambda: method(include=include, exclude=exclude))
-    if given is None:
+    returned = _call_repr(
+        obj, "_repr_mimebundle_", lambda: method(include=include, exclude=exclude)
+    )
+    if returned is None:
         return
     extra = {}
-    if isinstance(given, tuple) and len(given) == 2:
-        given, extra = given
-    if not isinstance(given, dict):
+    if isinstance(returned, tuple) and len(returned) == 2:
+        returned, extra = returned
+    if not isinstance(returned, dict):
         return
-    for mime, value in given.items():
-        if value is not None and wanted(mime, include, exclude):
+    for mime, value in returned.items():
+        if value is not None and is_included(mime, include, exclude):
             data[str(mime)] = value
     if isinstance(extra, dict):
         metadata.update(extra)
 
 
-def _call(obj, name, function):
+def _call_repr(obj, name, function):
     try:
         return function()
     except NotImplementedError:
         return None
     except Exception as error:
-        complain(obj, name, error)
+        report_repr_failure(obj, name, error)
         return None
 
 
-def _take(mime, value, data, metadata):
+def _store_value(mime, value, data, metadata):
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):
         value, extra = value
         if extra:
@@ -165,31 +170,26 @@ def _take(mime, value, data, metadata):
         data[mime] = value
 
 
-def complain(obj, name, error):
-    """A failing repr method is told on stderr; the other forms are still shown."""
+def report_repr_failure(obj, name, error):
+    """Report a failed repr method on stderr; the other forms are still shown."""
     lines = lazy.load("tracebacks").describe(error)[2]
     sys.stderr.write("%s of %s failed:\n%s\n" % (name, type(obj).__name__, "\n".join(lines)))
 
 
-def plain(obj):
-    """text/plain; an exception of __repr__ goes to the caller."""
+def plain_text(obj):
+    """Return text/plain; an exception of __repr__ propagates to the caller."""
     if type(obj) in (int, str, bytes, bool, complex):
         return repr(obj)
     return lazy.load("pretty").pretty(obj)
 
 
-def result_bundle(value):
-    """The bundle of a cell's result; None if the object showed itself."""
-    return bundle(value)
-
-
 def encode_bundle(data, metadata):
-    """-> (bytes `[…],"metadata":{…}` and, with payloads, `,"bin":[…]`, payloads)"""
+    """Return (bytes `[…],"metadata":{…}` and, with payloads, `,"bin":[…]`; payloads)."""
     items, payloads = [], []
     for mime, value in data.items():
         kind, value = _encode(mime, value, payloads)
         items.append('[%s,"%s",%s]' % (dumps(mime), kind, value))
-    text = '[%s],"metadata":%s' % (",".join(items), strict(metadata))
+    text = '[%s],"metadata":%s' % (",".join(items), to_json(metadata))
     if payloads:
         text += ',"bin":[%s]' % ",".join([str(len(p)) for p in payloads])
     return utf8(text), payloads
@@ -206,14 +206,14 @@ def _encode(mime, value, payloads):
             if raw is not None:
                 payloads.append(raw)
                 return "bin", len(payloads) - 1
-        return _text(str.__str__(value), payloads)
+        return _encode_text(str.__str__(value), payloads)
     if not is_json and isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
-        return _text("".join(value), payloads)
-    return "json", strict(value)
+        return _encode_text("".join(value), payloads)
+    return "json", to_json(value)
 
 
-def _text(text, payloads):
-    if len(text) < _LARGE:
+def _encode_text(text, payloads):
+    if len(text) < _PAYLOAD_THRESHOLD:
         return "text", dumps(text)
     payloads.append(utf8(text))
     return "utf8", len(payloads) - 1
@@ -232,10 +232,10 @@ def _from_base64(text):
 
 def publish(data, metadata=None, display_id=None, update=False):
     """Send a display frame (or print the text in a forked child)."""
-    if S.capture is not None:
-        S.capture.append((data, metadata or {}))
+    if STATE.captured_displays is not None:
+        STATE.captured_displays.append((data, metadata or {}))
         return
-    if S.forked:
+    if STATE.forked:
         if "text/plain" in data:
             print(data["text/plain"])
         return
@@ -243,13 +243,13 @@ def publish(data, metadata=None, display_id=None, update=False):
 
 
 def send(data, metadata, display_id=None, update=False):
-    """Send a display frame, whatever %%capture collects."""
-    cell = O.cell_of_thread() if O.threaded else S.cell
+    """Send a display frame, even while %%capture collects displays."""
+    cell = OUTPUT.cell_of_thread() if OUTPUT.threaded else STATE.cell
     body, payloads = encode_bundle(data, metadata)
-    O.send(
+    OUTPUT.send(
         b'{"t":"display","id":%s,"display_id":%s,"update":%s,"data":%s'
         % (
-            _id(cell),
+            encode_id(cell),
             b"null" if display_id is None else utf8(dumps(str(display_id))),
             b"true" if update else b"false",
             body,
@@ -269,8 +269,8 @@ def display(
     clear=False,
     **kwargs,
 ):
-    """Show objects now. `display_id=True` or a name gives a handle whose `update` changes it
-    later."""
+    """Show objects. `display_id=True` or a name returns a handle whose `update` replaces the
+    display later."""
     if clear:
         clear_output(wait=True)
     transient = dict(transient or {})
@@ -283,7 +283,7 @@ def display(
         raise TypeError("display_id required for update_display")
     name = transient.get("display_id")
     if display_id is not None and not objs:
-        publish({}, metadata, name, update)  # a place for what comes
+        publish({}, metadata, name, update)  # an empty display, to be filled by updates
     for obj in objs:
         if raw:
             if not isinstance(obj, dict):
@@ -292,16 +292,16 @@ def display(
                 )
             publish(obj, metadata, name, update)
             continue
-        made = bundle(obj, include, exclude)
-        if made is None:
+        bundle = make_bundle(obj, include, exclude)
+        if bundle is None:
             continue
-        data, extra = made
+        data, extra = bundle
         if metadata:
             extra = _merge(extra, metadata)
         if data:
             publish(data, extra, name, update)
-        if S.figures is not None:
-            S.figures.shown(obj)
+        if STATE.figures is not None:
+            STATE.figures.mark_displayed(obj)
     return DisplayHandle(display_id) if display_id is not None else None
 
 
@@ -316,13 +316,13 @@ def _merge(first, second):
 
 
 def update_display(obj, *, display_id, **kwargs):
-    """Change what is shown under a display id."""
+    """Replace the displays that have a display id."""
     kwargs["update"] = True
     display(obj, display_id=display_id, **kwargs)
 
 
 def publish_display_data(data, metadata=None, source=None, *, transient=None, **kwargs):
-    """Show a ready MIME bundle."""
+    """Show a MIME bundle."""
     if source is not None and isinstance(source, dict) and metadata is None:
         metadata = source
     transient = transient or {}
@@ -330,26 +330,28 @@ def publish_display_data(data, metadata=None, source=None, *, transient=None, **
 
 
 def clear_output(wait=False):
-    """Take away what the cell has shown so far (with `wait`: when something new comes)."""
-    if S.forked:
+    """Clear the cell's outputs (with `wait`: when the next output arrives)."""
+    if STATE.forked:
         return
-    cell = O.cell_of_thread() if O.threaded else S.cell
-    O.send(b'{"t":"clear","id":%s,"wait":%s' % (_id(cell), b"true" if wait else b"false"))
+    cell = OUTPUT.cell_of_thread() if OUTPUT.threaded else STATE.cell
+    OUTPUT.send(
+        b'{"t":"clear","id":%s,"wait":%s' % (encode_id(cell), b"true" if wait else b"false")
+    )
 
 
-def aside(begins):
-    """What comes next is shown beside the cell (in a pager, in a widget), or in the cell again. It may be
-    called several times over."""
-    before = S.asides
-    S.asides = max(0, before + (1 if begins else -1))
-    if S.forked or bool(before) == bool(S.asides):
+def redirect_output(begin):
+    """Begin or end a redirect of the output from the cell to a pager or widget. Redirects may be
+    nested."""
+    previous = STATE.redirects
+    STATE.redirects = max(0, previous + (1 if begin else -1))
+    if STATE.forked or bool(previous) == bool(STATE.redirects):
         return
-    cell = O.cell_of_thread() if O.threaded else S.cell
-    O.send(b'{"t":"%s","id":%s' % (b"aside" if begins else b"inside", _id(cell)))
+    cell = OUTPUT.cell_of_thread() if OUTPUT.threaded else STATE.cell
+    OUTPUT.send(b'{"t":"%s","id":%s' % (b"aside" if begin else b"inside", encode_id(cell)))
 
 
 def new_display_id():
-    """A fresh random display id."""
+    """Return a new random display id."""
     return os.urandom(16).hex()
 
 
@@ -367,5 +369,5 @@ class DisplayHandle:
         display(obj, display_id=self.display_id, **kwargs)
 
     def update(self, obj, **kwargs):
-        """Replace what is shown under this id."""
+        """Replace the displays that have this id."""
         update_display(obj, display_id=self.display_id, **kwargs)

@@ -31,7 +31,7 @@ NAMES = (
 
 
 class DisplayObject:
-    """Data with a way to be shown; from a value, a URL or a file."""
+    """Data with a display method; from a value, a URL or a file."""
 
     _binary = False
 
@@ -276,7 +276,7 @@ class Video(_Media):
 
 
 def _wave(samples, rate):
-    """One channel of numbers as a WAV file, as loud as it can be."""
+    """Return samples of one channel as a WAV file, normalized to the maximum volume."""
     wave = lazy.stdlib("wave")
     numbers = [float(s) for s in samples]
     top = max((abs(s) for s in numbers), default=1.0) or 1.0
@@ -302,7 +302,7 @@ class FileLink:
 
 
 class ProgressBar:
-    """A bar that is drawn again as `progress` grows."""
+    """A progress bar that is redrawn when `progress` changes."""
 
     def __init__(self, total):
         self.total = total

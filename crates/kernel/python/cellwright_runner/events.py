@@ -1,4 +1,4 @@
-"""get_ipython().events: functions that libraries want called around cells."""
+"""get_ipython().events: callbacks that libraries register to run before and after cells."""
 
 import sys
 
@@ -13,8 +13,8 @@ NAMES = (
 )
 
 
-class Info:
-    """What a pre_run_cell function gets, and `info` of the result."""
+class ExecutionInfo:
+    """The argument of a pre_run_cell callback, and `info` of the result."""
 
     def __init__(self, raw_cell, store_history, silent):
         self.raw_cell = raw_cell
@@ -25,8 +25,8 @@ class Info:
         self.cell_id = None
 
 
-class Result:
-    """What a post_run_cell function gets."""
+class ExecutionResult:
+    """The argument of a post_run_cell callback."""
 
     def __init__(self, info, result=None, error=None):
         self.info = info
@@ -40,17 +40,17 @@ class Result:
         return self.error_before_exec is None and self.error_in_exec is None
 
     def raise_error(self):
-        """Raise the cell's error, if it had one."""
+        """Raise the cell's error, if any."""
         if self.error_in_exec is not None:
             raise self.error_in_exec
 
 
 class Events:
-    """The manager. `wanted` is False as long as nobody registered anything."""
+    """The event manager. `has_callbacks` is False while no callback is registered."""
 
     def __init__(self):
         self.callbacks = {name: [] for name in NAMES}
-        self.wanted = False
+        self.has_callbacks = False
         self.info = None
 
     def register(self, event, function):
@@ -59,31 +59,30 @@ class Events:
             raise TypeError("Need a callable, got %r" % (function,))
         if function not in self.callbacks[event]:
             self.callbacks[event].append(function)
-        self.wanted = True
+        self.has_callbacks = True
 
     def unregister(self, event, function):
-        """No longer call it."""
-        known = self.callbacks[event]
-        if function in known:
-            known.remove(function)
+        """Remove `function` from `event`."""
+        callbacks = self.callbacks[event]
+        if function in callbacks:
+            callbacks.remove(function)
         else:
-            originals = [f for f in known if getattr(f, "__wrapped__", None) is function]
+            originals = [f for f in callbacks if getattr(f, "__wrapped__", None) is function]
             if not originals:
                 raise ValueError(
                     "Function %r is not registered as a %s callback" % (function, event)
                 )
-            known.remove(originals[0])
-        self.wanted = any(self.callbacks.values())
+            callbacks.remove(originals[0])
+        self.has_callbacks = any(self.callbacks.values())
 
     def trigger(self, event, *args, **kwargs):
-        """Call the functions of an event; one that fails is told on stderr, the others still
-        run."""
+        """Call the callbacks of an event. A failure is reported on stderr; the others still run."""
         for function in list(self.callbacks[event]):
             try:
                 try:
                     function(*args, **kwargs)
                 except TypeError:
-                    if not args or not _takes_nothing(function):
+                    if not args or not _takes_no_arguments(function):
                         raise
                     function()
             except KeyboardInterrupt:
@@ -93,22 +92,22 @@ class Events:
                 sys.stderr.write("Error in callback %r (for %s):\n" % (function, event))
                 sys.stderr.write("\n".join(lines) + "\n")
 
-    def before(self, raw, silent, history):
-        """At the start of a cell."""
-        self.info = Info(raw, history, silent)
+    def before_cell(self, raw, silent, history):
+        """Trigger the events at the start of a cell."""
+        self.info = ExecutionInfo(raw, history, silent)
         self.trigger("pre_execute")
         if not silent:
             self.trigger("pre_run_cell", self.info)
 
-    def after(self, raw, silent, history, value, error):
-        """At the end of a cell."""
-        result = Result(self.info or Info(raw, history, silent), value, error)
+    def after_cell(self, raw, silent, history, value, error):
+        """Trigger the events at the end of a cell."""
+        result = ExecutionResult(self.info or ExecutionInfo(raw, history, silent), value, error)
         self.trigger("post_execute")
         if not silent:
             self.trigger("post_run_cell", result)
 
 
-def _takes_nothing(function):
+def _takes_no_arguments(function):
     code = getattr(function, "__code__", None)
     if code is None:
         return False

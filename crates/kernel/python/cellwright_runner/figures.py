@@ -1,13 +1,13 @@
 """matplotlib: open figures are shown after each cell and by plt.show(), then closed.
 
 Loaded when matplotlib.pyplot is imported. MPLBACKEND is Agg (see main), which child processes can
-use too; a backend module of ours they could not import.
+use too; they could not import a backend module of the runner.
 """
 
 import sys
 from io import BytesIO
 
-from .state import S
+from .state import STATE
 
 FORMATS = {
     "png": "image/png",
@@ -20,35 +20,35 @@ FORMATS = {
 }
 
 
-class Options:
-    """What `%config InlineBackend.…` sets."""
+class InlineOptions:
+    """The options that `%config InlineBackend.…` sets."""
 
     def __init__(self):
         self.figure_formats = ["png"]
         self.print_figure_kwargs = {"bbox_inches": "tight"}
         self.close_figures = True
-        self.others = {}
+        self.other_options = {}
 
 
-OPTIONS = Options()
-_shown = set()  # ids of figures that were displayed explicitly in this cell
+OPTIONS = InlineOptions()
+_displayed = set()  # ids of figures that were displayed explicitly in this cell
 
 
-def connect(pyplot):
-    """Called when matplotlib.pyplot has been imported."""
-    S.figures = sys.modules[__name__]
+def patch_pyplot(pyplot):
+    """Replace pyplot's `show`; called when matplotlib.pyplot has been imported."""
+    STATE.figures = sys.modules[__name__]
     pyplot.show = show
     from matplotlib import backend_bases
 
-    def show_one(self):
+    def show_manager(self):
         _publish(self.canvas.figure)
-        _shown.add(id(self.canvas.figure))
+        _displayed.add(id(self.canvas.figure))
 
-    backend_bases.FigureManagerBase.show = show_one
+    backend_bases.FigureManagerBase.show = show_manager
 
 
-def connect_inline(module):
-    """matplotlib_inline's way to set the format."""
+def patch_inline_backend(module):
+    """Replace matplotlib_inline's function that sets the format."""
 
     def set_matplotlib_formats(*formats, **kwargs):
         set_option("figure_formats", formats)
@@ -70,7 +70,7 @@ def set_option(name, value):
     elif name == "close_figures":
         OPTIONS.close_figures = bool(value)
     else:
-        OPTIONS.others[name] = value
+        OPTIONS.other_options[name] = value
 
 
 def options_text():
@@ -88,46 +88,46 @@ def _managers():
 
 
 def show(*args, **kwargs):
-    """plt.show(): the open figures, here and now."""
+    """plt.show(): show the open figures."""
     show_all()
 
 
 def show_all():
-    """Show and close the open figures; called after every cell, also a failed one."""
+    """Show and close the open figures; called after every cell, also after a failed one."""
     managers = _managers()
     if not managers:
-        _shown.clear()
+        _displayed.clear()
         return
     try:
         for manager in managers:
             figure = manager.canvas.figure
-            if id(figure) not in _shown:
+            if id(figure) not in _displayed:
                 _publish(figure)
     finally:
-        _shown.clear()
+        _displayed.clear()
         if OPTIONS.close_figures:
             sys.modules["matplotlib.pyplot"].close("all")
 
 
 def _publish(figure):
-    from .display import complain, publish
+    from .display import publish, report_repr_failure
 
     data, metadata = {}, {}
     try:
         add_formats(figure, data, metadata)
     except Exception as error:
-        complain(figure, "savefig", error)
+        report_repr_failure(figure, "savefig", error)
         return
-    # Of an empty one there is no picture, but that it is there is said.
+    # An empty figure has no image and is shown by its repr only.
     data["text/plain"] = repr(figure)
     publish(data, metadata)
 
 
-def shown(obj):
-    """display() has shown the object: if it is a figure, the end of the cell does not show it
-    again."""
+def mark_displayed(obj):
+    """Mark a figure that display() has shown, so that the end of the cell does not show it again.
+    Other objects are ignored."""
     if _is_figure(obj):
-        _shown.add(id(obj))
+        _displayed.add(id(obj))
 
 
 def _is_figure(obj):
@@ -136,24 +136,24 @@ def _is_figure(obj):
 
 
 def add_formats(figure, data, metadata):
-    """Put the images of a figure into a bundle (nothing for an empty figure)."""
+    """Add the images of a figure to a bundle; an empty figure has none."""
     if not _is_figure(figure):
         return
-    _shown.add(id(figure))
+    _displayed.add(id(figure))
     if not figure.axes and not figure.lines and not getattr(figure, "subfigs", None):
         if not (figure.texts or figure.images or figure.patches or figure.artists):
             return
     for name in OPTIONS.figure_formats:
         mime = FORMATS[name]
         double = name in ("retina", "png2x")
-        picture = _render(figure, "png" if double else name, 2 if double else 1)
+        image = _render(figure, "png" if double else name, 2 if double else 1)
         if mime == "image/svg+xml":
-            picture = picture.decode("utf-8")
-        data[mime] = picture
-        if double and len(picture) > 24:
+            image = image.decode("utf-8")
+        data[mime] = image
+        if double and len(image) > 24:
             metadata[mime] = {
-                "width": int.from_bytes(picture[16:20], "big") // 2,
-                "height": int.from_bytes(picture[20:24], "big") // 2,
+                "width": int.from_bytes(image[16:20], "big") // 2,
+                "height": int.from_bytes(image[20:24], "big") // 2,
             }
 
 

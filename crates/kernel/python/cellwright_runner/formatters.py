@@ -1,7 +1,7 @@
 """get_ipython().display_formatter: formatters that users and libraries register for their types."""
 
 from . import lazy
-from .state import S
+from .state import STATE
 
 MIMES = (
     "text/plain",
@@ -28,36 +28,36 @@ class Formatter:
         self.singleton_printers = {}
 
     def for_type(self, kind, function=None):
-        """Register a function; returns the one that was there."""
+        """Register a function. Returns the previous one."""
         if isinstance(kind, str):
             module, _, name = kind.rpartition(".")
             return self.for_type_by_name(module, name, function)
         old = self.type_printers.get(kind)
         if function is not None:
             self.type_printers[kind] = function
-            if S.shell is not None:
-                S.shell.has_formatters = True
+            if STATE.shell is not None:
+                STATE.shell.has_formatters = True
         return old
 
     def for_type_by_name(self, module, name, function=None):
-        """The same for a type that is not imported yet."""
+        """Like `for_type`, for a type that is not imported yet."""
         key = (module, name)
         old = self.deferred_printers.get(key)
         if function is not None:
             self.deferred_printers[key] = function
-            if S.shell is not None:
-                S.shell.has_formatters = True
+            if STATE.shell is not None:
+                STATE.shell.has_formatters = True
         return old
 
     def pop(self, kind, default=None):
-        """Take a function out again."""
+        """Remove and return a function."""
         if isinstance(kind, str):
             module, _, name = kind.rpartition(".")
             return self.deferred_printers.pop((module, name), default)
         return self.type_printers.pop(kind, default)
 
     def lookup_by_type(self, kind):
-        """The function for a type, KeyError if there is none."""
+        """Return the function for a type; KeyError if there is none."""
         for base in kind.__mro__:
             function = self.type_printers.get(base)
             if function is None:
@@ -67,18 +67,18 @@ class Formatter:
         raise KeyError(kind)
 
     def lookup(self, obj):
-        """The function for an object, KeyError if there is none."""
+        """Return the function for an object; KeyError if there is none."""
         return self.lookup_by_type(type(obj))
 
     def lookup_quiet(self, obj):
-        """The function for an object, or None."""
+        """Return the function for an object, or None."""
         try:
             return self.lookup_by_type(type(obj))
         except (KeyError, AttributeError):
             return None
 
     def __call__(self, obj):
-        data = lazy.load("display").bundle(obj, include=[self.format_type])
+        data = lazy.load("display").make_bundle(obj, include=[self.format_type])
         return data[0].get(self.format_type) if data else None
 
     def __contains__(self, kind):
@@ -103,19 +103,19 @@ class DisplayFormatter:
         return list(self.formatters)
 
     def format(self, obj, include=None, exclude=None):
-        """-> (data, metadata), both empty if the object displayed itself"""
-        return lazy.load("display").bundle(obj, include, exclude) or ({}, {})
+        """Return (data, metadata), both empty if the object displayed itself."""
+        return lazy.load("display").make_bundle(obj, include, exclude) or ({}, {})
 
 
 class DisplayPublisher:
     """get_ipython().display_pub"""
 
     def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **kwargs):
-        """Show a ready MIME bundle."""
+        """Show a MIME bundle."""
         lazy.load("display").publish_display_data(
             data, metadata, transient=transient, update=update
         )
 
     def clear_output(self, wait=False):
-        """Take away what the cell has shown so far."""
+        """Clear the cell's outputs."""
         lazy.load("display").clear_output(wait)

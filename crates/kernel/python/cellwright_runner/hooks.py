@@ -1,8 +1,9 @@
-"""Hooks into the interpreter: children and threads that start, modules just imported, forks.
+"""Hooks into the interpreter for child processes, threads, imports and forks.
 
-* children: text printed so far leaves before a child process starts;
-* import: a few libraries get connected to us right after they were loaded (never loaded for that);
-* fork: the child must not touch the channel.
+* children: text printed so far is sent before a child process starts;
+* import: a few libraries are patched right after a cell imports them (they are never imported for
+  that);
+* fork: the child must not use the channel.
 
 The functions that start children are wrapped. An audit hook would see them too, but it makes every
 id() of the user's code 0.2 to 0.3 µs slower: copy.deepcopy of small lists took 1.7 to 2.2 times as
@@ -15,14 +16,14 @@ import sys
 from _thread import get_ident
 
 from . import interrupt
-from .state import S
-from .streams import O
+from .state import STATE
+from .streams import OUTPUT
 
-_STARTERS = ("system", "posix_spawn", "posix_spawnp", "execv", "execve")
+_CHILD_STARTERS = ("system", "posix_spawn", "posix_spawnp", "execv", "execve")
 
 
-def before(function, action):
-    """A function that calls `action` first and else is like `function`."""
+def call_before(function, action):
+    """Return a wrapper of `function` that calls `action` first."""
 
     def wrapper(*args, **kwargs):
         action()
@@ -38,47 +39,47 @@ def before(function, action):
     return wrapper
 
 
-def child_starts():
-    """Called before a child process is made in whatever way."""
-    if not S.forked:
-        O.child_starts()
+def before_child_start():
+    """Called before any child process is created."""
+    if not STATE.forked:
+        OUTPUT.before_child_start()
 
 
-def connect_subprocess(subprocess):
-    """Called when subprocess is imported: its C function that forks."""
+def patch_subprocess(subprocess):
+    """Wrap the C function that forks for subprocess; called when subprocess is imported."""
     posix = sys.modules.get("_posixsubprocess")
     if posix is None or hasattr(posix.fork_exec, "__wrapped__"):
         return
-    posix.fork_exec = before(posix.fork_exec, child_starts)
+    posix.fork_exec = call_before(posix.fork_exec, before_child_start)
     if hasattr(subprocess, "_fork_exec"):  # 3.12 and newer keep their own reference
         subprocess._fork_exec = posix.fork_exec
 
 
-# Module -> (our module, its function), called with the module once it is loaded.
-AFTER_IMPORT = {
-    "threading": ("thread_origin", "connect"),
-    "subprocess": ("hooks", "connect_subprocess"),
-    "linecache": ("sources", "connect"),
-    "getpass": ("stdin", "connect_getpass"),
-    "matplotlib.pyplot": ("figures", "connect"),
-    "matplotlib_inline.backend_inline": ("figures", "connect_inline"),
-    "ipywidgets.widgets.widget_output": ("widgets", "connect"),
-    "IPython.core.getipython": ("ipython_installed", "connect_getipython"),
-    "IPython.core.display_functions": ("ipython_installed", "connect_display"),
-    "IPython.core.display": ("ipython_installed", "connect_display"),
+# Module -> (module of the runner, its function); called with the module once it is loaded.
+IMPORT_HOOKS = {
+    "threading": ("thread_cells", "patch"),
+    "subprocess": ("hooks", "patch_subprocess"),
+    "linecache": ("linecache_hook", "patch"),
+    "getpass": ("stdin", "patch_getpass"),
+    "matplotlib.pyplot": ("figures", "patch_pyplot"),
+    "matplotlib_inline.backend_inline": ("figures", "patch_inline_backend"),
+    "ipywidgets.widgets.widget_output": ("widgets", "patch_output_widget"),
+    "IPython.core.getipython": ("ipython_installed", "patch_getipython"),
+    "IPython.core.display_functions": ("ipython_installed", "patch_display"),
+    "IPython.core.display": ("ipython_installed", "patch_display"),
 }
 
 
 class ImportWatcher:
-    """First on sys.meta_path; answers for nothing, but stays near when a module of the list
-    loads."""
+    """First on sys.meta_path: finds no modules, but runs the import hook after a listed module has
+    loaded."""
 
-    busy = ()
+    active = ()
 
     def find_spec(self, name, path=None, target=None):
-        if name not in AFTER_IMPORT or name in self.busy:
+        if name not in IMPORT_HOOKS or name in self.active:
             return None
-        self.busy += (name,)
+        self.active += (name,)
         try:
             for finder in sys.meta_path:
                 if finder is self or not hasattr(finder, "find_spec"):
@@ -89,15 +90,15 @@ class ImportWatcher:
             else:
                 return None
         finally:
-            self.busy = tuple(n for n in self.busy if n != name)
+            self.active = tuple(n for n in self.active if n != name)
         loader = spec.loader
-        execute = getattr(loader, "exec_module", None)
-        if execute is None or isinstance(loader, type):
+        original_exec = getattr(loader, "exec_module", None)
+        if original_exec is None or isinstance(loader, type):
             return spec
 
         def exec_module(module):
-            execute(module)
-            connect(name, module)
+            original_exec(module)
+            run_import_hook(name, module)
 
         try:
             loader.exec_module = exec_module
@@ -106,19 +107,19 @@ class ImportWatcher:
         return spec
 
 
-def connect(name, module):
-    """Connect a freshly loaded module to us; its importer must never suffer from that."""
+def run_import_hook(name, module):
+    """Run the import hook of a module. A failure is reported and does not fail the import."""
     from . import lazy
 
-    ours, function = AFTER_IMPORT[name]
+    hook_module, function = IMPORT_HOOKS[name]
     try:
-        getattr(lazy.load(ours), function)(module)
+        getattr(lazy.load(hook_module), function)(module)
     except Exception as error:
-        sys.stderr.write("cellwright: cannot connect %s: %r\n" % (name, error))
+        sys.stderr.write("cellwright: cannot patch %s: %r\n" % (name, error))
 
 
-class FallBackFinder:
-    """Last on sys.meta_path: offers a small `IPython` when the real one is not installed."""
+class StandInFinder:
+    """Last on sys.meta_path: provides a stand-in for `IPython` when IPython is not installed."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "IPython" and not name.startswith("IPython."):
@@ -129,33 +130,33 @@ class FallBackFinder:
 
 
 def _after_fork_in_child():
-    S.forked = True
+    STATE.forked = True
     interrupt.after_fork_in_child()
-    O.after_fork_in_child()
-    if S.figures is not None:
-        S.figures = None
+    OUTPUT.after_fork_in_child()
+    if STATE.figures is not None:
+        STATE.figures = None
 
 
 def _before_fork():
-    if not S.forked:
+    if not STATE.forked:
         if sys.version_info >= (3, 12):
-            O.stop_flusher()
-        O.child_starts()
-        O.lock.acquire()
+            OUTPUT.stop_flusher()
+        OUTPUT.before_child_start()
+        OUTPUT.lock.acquire()
 
 
 def _after_fork_in_parent():
-    if not S.forked:
-        O.lock.release()
+    if not STATE.forked:
+        OUTPUT.lock.release()
 
 
 def _exit_now(status):
-    """os._exit, but what was printed is not lost."""
+    """os._exit that first flushes the printed text."""
     try:
-        if S.forked:
+        if STATE.forked:
             sys.stdout.flush()
         else:
-            O.flush_now()
+            OUTPUT.flush_now()
     except Exception:
         pass
     _real_exit(status)
@@ -167,13 +168,17 @@ _exit_now.__module__ = "os"
 
 
 def _system(command):
-    """os.system, but an interrupt that ends the command also interrupts the cell: C's system() lets
-    nobody but the command hear it, and a loop around it would go on for ever."""
+    """os.system, but an interrupt that ends the command also interrupts the cell. C's system()
+    ignores SIGINT in the caller, so a loop around it would never end."""
     status = _real_system(command)
-    if interrupt.G.running and get_ident() == interrupt.MAIN and not S.forked:
+    if (
+        interrupt.SIGINT_GATE.cell_running
+        and get_ident() == interrupt.MAIN_THREAD
+        and not STATE.forked
+    ):
         signalled = os.WIFSIGNALED(status) and os.WTERMSIG(status) == interrupt.SIGINT
         if signalled or (os.WIFEXITED(status) and os.WEXITSTATUS(status) == 128 + interrupt.SIGINT):
-            interrupt.G.seen = True
+            interrupt.SIGINT_GATE.interrupted = True
             raise KeyboardInterrupt
     return status
 
@@ -185,22 +190,22 @@ _system.__doc__ = _real_system.__doc__
 
 
 def install():
-    """Put all hooks in place."""
+    """Install all hooks."""
     os.system = _system
-    for name in _STARTERS:
+    for name in _CHILD_STARTERS:
         if hasattr(os, name):
-            setattr(os, name, before(getattr(os, name), child_starts))
-    _thread.start_new_thread = before(_thread.start_new_thread, O.thread_starts)
+            setattr(os, name, call_before(getattr(os, name), before_child_start))
+    _thread.start_new_thread = call_before(_thread.start_new_thread, OUTPUT.on_thread_start)
     sys.meta_path.insert(0, ImportWatcher())
-    sys.meta_path.append(FallBackFinder())
+    sys.meta_path.append(StandInFinder())
     os.register_at_fork(
         before=_before_fork,
         after_in_child=_after_fork_in_child,
         after_in_parent=_after_fork_in_parent,
     )
     os._exit = _exit_now
-    for name in AFTER_IMPORT:
-        # Something (a .pth file, site) may have imported it before us.
+    for name in IMPORT_HOOKS:
+        # A .pth file or `site` may have imported the module before.
         module = sys.modules.get(name)
         if module is not None:
-            connect(name, module)
+            run_import_hook(name, module)

@@ -1,4 +1,4 @@
-"""What a name means: signature, docstring, type, source. Looked up without running properties."""
+"""inspect: signature, docstring, type and source of a name, found without running properties."""
 
 import ast
 import builtins
@@ -6,7 +6,7 @@ import inspect as standard
 import re
 import types
 
-from .state import S
+from .state import STATE
 
 _NAME = re.compile(r"[\w.]+")
 _STEP = re.compile(r"\s*(?:\.\s*(\w+)|\[\s*(-?\d+|'[^']*'|\"[^\"]*\")\s*\])")
@@ -14,7 +14,8 @@ _CALLABLE_WRAPPERS = (staticmethod, classmethod)
 
 
 def static_attribute(obj, name):
-    """The attribute of an object without running code of it; AttributeError if that cannot be."""
+    """Return an attribute without running the object's code; AttributeError if that is
+    impossible."""
     if isinstance(obj, types.ModuleType):
         found = obj.__dict__.get(name, obj)
         if found is not obj:
@@ -35,13 +36,13 @@ def static_attribute(obj, name):
 
 
 def resolve(text):
-    """-> (object,) for a dotted name like `a.b[0].c`, or None"""
+    """Return (object,) for a dotted name like `a.b[0].c`, or None."""
     match = re.match(r"\s*([^\W\d]\w*)", text)
     if match is None:
         return None
     name = match.group(1)
-    if name in S.ns:
-        obj = S.ns[name]
+    if name in STATE.ns:
+        obj = STATE.ns[name]
     elif hasattr(builtins, name):
         obj = getattr(builtins, name)
     else:
@@ -69,7 +70,7 @@ def resolve(text):
 
 
 def name_at(code, cursor):
-    """The dotted name under or before the cursor; inside a call's brackets, the function's."""
+    """Return the dotted name at or before the cursor; inside a call's brackets, the function's."""
     start = cursor
     while start > 0 and (code[start - 1].isalnum() or code[start - 1] in "_."):
         start -= 1
@@ -92,7 +93,7 @@ def name_at(code, cursor):
 
 
 def inspect(request):
-    """The reply to `inspect`."""
+    """Return the reply to `inspect`."""
     code, cursor = request.get("code") or "", int(request.get("cursor") or 0)
     name = name_at(code, min(max(cursor, 0), len(code)))
     found = describe(name, int(request.get("detail") or 0)) if name else None
@@ -104,7 +105,7 @@ def inspect(request):
 
 
 def describe(name, detail):
-    """Facts about a name as a dict with `text`, or None."""
+    """Return facts about a name as a dict with `text`, or None."""
     found = resolve(name)
     if found is None:
         return None
@@ -114,7 +115,7 @@ def describe(name, detail):
         "signature": signature(name, obj),
         "docstring": docstring(obj),
         "type": kind.__qualname__,
-        "module": getattr(obj, "__module__", None) if callable_kind(obj) else kind.__module__,
+        "module": getattr(obj, "__module__", None) if has_signature(obj) else kind.__module__,
         "file": file_of(obj),
         "source": source(obj) if detail else None,
     }
@@ -124,7 +125,7 @@ def describe(name, detail):
     if facts["signature"]:
         parts.append("Signature: %s" % facts["signature"])
     parts.append("Type: %s" % facts["type"])
-    if not callable_kind(obj) and not isinstance(obj, types.ModuleType):
+    if not has_signature(obj) and not isinstance(obj, types.ModuleType):
         from .variables import facts as variable_facts
 
         entry = variable_facts(name, obj)
@@ -144,14 +145,14 @@ def describe(name, detail):
     return facts
 
 
-def callable_kind(obj):
-    """Functions, methods and classes: the things with a signature."""
+def has_signature(obj):
+    """Return whether an object is a function, method or class, which have a signature."""
     return isinstance(obj, type) or standard.isroutine(obj)
 
 
 def signature(name, obj):
-    """`name(arguments)`, or None."""
-    if not callable_kind(obj):
+    """Return `name(arguments)`, or None."""
+    if not has_signature(obj):
         return None
     try:
         return "%s%s" % (name.rpartition(".")[2], standard.signature(obj))
@@ -162,9 +163,9 @@ def signature(name, obj):
 
 
 def docstring(obj):
-    """The cleaned docstring, or None; a property named __doc__ is not run."""
+    """Return the cleaned docstring, or None; a property named __doc__ is not run."""
     try:
-        if callable_kind(obj) or isinstance(obj, types.ModuleType):
+        if has_signature(obj) or isinstance(obj, types.ModuleType):
             text = standard.getdoc(obj)
         else:
             text = type(obj).__dict__.get("__doc__")
@@ -174,8 +175,8 @@ def docstring(obj):
 
 
 def source(obj):
-    """The source text, or None."""
-    if not callable_kind(obj) and not isinstance(obj, types.ModuleType):
+    """Return the source text, or None."""
+    if not has_signature(obj) and not isinstance(obj, types.ModuleType):
         return None
     try:
         while isinstance(getattr(obj, "__wrapped__", None), types.FunctionType):
@@ -186,13 +187,13 @@ def source(obj):
 
 
 def _class_source(obj):
-    """Classes made in cells: `inspect` cannot find them before 3.13; their functions know the
-    cell."""
+    """Return the source of a class defined in a cell. Before 3.13 `inspect` cannot find it; the
+    file names of its functions name the cell."""
     if not isinstance(obj, type):
         return None
     for value in obj.__dict__.values():
         code = getattr(value, "__code__", None)
-        text = S.sources.get(code.co_filename) if code is not None else None
+        text = STATE.cell_sources.get(code.co_filename) if code is not None else None
         if text is None:
             continue
         for node in ast.walk(ast.parse(text)):
@@ -202,9 +203,9 @@ def _class_source(obj):
 
 
 def file_of(obj):
-    """The file an object comes from; a cell's name for cells."""
+    """Return the file that defines an object; for cells, the cell's name."""
     try:
-        if callable_kind(obj) or isinstance(obj, types.ModuleType):
+        if has_signature(obj) or isinstance(obj, types.ModuleType):
             return standard.getfile(obj)
     except Exception:
         pass

@@ -1,76 +1,77 @@
-"""SIGINT: when it raises, when it waits, when it is ignored.
+"""SIGINT handling: when the signal raises, when it is deferred, when it is ignored.
 
 The handler raises KeyboardInterrupt only while a cell runs. While the main thread writes a frame or
-reads the channel (`hold` … `release`) the signal is only noted, so that no frame is torn apart.
+reads the channel (between `defer_sigint` and `resume_sigint`) the handler only records the signal,
+so that no frame is cut in two.
 """
 
 import _signal
 from _thread import get_ident
 
-MAIN = get_ident()
+MAIN_THREAD = get_ident()
 SIGINT = _signal.SIGINT
 
 
-class Gate:
-    """`G`, the one instance. A plain object, because attribute access is cheap and clear."""
+class SigintGate:
+    """The one instance is `SIGINT_GATE`. A plain object, because attribute access is cheap."""
 
     def __init__(self):
-        self.running = False  # user code may be on the stack
-        self.seen = False  # the current cell was interrupted by a signal
-        self.depth = 0  # > 0: the main thread is inside something that must not be torn
-        self.pending = False  # a signal came while depth was > 0
-        self.awaiting = None  # module `awaiting` while a top-level await runs
+        self.cell_running = False  # user code may be on the stack
+        self.interrupted = False  # the current cell was interrupted by a signal
+        self.defer_depth = 0  # > 0: the main thread is in a section that must not be interrupted
+        self.pending = False  # a signal arrived while defer_depth was > 0
+        self.async_runner = None  # the `AsyncRunner` while a top-level await runs
 
 
-G = Gate()
+SIGINT_GATE = SigintGate()
 
 
 def on_sigint(signum, frame):
-    """The Python-level handler; always called in the main thread."""
-    if not G.running:
+    """The Python-level signal handler; Python calls it in the main thread."""
+    if not SIGINT_GATE.cell_running:
         return
-    G.seen = True
-    if G.depth:
-        G.pending = True
+    SIGINT_GATE.interrupted = True
+    if SIGINT_GATE.defer_depth:
+        SIGINT_GATE.pending = True
         return
-    _strike(frame)
+    _raise_interrupt(frame)
 
 
-def _strike(frame=None):
-    if G.awaiting is not None:
-        G.awaiting.strike(frame)
+def _raise_interrupt(frame=None):
+    if SIGINT_GATE.async_runner is not None:
+        SIGINT_GATE.async_runner.interrupt(frame)
     else:
         raise KeyboardInterrupt
 
 
-def hold():
-    """From here to `release` a SIGINT is only noted."""
-    if get_ident() == MAIN:
-        G.depth += 1
+def defer_sigint():
+    """Defer SIGINT until `resume_sigint`; calls may be nested."""
+    if get_ident() == MAIN_THREAD:
+        SIGINT_GATE.defer_depth += 1
 
 
-def release():
-    """End of `hold`; a SIGINT that came meanwhile strikes now."""
-    if get_ident() == MAIN:
-        G.depth -= 1
-        if G.pending and not G.depth:
-            G.pending = False
-            if G.running:
-                _strike()
+def resume_sigint():
+    """End `defer_sigint`; raises for a SIGINT that arrived in between."""
+    if get_ident() == MAIN_THREAD:
+        SIGINT_GATE.defer_depth -= 1
+        if SIGINT_GATE.pending and not SIGINT_GATE.defer_depth:
+            SIGINT_GATE.pending = False
+            if SIGINT_GATE.cell_running:
+                _raise_interrupt()
 
 
 def install():
-    """Put our handler in place (again: a cell may have changed it)."""
+    """Install the signal handler; repeated before each cell, because a cell may replace it."""
     if _signal.getsignal(SIGINT) is not on_sigint:
         _signal.signal(SIGINT, on_sigint)
 
 
 def after_fork_in_child():
-    """A forked child has no host that would interrupt it: default behaviour."""
-    global MAIN
-    MAIN = get_ident()
-    G.depth = 0
-    G.pending = False
+    """Restore the default SIGINT action in a forked child, which has no host to interrupt it."""
+    global MAIN_THREAD
+    MAIN_THREAD = get_ident()
+    SIGINT_GATE.defer_depth = 0
+    SIGINT_GATE.pending = False
     try:
         _signal.signal(SIGINT, _signal.SIG_DFL)
     except (ValueError, OSError):

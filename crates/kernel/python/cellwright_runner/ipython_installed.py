@@ -1,38 +1,39 @@
-"""The real IPython, when it is installed: its display functions come to us, its magics are at
-hand."""
+"""Integration of an installed IPython: its display functions use the runner, its magics can be
+called."""
 
 import atexit
 import builtins
 import os
+import shutil
 import signal
 import sys
-import shutil
 import tempfile
 import warnings
 
 from . import lazy
-from .state import S
+from .state import STATE
 
 
-def connect_getipython(module):
-    """IPython.get_ipython is our shell object."""
+def patch_getipython(module):
+    """Make IPython.get_ipython return the runner's shell object."""
     module.get_ipython = builtins.get_ipython
 
 
-def connect_display(module):
-    """display, clear_output and relatives of IPython.display are ours."""
-    ours = lazy.load("display")
+def patch_display(module):
+    """Replace display, clear_output and related functions of IPython.display by the runner's."""
+    replacement = lazy.load("display")
     for name in ("display", "update_display", "clear_output", "publish_display_data"):
         if hasattr(module, name):
-            setattr(module, name, getattr(ours, name))
+            setattr(module, name, getattr(replacement, name))
     if hasattr(module, "DisplayHandle"):
-        module.DisplayHandle = ours.DisplayHandle
+        module.DisplayHandle = replacement.DisplayHandle
 
 
 def real_shell(shell):
-    """IPython's own shell over our namespace, made at the first need; None without IPython."""
-    if shell.real is not None:
-        return shell.real
+    """Return IPython's own shell on the user's namespace, created on first use; None without
+    IPython."""
+    if shell.ipython_shell is not None:
+        return shell.ipython_shell
     try:
         import IPython
         from IPython.core.interactiveshell import InteractiveShell
@@ -40,22 +41,22 @@ def real_shell(shell):
         return None
     if getattr(IPython, "cellwright_stand_in", False):
         return None
-    shell.real = _make(shell, InteractiveShell)
-    return shell.real
+    shell.ipython_shell = _make_shell(shell, InteractiveShell)
+    return shell.ipython_shell
 
 
-def _make(shell, kind):
-    """Create the shell, and undo whatever it takes over for itself."""
-    ns = S.ns
-    kept_names = dict(ns)
-    kept_sys = {
+def _make_shell(shell, kind):
+    """Create the shell, and revert its changes to sys, builtins, signals and the namespace."""
+    ns = STATE.ns
+    saved_names = dict(ns)
+    saved_sys = {
         n: getattr(sys, n) for n in ("displayhook", "excepthook", "stdout", "stderr", "stdin")
     }
-    kept_builtins = {
+    saved_builtins = {
         n: getattr(builtins, n) for n in ("get_ipython", "display", "input", "exit", "quit")
     }
-    kept_signal = signal.getsignal(signal.SIGINT)
-    kept_path = sys.path[:]
+    saved_signal = signal.getsignal(signal.SIGINT)
+    saved_path = sys.path[:]
     os.environ.setdefault("IPYTHONDIR", _private_folder())
     try:
         from traitlets.config import Config
@@ -72,17 +73,17 @@ def _make(shell, kind):
                 del config.InteractiveShell["colors"]
                 real = kind.instance(config=config, user_module=sys.modules["__main__"], user_ns=ns)
     finally:
-        for name, value in kept_sys.items():
+        for name, value in saved_sys.items():
             setattr(sys, name, value)
-        for name, value in kept_builtins.items():
+        for name, value in saved_builtins.items():
             setattr(builtins, name, value)
-        if signal.getsignal(signal.SIGINT) is not kept_signal:
-            signal.signal(signal.SIGINT, kept_signal)
-        sys.path[:] = kept_path
+        if signal.getsignal(signal.SIGINT) is not saved_signal:
+            signal.signal(signal.SIGINT, saved_signal)
+        sys.path[:] = saved_path
         for name in list(ns):
-            if name not in kept_names:
+            if name not in saved_names:
                 del ns[name]
-        ns.update(kept_names)
+        ns.update(saved_names)
     real.display_pub = shell.display_pub.__class__()
     real.events = shell.events
     real.system = shell.system
@@ -90,15 +91,15 @@ def _make(shell, kind):
     real.run_cell = shell.run_cell
     real.set_next_input = shell.set_next_input
     real.showtraceback = shell.showtraceback
-    real.set_hook("show_in_pager", _page, 99)
+    real.set_hook("show_in_pager", _show_in_pager, 99)
     return real
 
 
-def _page(shell, text, start=0, screen_lines=0, pager_cmd=None):
-    """What IPython's own magics show in a pager."""
+def _show_in_pager(shell, text, start=0, screen_lines=0, pager_cmd=None):
+    """Show the pager text of IPython's own magics."""
     if isinstance(text, dict):
         text = text.get("text/plain", "")
-    lazy.load("magics.helping").page("\n".join(text.splitlines()[max(0, start) :]))
+    lazy.load("magics.help").page("\n".join(text.splitlines()[max(0, start) :]))
 
 
 def _private_folder():

@@ -1,6 +1,7 @@
 """A stand-in for IPython where it is not installed: enough for `from IPython.display import …`.
 
-`version_info` is a late one on purpose: matplotlib asks older versions for parts that are not here.
+`version_info` is a recent version on purpose: with older ones matplotlib uses parts of IPython that
+do not exist here.
 """
 
 import sys
@@ -42,7 +43,7 @@ def _get_ipython():
     return builtins.get_ipython()
 
 
-def _top():
+def _package_names():
     return {
         "get_ipython": _get_ipython,
         "version_info": VERSION,
@@ -58,7 +59,7 @@ def _magic_names():
 
 
 MODULES = {
-    "IPython": _top,
+    "IPython": _package_names,
     "IPython.display": _display_names,
     "IPython.core": lambda: {"__path__": []},
     "IPython.core.display": _display_names,
@@ -69,7 +70,7 @@ MODULES = {
 }
 
 
-class Loader:
+class StandInLoader:
     """Fills a stand-in module."""
 
     def create_module(self, spec):
@@ -78,15 +79,15 @@ class Loader:
     def exec_module(self, module):
         module.__dict__.update(MODULES[module.__name__]())
         if module.__name__ == "IPython":
-            # `import IPython; IPython.display.display(x)` works in the original.
+            # `import IPython; IPython.display.display(x)` works with IPython.
             import importlib
 
             module.display = importlib.import_module("IPython.display")
 
 
 def find_spec(name):
-    """The spec of a stand-in module; None for the parts of IPython that we do not have."""
+    """Return the spec of a stand-in module; None for parts of IPython that the stand-in lacks."""
     real = sys.modules.get("IPython")
     if name not in MODULES or name != "IPython" and not getattr(real, "cellwright_stand_in", False):
         return None
-    return ModuleSpec(name, Loader(), is_package=name in ("IPython", "IPython.core"))
+    return ModuleSpec(name, StandInLoader(), is_package=name in ("IPython", "IPython.core"))

@@ -1,18 +1,19 @@
-"""What get_ipython() returns: enough of IPython's shell for notebooks and for libraries that ask.
+"""The object that get_ipython() returns: the part of IPython's shell that notebooks and libraries
+use.
 
-The class is called ZMQInteractiveShell because pandas, rich, huggingface and others look at the
-name to find out whether rich output will be shown; here it is. There is no `.kernel` and no
-`IPKernelApp` in `config` on purpose: those say that comms, widgets and a running event loop exist,
-and here they do not (tqdm then draws text bars, dask starts its own loop).
+The class is called ZMQInteractiveShell because pandas, rich, huggingface and others check the name
+to find out whether rich output is shown, which is the case here. There is no `.kernel` and no
+`IPKernelApp` in `config` on purpose: those would announce comms, widgets and a running event loop,
+which do not exist here (without them tqdm draws text bars and dask starts its own loop).
 """
 
 import os
 import sys
 
 from . import cell, lazy
-from .events import Events, Info, Result
+from .events import Events, ExecutionInfo, ExecutionResult
 from .formatters import DisplayFormatter, DisplayPublisher
-from .state import S
+from .state import STATE
 
 
 class Config(dict):
@@ -31,14 +32,14 @@ class Config(dict):
 
 
 class MagicsManager:
-    """get_ipython().magics_manager: a read-only view for those who look."""
+    """get_ipython().magics_manager: lists and registers magics."""
 
     def __init__(self, shell):
         self.shell = shell
 
     @property
     def magics(self):
-        return lazy.load("magics").known(self.shell)
+        return lazy.load("magics").list_magics(self.shell)
 
     def lsmagic(self):
         return self.magics
@@ -73,18 +74,18 @@ class ZMQInteractiveShell:
         self.magics_manager = MagicsManager(self)
         self.alias_manager = None
         self.parent = None
-        self.real = None  # IPython's own shell, once a magic needed it
+        self.ipython_shell = None  # IPython's own shell, once a magic needed it
         self._last_traceback = None
 
     # Facts
 
     @property
     def user_ns(self):
-        return S.ns
+        return STATE.ns
 
     @property
     def user_global_ns(self):
-        return S.ns
+        return STATE.ns
 
     @property
     def user_module(self):
@@ -92,11 +93,11 @@ class ZMQInteractiveShell:
 
     @property
     def user_ns_hidden(self):
-        return set(lazy.load("magics.names").HIDDEN)
+        return set(lazy.load("magics.variables").HIDDEN)
 
     @property
     def execution_count(self):
-        return S.cell_count
+        return STATE.cell_count
 
     @property
     def home_dir(self):
@@ -104,7 +105,7 @@ class ZMQInteractiveShell:
 
     @classmethod
     def instance(cls, *args, **kwargs):
-        return S.shell
+        return STATE.shell
 
     @classmethod
     def initialized(cls):
@@ -113,8 +114,9 @@ class ZMQInteractiveShell:
     def get_ipython(self):
         return self
 
-    def shows_itself(self, obj):
-        """Has somebody registered an _ipython_display_ function for the type? Then it is called."""
+    def display_by_formatter(self, obj):
+        """Call the _ipython_display_ function that is registered for the object's type. Returns
+        whether there is one."""
         function = self.display_formatter.ipython_display_formatter.lookup_quiet(obj)
         if function is None:
             return False
@@ -137,7 +139,7 @@ class ZMQInteractiveShell:
         return self.run_line_magic(name.lstrip("%"), line)
 
     def find_magic(self, magic_name, magic_kind="line"):
-        """The function of a magic, or None."""
+        """Return the function of a magic, or None."""
         return lazy.load("magics").find(self, magic_name, magic_kind)
 
     find_line_magic = find_magic
@@ -152,9 +154,9 @@ class ZMQInteractiveShell:
             self.custom_magics[kind][name] = func
 
     def register_magics(self, *magics):
-        """Take the magics of IPython-style classes or instances."""
-        for given in magics:
-            instance = given(self) if isinstance(given, type) else given
+        """Register the magics of IPython-style classes or instances."""
+        for entry in magics:
+            instance = entry(self) if isinstance(entry, type) else entry
             for kind, table in (getattr(instance, "magics", None) or {}).items():
                 for name, function in table.items():
                     if isinstance(function, str):
@@ -186,8 +188,8 @@ class ZMQInteractiveShell:
     def run_cell(
         self, raw_cell, store_history=False, silent=False, shell_futures=True, cell_id=None
     ):
-        """Run text as a cell inside the current cell; errors are shown and kept in the result."""
-        result = Result(Info(raw_cell, store_history, silent))
+        """Run text as a cell inside the current cell; errors are shown and stored in the result."""
+        result = ExecutionResult(ExecutionInfo(raw_cell, store_history, silent))
         try:
             result.result = self.run_body(raw_cell, show=not silent)
         except KeyboardInterrupt:
@@ -198,58 +200,58 @@ class ZMQInteractiveShell:
         return result
 
     def run_body(self, text, show=True, lines_above=0, value=False):
-        """Run text like a cell; errors go to the caller. With `value`, the last value is returned
-        and not shown."""
+        """Run text like a cell; exceptions propagate. With `value`, the last value is returned but
+        not shown."""
         code = lazy.load("transform").transform_cell(text) if cell.needs_transform(text) else text
         name = (
-            "%s body" % cell.cell_name(None, S.cell_count)
+            "%s body" % cell.cell_name(None, STATE.cell_count)
             if not lines_above
-            else cell.cell_name(None, S.cell_count)
+            else cell.cell_name(None, STATE.cell_count)
         )
         parts, shown = cell.compile_cell("\n" * lines_above + code, name)
         if not parts:
             return None
-        got = cell.run_parts(parts, shown)
-        if shown and got is not None and show and not value:
-            cell.show_result(got)
-        return got if shown else None
+        result = cell.run_parts(parts, shown)
+        if shown and result is not None and show and not value:
+            cell.show_result(result)
+        return result if shown else None
 
     async def run_cell_async(self, raw_cell, **options):
-        """As run_cell; for those who await it."""
+        """Like run_cell, for callers that await it."""
         return self.run_cell(raw_cell)
 
     def ev(self, expression):
-        """The value of an expression."""
-        return eval(expression, S.ns)
+        """Return the value of an expression."""
+        return eval(expression, STATE.ns)
 
     def ex(self, code):
         """Execute statements."""
-        exec(code, S.ns)
+        exec(code, STATE.ns)
 
     def push(self, variables, interactive=True):
-        """Put names into the user's namespace."""
+        """Add names to the user's namespace."""
         if isinstance(variables, dict):
-            S.ns.update(variables)
+            STATE.ns.update(variables)
             return
         if isinstance(variables, str):
             variables = variables.split()
         frame = sys._getframe(1)
         for name in variables:
-            S.ns[name] = eval(name, frame.f_globals, frame.f_locals)
+            STATE.ns[name] = eval(name, frame.f_globals, frame.f_locals)
 
     def drop_by_id(self, variables):
-        """Take names out again if they still mean the same objects."""
+        """Remove names that still refer to the same objects."""
         for name, value in variables.items():
-            if name in S.ns and S.ns[name] is value:
-                del S.ns[name]
+            if name in STATE.ns and STATE.ns[name] is value:
+                del STATE.ns[name]
 
     def reset(self, new_session=True, aggressive=False):
-        lazy.load("magics.names").reset_names()
+        lazy.load("magics.variables").reset_names()
 
     # Errors
 
     def showtraceback(self, exc_tuple=None, *args, **kwargs):
-        """The traceback of an exception on stderr."""
+        """Write the traceback of an exception to stderr."""
         error = (exc_tuple or sys.exc_info())[1]
         if error is not None:
             lines = lazy.load("tracebacks").describe(error)[2]
@@ -259,15 +261,15 @@ class ZMQInteractiveShell:
         self.showtraceback()
 
     def set_custom_exc(self, exc_tuple, handler):
-        """Accepted, not used: error frames are made by the runner."""
+        """Accepted and ignored: the runner makes the error frames."""
 
     def excepthook(self, kind, value, traceback):
         self.showtraceback((kind, value, traceback))
 
-    # Accepted, because notebooks call them; nothing to do here
+    # Accepted because notebooks call them; without effect
 
     def set_next_input(self, text, replace=False):
-        """There is no input box to fill; the text is shown instead."""
+        """Print the text; there is no input box to fill."""
         print(text)
 
     def enable_gui(self, gui=None):
@@ -280,7 +282,7 @@ class ZMQInteractiveShell:
         return "inline", "inline", set()
 
     def show_usage(self):
-        lazy.load("magics.helping").page(lazy.load("magics").USAGE)
+        lazy.load("magics.help").page(lazy.load("magics").USAGE)
 
     def ask_exit(self):
         raise SystemExit
@@ -293,22 +295,22 @@ class ZMQInteractiveShell:
 
     @property
     def history_manager(self):
-        return lazy.load("history").Manager()
+        return lazy.load("history").HistoryManager()
 
     @property
     def extension_manager(self):
-        return lazy.load("magics.extensions").Manager(self)
+        return lazy.load("magics.extensions").ExtensionManager(self)
 
     def __getattr__(self, name):
-        # Rare parts (Completer …) exist once IPython's own shell does.
-        real = self.__dict__.get("real")
+        # Rarely used parts (Completer …) exist once IPython's own shell exists.
+        real = self.__dict__.get("ipython_shell")
         if real is not None and not name.startswith("__"):
             return getattr(real, name)
         raise AttributeError("%r object has no attribute %r" % (type(self).__name__, name))
 
 
 def make():
-    """The shell object of this session."""
-    if S.shell is None:
-        S.shell = ZMQInteractiveShell()
-    return S.shell
+    """Return the shell object of this session."""
+    if STATE.shell is None:
+        STATE.shell = ZMQInteractiveShell()
+    return STATE.shell

@@ -1,4 +1,4 @@
-"""Any Python value as strict JSON: NaN and infinities become null, strangers become text."""
+"""Strict JSON of any Python value: NaN and infinities become null, unknown types become text."""
 
 import math
 from binascii import b2a_base64
@@ -8,16 +8,16 @@ from .channel import dumps
 MAX_DEPTH = 100
 
 
-def strict(value):
-    """JSON text of a value. What is JSON already costs nothing extra."""
+def to_json(value):
+    """Return the JSON text of a value. Values that are JSON already need no copy."""
     try:
         return dumps(value)
     except (ValueError, TypeError, RecursionError, OverflowError):
-        return dumps(clean(value, 0))
+        return dumps(jsonable(value, 0))
 
 
-def clean(value, depth):
-    """A copy with only what JSON knows."""
+def jsonable(value, depth):
+    """Return a copy that contains only JSON types."""
     kind = type(value)
     if value is None or kind is bool or kind is int or kind is str:
         return value
@@ -26,9 +26,9 @@ def clean(value, depth):
     if depth > MAX_DEPTH:
         return "…"
     if isinstance(value, dict):
-        return {_key(k): clean(v, depth + 1) for k, v in dict.items(value)}
+        return {_object_key(k): jsonable(v, depth + 1) for k, v in dict.items(value)}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [clean(item, depth + 1) for item in value]
+        return [jsonable(item, depth + 1) for item in value]
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, bool):
@@ -36,14 +36,14 @@ def clean(value, depth):
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
-        return clean(float(value), depth)
+        return jsonable(float(value), depth)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return b2a_base64(bytes(value), newline=False).decode("ascii")
-    for name in ("tolist", "item"):  # numpy and its relatives
+    for name in ("tolist", "item"):  # numpy and similar libraries
         method = getattr(kind, name, None)
         if callable(method):
             try:
-                return clean(method(value), depth + 1)
+                return jsonable(method(value), depth + 1)
             except Exception:
                 pass
     try:
@@ -52,7 +52,7 @@ def clean(value, depth):
         return "<%s>" % kind.__name__
 
 
-def _key(key):
+def _object_key(key):
     if type(key) is str:
         return key
     if key is None or isinstance(key, (bool, int)):

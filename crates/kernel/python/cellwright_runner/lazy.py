@@ -1,79 +1,80 @@
-"""Loading our own modules late, out of reach of files in the user's folder.
+"""Loads the runner's modules on first use, out of reach of files in the user's folder.
 
-A cell may have a `json.py` or `token.py` beside it, even imported already. While one of our modules
-is loaded, such strangers are hidden from `sys.path` and `sys.modules`, and put back afterwards.
+The user's folder may contain a `json.py` or `token.py`, which a cell may have imported already.
+While a module of the runner loads, such modules are removed from `sys.path` and `sys.modules` and
+restored afterwards.
 """
 
 import os
 import sys
 
-from .interrupt import hold, release
+from .interrupt import defer_sigint, resume_sigint
 
 _PACKAGE = __name__.rpartition(".")[0]
 _package = sys.modules[_PACKAGE]
 _loaded = {}
 _stdlib_names = None
 _STDLIB = os.path.dirname(os.__file__)
-_AT_START = "state lazy interrupt channel streams hooks cell prelude main".split()
+_CORE_MODULES = "state lazy interrupt channel streams hooks cell prelude main".split()
 
 
 def load(name):
-    """Our module `name` (for example "display" or "magics.basic")."""
+    """Return the runner's module `name` (for example "display" or "magics.basic")."""
     module = _loaded.get(name)
     if module is None:
-        # An interrupt would leave half a module behind, and the next try would find it.
-        hold()
+        # An interrupt would leave a half-loaded module, which the next import would return.
+        defer_sigint()
         try:
-            module = _loaded[name] = _guarded(_PACKAGE + "." + name)
+            module = _loaded[name] = _import_isolated(_PACKAGE + "." + name)
         finally:
-            release()
+            resume_sigint()
     return module
 
 
 def stdlib(name):
-    """A module of the standard library, never a file of the same name in the user's folder."""
+    """Return a standard library module, never a file of the same name in the user's folder."""
     module = _loaded.get("=" + name)
     if module is None:
-        hold()
+        defer_sigint()
         try:
-            module = _loaded["=" + name] = _guarded(name)
+            module = _loaded["=" + name] = _import_isolated(name)
         finally:
-            release()
+            resume_sigint()
     return module
 
 
-def _guarded(full):
-    path, kept = sys.path, sys.path[:]
+def _import_isolated(full_name):
+    path, entries = sys.path, sys.path[:]
     no_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, False
-    strangers = _strangers()
-    for stranger in strangers:
-        del sys.modules[stranger]
-    # A cell may have emptied sys.modules; our package object is still the right one.
+    shadowing = _shadowing_modules()
+    for name in shadowing:
+        del sys.modules[name]
+    # A cell may have emptied sys.modules; the package object is still valid.
     sys.modules[_PACKAGE] = _package
-    for known, module in _loaded.items():
-        if not known.startswith("="):
-            sys.modules.setdefault(_PACKAGE + "." + known, module)
-    for known in _AT_START:
-        module = getattr(_package, known, None)
+    for name, module in _loaded.items():
+        if not name.startswith("="):
+            sys.modules.setdefault(_PACKAGE + "." + name, module)
+    for name in _CORE_MODULES:
+        module = getattr(_package, name, None)
         if module is not None:
-            sys.modules.setdefault(_PACKAGE + "." + known, module)
-    here = os.path.dirname(os.path.dirname(__file__))
+            sys.modules.setdefault(_PACKAGE + "." + name, module)
+    package_parent = os.path.dirname(os.path.dirname(__file__))
     try:
         cwd = os.getcwd()
     except OSError:
         cwd = ""
     try:
-        sys.path = [here] + [p for p in kept if p and p != "." and p != cwd]
-        __import__(full)
-        return sys.modules[full]
+        sys.path = [package_parent] + [p for p in entries if p and p != "." and p != cwd]
+        __import__(full_name)
+        return sys.modules[full_name]
     finally:
         sys.path = path
         sys.dont_write_bytecode = no_bytecode
-        sys.modules.update(strangers)
+        sys.modules.update(shadowing)
 
 
-def _strangers():
-    """Loaded top-level modules that carry the name of a standard module but are not it."""
+def _shadowing_modules():
+    """Return loaded modules that have a standard module's name but come from elsewhere."""
     global _stdlib_names
     if _stdlib_names is None:
         names = list(sys.builtin_module_names)

@@ -1,4 +1,4 @@
-"""Flushes the buffers of C libraries, so that printf text of a cell comes before its `done`."""
+"""Flushes the stdio buffers of C code, so that printf text of a cell precedes its `done`."""
 
 import ctypes
 

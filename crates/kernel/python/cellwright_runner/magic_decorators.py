@@ -1,5 +1,5 @@
-"""IPython.core.magic of the stand-in: decorators and a base class for magics that notebooks
-define."""
+"""IPython.core.magic of the stand-in: decorators and a base class for magics defined in
+notebooks."""
 
 from .magics import UsageError
 
@@ -14,16 +14,16 @@ def _register(kind):
     return decorate
 
 
-def _mark(kind):
-    def decorate(given):
-        if isinstance(given, str):
-            return lambda function: _marked(function, kind, given)
-        return _marked(given, kind, given.__name__)
+def _mark_method(kind):
+    def decorate(argument):
+        if isinstance(argument, str):
+            return lambda function: _set_mark(function, kind, argument)
+        return _set_mark(argument, kind, argument.__name__)
 
     return decorate
 
 
-def _marked(function, kind, name):
+def _set_mark(function, kind, name):
     function.cellwright_magic = (kind, name)
     return function
 
@@ -38,8 +38,8 @@ class Magics:
             kind, magic = getattr(getattr(type(self), name), "cellwright_magic", (None, None))
             if kind is None:
                 continue
-            for one in ("line", "cell") if kind == "line_cell" else (kind,):
-                self.magics[one][magic] = getattr(self, name)
+            for table in ("line", "cell") if kind == "line_cell" else (kind,):
+                self.magics[table][magic] = getattr(self, name)
 
 
 def _no_var_expand(function):
@@ -48,14 +48,14 @@ def _no_var_expand(function):
 
 
 def names():
-    """What the module offers."""
+    """Return the names of the module."""
     return {
         "register_line_magic": _register("line"),
         "register_cell_magic": _register("cell"),
         "register_line_cell_magic": _register("line_cell"),
-        "line_magic": _mark("line"),
-        "cell_magic": _mark("cell"),
-        "line_cell_magic": _mark("line_cell"),
+        "line_magic": _mark_method("line"),
+        "cell_magic": _mark_method("cell"),
+        "line_cell_magic": _mark_method("line_cell"),
         "magics_class": lambda cls: cls,
         "needs_local_scope": lambda function: function,
         "no_var_expand": _no_var_expand,

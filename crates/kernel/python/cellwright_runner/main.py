@@ -1,4 +1,4 @@
-"""Start and serve: what happens from process start to the last request."""
+"""Process start, `hello`, and the request loop."""
 
 import builtins
 import os
@@ -6,10 +6,10 @@ import sys
 
 from . import PROTOCOL, cell, hooks, interrupt, lazy, prelude
 from .channel import Channel, dumps, utf8
-from .state import S
-from .streams import O
+from .state import STATE
+from .streams import OUTPUT
 
-_OF_MAIN = frozenset(
+_MAIN_ATTRIBUTES = frozenset(
     (
         "__name__",
         "__doc__",
@@ -23,28 +23,28 @@ _OF_MAIN = frozenset(
 
 
 def start(folder, fd):
-    """Take over the process: streams, signals, names; say hello; serve until the end."""
-    S.folder = folder
-    # No text ends in a byte like the first one, so a host never has to hold text back because it
-    # could be the beginning of a border.
+    """Set up streams, signals and names, send `hello`, and serve requests until the end."""
+    STATE.folder = folder
+    # No UTF-8 text ends in a byte of 0xF8 or above, so the host never delays text because its end
+    # could be the start of a sync marker.
     nonce = os.urandom(16)
     nonce = bytes((nonce[0] | 0xF8,)) + nonce[1:]
-    channel = Channel(_high(fd, nonce[0]))
+    channel = Channel(_duplicate_high(fd, nonce[0]))
     os.close(fd)
-    O.open(channel, nonce, lambda number: _high(number, nonce[number]))
+    OUTPUT.open(channel, nonce, lambda number: _duplicate_high(number, nonce[number]))
     interrupt.install()
     hooks.install()
-    S.ns = ns = sys.modules["__main__"].__dict__
+    STATE.ns = ns = sys.modules["__main__"].__dict__
     for name in list(ns):
-        if name not in _OF_MAIN:
+        if name not in _MAIN_ATTRIBUTES:
             del ns[name]
-    cell.H.install(ns)
-    _install_names()
+    cell.HISTORY.install(ns)
+    _install_builtins()
     prelude.install(ns)
     backend = os.environ.get("MPLBACKEND", "")
     if not backend or backend.startswith("module://matplotlib_inline"):
         os.environ["MPLBACKEND"] = "Agg"
-    O.send_plain(
+    OUTPUT.send_plain(
         utf8(
             '{"t":"hello","protocol":%d,"version":"%s","implementation":%s,"executable":%s,'
             '"prefix":%s,"base_prefix":%s,"pid":%d,"nonce":"%s"'
@@ -63,15 +63,15 @@ def start(folder, fd):
     try:
         serve(channel)
     except (BrokenPipeError, ConnectionError):
-        pass  # the host is gone; end as if it had said so
+        pass  # the host is gone: exit as on an `exit` request
     try:
-        O.flush_now()
+        OUTPUT.flush_now()
     except OSError:
         hooks._real_exit(0)
 
 
 def serve(channel):
-    """Requests one after the other, until `exit` or the end of the channel."""
+    """Handle requests one by one, until `exit` or the end of the channel."""
     while True:
         request = channel.read()
         if request is None:
@@ -82,77 +82,77 @@ def serve(channel):
         elif op == "exit":
             return
         elif op == "answer":
-            pass  # an answer to a question that was interrupted
+            pass  # the input request that this answers was interrupted
         else:
-            _reply(request, op)
+            _send_reply(request, op)
 
 
-def _reply(request, op):
+def _send_reply(request, op):
     number = request.get("id")
     try:
         if request.get("problem"):
             raise ValueError(request["problem"])
         value = lazy.load("requests").handle(op, request)
-        text = '"ok":true,"value":%s' % lazy.load("json_values").strict(value)
+        text = '"ok":true,"value":%s' % lazy.load("json_values").to_json(value)
     except Exception as error:
         text = '"ok":false,"error":%s' % dumps("%s: %s" % (type(error).__name__, error))
-    O.send_plain(utf8('{"t":"reply","id":%s,%s' % (dumps(number), text)))
+    OUTPUT.send_plain(utf8('{"t":"reply","id":%s,%s' % (dumps(number), text)))
 
 
-def _high(fd, spice):
-    """A close-on-exec duplicate with a number that nobody uses by accident."""
+def _duplicate_high(fd, offset):
+    """Return a close-on-exec duplicate with a high number, which code does not use by accident."""
     try:
         from fcntl import F_DUPFD_CLOEXEC, fcntl
     except ImportError:
         return os.dup(fd)
-    for least in (700 + spice, 200 + spice % 50, 40, 20, 0):
+    for minimum in (700 + offset, 200 + offset % 50, 40, 20, 0):
         try:
-            return fcntl(fd, F_DUPFD_CLOEXEC, least)
+            return fcntl(fd, F_DUPFD_CLOEXEC, minimum)
         except OSError:
             continue
     return os.dup(fd)
 
 
-def _install_names():
+def _install_builtins():
     sys.displayhook = cell.displayhook
     builtins.get_ipython = get_ipython
     builtins.display = display
     builtins.input = _input
-    builtins.exit = builtins.quit = Leave()
-    sys.stdin = sys.__stdin__ = lazy_stdin()
+    builtins.exit = builtins.quit = ExitCommand()
+    sys.stdin = sys.__stdin__ = make_stdin()
 
 
 def get_ipython():
-    """The object that libraries and magics ask for; made when first asked for."""
-    shell = S.shell
+    """Return the shell object that libraries and magics use; created on first use."""
+    shell = STATE.shell
     if shell is None:
         shell = lazy.load("ipython_shell").make()
     return shell
 
 
 def display(*objects, **options):
-    """Show objects as richly as they can be shown: text, tables, images, HTML.
+    """Show objects in their richest form: text, tables, images, HTML.
 
-    `display_id=True` or a name gives a handle whose `update` changes what is shown; `raw=True`
+    `display_id=True` or a name returns a handle whose `update` replaces the display; `raw=True`
     takes a dict of MIME types.
     """
     return lazy.load("display").display(*objects, **options)
 
 
 def _input(prompt="", /):
-    """Ask the host for a line of text, if it answers questions."""
-    return lazy.load("stdin").ask(prompt, False)
+    """Request a line of text from the host."""
+    return lazy.load("stdin").request_input(prompt, False)
 
 
 _input.__name__ = _input.__qualname__ = "input"
 
 
-def lazy_stdin():
-    """sys.stdin as an object that loads its parts when touched."""
+def make_stdin():
+    """Return the object for sys.stdin; it loads the module `stdin` on first use."""
     from io import TextIOBase
 
     class Stdin(TextIOBase):
-        """Text input that asks the host line by line."""
+        """Text input that requests line after line from the host."""
 
         encoding = "utf-8"
         errors = "strict"
@@ -192,11 +192,11 @@ def lazy_stdin():
     return Stdin()
 
 
-class Leave:
-    """exit and quit: end the cell with status `exit`; the state stays."""
+class ExitCommand:
+    """`exit` and `quit`: end the cell with status `exit`; the namespace stays."""
 
     def __call__(self, code=None):
         raise SystemExit(code)
 
     def __repr__(self):
-        return "exit() ends the cell; the host decides what becomes of the kernel"
+        return "exit() ends the cell; the host decides whether the kernel ends too"

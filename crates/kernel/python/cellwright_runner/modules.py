@@ -1,13 +1,13 @@
-"""The user's own modules: files that are run in the namespace before the first cell."""
+"""The user's modules: files that run in the namespace before the first cell."""
 
-from .state import S
+from .state import STATE
 
 
 def run(path, code):
-    """Run the text of a file in __main__, under its own name; its names count as the prelude's."""
-    ns = S.ns
-    if path not in S.modules:
-        S.modules.append(path)
+    """Run the text of a file in __main__ under the file's name; its names join the prelude's."""
+    ns = STATE.ns
+    if path not in STATE.module_paths:
+        STATE.module_paths.append(path)
     before = dict(ns)
     ns["__file__"] = path
     try:
@@ -20,15 +20,15 @@ def run(path, code):
         for name in list(ns):
             if type(name) is str and (name not in before or ns[name] is not before[name]):
                 if not (name.startswith("__") and name.endswith("__")):
-                    S.kept[name] = ns[name]
+                    STATE.prelude_names[name] = ns[name]
 
 
 def functions(path):
-    """The public functions that a file defines and that are still there, in the file's order."""
+    """Return the public functions that a file defined and that still exist, in file order."""
     found = []
-    for name, value in S.kept.items():
+    for name, value in STATE.prelude_names.items():
         code = getattr(value, "__code__", None)
-        if name.startswith("_") or S.ns.get(name) is not value or code is None:
+        if name.startswith("_") or STATE.ns.get(name) is not value or code is None:
             continue
         if getattr(code, "co_filename", None) == path:
             found.append((code.co_firstlineno, name, value))

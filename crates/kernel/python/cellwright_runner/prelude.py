@@ -1,39 +1,40 @@
-"""The names that every cell finds: read, write, env, run, output, tool, log, phase.
+"""The names that every cell has: read, write, env, run, output, tool, log, phase.
 
-Loaded at every start, so it holds signatures and documentation only; what they do is loaded when
-they are first called. Annotations that are not plain names are strings: nothing is imported for
-them.
+Loaded at every start, so this module contains only signatures and documentation; their code is
+loaded on the first call. Annotations that are not plain names are strings, so that they need no
+imports.
 """
 
 import os
 
 from . import lazy
-from .state import S
+from .state import STATE
 
-OFF = "CELLWRIGHT_PRELUDE"  # "0" in the environment: none of these names
+PRELUDE_VARIABLE = "CELLWRIGHT_PRELUDE"  # "0" in the environment turns the prelude off
 
 
 def read(path: str, offset: int = 1, limit: "int | None" = None) -> str:
-    """Read the text of a file, from line `offset` on, at most `limit` lines.
+    """Read the text of a file: at most `limit` lines, starting at line `offset`.
 
     Lines count from 1. A notebook is read as text with cell markers, `artifact://N` as the full
-    output that was kept under that number.
+    output that is stored under that number.
     """
     return lazy.load("prelude_files").read(path, offset, limit)
 
 
 def write(path: str, content: "str | bytes") -> str:
-    """Write a file, making folders as needed, and return its path.
+    """Write a file, creating folders as needed, and return its path.
 
-    Into a notebook goes the text with cell markers that `read` gives, or a whole JSON document.
+    The content of a notebook is text with cell markers, as `read` returns it, or a whole JSON
+    document.
     """
     return lazy.load("prelude_files").write(path, content)
 
 
 def env(key: "str | None" = None, value: "str | None" = None) -> "str | dict | None":
-    """Look up an environment variable, set it, or get all of them as a dict.
+    """Return an environment variable, set it, or return all variables as a dict.
 
-    A variable that is not set is None.
+    The value of a variable that is not set is None.
     """
     if key is None:
         if value is not None:
@@ -50,13 +51,13 @@ def run(
     cwd: "str | None" = None,
     timeout: "float | None" = None,
     check: bool = False,
-) -> "Result":
-    """Run a command and return what it printed and its exit code.
+) -> "Result":  # noqa: F821 (defined in prelude_run)
+    """Run a command and return its output and exit code.
 
-    A text goes to the shell, a list is a program with its arguments. The result has `stdout`,
+    A string is run by the shell, a list is a program with its arguments. The result has `stdout`,
     `stderr` and `returncode` and is true if the code is 0; with `check` another code raises
-    CalledProcessError. A command that takes more than `timeout` seconds is ended, with everything
-    it started, and TimeoutExpired is raised.
+    CalledProcessError. A command that takes more than `timeout` seconds is killed with all
+    processes it started, and TimeoutExpired is raised.
     """
     return lazy.load("prelude_run").run(cmd, cwd, timeout, check)
 
@@ -68,33 +69,34 @@ def output(
     offset: "int | None" = None,
     limit: "int | None" = None,
 ) -> object:
-    """Read a full output that was kept: `output(3)` or `output("artifact://3")`.
+    """Read a stored full output: `output(3)` or `output("artifact://3")`.
 
-    `offset` and `limit` choose lines, which count from 1. With `query` the output is taken as JSON
+    `offset` and `limit` select lines, which count from 1. With `query` the output is parsed as JSON
     and a part of it is returned: `query="rows[0].name"`.
     """
     return lazy.load("prelude_files").output(id, query, offset, limit)
 
 
 def log(message: object) -> None:
-    """Tell whoever follows the run what is going on."""
+    """Send a progress message to the clients that follow the run."""
     status({"op": "log", "message": str(message)})
 
 
 def phase(title: object) -> None:
-    """Tell whoever follows the run that a new part of it begins."""
+    """Announce the start of a new part of the run to the clients that follow it."""
     status({"op": "phase", "title": str(title)})
 
 
 def status(event):
-    """Send a status event: it is no output, and no part of the text that is shown."""
-    if not S.forked:
-        send = S.publish or lazy.load("display").send
+    """Send a status event. It is not an output and not part of the displayed text."""
+    if not STATE.forked:
+        send = STATE.publish_override or lazy.load("display").send
         send({"application/x-cellwright-status": event}, {})
 
 
 class ToolError(RuntimeError):
-    """A verb of Cellwright failed; `kind` and `exit_code` say how, `hints` what to do."""
+    """A Cellwright verb failed; `kind` and `exit_code` classify the failure, `hints` suggest
+    fixes."""
 
     kind = None
     exit_code = None
@@ -102,11 +104,12 @@ class ToolError(RuntimeError):
 
 
 class Tool:
-    """Cellwright's own verbs: `tool.read("a.ipynb:cells=1-3")`, `tool["edit"](…)`.
+    """Cellwright's verbs: `tool.read("a.ipynb:cells=1-3")`, `tool["edit"](…)`.
 
-    Arguments without a name are the verb's own in the order of the command line, the others its
-    flags: `all=True` is `--all`, `source_file="x"` is `--source-file x`. The answer is what `--json`
-    prints, as Python objects; `tool.read` gives the text. What fails raises ToolError.
+    Positional arguments are the verb's arguments in the order of the command line, keyword
+    arguments its flags: `all=True` is `--all`, `source_file="x"` is `--source-file x`. A call
+    returns what `--json` prints, as Python objects; `tool.read` returns the text. A failure raises
+    ToolError.
     """
 
     __slots__ = ()
@@ -130,13 +133,13 @@ FUNCTIONS = (read, write, env, run, output, log, phase)
 
 
 def install(ns):
-    """Put the names into the namespace; `%reset` brings them back, `variables` hides them."""
-    if os.environ.get(OFF) == "0":
+    """Add the names to the namespace; `%reset` restores them, `variables` hides them."""
+    if os.environ.get(PRELUDE_VARIABLE) == "0":
         return
-    S.prelude = True
-    kept = S.kept
+    STATE.prelude_installed = True
+    names = STATE.prelude_names
     for function in FUNCTIONS:
-        kept[function.__name__] = function
-    kept["tool"] = tool
-    kept["ToolError"] = ToolError
-    ns.update(kept)
+        names[function.__name__] = function
+    names["tool"] = tool
+    names["ToolError"] = ToolError
+    ns.update(names)

@@ -1,4 +1,4 @@
-"""What `read`, `write` and `output` of the prelude do."""
+"""Implements `read`, `write` and `output` of the prelude."""
 
 import os
 from itertools import islice
@@ -6,19 +6,19 @@ from itertools import islice
 from . import lazy
 from .prelude import status
 
-_ADDRESS = "artifact://"
-_IMAGES = (".png", ".jpg", ".jpeg", ".bin")
+_SCHEME = "artifact://"
+_BINARY_SUFFIXES = (".png", ".jpg", ".jpeg", ".bin")
 
 
 def read(path, offset, limit):
-    """The text of a file, a notebook or an artifact, by lines."""
+    """Return lines of a file, a notebook or an artifact."""
     _check_lines(offset, limit)
-    name = _name(path)
-    if name.startswith(_ADDRESS):
+    name = _checked_path(path)
+    if name.startswith(_SCHEME):
         text = _artifact_text(name, offset, limit)[0]
     elif _is_notebook(name):
         lines = lazy.load("bridge").verb("read")(name).splitlines(True)
-        text = "".join(_part(lines, offset, limit))
+        text = "".join(_line_range(lines, offset, limit))
     else:
         text = _file_text(name, offset, limit)[0]
     status({"op": "read", "path": name, "chars": len(text)})
@@ -26,13 +26,13 @@ def read(path, offset, limit):
 
 
 def write(path, content):
-    """Write a file; a notebook only by what makes a notebook."""
-    name = _name(path)
-    if name.startswith(_ADDRESS):
-        raise ValueError("%s cannot be written: artifacts are kept outputs; give a path" % name)
+    """Write a file; the content for a notebook must be a valid notebook."""
+    name = _checked_path(path)
+    if name.startswith(_SCHEME):
+        raise ValueError("%s cannot be written: artifacts are stored outputs; give a path" % name)
     if not isinstance(content, (str, bytes, bytearray, memoryview)):
         raise TypeError(
-            "content must be str or bytes, not %s; json.dumps(…) or str(…) makes text of it"
+            "content must be str or bytes, not %s; convert it with json.dumps(…) or str(…)"
             % type(content).__name__
         )
     folder = os.path.dirname(name)
@@ -41,7 +41,7 @@ def write(path, content):
     if _is_notebook(name) and _is_cell_text(name, content):
         lazy.load("bridge").verb("write")(name, content, create=True)
     elif isinstance(content, str):
-        # Line ends stay as they are.
+        # newline="" writes line ends unchanged.
         with open(name, "w", encoding="utf-8", newline="") as file:
             file.write(content)
     else:
@@ -54,33 +54,33 @@ def write(path, content):
 
 
 def output(id, query, offset, limit):
-    """Lines of an artifact, or a part of the JSON in it."""
+    """Return lines of an artifact, or a part of the JSON in it."""
     if query is not None and (offset is not None or limit is not None):
         raise ValueError("query cannot be combined with offset/limit")
     address = _address(id)
     first = 1 if offset is None else offset
     _check_lines(first, limit)
-    text, seen = _artifact_text(address, first, limit)
+    text, line_count = _artifact_text(address, first, limit)
     if query is not None:
         value = _query(_json(text, address), query, address)
         status({"op": "output", "id": address, "query": query})
         return value
-    if first > 1 and seen < first:
+    if first > 1 and line_count < first:
         raise ValueError(
-            "Offset %d is beyond end of output (%d lines) for %s" % (first, seen, address)
+            "Offset %d is beyond end of output (%d lines) for %s" % (first, line_count, address)
         )
     status({"op": "output", "id": address, "chars": len(text)})
     return text
 
 
-def _name(path):
+def _checked_path(path):
     name = os.fspath(path)
     if isinstance(name, bytes):
         name = os.fsdecode(name)
-    scheme, mark, _ = name.partition("://")
-    if mark and scheme != "artifact" and scheme.isalnum():
+    scheme, separator, _ = name.partition("://")
+    if separator and scheme != "artifact" and scheme.isalnum():
         raise ValueError(
-            "%s:// addresses cannot be used here; give the path of a file, or artifact://N" % scheme
+            "%s:// addresses are not supported; give the path of a file, or artifact://N" % scheme
         )
     return name
 
@@ -90,7 +90,8 @@ def _is_notebook(name):
 
 
 def _is_cell_text(name, content):
-    """Cell-marked text, or else a whole JSON document; anything else would destroy the notebook."""
+    """Return True for text with cell markers and False for a JSON document; ValueError for other
+    content, which would destroy the notebook."""
     start = content.lstrip()[:1] if isinstance(content, str) else bytes(content).lstrip()[:1]
     if start in ("{", b"{"):
         return False
@@ -98,51 +99,54 @@ def _is_cell_text(name, content):
         return True
     raise ValueError(
         "%s is a notebook: write text that begins with a cell marker such as `# %%%% [code]`, as "
-        "read() gives it, or a whole JSON document" % name
+        "read() returns it, or a whole JSON document" % name
     )
 
 
 def _address(id):
     if isinstance(id, int) and not isinstance(id, bool):
-        return "%s%d" % (_ADDRESS, id)
+        return "%s%d" % (_SCHEME, id)
     text = str(id).strip()
-    number = text[len(_ADDRESS) :] if text.startswith(_ADDRESS) else text
+    number = text[len(_SCHEME) :] if text.startswith(_SCHEME) else text
     if not (number.isascii() and number.isdigit()):
         raise ValueError(
-            "%r is no output: give its number, as in output(3) or output('artifact://3')" % (id,)
+            "%r is not an output: give its number, as in output(3) or output('artifact://3')"
+            % (id,)
         )
-    return _ADDRESS + number
+    return _SCHEME + number
 
 
 def _check_lines(offset, limit):
     if not isinstance(offset, int) or offset < 1:
-        raise ValueError("offset is a line number and counts from 1, not %r" % (offset,))
+        raise ValueError("offset is a line number that counts from 1, not %r" % (offset,))
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         raise ValueError("limit is a number of lines, not %r" % (limit,))
 
 
-def _part(lines, offset, limit):
+def _line_range(lines, offset, limit):
     return islice(lines, offset - 1, None if limit is None else offset - 1 + limit)
 
 
 def _file_text(name, offset, limit, errors="strict"):
-    """-> (text, how many lines were seen; -1 if nobody counted)"""
+    """Return (text, number of lines read; -1 if they were not counted)."""
     with open(name, encoding="utf-8", errors=errors, newline="") as file:
         if offset == 1 and limit is None:
             return file.read(), -1
-        # Only line feeds end a line; newline="" would split at carriage returns, too.
-        seen, kept = 0, []
+        # Only line feeds end a line; iteration with newline="" would also split at carriage
+        # returns.
+        line_count, selected = 0, []
         for line in _lines(file):
-            seen += 1
-            if limit is not None and seen >= offset + limit:
+            line_count += 1
+            if limit is not None and line_count >= offset + limit:
                 break
-            if seen >= offset:
-                kept.append(line)
-        return "".join(kept), seen
+            if line_count >= offset:
+                selected.append(line)
+        return "".join(selected), line_count
 
 
 def _lines(file):
-    """Lines of a file opened with newline="": a carriage return alone does not end one."""
+    """Yield the lines of a file opened with newline=""; a carriage return alone does not end
+    one."""
     pieces = []
     for piece in file:
         pieces.append(piece)
@@ -155,8 +159,8 @@ def _lines(file):
 
 def _artifact_text(address, offset, limit):
     path = lazy.load("bridge").verb("artifact")("path", address)["path"]
-    if path.lower().endswith(_IMAGES):
-        raise ValueError("%s is no text; the file is %s" % (address, path))
+    if path.lower().endswith(_BINARY_SUFFIXES):
+        raise ValueError("%s is not text; the file is %s" % (address, path))
     return _file_text(path, offset, limit, "replace")
 
 
@@ -170,19 +174,20 @@ def _json(text, address):
 
 def _query(value, query, address):
     """Follow dotted keys, [i] and ["key"]."""
-    done = ""
-    for step, shown in _steps(query):
+    prefix = ""
+    for step, shown in _query_steps(query):
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
             raise ValueError(
-                "%s has nothing at %s%s; there %s" % (address, done, shown, _inside(value))
+                "%s has nothing at %s%s; there %s"
+                % (address, prefix, shown, _describe_value(value))
             ) from None
-        done += shown
+        prefix += shown
     return value
 
 
-def _inside(value):
+def _describe_value(value):
     if isinstance(value, dict):
         names = ", ".join(list(value)[:20])
         return "are the keys %s" % names if names else "is an empty object"
@@ -191,7 +196,7 @@ def _inside(value):
     return "is %s" % type(value).__name__
 
 
-def _steps(query):
+def _query_steps(query):
     re = lazy.stdlib("re")
     pattern = re.compile(r"""\.?([^.\[\]"']+)|\[(-?\d+)\]|\["([^"]*)"\]|\['([^']*)'\]""")
     at = 1 if query.startswith(".") else 0
@@ -199,7 +204,7 @@ def _steps(query):
         match = pattern.match(query, at)
         if match is None:
             raise ValueError(
-                'bad query %r at %r; it is made of keys and indexes: a.b[0]["c d"]'
+                'bad query %r at %r; a query consists of keys and indexes: a.b[0]["c d"]'
                 % (query, query[at:])
             )
         key, index, double, single = match.groups()

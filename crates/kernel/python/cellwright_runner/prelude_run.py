@@ -1,4 +1,4 @@
-"""What `run` of the prelude does: a command in a process group of its own."""
+"""Implements `run` of the prelude: runs a command in a new process group."""
 
 import os
 import signal
@@ -7,11 +7,11 @@ import subprocess
 from .prelude import status
 from .shell import shell_program
 
-GRACE = 2  # seconds that a command has after an interrupt
+EXIT_GRACE = 2  # seconds between the interrupt and the kill of a command
 
 
 class Result:
-    """What a command printed and how it ended; true if it ended well."""
+    """The output and exit code of a command; true if the code is 0."""
 
     __slots__ = ("args", "stdout", "stderr", "returncode")
 
@@ -36,14 +36,14 @@ class Result:
         )
 
     def _repr_pretty_(self, printer, cycle):
-        """As the value of a cell: what a person would have seen."""
+        """Show the output and a non-zero exit code, as in a terminal."""
         parts = [part.rstrip("\n") for part in (self.stdout, self.stderr) if part.strip("\n")]
         if self.returncode or not parts:
             parts.append("[exit code %d]" % self.returncode)
         printer.text("\n".join(parts))
 
     def check_returncode(self):
-        """Raise CalledProcessError unless the command ended with 0."""
+        """Raise CalledProcessError unless the exit code is 0."""
         if self.returncode:
             raise subprocess.CalledProcessError(
                 self.returncode, self.args, self.stdout, self.stderr
@@ -51,7 +51,7 @@ class Result:
 
 
 def run(cmd, cwd, timeout, check):
-    """Run a command to its end, and everything it started, if it is given up."""
+    """Run a command to its end. On a timeout or an exception its process group is killed."""
     is_text = isinstance(cmd, (str, bytes))
     command = cmd if is_text else [os.fspath(part) for part in cmd]
     process = subprocess.Popen(
@@ -67,60 +67,60 @@ def run(cmd, cwd, timeout, check):
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        _kill(process)
-        out, err = _rest(process)
-        status({"op": "run", "cmd": _words(cmd), "timed_out": True})
-        raise subprocess.TimeoutExpired(cmd, timeout, _text(out), _text(err)) from None
+        _kill_group(process)
+        out, err = _remaining_output(process)
+        status({"op": "run", "cmd": _command_text(cmd), "timed_out": True})
+        raise subprocess.TimeoutExpired(cmd, timeout, _decode(out), _decode(err)) from None
     except BaseException:
-        _give_up(process)
+        _interrupt_and_kill(process)
         raise
-    result = Result(cmd, _text(out), _text(err), process.returncode)
-    status({"op": "run", "cmd": _words(cmd), "returncode": process.returncode})
+    result = Result(cmd, _decode(out), _decode(err), process.returncode)
+    status({"op": "run", "cmd": _command_text(cmd), "returncode": process.returncode})
     if check:
         result.check_returncode()
     return result
 
 
-def _rest(process):
-    """What a command that was ended had printed; something that left its group may hold on to the
-    pipes."""
+def _remaining_output(process):
+    """Return the output of a killed command. The wait is limited, because a process that left the
+    group may keep the pipes open."""
     try:
-        return process.communicate(timeout=GRACE)
-    except subprocess.TimeoutExpired as late:
-        return late.output, late.stderr
+        return process.communicate(timeout=EXIT_GRACE)
+    except subprocess.TimeoutExpired as expired:
+        return expired.output, expired.stderr
 
 
-def _text(data):
+def _decode(data):
     return (data or b"").decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def _words(cmd):
+def _command_text(cmd):
     if isinstance(cmd, (str, bytes)):
         return cmd if isinstance(cmd, str) else os.fsdecode(cmd)
     return " ".join(os.fsdecode(os.fspath(part)) for part in cmd)
 
 
-def _give_up(process):
-    """The interrupt goes on to the whole group, which then has a moment to end by itself."""
+def _interrupt_and_kill(process):
+    """Send SIGINT to the group, wait up to EXIT_GRACE for its exit, then kill the group."""
     try:
-        _signal(process, signal.SIGINT)
-        process.wait(GRACE)
+        _signal_group(process, signal.SIGINT)
+        process.wait(EXIT_GRACE)
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
         pass
     finally:
-        _kill(process)
+        _kill_group(process)
         process.wait()
         for pipe in (process.stdout, process.stderr):
             pipe.close()
 
 
-def _kill(process):
-    _signal(process, signal.SIGKILL)
+def _kill_group(process):
+    _signal_group(process, signal.SIGKILL)
 
 
-def _signal(process, number):
+def _signal_group(process, number):
     try:
-        # The group outlives its first process as long as something else is in it.
+        # The group exists as long as any of its processes, also after the first one has exited.
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):
         pass

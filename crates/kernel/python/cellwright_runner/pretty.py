@@ -1,7 +1,7 @@
-"""text/plain: containers wrapped at 79 columns and cut at 1000 items, everything else as its repr.
+"""text/plain: containers wrapped at 79 columns and cut at 1000 items, other objects as their repr.
 
-The printer offers what `_repr_pretty_` methods and registered functions expect: text, breakable,
-break_, group, indent, begin_group, end_group, pretty.
+The printer has the methods that `_repr_pretty_` methods and registered functions use: text,
+breakable, break_, group, indent, begin_group, end_group, pretty.
 """
 
 import collections
@@ -16,13 +16,13 @@ _RE_FLAGS = ("IGNORECASE", "LOCALE", "MULTILINE", "DOTALL", "UNICODE", "VERBOSE"
 _NEWLINE = object()
 
 
-class Floats:
-    """`F`, the one instance: how %precision wants them."""
+class FloatFormat:
+    """The format of floats, which %precision sets. The one instance is `FLOAT_FORMAT`."""
 
-    form = "%r"
+    template = "%r"
 
 
-F = Floats()
+FLOAT_FORMAT = FloatFormat()
 
 
 class _Break:
@@ -42,7 +42,7 @@ class _Group:
 
 
 class Printer:
-    """Collects groups of text and breaks; `result` lays them out."""
+    """Collects groups of text and breaks; `result` returns the layout."""
 
     def __init__(self, width=WIDTH, max_seq_length=MAX_ITEMS):
         self.max_width = width
@@ -50,7 +50,7 @@ class Printer:
         self.verbose = False
         self.root = _Group(0)
         self.open = [self.root]
-        self.stack = []  # ids of the containers we are in
+        self.stack = []  # ids of the enclosing containers
 
     def text(self, text):
         self.open[-1].items.append(text)
@@ -75,10 +75,10 @@ class Printer:
             self.text(close)
 
     def group(self, indent=0, open="", close=""):
-        return _Within(self, indent, open, close)
+        return _GroupContext(self, indent, open, close)
 
     def indent(self, indent):
-        return _Within(self, indent, "", "")
+        return _GroupContext(self, indent, "", "")
 
     def flush(self):
         pass
@@ -108,7 +108,7 @@ class Printer:
         return "\n".join(lines)
 
 
-class _Within:
+class _GroupContext:
     def __init__(self, printer, indent, opening, closing):
         self.printer, self.indent, self.opening, self.closing = printer, indent, opening, closing
 
@@ -138,7 +138,8 @@ def _flat_width(group):
 
 
 def _lay_out(group, base, trailing, flat, lines, limit):
-    """Append a group to the lines; `trailing` is the width of what must follow on its last line."""
+    """Append a group to the lines; `trailing` is the width of the text that follows its last
+    line."""
     if not flat:
         flat = len(lines[-1]) + _flat_width(group) + trailing <= limit
     inner = base + group.indent
@@ -166,7 +167,7 @@ def _lay_out(group, base, trailing, flat, lines, limit):
 
 
 def pretty(obj):
-    """The text of an object; exceptions of its __repr__ go to the caller."""
+    """Return the text of an object; exceptions of its __repr__ propagate to the caller."""
     kind = type(obj)
     if kind in (list, tuple, set, frozenset) and len(obj) <= 40:
         simple = all(type(item) in _ATOMS for item in obj)
@@ -182,14 +183,14 @@ def pretty(obj):
 
 
 def with_function(function, obj):
-    """A function registered for text/plain: f(obj, printer, cycle), or f(obj) -> text."""
+    """Call a function registered for text/plain: f(obj, printer, cycle), or f(obj) -> text."""
     printer = Printer()
     try:
-        answer = function(obj, printer, False)
+        function(obj, printer, False)
     except TypeError:
-        answer = function(obj)
-        if isinstance(answer, str):
-            return answer
+        text = function(obj)
+        if isinstance(text, str):
+            return text
         raise
     return printer.result()
 
@@ -200,13 +201,13 @@ def _print(p, obj, cycle):
         p.text(repr(obj))
         return
     if kind is float:
-        p.text(F.form % obj)
+        p.text(FLOAT_FORMAT.template % obj)
         return
     for base, function in _CONTAINERS:
         if kind is base or issubclass(kind, base) and kind.__repr__ is base.__repr__:
             function(p, obj, cycle)
             return
-    function = _OTHERS.get(kind)
+    function = _PRINTERS.get(kind)
     if function is not None:
         function(p, obj, cycle)
         return
@@ -296,7 +297,7 @@ def _set(p, obj, cycle):
         p.end_group(len(opening), closing)
 
 
-def _called(name, *parts):
+def _constructor(name, *parts):
     def show(p, obj, cycle):
         with p.group(len(name) + 1, name + "(", ")"):
             if cycle:
@@ -355,14 +356,14 @@ def _function(p, obj, cycle):
 
 def _collections():
     return {
-        collections.defaultdict: _called("defaultdict", lambda d: d.default_factory, dict),
-        collections.Counter: _called("Counter", lambda c: dict(c.most_common())),
-        collections.OrderedDict: _ordered,
+        collections.defaultdict: _constructor("defaultdict", lambda d: d.default_factory, dict),
+        collections.Counter: _constructor("Counter", lambda c: dict(c.most_common())),
+        collections.OrderedDict: _ordered_dict,
         collections.deque: _deque,
     }
 
 
-def _ordered(p, obj, cycle):
+def _ordered_dict(p, obj, cycle):
     with p.group(12, "OrderedDict(", ")"):
         if cycle:
             p.text("...")
@@ -389,5 +390,5 @@ _CONTAINERS = (
     (set, _set),
     (frozenset, _set),
 )
-_OTHERS = {types.FunctionType: _function, types.BuiltinFunctionType: _function}
-_OTHERS.update(_collections())
+_PRINTERS = {types.FunctionType: _function, types.BuiltinFunctionType: _function}
+_PRINTERS.update(_collections())

@@ -1,20 +1,20 @@
-"""The requests that are not `execute`: each op and the module that answers it."""
+"""Requests other than `execute`: maps each op to the module and function that answer it."""
 
 from . import lazy
 
-_OPS = {
+_HANDLERS = {
     "complete": ("completion", "complete"),
     "inspect": ("inspection", "inspect"),
-    "is_complete": ("complete_check", "is_complete"),
+    "is_complete": ("is_complete", "is_complete"),
     "variables": ("variables", "variables"),
-    "helpers": ("describe", "describe"),
+    "helpers": ("helpers", "helpers"),
     "history": ("history", "history"),
 }
 
 
 def handle(op, request):
-    """The value of the reply."""
-    if op not in _OPS:
+    """Return the value of the reply."""
+    if op not in _HANDLERS:
         raise ValueError("unknown op %r" % op)
-    module, function = _OPS[op]
+    module, function = _HANDLERS[op]
     return getattr(lazy.load(module), function)(request)

@@ -1,8 +1,8 @@
-"""A scanner for Python text with foreign lines in it: knows strings, comments, brackets,
-continuations.
+"""A scanner for Python text that contains magics and shell lines. It recognizes strings, comments,
+brackets and continuations.
 
-The tokenize module is not used: it differs between versions, gives up at the first foreign
-character (3.12 and newer), and costs several milliseconds to import.
+The tokenize module is not used: it differs between versions, fails at the first character that is
+not Python (3.12 and newer), and costs several milliseconds to import.
 """
 
 import re
@@ -23,17 +23,17 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_ENDS = {
+_STRING_ENDS = {
     '"': re.compile(r'(?:[^"\\\n]|\\.)*"', re.DOTALL),
     "'": re.compile(r"(?:[^'\\\n]|\\.)*'", re.DOTALL),
     '"""': re.compile(r'(?:[^"\\]|\\.|"(?!""))*"""', re.DOTALL),
     "'''": re.compile(r"(?:[^'\\]|\\.|'(?!''))*'''", re.DOTALL),
 }
-NESTED = sys.version_info >= (3, 12)  # f-strings may hold their own quote from 3.12 on
+NESTED_QUOTES = sys.version_info >= (3, 12)  # from 3.12 on f-strings may contain their own quote
 
 
-class Logical:
-    """A logical line: where it starts and ends, and its tokens as (kind, text, position)."""
+class LogicalLine:
+    """A logical line: its start and end, and its tokens as (kind, text, position)."""
 
     __slots__ = ("start", "end", "tokens", "complete")
 
@@ -45,9 +45,9 @@ class Logical:
 
 
 def logical_line(text, start):
-    """Scan the logical line that begins at `start` (an unclosed string or bracket takes all the
-    rest)."""
-    line = Logical(start)
+    """Scan the logical line that begins at `start`. An unclosed string or bracket extends to the
+    end of the text."""
+    line = LogicalLine(start)
     tokens = line.tokens
     depth, at, size = 0, start, len(text)
     while at < size:
@@ -66,7 +66,7 @@ def logical_line(text, start):
                     line.end = size
                     line.complete = False
                     return line
-                # A lone quote; the rest of the line is nothing we understand.
+                # A lone quote: the rest of the line is skipped.
                 end = text.find("\n", at)
                 end = size if end < 0 else end
             tokens.append((kind, text[at:end], at))
@@ -84,20 +84,20 @@ def logical_line(text, start):
     return line
 
 
-def string_end(text, start, opened):
-    """The position after the string that starts at `start`; its quote ends at `opened`. -1: no
-    end."""
-    head = text[start:opened]
+def string_end(text, start, quote_end):
+    """Return the position after the string that starts at `start`, whose opening quote ends at
+    `quote_end`; -1 if the string has no end."""
+    head = text[start:quote_end]
     quote = head.lstrip("rRbBuUfFtT")
     prefix = head[: len(head) - len(quote)].lower()
-    if NESTED and ("f" in prefix or "t" in prefix):
-        return _formatted_end(text, opened, quote)
-    match = _ENDS[quote].match(text, opened)
+    if NESTED_QUOTES and ("f" in prefix or "t" in prefix):
+        return _formatted_end(text, quote_end, quote)
+    match = _STRING_ENDS[quote].match(text, quote_end)
     return match.end() if match else -1
 
 
 def _formatted_end(text, at, quote):
-    """The end of an f-string whose expressions may hold strings with the same quotes."""
+    """Return the end of an f-string whose expressions may contain strings with the same quotes."""
     size, width = len(text), len(quote)
     depths = []  # for each open replacement field: bracket depth, or -1 inside its format spec
     while at < size:

@@ -8,46 +8,52 @@ import subprocess
 import sys
 
 from . import lazy
-from .state import S
-from .streams import O
+from .state import STATE
+from .streams import OUTPUT
 
 _SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
 _DOLLAR = re.compile(r"\$(\$?[\w.]+)(?=(?:[^']*'[^']*')*[^']*$)")
 
 
 def shell_program():
-    """The shell that runs the lines: the user's own if it speaks sh, else /bin/sh."""
-    own = os.environ.get("SHELL", "")
-    return own if os.path.basename(own) in _SHELLS and os.access(own, os.X_OK) else None
+    """Return the shell for commands: the user's shell if it understands sh syntax, else None, which
+    means /bin/sh."""
+    user_shell = os.environ.get("SHELL", "")
+    return (
+        user_shell
+        if os.path.basename(user_shell) in _SHELLS and os.access(user_shell, os.X_OK)
+        else None
+    )
 
 
 def wait(process):
-    """Wait for a child; after an interrupt (which it got too) it has a second to end by itself."""
+    """Wait for a child. After an interrupt, which the child receives too, it has one second to exit
+    before it is terminated."""
     try:
         return process.wait()
     except BaseException:
-        give_up(process)
+        terminate_after_grace(process)
         raise
 
 
-def give_up(process):
-    """End a child that we no longer wait for."""
+def terminate_after_grace(process):
+    """Wait one second for a child to exit, then terminate it."""
     try:
         process.wait(1)
     except subprocess.TimeoutExpired:
         process.terminate()
 
 
-def streams_are_ours():
-    """False while a cell has put something else in place of sys.stdout or sys.stderr."""
-    return sys.stdout is O.out.text and sys.stderr is O.err.text
+def streams_are_original():
+    """Return False while a cell has replaced sys.stdout or sys.stderr."""
+    return sys.stdout is OUTPUT.out.text and sys.stderr is OUTPUT.err.text
 
 
 def call(command, **options):
-    """Run a command with our fd 1 (or into the user's sys.stdout, if he replaced it). As in notebooks,
-    where commands have a terminal of their own, what it says on stderr stands among the rest."""
+    """Run a command on fd 1, or copy its output to sys.stdout if a cell replaced that. As in
+    notebooks, where commands have a pseudo-terminal, stderr text is part of stdout."""
     options["stderr"] = subprocess.STDOUT
-    if S.capture is None and (S.forked or streams_are_ours()):
+    if STATE.captured_displays is None and (STATE.forked or streams_are_original()):
         return wait(subprocess.Popen(command, stdin=subprocess.DEVNULL, **options))
     process = subprocess.Popen(
         command,
@@ -55,12 +61,12 @@ def call(command, **options):
         stdout=subprocess.PIPE,
         **options,
     )
-    pump(process)
+    copy_output(process)
     return wait(process)
 
 
-def pump(process):
-    """Copy what a child says to sys.stdout and sys.stderr as it comes."""
+def copy_output(process):
+    """Copy the output of a child to sys.stdout and sys.stderr as it arrives."""
     decoder = codecs.getincrementaldecoder("utf-8")
     with selectors.DefaultSelector() as selector:
         for pipe, name in ((process.stdout, "stdout"), (process.stderr, "stderr")):
@@ -76,13 +82,13 @@ def pump(process):
 
 
 def system(command):
-    """`!cmd`: live output; the exit code goes to `_exit_code`."""
+    """`!cmd`: live output; sets `_exit_code` to the exit code."""
     code = call(expand(command), shell=True, executable=shell_program())
-    S.ns["_exit_code"] = code
+    STATE.ns["_exit_code"] = code
 
 
 def getoutput(command, split=True):
-    """`x = !cmd`: the lines of stdout and stderr."""
+    """`x = !cmd`: returns the lines of stdout and stderr."""
     process = subprocess.Popen(
         expand(command),
         shell=True,
@@ -94,9 +100,9 @@ def getoutput(command, split=True):
     try:
         out = process.communicate()[0]
     except BaseException:
-        give_up(process)
+        terminate_after_grace(process)
         raise
-    S.ns["_exit_code"] = process.returncode
+    STATE.ns["_exit_code"] = process.returncode
     text = out.decode("utf-8", "replace").replace("\r\n", "\n")
     if not split:
         return text
@@ -104,8 +110,8 @@ def getoutput(command, split=True):
 
 
 class SList(list):
-    """A list of lines that also answers as one text (.n, .s), as paths (.p) and to grep and
-    fields."""
+    """A list of lines that is also available as one text (.n, .s) and as paths (.p), with the
+    methods grep and fields."""
 
     @property
     def l(self):  # noqa: E743 (the name IPython users know)
@@ -145,29 +151,30 @@ class SList(list):
         return self.p
 
     def grep(self, pattern, prune=False, field=None):
-        """Lines that match (or with `prune` do not match) a regular expression or a function."""
+        """Return the lines that match (with `prune`: do not match) a regular expression or
+        function."""
         test = pattern if callable(pattern) else re.compile(pattern, re.IGNORECASE).search
 
-        def piece(line):
+        def selected_text(line):
             if field is None:
                 return line
             words = line.split()
             return words[field] if -len(words) <= field < len(words) else ""
 
-        return SList([line for line in self if bool(test(piece(line))) != prune])
+        return SList([line for line in self if bool(test(selected_text(line))) != prune])
 
     def fields(self, *fields):
-        """Whitespace-separated columns of each line."""
+        """Return whitespace-separated columns of each line."""
         if not fields:
             return [line.split() for line in self]
-        picked = SList()
+        columns = SList()
         for line in self:
             words = line.split()
-            picked.append(" ".join(words[f] for f in fields if -len(words) <= f < len(words)))
-        return picked
+            columns.append(" ".join(words[f] for f in fields if -len(words) <= f < len(words)))
+        return columns
 
     def sort(self, field=None, nums=False):
-        """Sorted by a column, as numbers if asked."""
+        """Return the lines sorted by a column, with `nums` numerically."""
 
         def key(line):
             words = line.split()
@@ -181,50 +188,50 @@ class SList(list):
 
 
 def caller_names():
-    """The user's names as the calling code sees them: __main__, then the locals of a function."""
+    """Return the names visible to the calling code: __main__ and the locals of a function."""
     frame = sys._getframe(1)
-    ours = __name__.rpartition(".")[0]
+    package = __name__.rpartition(".")[0]
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
-        if name != ours and not name.startswith(ours + "."):
+        if name != package and not name.startswith(package + "."):
             break
         frame = frame.f_back
-    names = dict(S.ns)
-    if frame is not None and frame.f_locals is not S.ns and frame.f_globals is S.ns:
+    names = dict(STATE.ns)
+    if frame is not None and frame.f_locals is not STATE.ns and frame.f_globals is STATE.ns:
         names.update(frame.f_locals)
     return names
 
 
 def expand(text):
-    """{expression} and $name replaced by their values; the text as it is if anything in it
+    """Replace {expression} and $name by their values; returns the text unchanged if any of them
     fails."""
     if "{" not in text and "$" not in text:
         return text
     try:
-        return "".join(_expanded(text, caller_names()))
+        return "".join(_expand_parts(text, caller_names()))
     except Exception:
         return text
 
 
-def _expanded(text, names):
+def _expand_parts(text, names):
     at = literal = 0
     size = len(text)
     while at < size:
         char = text[at]
         if char in "{}" and text[at : at + 2] in ("{{", "}}"):
-            yield _dollars(text[literal:at], names) + char
+            yield _expand_dollars(text[literal:at], names) + char
             at += 2
             literal = at
         elif char == "}":
             raise ValueError("single } in the text")
         elif char == "{":
-            yield _dollars(text[literal:at], names)
+            yield _expand_dollars(text[literal:at], names)
             end = _field_end(text, at + 1)
-            yield _field(text[at + 1 : end], names)
+            yield _format_field(text[at + 1 : end], names)
             at = literal = end + 1
         else:
             at += 1
-    yield _dollars(text[literal:], names)
+    yield _expand_dollars(text[literal:], names)
 
 
 def _field_end(text, at):
@@ -242,7 +249,7 @@ def _field_end(text, at):
         at += 1
 
 
-def _field(field, names):
+def _format_field(field, names):
     expression, spec, conversion = field, "", ""
     depth = 0
     for index, char in enumerate(field):
@@ -264,7 +271,7 @@ def _field(field, names):
     return format(value, spec)
 
 
-def _dollars(text, names):
+def _expand_dollars(text, names):
     if "$" not in text:
         return text
 

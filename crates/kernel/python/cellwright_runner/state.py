@@ -1,31 +1,31 @@
-"""The few facts that many modules share: which cell is current, how it may read input, what is
-alive."""
+"""State that many modules share: the current cell, the namespace, how cells may read input."""
 
 
 class State:
-    """One instance, `S`. `cell` is the id of the last started cell and stays after it is done."""
+    """The one instance is `STATE`. `cell` is the id of the last started cell, also after its
+    end."""
 
     def __init__(self):
         self.ns = {}  # the dict of the real __main__
         self.cell = None
         self.count = 0  # execution count of the last cell with history
-        self.cell_count = 0  # execution count told for the current cell
+        self.cell_count = 0  # execution count sent for the current cell
         self.stdin = "refuse"
         self.silent = False
-        self.history = True
-        self.forked = False  # True in a child made by os.fork: the channel is not ours there
-        self.shell = None  # what get_ipython() returns, once somebody asked
+        self.store_history = True
+        self.forked = False  # True in a child of os.fork, which must not use the channel
+        self.shell = None  # the object that get_ipython() returns; None before its first use
         self.figures = None  # the module `figures`, once matplotlib.pyplot was imported
-        self.asides = 0  # how many pagers and widgets take what is put out
-        self.capture = None  # a list while %%capture collects displays
-        self.kept = {}  # names of the prelude and of silent cells: %reset leaves them
-        self.hidden = {}  # names that somebody else's kernel came with
-        self.modules = []  # paths of the user's modules that were run
-        self.prelude = False  # its names were put into the namespace
-        self.publish = None  # how displays are sent where there is no channel
-        self.future_flags = 0  # `from __future__` imports last for the whole session
-        self.sources = {}  # file name of a cell -> its source, newest last
-        self.folder = ""
+        self.redirects = 0  # number of open pagers and Output widgets that receive the output
+        self.captured_displays = None  # a list while %%capture collects displays
+        self.prelude_names = {}  # names of the prelude and of silent cells: %reset keeps them
+        self.hidden_names = {}  # names that IPython hides from %who (in an IPython kernel)
+        self.module_paths = []  # paths of the user's modules that were run
+        self.prelude_installed = False  # the prelude's names are in the namespace
+        self.publish_override = None  # sends displays where there is no channel
+        self.future_flags = 0  # `from __future__` imports stay in effect for the session
+        self.cell_sources = {}  # file name of a cell -> its source, newest last
+        self.folder = ""  # the folder that contains this package
 
 
-S = State()
+STATE = State()

@@ -1,76 +1,77 @@
-"""input(), sys.stdin and getpass: refused with a clear error, or asked over the channel."""
+"""input(), sys.stdin and getpass: refused with an error, or requested over the channel."""
 
 import io
 
 from . import interrupt
 from .channel import dumps, utf8
-from .state import S
-from .streams import O
+from .state import STATE
+from .streams import OUTPUT
 
 
 class StdinNotImplementedError(EOFError, NotImplementedError):
-    """input() was called and nobody can answer. An EOFError, so that programs that end at the end
-    of their input do so."""
+    """input() was called and no answer is available. An EOFError, so that programs that stop at the
+    end of their input do so."""
 
 
-def _refusal(prompt):
+def _refused_error(prompt):
     return StdinNotImplementedError(
-        "input() was called (prompt: %r) but nobody can answer; "
+        "input() was called (prompt: %r) but no answer is available; "
         "pass answers with --answer or set the value in code" % prompt
     )
 
 
-def ask(prompt, password):
-    """One line from the host."""
+def request_input(prompt, password):
+    """Return one line from the host."""
     prompt = str(prompt)
-    if S.forked:
-        raise _refusal(prompt)
+    if STATE.forked:
+        raise _refused_error(prompt)
     text = dumps(prompt)
-    if S.stdin != "ask":
-        O.send(utf8('{"t":"refused","id":%s,"prompt":%s' % (dumps(S.cell), text)))
-        raise _refusal(prompt)
-    if interrupt.get_ident() != interrupt.MAIN:
+    if STATE.stdin != "ask":
+        OUTPUT.send(utf8('{"t":"refused","id":%s,"prompt":%s' % (dumps(STATE.cell), text)))
+        raise _refused_error(prompt)
+    if interrupt.get_ident() != interrupt.MAIN_THREAD:
         raise StdinNotImplementedError(
             "input() works only in the main thread (prompt: %r)" % prompt
         )
-    O.send(
+    OUTPUT.send(
         utf8(
             '{"t":"input","id":%s,"prompt":%s,"password":%s'
-            % (dumps(S.cell), text, "true" if password else "false")
+            % (dumps(STATE.cell), text, "true" if password else "false")
         )
     )
     while True:
-        request = O.channel.read_interruptible()
+        request = OUTPUT.channel.read_interruptible()
         if request is None:
-            raise _refusal(prompt)
+            raise _refused_error(prompt)
         if request.get("op") != "answer":
-            O.channel.waiting.append(request)
-        elif request.get("id") == S.cell:
+            OUTPUT.channel.queued_requests.append(request)
+        elif request.get("id") == STATE.cell:
             if request.get("refuse"):
-                raise _refusal(prompt)
+                raise _refused_error(prompt)
             return str(request.get("text") or "")
 
 
-_rest = ""
+_unread = ""
 
 
 def readline(size=-1):
     """sys.stdin.readline"""
-    global _rest
-    if not _rest:
+    global _unread
+    if not _unread:
         try:
-            _rest = ask("", False) + "\n"
+            _unread = request_input("", False) + "\n"
         except StdinNotImplementedError:
             raise
     if size is None or size < 0:
-        line, _rest = _rest, ""
+        line, _unread = _unread, ""
     else:
-        line, _rest = _rest[:size], _rest[size:]
+        line, _unread = _unread[:size], _unread[size:]
     return line
 
 
 def read(size=-1):
-    """sys.stdin.read: lines until a refusal, which is the end of the file; the first one raises."""
+    """sys.stdin.read: lines until the host refuses, which is the end of the file. If the first
+    request is refused, the error is raised."""
     if size is not None and size >= 0:
         return readline(size)
     parts = [readline()]
@@ -84,7 +85,7 @@ def read(size=-1):
 def buffer():
     """sys.stdin.buffer"""
 
-    class Bytes(io.RawIOBase):
+    class StdinBytes(io.RawIOBase):
         rest = b""
 
         def readable(self):
@@ -100,14 +101,14 @@ def buffer():
         def fileno(self):
             return 0
 
-    return io.BufferedReader(Bytes())
+    return io.BufferedReader(StdinBytes())
 
 
-def connect_getpass(module):
-    """getpass.getpass asks the host, too; called when the module is imported."""
+def patch_getpass(module):
+    """Make getpass.getpass request input from the host; called when getpass is imported."""
 
     def getpass(prompt="Password: ", stream=None, **options):
-        return ask(prompt, True)
+        return request_input(prompt, True)
 
     getpass.__doc__ = module.getpass.__doc__
     module.getpass = getpass

@@ -1,13 +1,14 @@
-"""sys.stdout and sys.stderr, and the borders that order their text among the frames.
+"""sys.stdout and sys.stderr, and the sync markers that order their text among the frames.
 
-Text goes to private duplicates of the two pipes. A border (nonce + number, written to both pipes)
-and a frame with the same number let the host merge pipes and channel in the exact order. See the
-protocol.
+Text goes to private duplicates of the two pipes. A sync marker (nonce + number, written to both
+pipes) and a frame with the same number let the host merge pipes and channel in the exact order (see
+decision 8). In the protocol the number is the frame key `n`, and a frame that only carries a marker
+has `"t":"border"`.
 
-How a write travels: the objects are C TextIOWrappers over a `PipeEnd`. In quiet times
-`stdout.write` is shadowed by a Python function, which sends the first complete line at once, wakes
-the flusher and steps aside; from then on prints run at C speed into the buffer, which the flusher
-empties every 10 ms.
+The path of a write: the stream objects are C TextIOWrappers over a `PipeWriter`. While the stream
+is idle, `stdout.write` is shadowed by a Python function. It sends the first complete line
+immediately, wakes the flusher and removes itself. After that, prints run at C speed into the
+buffer, which the flusher empties every 10 ms.
 """
 
 import codecs
@@ -19,11 +20,11 @@ from time import sleep
 
 from . import interrupt
 from .channel import write_all
-from .interrupt import G, hold, release
-from .state import S
+from .interrupt import SIGINT_GATE, defer_sigint, resume_sigint
+from .state import STATE
 
-TICK = 0.01
-LENIENT = "cellwright.lenient"
+FLUSH_INTERVAL = 0.01  # seconds
+LENIENT_ERRORS = "cellwright.lenient"
 
 try:
     from fcntl import ioctl
@@ -45,11 +46,11 @@ else:
         from termios import FIONREAD as _FIONREAD
     except ImportError:
         ioctl = None
-_NONE_WAITING = b"\0\0\0\0"
+_NO_BYTES_WAITING = b"\0\0\0\0"
 
 
-def _lenient(error):
-    """Encoding errors: escaped bytes go out as the bytes they were, other surrogates as \\udXXX."""
+def _encode_leniently(error):
+    """Handle encoding errors: escaped bytes become the original bytes, other surrogates \\udXXX."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     code = ord(error.object[error.start])
@@ -58,51 +59,53 @@ def _lenient(error):
     return "\\u%04x" % code, error.start + 1
 
 
-class PipeEnd(BufferedIOBase):
+class PipeWriter(BufferedIOBase):
     """The `.buffer` of a stream: writes straight to the private duplicate of the pipe."""
 
     mode = "wb"
 
     def __init__(self, private, public, name):
-        self._fd = private
-        self._public = public
+        self.private_fd = private
+        self.public_fd = public
         self.name = name
-        self.other = None
-        self.dirty = False  # text since the last border
-        self.inside = False  # the text layer is being emptied for a direct write
-        self.written = 0  # number of writes: the flusher sees whether anything happened
-        self.stream = None  # the Stream around us
+        self.sibling = None
+        self.unsynced = False  # text was written since the last sync marker
+        self.flushing_text = False  # the text layer is being flushed for a direct write
+        self.write_count = 0  # number of writes; the flusher stops when it does not change
+        self.stream = None  # the Stream that owns this writer
 
     def write(self, data):
         if type(data) is not bytes:
             data = memoryview(data).tobytes()
         if not data:
             return 0
-        hold()
+        defer_sigint()
         try:
-            with O.lock:
-                if not self.inside:
-                    # A direct write to `.buffer` comes after text that was written before it. (If
-                    # it is the text layer that calls, there is nothing left in it.)
-                    self.inside = True
+            with OUTPUT.lock:
+                if not self.flushing_text:
+                    # A direct write to `.buffer` follows text that was written before it. (If the
+                    # text layer itself is the caller, it is already empty.)
+                    self.flushing_text = True
                     try:
                         self.stream.flush()
                     finally:
-                        self.inside = False
-                if O.held is not None:
-                    O.send_held()
-                if not S.forked and (self.other.dirty or O.child_wrote(self.other)):
-                    self.other.stream.flush()
-                    O.switch()
-                self.dirty = True
-                self.written += 1
-                write_all(self._fd, data, _pending)
+                        self.flushing_text = False
+                if OUTPUT.deferred is not None:
+                    OUTPUT.send_deferred()
+                if not STATE.forked and (
+                    self.sibling.unsynced or OUTPUT.child_may_have_written(self.sibling)
+                ):
+                    self.sibling.stream.flush()
+                    OUTPUT.send_sync_frame()
+                self.unsynced = True
+                self.write_count += 1
+                write_all(self.private_fd, data, _interrupt_pending)
         finally:
-            release()
+            resume_sigint()
         return len(data)
 
     def fileno(self):
-        return self._public
+        return self.public_fd
 
     def isatty(self):
         return False
@@ -114,7 +117,7 @@ class PipeEnd(BufferedIOBase):
         pass
 
     def close(self):
-        # Closing sys.stdout must not take the kernel's voice away.
+        # A closed sys.stdout must not stop the kernel's output.
         pass
 
     @property
@@ -122,424 +125,431 @@ class PipeEnd(BufferedIOBase):
         return self
 
 
-def _pending():
-    return G.pending
+def _interrupt_pending():
+    return SIGINT_GATE.pending
 
 
 class Stream:
-    """One of the two text streams and its ways of writing."""
+    """One of the two text streams: its pipe, its text layer and its write function."""
 
     def __init__(self, private, public, name):
-        self.end = PipeEnd(private, public, name)
-        self.end.stream = self
-        self.fresh = True  # the next complete line ends a quiet time: it goes out at once
-        self.make()
+        self.pipe = PipeWriter(private, public, name)
+        self.pipe.stream = self
+        self.idle = True  # no recent text: the next complete line is sent immediately
+        self.make_text_layer()
 
-    def make(self):
-        self.text = text = TextIOWrapper(self.end, "utf-8", LENIENT, "\n")
+    def make_text_layer(self):
+        self.text = text = TextIOWrapper(self.pipe, "utf-8", LENIENT_ERRORS, "\n")
         text.mode = "w"
         self.c_write = text.write
         self.c_flush = text.flush
 
     def flush(self):
-        """Everything buffered goes to the pipe. The caller holds the lock."""
+        """Write all buffered text to the pipe. The caller holds the lock."""
         try:
             self.c_flush()
         except ValueError:
-            # A cell detached the buffer: put a new text layer on it.
+            # A cell detached the buffer: create a new text layer.
             old = self.text
-            self.make()
-            self.watch()
+            self.make_text_layer()
+            self.hook_write()
             for name in ("stdout", "stderr"):
                 if getattr(sys, name, None) is old:
                     setattr(sys, name, self.text)
                 if getattr(sys, "__%s__" % name, None) is old:
                     setattr(sys, "__%s__" % name, self.text)
 
-    def watch(self):
-        """Let writes come to our Python function (unless a cell put its own there)."""
+    def hook_write(self):
+        """Shadow `write` of the text layer by `self.write`, unless a cell replaced it."""
         attributes = self.text.__dict__
         current = attributes.get("write")
         if current is None or getattr(current, "__self__", None) is self:
             attributes["write"] = self.write
 
-    def unwatch(self):
+    def unhook_write(self):
+        """Restore the C `write`."""
         attributes = self.text.__dict__
         if getattr(attributes.get("write"), "__self__", None) is self:
             del attributes["write"]
 
 
-class Out(Stream):
+class StdoutStream(Stream):
+    """sys.stdout."""
+
     def write(self, text):
-        """write() in quiet times, and always while there are threads."""
-        if O.threaded:
-            # Two threads inside the C text layer at once would lose text (before 3.12.4). And the
-            # lock keeps the current cell what it is between the question and the write.
-            with O.lock:
-                if get_ident() != interrupt.MAIN:
-                    cell = O.cell_of_thread()
-                    if cell != S.cell:
-                        return O.foreign_write(self, cell, text)
+        """write() while the stream is idle, and always while other threads exist."""
+        if OUTPUT.threaded:
+            # Before 3.12.4, two threads in the C text layer at the same time lose text. The lock
+            # also prevents a change of the current cell between the check and the write.
+            with OUTPUT.lock:
+                if get_ident() != interrupt.MAIN_THREAD:
+                    cell = OUTPUT.cell_of_thread()
+                    if cell != STATE.cell:
+                        return OUTPUT.write_for_older_cell(self, cell, text)
                 count = self.c_write(text)
         else:
             count = self.c_write(text)
         if "\n" in text:
-            if self.fresh:
-                self.fresh = False
-                with O.lock:
+            if self.idle:
+                self.idle = False
+                with OUTPUT.lock:
                     self.flush()
-            if not O.threaded:
-                self.unwatch()
-        if not O.awake:
-            O.wake()
+            if not OUTPUT.threaded:
+                self.unhook_write()
+        if not OUTPUT.flusher_awake:
+            OUTPUT.wake_flusher()
         return count
 
 
-class Err(Stream):
+class StderrStream(Stream):
+    """sys.stderr."""
+
     def write(self, text):
-        """write() of stderr: always ours, because what was printed before must come first."""
-        if S.forked:
+        """write() of stderr. Never unhooked, because buffered stdout text must precede it."""
+        if STATE.forked:
             return self.c_write(text)
-        out = O.out
-        hold()
+        out = OUTPUT.out
+        defer_sigint()
         try:
-            with O.lock:
-                if O.threaded and get_ident() != interrupt.MAIN:
-                    cell = O.cell_of_thread()
-                    if cell != S.cell:
-                        return O.foreign_write(self, cell, text)
+            with OUTPUT.lock:
+                if OUTPUT.threaded and get_ident() != interrupt.MAIN_THREAD:
+                    cell = OUTPUT.cell_of_thread()
+                    if cell != STATE.cell:
+                        return OUTPUT.write_for_older_cell(self, cell, text)
                 out.flush()
-                if out.end.dirty or O.child_wrote(out.end):
-                    O.switch()
-                self.end.dirty = True
+                if out.pipe.unsynced or OUTPUT.child_may_have_written(out.pipe):
+                    OUTPUT.send_sync_frame()
+                self.pipe.unsynced = True
                 count = self.c_write(text)
-                if self.fresh and ("\n" in text or "\r" in text):
-                    self.fresh = False
+                if self.idle and ("\n" in text or "\r" in text):
+                    self.idle = False
                     self.flush()
         finally:
-            release()
-        if not O.awake:
-            O.wake()
+            resume_sigint()
+        if not OUTPUT.flusher_awake:
+            OUTPUT.wake_flusher()
         return count
 
 
 class Output:
-    """`O`: both streams, the lock, the borders, the flusher."""
+    """Both streams, the lock, the sync markers and the flusher. The one instance is `OUTPUT`."""
 
     def __init__(self):
         self.lock = RLock()
         self.channel = None
         self.nonce = b""
-        self.number = 0
+        self.marker_number = 0
         self.out = self.err = None
-        self.awake = False  # the flusher is ticking
-        self.alarm = None  # the lock the flusher sleeps on in quiet times
-        self.pause = None  # … and between two ticks
-        self.children = False  # the cell has started child processes
-        self.threaded = False  # threads other than the main one and ours may be alive
-        self.threads = 0  # threads of our own that Python counts
-        self.held = None  # a result frame that waits to share a write with `done`
-        self.half_lines = {}  # (stream, thread id) -> (cell, text) of threads of older cells
+        self.flusher_awake = False  # the flusher flushes every FLUSH_INTERVAL
+        self.wake_lock = None  # the lock that the sleeping flusher waits for
+        self.tick_lock = None  # the lock that it waits for between two flushes
+        self.has_children = False  # the cell has started child processes
+        self.threaded = False  # threads other than the main thread and the flusher may exist
+        self.own_threads = 0  # number of threads of the runner among those that Python counts
+        self.deferred = None  # a result frame that is sent in one write with `done`
+        self.partial_lines = {}  # (stream, thread id) -> (cell, text), for threads of older cells
 
-    def open(self, channel, nonce, high):
-        """Make the two streams. `high` gives a private duplicate of an fd."""
-        codecs.register_error(LENIENT, _lenient)
+    def open(self, channel, nonce, duplicate):
+        """Create the two streams. `duplicate` returns a private duplicate of an fd."""
+        codecs.register_error(LENIENT_ERRORS, _encode_leniently)
         self.channel = channel
         self.nonce = nonce
-        self.out = Out(high(1), 1, "<stdout>")
-        self.err = Err(high(2), 2, "<stderr>")
-        self.out.end.other = self.err.end
-        self.err.end.other = self.out.end
-        self.out.watch()
-        self.err.watch()
+        self.out = StdoutStream(duplicate(1), 1, "<stdout>")
+        self.err = StderrStream(duplicate(2), 2, "<stderr>")
+        self.out.pipe.sibling = self.err.pipe
+        self.err.pipe.sibling = self.out.pipe
+        self.out.hook_write()
+        self.err.hook_write()
         sys.stdout = sys.__stdout__ = self.out.text
         sys.stderr = sys.__stderr__ = self.err.text
 
-    # Borders
+    # Sync markers
 
-    def border(self, force=False):
-        """Write a border if there is anything to order; its number, or 0. Lock held, flushed."""
-        out, err = self.out.end, self.err.end
+    def write_sync_marker(self, force=False):
+        """Write a sync marker if text may be in the pipes. Returns its number, or 0 without one.
+        The caller holds the lock and has flushed."""
+        out, err = self.out.pipe, self.err.pipe
         if (
             not force
-            and not out.dirty
-            and not err.dirty
+            and not out.unsynced
+            and not err.unsynced
             and ioctl is not None
-            and self._is_empty(out._fd)
-            and self._is_empty(err._fd)
+            and self._is_empty(out.private_fd)
+            and self._is_empty(err.private_fd)
         ):
             return 0
-        self.number = number = self.number + 1
-        mark = self.nonce + number.to_bytes(8, "little")
-        write_all(out._fd, mark)
-        write_all(err._fd, mark)
-        out.dirty = err.dirty = False
+        self.marker_number = number = self.marker_number + 1
+        marker = self.nonce + number.to_bytes(8, "little")
+        write_all(out.private_fd, marker)
+        write_all(err.private_fd, marker)
+        out.unsynced = err.unsynced = False
         return number
 
     @staticmethod
     def _is_empty(fd):
         try:
-            return ioctl(fd, _FIONREAD, _NONE_WAITING) == _NONE_WAITING
+            return ioctl(fd, _FIONREAD, _NO_BYTES_WAITING) == _NO_BYTES_WAITING
         except OSError:
             return False
 
-    def child_wrote(self, end):
-        """May a child of this cell have text in that pipe, which comes before what we write now?"""
-        return self.children and (ioctl is None or not self._is_empty(end._fd))
+    def child_may_have_written(self, pipe):
+        """Return whether a child of this cell may have text in `pipe`, which precedes new text."""
+        return self.has_children and (ioctl is None or not self._is_empty(pipe.private_fd))
 
-    def child_starts(self):
-        """What was printed so far comes before what the child will say, on either stream."""
-        hold()
+    def before_child_start(self):
+        """Send all text so far, so that it precedes the child's text on both streams."""
+        defer_sigint()
         try:
             with self.lock:
-                self.children = True
+                self.has_children = True
                 self.flush()
-                self.send_held()
-                if self.out.end.dirty or self.err.end.dirty:
-                    self.switch()
+                self.send_deferred()
+                if self.out.pipe.unsynced or self.err.pipe.unsynced:
+                    self.send_sync_frame()
         finally:
-            release()
+            resume_sigint()
 
-    def switch(self, cell=None):
-        """A border without a frame of its own: between streams, or between cells."""
-        if self.held is not None:
-            self.send_held()
-        number = self.border(True)
+    def send_sync_frame(self, cell=None):
+        """Send a sync marker with a frame that carries only its number: between text of the two
+        streams, or of two cells."""
+        if self.deferred is not None:
+            self.send_deferred()
+        number = self.write_sync_marker(True)
         if cell is None:
-            cell = S.cell
-        self.channel.write(b'{"t":"border","cell":%s,"n":%d}\n' % (_id(cell), number))
+            cell = STATE.cell
+        self.channel.write(b'{"t":"border","cell":%s,"n":%d}\n' % (encode_id(cell), number))
 
     def flush(self):
-        """Both buffers to the pipes. What waits for stdout was always written after what waits for
-        stderr, so stderr goes first. Lock held."""
+        """Write both buffers to the pipes. The caller holds the lock. Buffered stdout text is
+        always newer than buffered stderr text, so stderr goes first."""
         self.err.flush()
         self.out.flush()
 
     def flush_now(self):
-        """`flush` for callers without the lock."""
-        hold()
+        """Flush for callers without the lock; also sends the deferred frame."""
+        defer_sigint()
         try:
             with self.lock:
                 self.flush()
-                if self.held is not None:
-                    self.send_held()
+                if self.deferred is not None:
+                    self.send_deferred()
         finally:
-            release()
+            resume_sigint()
 
     def send(self, frame, payloads=()):
         """Send an encoded frame (bytes without the closing brace) in order with the text."""
-        if S.forked:
+        if STATE.forked:
             return
-        hold()
+        defer_sigint()
         try:
             with self.lock:
                 self.flush()
-                number = self.border()
-                held, self.held = self.held, None
-                if held is None:
-                    held = frame
+                number = self.write_sync_marker()
+                deferred, self.deferred = self.deferred, None
+                if deferred is None:
+                    deferred = frame
                     frame = b"}\n"
                 else:
-                    # No text came since, so one border before both is enough.
+                    # No text was written in between, so one sync marker before both is enough.
                     frame = b"}\n" + frame + b"}\n"
                 if number:
-                    held += b',"n":%d' % number
-                self.channel.write(held + frame, payloads)
+                    deferred += b',"n":%d' % number
+                self.channel.write(deferred + frame, payloads)
         finally:
-            release()
+            resume_sigint()
 
-    def hold_frame(self, frame):
-        """Keep a frame back until something else is written; `done` usually follows at once and a
-        second write (and waking the host twice) would be the dearest part of a small cell."""
-        if S.forked:
+    def defer_frame(self, frame):
+        """Defer a frame until the next write. `done` usually follows immediately, and a second
+        write (which wakes the host twice) would dominate the cost of a small cell."""
+        if STATE.forked:
             return
-        hold()
+        defer_sigint()
         try:
             with self.lock:
                 self.flush()
-                if self.held is not None:
-                    self.send_held()
-                self.held = frame
+                if self.deferred is not None:
+                    self.send_deferred()
+                self.deferred = frame
         finally:
-            release()
+            resume_sigint()
 
-    def send_held(self):
-        """Send the frame that was kept back. Lock held."""
-        held, self.held = self.held, None
-        if held is not None:
-            number = self.border()
-            self.channel.write(held + (b',"n":%d}\n' % number if number else b"}\n"))
+    def send_deferred(self):
+        """Send the deferred frame. The caller holds the lock."""
+        deferred, self.deferred = self.deferred, None
+        if deferred is not None:
+            number = self.write_sync_marker()
+            self.channel.write(deferred + (b',"n":%d}\n' % number if number else b"}\n"))
 
     def send_plain(self, frame):
-        """Send a frame that has no place among text (hello, replies)."""
-        hold()
+        """Send a frame that is not ordered among text (hello, replies)."""
+        defer_sigint()
         try:
             with self.lock:
-                self.send_held()
+                self.send_deferred()
                 self.channel.write(frame + b"}\n")
         finally:
-            release()
+            resume_sigint()
 
     # The flusher
 
-    def wake(self):
-        """Text is waiting in a buffer: see that it leaves within a tick."""
-        if self.awake:
+    def wake_flusher(self):
+        """Wake the flusher, so that buffered text is sent within FLUSH_INTERVAL."""
+        if self.flusher_awake:
             return
-        self.awake = True
-        if self.alarm is None:
-            self.alarm, self.pause = allocate_lock(), allocate_lock()
-            self.alarm.acquire()
-            self.pause.acquire()
+        self.flusher_awake = True
+        if self.wake_lock is None:
+            self.wake_lock, self.tick_lock = allocate_lock(), allocate_lock()
+            self.wake_lock.acquire()
+            self.tick_lock.acquire()
             try:
-                start_new_thread(self._flusher, (self.alarm, self.pause))
-            except RuntimeError:  # the interpreter is going down
-                self.alarm = None
-                self.awake = False
+                start_new_thread(self._flush_loop, (self.wake_lock, self.tick_lock))
+            except RuntimeError:  # the interpreter is shutting down
+                self.wake_lock = None
+                self.flusher_awake = False
                 self.flush_now()
                 return
-        self.alarm.release()
+        self.wake_lock.release()
 
-    def _flusher(self, alarm, pause):
-        # Said here and not by who starts us: Python counts a thread only once it runs, and one that is
-        # subtracted before it is counted would hide a thread of the user's.
-        if self.alarm is alarm:
-            self.threads = 1
+    def _flush_loop(self, wake_lock, tick_lock):
+        # Set here and not by the starter of this thread: Python counts a thread only once it runs.
+        # A thread that is subtracted before it is counted would hide a thread of the user.
+        if self.wake_lock is wake_lock:
+            self.own_threads = 1
         lock, out, err = self.lock, self.out, self.err
         while True:
-            alarm.acquire()
-            while self.alarm is alarm:
-                before = out.end.written + err.end.written
-                pause.acquire(True, TICK)
+            wake_lock.acquire()
+            while self.wake_lock is wake_lock:
+                before = out.pipe.write_count + err.pipe.write_count
+                tick_lock.acquire(True, FLUSH_INTERVAL)
                 with lock:
                     self.flush()
-                    if self.half_lines:
-                        self._flush_half_lines()
-                if out.end.written + err.end.written == before:
+                    if self.partial_lines:
+                        self._flush_partial_lines()
+                if out.pipe.write_count + err.pipe.write_count == before:
                     break
-            if self.alarm is not alarm:
-                if self.alarm is None:  # else the next one is there and counts
-                    self.threads = 0
+            if self.wake_lock is not wake_lock:
+                if self.wake_lock is None:  # otherwise the next flusher runs and is counted
+                    self.own_threads = 0
                 return
-            out.fresh = err.fresh = True
-            out.watch()
-            self.awake = False
+            out.idle = err.idle = True
+            out.hook_write()
+            self.flusher_awake = False
             with lock:
                 self.flush()
 
     def stop_flusher(self):
-        """End the thread; the next text starts it again. (From 3.12 on Python warns when a process
-        with more than one thread forks; the user must not be warned because of us.)"""
-        alarm = self.alarm
-        if alarm is None:
+        """End the flusher thread; the next text starts it again. From 3.12 on Python warns when a
+        process with several threads forks, and the flusher must not cause that warning."""
+        wake_lock = self.wake_lock
+        if wake_lock is None:
             return
-        self.alarm = None
-        self.pause.release()
-        if not self.awake:
-            alarm.release()
+        self.wake_lock = None
+        self.tick_lock.release()
+        if not self.flusher_awake:
+            wake_lock.release()
         for _ in range(200):
-            if not self.threads and _os_threads() <= 1 + _count():
+            if not self.own_threads and _os_thread_count() <= 1 + _count():
                 break
             sleep(0.0002)
-        self.threads = 0
-        self.awake = False
-        self.out.fresh = self.err.fresh = True
-        self.out.watch()
+        self.own_threads = 0
+        self.flusher_awake = False
+        self.out.idle = self.err.idle = True
+        self.out.hook_write()
 
     # Threads, and those of older cells
 
-    def thread_starts(self):
-        """From now on writes take turns."""
-        if not S.forked:
+    def on_thread_start(self):
+        """Serialize all writes from now on."""
+        if not STATE.forked:
             self.threaded = True
-            self.out.watch()
+            self.out.hook_write()
 
     def cell_of_thread(self):
-        """The cell that started the thread we are in; the current one if nobody knows."""
+        """Return the cell that started this thread, or the current cell if that is unknown."""
         threading = sys.modules.get("threading")
         if threading is None:
-            return S.cell
+            return STATE.cell
         try:
             thread = threading._active.get(get_ident())
-            return thread.__dict__.get("_cellwright_cell", S.cell)
+            return thread.__dict__.get("_cellwright_cell", STATE.cell)
         except AttributeError:
-            return S.cell
+            return STATE.cell
 
-    def foreign_write(self, stream, cell, text):
-        """Text of a thread that an older cell started: whole lines, between two borders."""
+    def write_for_older_cell(self, stream, cell, text):
+        """Write text of a thread that an older cell started: whole lines, between two markers."""
         if not isinstance(text, str):
             raise TypeError("write() argument must be str, not %s" % type(text).__name__)
         key = (stream, get_ident())
         with self.lock:
-            waiting = self.half_lines.pop(key, None)
-            whole = text if waiting is None else waiting[1] + text
-            cut = whole.rfind("\n") + 1
-            if len(whole) > 8192:
-                cut = len(whole)
-            if cut < len(whole):
-                self.half_lines[key] = (cell, whole[cut:])
+            waiting = self.partial_lines.pop(key, None)
+            joined = text if waiting is None else waiting[1] + text
+            cut = joined.rfind("\n") + 1
+            if len(joined) > 8192:
+                cut = len(joined)
+            if cut < len(joined):
+                self.partial_lines[key] = (cell, joined[cut:])
             if cut:
-                self._bracket(stream, cell, whole[:cut])
-        if cut < len(whole):
-            self.wake()
+                self._write_between_markers(stream, cell, joined[:cut])
+        if cut < len(joined):
+            self.wake_flusher()
         return len(text)
 
-    def _flush_half_lines(self):
-        waiting, self.half_lines = self.half_lines, {}
+    def _flush_partial_lines(self):
+        waiting, self.partial_lines = self.partial_lines, {}
         for (stream, _), (cell, text) in waiting.items():
-            self._bracket(stream, cell, text)
+            self._write_between_markers(stream, cell, text)
 
-    def _bracket(self, stream, cell, text):
+    def _write_between_markers(self, stream, cell, text):
         self.flush()
-        self.switch(cell)
+        self.send_sync_frame(cell)
         stream.c_write(text)
         stream.flush()
-        self.switch()
+        self.send_sync_frame()
 
     # Around cells
 
     def begin_cell(self):
-        """Before `started`: look which streams are ours still, and whether threads are alive."""
-        if self.half_lines:
+        """Restore closed streams and detect live threads; called before `started`."""
+        if self.partial_lines:
             with self.lock:
-                self._flush_half_lines()
-        self.children = False
-        self.threaded = threaded = _count() > self.threads
+                self._flush_partial_lines()
+        self.has_children = False
+        self.threaded = threaded = _count() > self.own_threads
         if threaded:
-            self.out.watch()
+            self.out.hook_write()
         for name, stream in (("stdout", self.out), ("stderr", self.err)):
             current = getattr(sys, name, None)
             if current is stream.text:
                 continue
-            if current is None or _is_broken(current):
+            if current is None or _is_closed(current):
                 setattr(sys, name, stream.text)
 
     def after_fork_in_child(self):
-        """The child writes whole lines at once; channel and borders are the parent's."""
+        """Make the child write whole lines directly; channel and sync markers are the parent's."""
         self.lock = RLock()
-        self.alarm = None
-        self.awake = True
-        self.threads = 0
+        self.wake_lock = None
+        self.flusher_awake = True
+        self.own_threads = 0
         self.threaded = False
-        self.held = None
-        self.half_lines = {}
-        self.out.unwatch()
+        self.deferred = None
+        self.partial_lines = {}
+        self.out.unhook_write()
         for stream in (self.out, self.err):
-            stream.end.dirty = False
+            stream.pipe.unsynced = False
             try:
                 stream.text.reconfigure(line_buffering=True)
             except ValueError:
                 pass
 
 
-def _os_threads():
+def _os_thread_count():
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:
         return 0
 
 
-def _is_broken(stream):
+def _is_closed(stream):
     try:
         return bool(stream.closed)
     except AttributeError:
@@ -548,7 +558,7 @@ def _is_broken(stream):
         return True
 
 
-def _id(cell):
+def encode_id(cell):
     if type(cell) is int:
         return b"%d" % cell
     from .channel import dumps, utf8
@@ -556,4 +566,4 @@ def _id(cell):
     return utf8(dumps(cell))
 
 
-O = Output()  # noqa: E741
+OUTPUT = Output()

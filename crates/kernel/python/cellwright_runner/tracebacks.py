@@ -1,6 +1,8 @@
-"""Exceptions as plain text lines: source of cells, none of our own frames, bounded length."""
+"""Formats exceptions as text lines: with cell sources, without the runner's frames, of limited
+length."""
 
-import ast  # noqa: F401 (traceback and linecache import ast and tokenize late; not the user's files)
+# traceback and linecache import ast and tokenize late; imported here, they cannot be user files.
+import ast  # noqa: F401
 import linecache
 import re
 import sys
@@ -8,16 +10,16 @@ import tokenize  # noqa: F401
 import traceback
 import types
 
-from .state import S
+from .state import STATE
 
 MAX_LINES = 400
-_OURS = __name__.rpartition(".")[0]
+_PACKAGE = __name__.rpartition(".")[0]
 
 
 def describe(error):
-    """-> (ename, evalue, lines)"""
+    """Return (ename, evalue, lines)."""
     ename = type(error).__name__
-    evalue = text_of(error)
+    evalue = exception_text(error)
     usage = getattr(error, "cellwright_usage", False)
     if usage:
         return "UsageError", evalue, ["UsageError: " + evalue]
@@ -25,32 +27,32 @@ def describe(error):
         lines = _format(error)
     except RecursionError:
         lines = ["%s: %s" % (ename, evalue)]
-    except Exception as trouble:
+    except Exception as failure:
         lines = [
             "%s: %s" % (ename, evalue),
-            "(no traceback: %s while it was made)" % type(trouble).__name__,
+            "(no traceback: %s while formatting it)" % type(failure).__name__,
         ]
-    lines += _extras(error)
+    lines += _child_output_lines(error)
     if len(lines) > MAX_LINES:
         cut = len(lines) - MAX_LINES
         head = MAX_LINES // 2
         lines[head:-head] = ["  [%d more lines of traceback]" % cut]
-    return ename, evalue, [readable(line) for line in lines]
+    return ename, evalue, [escape_surrogates(line) for line in lines]
 
 
-def text_of(error):
-    """str(error), whatever it does."""
+def exception_text(error):
+    """Return str(error), or a replacement text if that fails."""
     try:
         text = str(error)
         return text if type(text) is str else str.__str__(text)
     except KeyboardInterrupt:
         raise
-    except BaseException as trouble:
-        return "<exception str() failed: %s>" % type(trouble).__name__
+    except BaseException as failure:
+        return "<exception str() failed: %s>" % type(failure).__name__
 
 
-def readable(line):
-    """Lone surrogates as escapes, so that every line is text."""
+def escape_surrogates(line):
+    """Escape lone surrogates, so that every line can be encoded."""
     try:
         line.encode("utf-8")
         return line
@@ -59,20 +61,20 @@ def readable(line):
 
 
 def _format(error):
-    _publish_sources()
+    _restore_linecache()
     seen = set()
     trimmed = []
     _trim(error, seen, trimmed)
     try:
-        made = (
+        exception = (
             traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
             if sys.version_info >= (3, 10)
             else traceback.TracebackException(type(error), error, error.__traceback__)
         )
-        text = "".join(made.format())
+        text = "".join(exception.format())
     finally:
-        for one, original in trimmed:
-            one.__traceback__ = original
+        for linked, original in trimmed:
+            linked.__traceback__ = original
     return [_shorten(line) for line in text.rstrip("\n").split("\n")]
 
 
@@ -82,49 +84,49 @@ _FILE = re.compile(
 
 
 def _shorten(line):
-    """`File "Cell In[3]", line 2` becomes `Cell In[3], line 2`."""
+    """Turn `File "Cell In[3]", line 2` into `Cell In[3], line 2`."""
     match = _FILE.match(line)
-    if match and match["file"] in S.sources:
+    if match and match["file"] in STATE.cell_sources:
         return "%s%s, line %s%s" % (match["indent"], match["file"], match["line"], match["rest"])
     return line
 
 
 def _trim(error, seen, trimmed):
-    """Take our own frames out of an exception and all it is linked with."""
-    todo = [error]
-    while todo:
-        one = todo.pop()
-        if one is None or id(one) in seen:
+    """Remove the runner's frames from an exception and all exceptions linked with it."""
+    pending = [error]
+    while pending:
+        linked = pending.pop()
+        if linked is None or id(linked) in seen:
             continue
-        seen.add(id(one))
-        tb = one.__traceback__
-        clean = _without_ours(tb)
+        seen.add(id(linked))
+        tb = linked.__traceback__
+        clean = _without_own_frames(tb)
         if clean is not tb:
-            trimmed.append((one, tb))
-            one.__traceback__ = clean
-        todo += [one.__cause__, one.__context__]
-        todo += getattr(one, "exceptions", ()) if _is_group(one) else ()
+            trimmed.append((linked, tb))
+            linked.__traceback__ = clean
+        pending += [linked.__cause__, linked.__context__]
+        pending += getattr(linked, "exceptions", ()) if _is_exception_group(linked) else ()
 
 
-def _is_group(error):
+def _is_exception_group(error):
     group = getattr(__builtins__, "BaseExceptionGroup", None)
     if isinstance(__builtins__, dict):
         group = __builtins__.get("BaseExceptionGroup")
     return group is not None and isinstance(error, group)
 
 
-def _without_ours(tb):
-    entries, ours = [], False
+def _without_own_frames(tb):
+    entries, has_own_frames = [], False
     while tb is not None:
         name = tb.tb_frame.f_globals.get("__name__")
-        if type(name) is str and (name == _OURS or name.startswith(_OURS + ".")):
-            ours = True
-        elif ours and not entries and type(name) is str and name.startswith("asyncio."):
-            pass  # the loop that runs a cell with await
+        if type(name) is str and (name == _PACKAGE or name.startswith(_PACKAGE + ".")):
+            has_own_frames = True
+        elif has_own_frames and not entries and type(name) is str and name.startswith("asyncio."):
+            pass  # the event loop that runs a cell with await
         else:
             entries.append(tb)
         tb = tb.tb_next
-    if not ours:
+    if not has_own_frames:
         return entries[0] if entries else None
     clean = None
     for entry in reversed(entries):
@@ -132,24 +134,24 @@ def _without_ours(tb):
     return clean
 
 
-def _publish_sources():
-    """Give linecache the cells it may have lost (clearcache, checkcache)."""
-    for name, code in list(S.sources.items())[-200:]:
+def _restore_linecache():
+    """Register cells again that linecache lost by clearcache or checkcache."""
+    for name, code in list(STATE.cell_sources.items())[-200:]:
         if name not in linecache.cache:
             linecache.cache[name] = (lambda code=code: code,)
 
 
-def _extras(error):
-    """What a failed child process said, if it was captured."""
+def _child_output_lines(error):
+    """Return the captured output of a failed child process."""
     subprocess = sys.modules.get("subprocess")
     if subprocess is None or not isinstance(error, getattr(subprocess, "CalledProcessError", ())):
         return []
     lines = []
     for label in ("stdout", "stderr"):
-        said = getattr(error, label, None)
-        if isinstance(said, bytes):
-            said = said.decode("utf-8", "replace")
-        if isinstance(said, str) and said.strip():
-            tail = said.rstrip().split("\n")[-40:]
+        output = getattr(error, label, None)
+        if isinstance(output, bytes):
+            output = output.decode("utf-8", "replace")
+        if isinstance(output, str) and output.strip():
+            tail = output.rstrip().split("\n")[-40:]
             lines += ["--- %s of the command ---" % label] + tail
     return lines

@@ -1,23 +1,23 @@
-"""From notebook text to Python: magics, shell lines, help, prompts, indentation.
+"""Transforms cell text to Python: magics, shell lines, help, prompts, indentation.
 
-The resulting text equals what IPython's TransformerManager makes of the same cell (see the oracle
-test), except that line numbers stay true: lines that vanish are replaced by empty ones.
+The result equals that of IPython's TransformerManager (see the oracle test), except that line
+numbers are preserved: removed lines are replaced by empty ones.
 """
 
 import re
 
 from .scanner import logical_line
 
-_NOTHING = re.compile(r"(?:[ \t\f]*(?:#[^\n]*)?\n)+")  # empty lines and comments
+_BLANK_LINES = re.compile(r"(?:[ \t\f]*(?:#[^\n]*)?\n)+")  # empty lines and comments
 _INDENT = re.compile(r"[ \t\f]*")
-_CLASSIC = re.compile(r"^(>>>|\.\.\.) ?")
-_IPYTHON = re.compile(r"^((\[\w+\] )?In \[\d+\]: |\s*\.{3,}: ?)")
+_PYTHON_PROMPT = re.compile(r"^(>>>|\.\.\.) ?")
+_IPYTHON_PROMPT = re.compile(r"^((\[\w+\] )?In \[\d+\]: |\s*\.{3,}: ?)")
 _HELP = re.compile(r"(%{0,2}(?!\d)[\w*]+(?:\.[\w*]+|\[[^\]\n]+\])*)(\?\??)$")
-_SINGLES = "!?%,;/"
+_ESCAPES = "!?%,;/"
 
 
 def transform_cell(cell, keep_lines=True):
-    """The Python text of a cell. With `keep_lines`, no line gets another number."""
+    """Return the Python text of a cell. With `keep_lines`, every line keeps its number."""
     if cell.startswith("\ufeff"):
         cell = cell[1:]
     if "\r" in cell:
@@ -35,7 +35,7 @@ def transform_cell(cell, keep_lines=True):
     blank = "\n" * skipped if keep_lines else ""
     if lines[0].startswith("%%") and not re.match(r"%%\w+\?", lines[0]):
         return blank + cell_magic(lines)
-    return blank + "".join(_pieces("\n".join(lines) + "\n", keep_lines))
+    return blank + "".join(_transformed_lines("\n".join(lines) + "\n", keep_lines))
 
 
 def _without_indent(lines):
@@ -46,7 +46,7 @@ def _without_indent(lines):
         if line.strip():
             while not line.startswith(space):
                 space = space[:-1]
-    # Nothing in common (the text of a string at the margin, say): still, the first line rules.
+    # Without common indent (for example with string text at the margin) the first line's counts.
     space = space or first
     return [
         (line[len(space) :] if line.startswith(space) else line) if line.strip() else ""
@@ -56,58 +56,59 @@ def _without_indent(lines):
 
 def _without_prompts(lines):
     if lines[0].startswith(">>>") or len(lines) > 1 and lines[1].startswith(">>>"):
-        lines = [_CLASSIC.sub("", line, count=1) for line in lines]
-    if _IPYTHON.match(lines[0]) or len(lines) > 1 and _IPYTHON.match(lines[1]):
-        lines = [_IPYTHON.sub("", line, count=1) for line in lines]
+        lines = [_PYTHON_PROMPT.sub("", line, count=1) for line in lines]
+    if _IPYTHON_PROMPT.match(lines[0]) or len(lines) > 1 and _IPYTHON_PROMPT.match(lines[1]):
+        lines = [_IPYTHON_PROMPT.sub("", line, count=1) for line in lines]
     return lines
 
 
 def cell_magic(lines):
-    """`%%name rest` and everything below as one call."""
+    """Return the call for `%%name rest` with the lines below as its body."""
     name, _, rest = lines[0][2:].rstrip().partition(" ")
     body = "".join(line + "\n" for line in lines[1:])
     return "get_ipython().run_cell_magic(%r, %r, %r)\n" % (name, rest, body)
 
 
-def _pieces(text, keep_lines):
-    """The text in pieces, logical line after logical line."""
+def _transformed_lines(text, keep_lines):
+    """Yield the transformed text of each logical line."""
     at, size = 0, len(text)
     while at < size:
-        blank = _NOTHING.match(text, at)
+        blank = _BLANK_LINES.match(text, at)
         if blank:
             yield blank.group()
             at = blank.end()
             continue
         first = _INDENT.match(text, at).end()
-        foreign = text[first] in _SINGLES and not _is_operator(text, first)
+        is_escape = text[first] in _ESCAPES and not _is_operator(text, first)
         line = logical_line(text, first)
-        call = _help_end(text, line, first)
+        call = _help_line_call(text, line, first)
         if call is not None:
             joined = text.count("\n", at, line.end) - 1
             yield text[at:first] + call + "\n" + ("\n" * joined if keep_lines else "")
             at = line.end
             continue
-        if foreign and text[first] == "/" and not text[first + 1 : line.end].strip():
-            foreign = False  # a lone slash
-        found = first if foreign else _assignment(line)
+        if is_escape and text[first] == "/" and not text[first + 1 : line.end].strip():
+            is_escape = False  # a lone slash
+        found = first if is_escape else _assignment_position(line)
         if found is None:
             yield text[at : line.end]
             at = line.end
             continue
-        end, joined, content = _continued(text, found)
-        call = escaped(content) if foreign else _assigned(content)
+        end, joined, content = _join_continuations(text, found)
+        call = escape_call(content) if is_escape else _assigned_call(content)
         yield text[at:found] + call + "\n" + ("\n" * joined if keep_lines else "")
         at = end
 
 
 def _is_operator(text, at):
-    """`!=`, `%=` and `/=`, `//` … at a line start are no escapes."""
+    """Return whether the text is an operator (`!=`, `%=`, `/=`, `//`) and not an escape."""
     two = text[at : at + 2]
     return two in ("!=", "%=", "/=", "//")
 
 
-def _continued(text, start):
-    """A line with its backslash continuations -> (end position, lines joined, joined text)"""
+def _join_continuations(text, start):
+    """Join a line with its backslash continuations. Returns (end position, number of joined lines,
+    text)."""
     parts, at = [], start
     while True:
         end = text.find("\n", at)
@@ -122,9 +123,9 @@ def _continued(text, start):
     return min(at, len(text)), len(parts) - 1, " ".join(pieces)
 
 
-def _assignment(line):
-    """The position of `%` or `!` behind the first `=` of a logical line, if it is a magic or a
-    command."""
+def _assignment_position(line):
+    """Return the position of the `%` or `!` after the first `=` of a logical line if it starts a
+    magic or command, else None."""
     depth = 0
     for index, (kind, word, _) in enumerate(line.tokens):
         if kind == "open":
@@ -145,20 +146,20 @@ def _assignment(line):
     return None
 
 
-def _assigned(content):
+def _assigned_call(content):
     if content.startswith("!"):
         return "get_ipython().getoutput(%r)" % content[1:]
     return line_magic(content[1:])
 
 
 def line_magic(content):
-    """`name args` as a call of run_line_magic."""
+    """Return the call of run_line_magic for `name args`."""
     name, _, args = content.partition(" ")
     return "get_ipython().run_line_magic(%r, %r)" % (name, args)
 
 
-def escaped(line):
-    """A line that begins with an escape character, as a call."""
+def escape_call(line):
+    """Return the call for a line that begins with an escape character."""
     if line[:2] in ("!!", "??"):
         escape, content = line[:2], line[2:]
     else:
@@ -180,13 +181,13 @@ def escaped(line):
 
 
 def help_call(target, escape):
-    """`name?` as a call of pinfo, pinfo2 or psearch."""
+    """Return the call of pinfo, pinfo2 or psearch for `name?`."""
     method = "pinfo2" if escape == "??" else "psearch" if "*" in target else "pinfo"
     return "get_ipython().run_line_magic(%r, %r)" % (method, target)
 
 
-def _help_end(text, line, first):
-    """The call for a logical line that ends in `?`, or None."""
+def _help_line_call(text, line, first):
+    """Return the call for a logical line that ends in `?`, or None."""
     if not line.tokens or line.tokens[-1][1] != "?" or len(line.tokens) < 2:
         return None
     match = _HELP.search(text[first : line.end].rstrip())

@@ -1,23 +1,24 @@
-"""ipywidgets without a page: what an `Output` captures is not shown in the cell."""
+"""ipywidgets without a front end: output that an `Output` widget captures is not shown in the
+cell."""
 
-from .display import aside
+from .display import redirect_output
 
 
-def connect(module):
-    """Called when ipywidgets' `Output` is imported: as on a page, what comes while one is entered is
-    its own."""
+def patch_output_widget(module):
+    """Redirect output while an `Output` widget is entered, as a front end does; called when the
+    class is imported."""
     output = module.Output
-    enter, leave = output.__enter__, output.__exit__
+    original_enter, original_exit = output.__enter__, output.__exit__
 
     def __enter__(self):
-        entered = enter(self)
-        aside(True)
+        entered = original_enter(self)
+        redirect_output(True)
         return entered
 
     def __exit__(self, *error):
         try:
-            return leave(self, *error)
+            return original_exit(self, *error)
         finally:
-            aside(False)
+            redirect_output(False)
 
     output.__enter__, output.__exit__ = __enter__, __exit__

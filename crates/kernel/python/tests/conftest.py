@@ -6,7 +6,7 @@ import pytest
 from host import Host, interpreters
 from kernels import Kernel
 
-_known = {}
+_importable = {}
 
 
 @pytest.fixture(params=interpreters())
@@ -16,21 +16,23 @@ def python(request):
 
 @pytest.fixture
 def host(python, tmp_path):
-    made = Host(python, cwd=str(tmp_path))
-    yield made
-    made.close()
+    host = Host(python, cwd=str(tmp_path))
+    yield host
+    host.close()
 
 
 @pytest.fixture
 def needs(python):
-    """needs("numpy"): skip unless the interpreter under test has the library."""
+    """needs("numpy") skips the test unless the interpreter under test can import the library."""
 
     def check(*names):
         for name in names:
-            if (python, name) not in _known:
+            if (python, name) not in _importable:
                 command = [python, "-c", "import " + name]
-                _known[python, name] = subprocess.run(command, capture_output=True).returncode == 0
-            if not _known[python, name]:
+                _importable[python, name] = (
+                    subprocess.run(command, capture_output=True).returncode == 0
+                )
+            if not _importable[python, name]:
                 pytest.skip("%s has no %s" % (python, name))
 
     return check
@@ -42,8 +44,8 @@ def version(host):
 
 
 @pytest.fixture
-def start(python, needs, tmp_path):
-    """Starts kernels of IPython's that end with the test."""
+def start_kernel(python, needs, tmp_path):
+    """Starts IPython kernels, which are shut down at the end of the test."""
     needs("ipykernel")
     started = []
 

@@ -1,7 +1,8 @@
-"""A small host in Python: starts the runner, merges pipes and channel by borders, hands out events.
+"""A small host in Python: starts the runner, merges pipes and channel by sync markers, and collects
+events.
 
-An event is a dict: {"t": "stdout"|"stderr", "cell": id, "text": …} or a frame as it came (payloads
-under "payloads"). Text is decoded leniently; adjacent text of one stream and cell is one event.
+An event is a dict: {"t": "stdout"|"stderr", "cell": id, "text": …} or a frame (payloads under
+"payloads"). Text is decoded leniently; adjacent text of one stream and cell is one event.
 """
 
 import json
@@ -14,52 +15,54 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FOLDER = os.path.dirname(HERE)
-with open(os.path.join(FOLDER, "boot.py"), encoding="utf-8") as file:
+RUNNER_FOLDER = os.path.dirname(HERE)
+with open(os.path.join(RUNNER_FOLDER, "boot.py"), encoding="utf-8") as file:
     BOOT = file.read()
 
 
 def interpreters():
-    """The interpreters to test, from CELLWRIGHT_TEST_INTERPRETERS (colon-separated)."""
-    given = os.environ.get("CELLWRIGHT_TEST_INTERPRETERS", "")
-    return [entry for entry in given.split(":") if entry] or [sys.executable]
+    """Return the interpreters to test, from CELLWRIGHT_TEST_INTERPRETERS (colon-separated)."""
+    paths = os.environ.get("CELLWRIGHT_TEST_INTERPRETERS", "")
+    return [entry for entry in paths.split(":") if entry] or [sys.executable]
 
 
-class Dead(Exception):
-    """The runner ended."""
+class RunnerExited(Exception):
+    """The runner process ended."""
 
 
 class Host:
-    def __init__(self, python=None, cwd=None, env=None, drain=True):
+    """Runs one runner process and collects its events."""
+
+    def __init__(self, python=None, cwd=None, env=None):
         self.python = python or sys.executable
-        ours, theirs = socket.socketpair()
+        host_end, runner_end = socket.socketpair()
         out_r, out_w = os.pipe()
         err_r, err_w = os.pipe()
         environment = dict(os.environ)
         environment.pop("MPLBACKEND", None)
         environment.update(env or {})
         self.process = subprocess.Popen(
-            [self.python, "-c", BOOT, FOLDER, str(theirs.fileno())],
+            [self.python, "-c", BOOT, RUNNER_FOLDER, str(runner_end.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=out_w,
             stderr=err_w,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[runner_end.fileno()],
             cwd=cwd,
             env=environment,
             start_new_session=True,
         )
-        theirs.close()
+        runner_end.close()
         os.close(out_w)
         os.close(err_w)
-        self.channel = ours
+        self.channel = host_end
         self.pipes = {"stdout": out_r, "stderr": err_r}
-        self.open = {ours.fileno(): "channel", out_r: "stdout", err_r: "stderr"}
+        self.open_fds = {host_end.fileno(): "channel", out_r: "stdout", err_r: "stderr"}
         self.text = {"stdout": b"", "stderr": b""}
-        self.raw = b""
+        self.unparsed = b""
         self.frames = []
         self.nonce = None
         self.cell = None
-        self.number = 0
+        self.last_id = 0
         self.events = []
         self.hello = self.wait_for(lambda e: e["t"] == "hello")
         self.nonce = bytes.fromhex(self.hello["nonce"])
@@ -70,21 +73,22 @@ class Host:
     def send(self, **request):
         self.channel.sendall(json.dumps(request).encode() + b"\n")
 
-    def run(self, code, timeout=30, answers=None, **more):
-        """Execute a cell and return its events, `done` last."""
-        self.number += 1
-        number = more.pop("id", self.number)
+    def run(self, code, timeout=30, answers=None, **fields):
+        """Run a cell and return its events, `done` last."""
+        self.last_id += 1
+        number = fields.pop("id", self.last_id)
         request = {"op": "execute", "id": number, "code": code}
         if answers is not None:
             request["stdin"] = "ask"
-        request.update(more)
+        request.update(fields)
         self.send(**request)
-        return self.finish(number, timeout, answers)
+        return self.wait_done(number, timeout, answers)
 
-    def finish(self, number, timeout=30, answers=None):
+    def wait_done(self, number, timeout=30, answers=None):
+        """Wait for `done` of a cell and return the events so far; answers its input requests."""
         answers = list(answers or [])
 
-        def ended(event):
+        def is_done(event):
             if event["t"] == "input":
                 if answers:
                     self.send(op="answer", id=number, text=answers.pop(0))
@@ -92,15 +96,15 @@ class Host:
                     self.send(op="answer", id=number, refuse=True)
             return event["t"] == "done" and event["id"] == number
 
-        self.wait_for(ended, timeout)
+        self.wait_for(is_done, timeout)
         events, self.events = self.events, []
         return events
 
-    def ask(self, op, timeout=10, **more):
-        """A request with a reply; returns its value."""
-        self.number += 1
-        number = self.number
-        self.send(op=op, id=number, **more)
+    def request(self, op, timeout=10, **fields):
+        """Send a request that has a reply and return the reply's value."""
+        self.last_id += 1
+        number = self.last_id
+        self.send(op=op, id=number, **fields)
         reply = self.wait_for(lambda e: e["t"] == "reply" and e["id"] == number, timeout)
         self.events = []
         if not reply["ok"]:
@@ -110,8 +114,8 @@ class Host:
     def interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def more_events(self, seconds):
-        """Whatever comes within some seconds."""
+    def collect_events(self, seconds):
+        """Return the events that arrive within some seconds."""
         try:
             self.wait_for(lambda e: False, seconds)
         except TimeoutError:
@@ -135,45 +139,47 @@ class Host:
     # Merging
 
     def wait_for(self, test, timeout=30):
+        """Return the first event that passes the test."""
         end = time.monotonic() + timeout
-        seen = 0
+        checked = 0
         while True:
-            while seen < len(self.events):
-                event = self.events[seen]
+            while checked < len(self.events):
+                event = self.events[checked]
                 if test(event):
                     return event
-                seen += 1
-            # Merged text may still grow: look at the last text event again never; tests use frames.
+                checked += 1
+            # A text event may still grow, but is tested only once.
             left = end - time.monotonic()
             if left <= 0:
                 raise TimeoutError("nothing within %s s; so far: %r" % (timeout, self.events[-20:]))
-            self.pump(left)
+            self.read_ready(left)
 
-    def pump(self, timeout):
-        ready, _, _ = select.select(list(self.open), [], [], timeout)
-        for fd in sorted(ready, key=lambda f: self.open[f] == "channel"):
-            if self.open[fd] != "channel":
+    def read_ready(self, timeout):
+        """Read the pipes and the channel once they are ready, and merge the data into events."""
+        ready, _, _ = select.select(list(self.open_fds), [], [], timeout)
+        for fd in sorted(ready, key=lambda f: self.open_fds[f] == "channel"):
+            if self.open_fds[fd] != "channel":
                 data = os.read(fd, 1 << 18)
                 if not data:
-                    del self.open[fd]
-                self.text[self.open.get(fd) or self._name(fd)] += data
-        # The rule of the protocol: the channel is looked at after the pipes and before their text is
-        # shown; a frame without a border that is there by then comes before that text.
+                    del self.open_fds[fd]
+                self.text[self.open_fds.get(fd) or self._name(fd)] += data
+        # The rule of the protocol: the channel is read after the pipes and before their text is
+        # emitted. A frame without a sync marker that has arrived by then precedes that text.
         fd = self.channel.fileno()
-        while fd in self.open and select.select([fd], [], [], 0)[0]:
+        while fd in self.open_fds and select.select([fd], [], [], 0)[0]:
             try:
                 data = self.channel.recv(1 << 20)
             except ConnectionError:
                 data = b""
             if not data:
-                del self.open[fd]
+                del self.open_fds[fd]
                 break
-            self.raw += data
+            self.unparsed += data
         self._parse()
         self._merge()
-        if not self.open:
+        if not self.open_fds:
             code = self.process.wait()
-            raise Dead(
+            raise RunnerExited(
                 "runner ended with %s; %r; events: %r" % (code, self.text, self.events[-20:])
             )
 
@@ -182,19 +188,19 @@ class Host:
 
     def _parse(self):
         while True:
-            end = self.raw.find(b"\n")
+            end = self.unparsed.find(b"\n")
             if end < 0:
                 return
-            frame = json.loads(self.raw[:end].decode("utf-8"), parse_constant=_no_constant)
+            frame = json.loads(self.unparsed[:end].decode("utf-8"), parse_constant=_reject_constant)
             sizes = frame.get("bin", [])
-            if len(self.raw) < end + 1 + sum(sizes):
+            if len(self.unparsed) < end + 1 + sum(sizes):
                 return
             at = end + 1
             frame["payloads"] = []
             for size in sizes:
-                frame["payloads"].append(self.raw[at : at + size])
+                frame["payloads"].append(self.unparsed[at : at + size])
                 at += size
-            self.raw = self.raw[at:]
+            self.unparsed = self.unparsed[at:]
             self.frames.append(frame)
 
     def _merge(self):
@@ -202,31 +208,31 @@ class Host:
             frame = self.frames[0]
             n = frame.get("n")
             if n:
-                if not all(self._has_border(name, n) for name in self.text):
+                if not all(self._has_marker(name, n) for name in self.text):
                     break
                 for name in ("stdout", "stderr"):
-                    self._show_until(name, n)
-            self._handle(self.frames.pop(0))
+                    self._emit_until_marker(name, n)
+            self._emit_frame(self.frames.pop(0))
         if self.nonce is None:
             return
         for name in ("stdout", "stderr"):
-            self._show_free(name)
+            self._emit_unmarked(name)
 
-    def _has_border(self, name, n):
+    def _has_marker(self, name, n):
         return self.text[name].find(self.nonce + n.to_bytes(8, "little")) >= 0
 
-    def _show_until(self, name, n):
+    def _emit_until_marker(self, name, n):
         data = self.text[name]
         while True:
             at = data.find(self.nonce)
             number = int.from_bytes(data[at + 16 : at + 24], "little")
-            self._show(name, data[:at])
+            self._emit_text(name, data[:at])
             data = data[at + 24 :]
             if number >= n:
                 break
         self.text[name] = data
 
-    def _show_free(self, name):
+    def _emit_unmarked(self, name):
         data = self.text[name]
         at = data.find(self.nonce)
         if at < 0:
@@ -235,12 +241,11 @@ class Host:
                 if data.endswith(self.nonce[:size]):
                     at -= size
                     break
-        elif any(f.get("n") for f in self.frames) is False and len(data) >= at + 24:
-            pass  # a border whose frame is still on its way
-        self._show(name, data[:at])
+
+        self._emit_text(name, data[:at])
         self.text[name] = data[at:]
 
-    def _show(self, name, data):
+    def _emit_text(self, name, data):
         if not data:
             return
         text = data.decode("utf-8", "surrogateescape")
@@ -250,7 +255,7 @@ class Host:
         else:
             self.events.append({"t": name, "cell": self.cell, "text": text})
 
-    def _handle(self, frame):
+    def _emit_frame(self, frame):
         if frame["t"] == "started":
             self.cell = frame["id"]
         elif frame["t"] == "border":
@@ -259,14 +264,15 @@ class Host:
         self.events.append(frame)
 
 
-def _no_constant(name):
+def _reject_constant(name):
     raise ValueError("not strict JSON: " + name)
 
 
-# Looking at events
+# Functions on lists of events
 
 
-def of(events, kind):
+def filter_events(events, kind):
+    """Return the events of one kind."""
     return [event for event in events if event["t"] == kind]
 
 
@@ -279,7 +285,7 @@ def kinds(events):
 
 
 def data(event):
-    """dict MIME -> value, payloads put in."""
+    """Return the data of an event as a dict MIME -> value, with payloads inserted."""
     found = {}
     for mime, kind, value in event["data"]:
         assert kind in ("text", "json", "bin", "utf8")
@@ -290,8 +296,8 @@ def data(event):
 
 
 def result(events):
-    """text/plain of the result, or None."""
-    results = of(events, "result")
+    """Return text/plain of the result, or None."""
+    results = filter_events(events, "result")
     assert len(results) <= 1
     return data(results[0]).get("text/plain") if results else None
 
@@ -301,5 +307,5 @@ def status(events):
 
 
 def error(events):
-    errors = of(events, "error")
+    errors = filter_events(events, "error")
     return errors[0] if errors else None

@@ -1,41 +1,41 @@
-"""A kernel of IPython's, driven with the requests that the host makes for its guest there."""
+"""An IPython kernel, driven with the requests that the host sends to `ipykernel_support`."""
 
 import json
 import os
 import shutil
 import tempfile
 
-from host import FOLDER
+from host import RUNNER_FOLDER
 
-NAME = "cellwright"
+EXPRESSION_NAME = "cellwright"
 
 
 def _text(name):
-    with open(os.path.join(FOLDER, "guest", name), encoding="utf-8") as file:
+    with open(os.path.join(RUNNER_FOLDER, "injected", name), encoding="utf-8") as file:
         return file.read()
 
 
-LOADER, REQUEST, EXPRESSION = map(_text, ("call.py", "request.txt", "expression.txt"))
+LOADER, REQUEST, EXPRESSION = map(_text, ("loader.py", "request.txt", "expression.txt"))
 
 
-def request(call, *arguments, folder=FOLDER, **options):
-    """The code of a silent request that calls a function of guest.py."""
+def request(call, *arguments, folder=RUNNER_FOLDER, **options):
+    """Return the code of a silent request that calls a function of ipykernel_support.py."""
     return REQUEST.format(
         loader=ascii(LOADER),
         folder=ascii(folder),
-        options=ascii(dict({"prelude": True, "front": True}, **options)),
+        options=ascii(dict({"prelude": True, "owned": True}, **options)),
         call=ascii(call),
         arguments=ascii(list(arguments)),
     )
 
 
 def expression(call, *arguments):
-    """An expression whose value is the answer of a function of guest.py."""
+    """Return an expression whose value is the result of a function of ipykernel_support.py."""
     return EXPRESSION.format(call=call, arguments=ascii(list(arguments))).strip()
 
 
 class Reply:
-    """What came of one request."""
+    """The reply to one request and the events before it."""
 
     def __init__(self, content, events):
         self.content = content
@@ -50,43 +50,45 @@ class Reply:
 
     @property
     def answer(self):
-        """What the expression beside the code came to."""
+        """The value of the user expression."""
         assert self.error is None, self.error
-        said = self.content["user_expressions"][NAME]
-        assert said["status"] == "ok", said
-        assert said["data"]["text/plain"].isascii()
-        return json.loads(said["data"]["text/plain"])
+        expression = self.content["user_expressions"][EXPRESSION_NAME]
+        assert expression["status"] == "ok", expression
+        assert expression["data"]["text/plain"].isascii()
+        return json.loads(expression["data"]["text/plain"])
 
     @property
     def text(self):
-        """What it printed."""
+        """The text of both streams."""
         return "".join(c["text"] for kind, c in self.events if kind == "stream")
 
-    def said(self, name):
-        """What it printed on this stream."""
+    def stream_text(self, name):
+        """Return the text of one stream."""
         streams = (c for kind, c in self.events if kind == "stream")
         return "".join(c["text"] for c in streams if c["name"] == name)
 
     @property
     def result(self):
-        """text/plain of its value, or None."""
+        """text/plain of the result, or None."""
         for kind, content in self.events:
             if kind == "execute_result":
                 return content["data"]["text/plain"]
         return None
 
     def displayed(self, mime):
-        """What it displayed of this type."""
+        """Return the displayed values of one MIME type."""
         shown = [c["data"] for kind, c in self.events if kind == "display_data"]
         return [data[mime] for data in shown if mime in data]
 
 
 class Kernel:
+    """An IPython kernel process and its client."""
+
     def __init__(self, python, cwd, env=None):
         from jupyter_client.kernelspec import KernelSpec
         from jupyter_client.manager import KernelManager
 
-        # Paths of sockets must be short.
+        # Socket paths have a length limit.
         self.folder = tempfile.mkdtemp()
         argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         self.manager = KernelManager(
@@ -106,7 +108,7 @@ class Kernel:
             code,
             silent=silent,
             store_history=not silent,
-            user_expressions={} if expression is None else {NAME: expression},
+            user_expressions={} if expression is None else {EXPRESSION_NAME: expression},
             allow_stdin=False,
             timeout=60,
             output_hook=lambda message: events.append((message["msg_type"], message["content"])),
@@ -114,20 +116,20 @@ class Kernel:
         return Reply(reply["content"], events)
 
     def call(self, call, *arguments, **options):
-        """Have a function of guest.py called."""
+        """Call a function of ipykernel_support.py by a silent request."""
         return self.run(request(call, *arguments, **options), silent=True)
 
-    def ask(self, op, **wanted):
-        """Have a question answered."""
-        return self.run(request("ready"), True, expression("answer", op, wanted)).answer
+    def query(self, op, **fields):
+        """Return the reply to a request such as `variables`."""
+        return self.run(request("ensure_installed"), True, expression("query", op, fields)).answer
 
-    def value(self, code):
-        """The value of an expression, without a trace."""
+    def evaluate(self, code):
+        """Return the value of an expression, by a silent request."""
         wrapped = "type('', (), {'__repr__': lambda s, v=(%s): __import__('json').dumps(v)})()"
         return self.run("", True, wrapped % code).answer
 
-    def is_settled(self):
-        return self.run("", True, expression("settled")).answer
+    def is_context_applied(self):
+        return self.run("", True, expression("context_applied")).answer
 
     def close(self):
         self.client.stop_channels()

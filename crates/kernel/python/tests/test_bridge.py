@@ -1,21 +1,21 @@
-"""`tool`: what goes over the wire, and what comes back, with a bridge played by the test."""
+"""`tool`: requests and answers over HTTP, with a fake bridge."""
 
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from host import Host, data, error, of, result, status, text
-from test_interrupt import interrupted
+from host import Host, data, error, filter_events, result, status, text
+from test_interrupt import run_and_interrupt
 
-DEAD_PROXY = {
+UNREACHABLE_PROXY = {
     name: "http://127.0.0.1:9"
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 }
 
 
-class Bridge:
-    """Answers with what the test says, and remembers what was asked."""
+class FakeBridge:
+    """An HTTP server that records the calls and answers with the test's value."""
 
     def __init__(self):
         bridge = self
@@ -60,18 +60,18 @@ class Bridge:
 
 @pytest.fixture
 def bridge():
-    made = Bridge()
-    yield made
-    made.close()
+    fake = FakeBridge()
+    yield fake
+    fake.close()
 
 
 @pytest.fixture
 def host(python, tmp_path, bridge):
-    made = Host(python, cwd=str(tmp_path), env=DEAD_PROXY)
-    made.env = {"CELLWRIGHT_BRIDGE_URL": bridge.url, "CELLWRIGHT_BRIDGE_TOKEN": "secret"}
-    made.run("pass", env=made.env)
-    yield made
-    made.close()
+    host = Host(python, cwd=str(tmp_path), env=UNREACHABLE_PROXY)
+    host.env = {"CELLWRIGHT_BRIDGE_URL": bridge.url, "CELLWRIGHT_BRIDGE_TOKEN": "secret"}
+    host.run("pass", env=host.env)
+    yield host
+    host.close()
 
 
 def test_a_call_carries_arguments_token_and_folder(host, bridge, tmp_path):
@@ -89,17 +89,22 @@ def test_a_call_carries_arguments_token_and_folder(host, bridge, tmp_path):
     }
 
 
-def test_read_gives_the_text(host, bridge):
+def test_read_returns_text(host, bridge):
     bridge.answer = {"ok": True, "value": {"view": "text", "text": "# %% [code] cell:0\n1\n"}}
     assert eval(result(host.run("tool.read('a.ipynb:cells=0')"))).startswith("# %% [code]")
     assert eval(result(host.run("tool['read'](path='a.ipynb')"))).startswith("# %% [code]")
     assert eval(result(host.run("tool.read({'path': 'a.ipynb'})"))).startswith("# %% [code]")
     assert eval(result(host.run("read('a.ipynb', 2)"))) == "1\n"
-    assert [call["positional"] for call in bridge.calls] == [["a.ipynb:cells=0"], [], [], ["a.ipynb"]]
+    assert [call["positional"] for call in bridge.calls] == [
+        ["a.ipynb:cells=0"],
+        [],
+        [],
+        ["a.ipynb"],
+    ]
     assert bridge.calls[1]["args"] == bridge.calls[2]["args"] == {"path": "a.ipynb"}
 
 
-def test_what_fails_raises_with_words_and_codes(host, bridge):
+def test_failure_raises_tool_error_with_message_and_codes(host, bridge):
     bridge.answer = {
         "ok": False,
         "error": "Could not find a.ipynb",
@@ -117,25 +122,30 @@ def test_what_fails_raises_with_words_and_codes(host, bridge):
     assert text(host.run(code)) == "True bad_file 2\n"
 
 
-def test_an_answer_that_is_none_is_shown(host, bridge):
+def test_invalid_answer_is_reported(host, bridge):
     bridge.code, bridge.answer = 502, b"<html>bad gateway</html>"
     assert "answered 502: <html>" in error(host.run("tool.doctor()"))["evalue"]
 
 
-def test_without_a_bridge_it_says_so(host):
+def test_missing_bridge_is_reported(host):
     found = error(host.run("tool.read('a')", env={"CELLWRIGHT_BRIDGE_URL": None}))
-    assert "no way back" in found["evalue"] and "CELLWRIGHT_BRIDGE_URL" in found["evalue"]
+    assert (
+        "no bridge to Cellwright" in found["evalue"] and "CELLWRIGHT_BRIDGE_URL" in found["evalue"]
+    )
     found = error(host.run("output(1)"))
     assert found["ename"] == "ToolError"
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://example.org:80", "nonsense"])
-def test_a_bridge_that_is_not_there_or_elsewhere_is_an_error(host, url):
-    assert error(host.run("tool.read('a')", env={"CELLWRIGHT_BRIDGE_URL": url}))["ename"] == "ToolError"
+def test_unreachable_or_foreign_bridge_is_an_error(host, url):
+    assert (
+        error(host.run("tool.read('a')", env={"CELLWRIGHT_BRIDGE_URL": url}))["ename"]
+        == "ToolError"
+    )
 
 
-def test_the_address_is_looked_up_at_each_call(host, bridge):
-    other = Bridge()
+def test_address_is_read_at_each_call(host, bridge):
+    other = FakeBridge()
     try:
         host.run("tool.doctor()")
         host.run("tool.doctor()", env={"CELLWRIGHT_BRIDGE_URL": other.url})
@@ -146,7 +156,7 @@ def test_the_address_is_looked_up_at_each_call(host, bridge):
 
 def test_a_call_can_be_interrupted(host, bridge):
     bridge.wait.clear()
-    events, seconds = interrupted(host, "tool.doctor()", after=0.5)
+    events, seconds = run_and_interrupt(host, "tool.doctor()", after=0.5)
     assert status(events) == "interrupted" and seconds < 2
     bridge.wait.set()
     assert status(host.run("tool.doctor()")) == "ok"
@@ -163,24 +173,26 @@ def test_threads_can_call(host, bridge):
     assert result(host.run(code)) == "True"
 
 
-def test_users_files_do_not_get_in_the_way(host, bridge, tmp_path):
+def test_user_files_do_not_shadow_bridge_imports(host, bridge, tmp_path):
     for name in ("json", "socket", "http", "inspect"):
         (tmp_path / (name + ".py")).write_text("raise RuntimeError('the user file %s')\n" % name)
     assert status(host.run("tool.doctor()")) == "ok"
 
 
-def test_bad_values_are_a_type_error(host, bridge):
+def test_unsupported_values_raise_type_error(host, bridge):
     assert error(host.run("tool.edit('a', old=object())"))["ename"] == "TypeError"
     assert bridge.calls == []
 
 
-def test_what_is_too_large_is_not_sent(host, bridge):
+def test_oversized_request_is_not_sent(host, bridge):
     found = error(host.run("tool.write('a', 'x' * (65 << 20))"))
-    assert found["evalue"] == "tool.write: 65 MiB are too much for one call; it takes 64 MiB"
+    assert (
+        found["evalue"] == "tool.write: the arguments have 65 MiB; the limit for one call is 64 MiB"
+    )
     assert bridge.calls == []
 
 
-def test_tool_can_be_explored(host):
+def test_tool_lists_and_documents_its_verbs(host):
     assert result(host.run("dir(tool)")) == (
         "['artifact', 'doctor', 'edit', 'notebook', 'read', 'write']"
     )
@@ -192,10 +204,12 @@ def test_tool_can_be_explored(host):
     assert result(host.run("hasattr(tool, 'kernels')")) == "False"
 
 
-def test_calls_are_told(host, bridge):
+def test_calls_send_status_events(host, bridge):
     events = host.run("tool.doctor()")
-    told = [data(event) for event in of(events, "display")]
-    assert told == [{"application/x-cellwright-status": {"op": "tool", "name": "doctor", "ok": True}}]
+    status_events = [data(event) for event in filter_events(events, "display")]
+    assert status_events == [
+        {"application/x-cellwright-status": {"op": "tool", "name": "doctor", "ok": True}}
+    ]
 
 
 ROWS = {"rows": [{"name": "a b", "n": 1}, {"name": "c", "n": [1, 2]}], "x.y": {"": 5}}
@@ -203,7 +217,7 @@ ROWS = {"rows": [{"name": "a b", "n": 1}, {"name": "c", "n": [1, 2]}], "x.y": {"
 
 @pytest.fixture
 def artifact(bridge, tmp_path):
-    """An artifact that the bridge knows the place of."""
+    """Creates an artifact whose path the bridge returns."""
 
     def make(content, name="1.txt"):
         path = tmp_path / name
@@ -221,12 +235,15 @@ def test_output_reads_an_artifact(host, bridge, artifact, id):
     assert bridge.calls[0]["positional"] == ["path", "artifact://1"]
     assert eval(result(host.run("output(%s, offset=2, limit=1)" % id))) == "two\n"
     assert eval(result(host.run("read('artifact://1', 2, 1)"))) == "two\n"
-    assert "Offset 9 is beyond end of output (3 lines)" in error(host.run("output(1, offset=9)"))["evalue"]
+    assert (
+        "Offset 9 is beyond end of output (3 lines)"
+        in error(host.run("output(1, offset=9)"))["evalue"]
+    )
 
 
-def test_an_image_is_no_text(host, artifact):
+def test_image_artifact_is_not_text(host, artifact):
     artifact(b"\x89PNG", "1.png")
-    assert "is no text; the file is" in error(host.run("output(1)"))["evalue"]
+    assert "is not text; the file is" in error(host.run("output(1)"))["evalue"]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +263,7 @@ def test_output_follows_a_query(host, artifact, query, expected):
 
 
 @pytest.mark.parametrize(
-    "query, words",
+    "query, fragment",
     [
         ("rows[7].name", "there is a list of 2"),
         ("row", "there are the keys rows, x.y"),
@@ -255,13 +272,13 @@ def test_output_follows_a_query(host, artifact, query, expected):
         ("rows[x]", "bad query"),
     ],
 )
-def test_a_query_that_leads_nowhere_says_what_is_there(host, artifact, query, words):
+def test_failed_query_lists_available_keys(host, artifact, query, fragment):
     artifact(json.dumps(ROWS).encode())
     found = error(host.run("output(1, query=%r)" % query))
-    assert found["ename"] == "ValueError" and words in found["evalue"]
+    assert found["ename"] == "ValueError" and fragment in found["evalue"]
 
 
-def test_output_that_is_no_json_cannot_be_queried(host, artifact):
+def test_query_needs_json_output(host, artifact):
     artifact(b"plain")
     assert "is not valid JSON" in error(host.run("output(1, query='a')"))["evalue"]
 

@@ -1,9 +1,9 @@
-"""Cells that run: results, history names, namespace, surroundings, how a cell ends."""
+"""Running cells: results, history names, namespace, request context, exit."""
 
 import os
 
 import pytest
-from host import data, error, kinds, of, result, status, text
+from host import data, error, filter_events, kinds, result, status, text
 
 
 def test_hello(host, python):
@@ -73,14 +73,14 @@ def test_history_names(host):
     assert result(host.run("8 in Out, len(In)")) == "(False, 10)"
 
 
-def test_underscore_of_the_user_is_kept(host):
+def test_underscore_assigned_by_the_user_is_kept(host):
     host.run("_ = 'mine'")
     host.run("5")
     assert result(host.run("_")) == "'mine'"
     assert result(host.run("_2")) == "5"
 
 
-def test_out_shown_in_itself_is_not_kept(host):
+def test_out_is_not_stored_in_itself(host):
     host.run("1")
     host.run("Out")
     assert result(host.run("sorted(Out)")) == "[1]"
@@ -95,13 +95,13 @@ def test_count_and_history_flag(host):
     assert result(host.run("sorted(Out)")) == "[1, 2]"
 
 
-def test_silent_shows_no_result(host):
+def test_silent_cell_sends_no_result(host):
     events = host.run("x = 5\nx", silent=True)
     assert kinds(events) == ["started", "done"]
     assert result(host.run("x")) == "5"
 
 
-def test_real_main(host):
+def test_cells_run_in_the_real_main_module(host):
     host.run("def f(x): return x + 1\nclass A: pass")
     assert result(host.run("__name__, '__file__' in globals()")) == "('__main__', False)"
     assert result(host.run("import sys; sys.modules['__main__'].f is f")) == "True"
@@ -121,7 +121,7 @@ def test_multiprocessing_fork(host):
     assert result(events) == "[0, 1, 4, 9]"
 
 
-def test_nothing_of_ours_is_visible(host):
+def test_runner_names_are_not_visible(host):
     events = host.run("sorted(n for n in globals() if not n.startswith('__'))")
     shown = eval(result(events))
     prelude = "ToolError env log output phase read run tool write".split()
@@ -157,7 +157,7 @@ def test_cwd_env_path(host, tmp_path):
     assert result(host.run("sys.path.count(%r)" % str(extra))) == "1"
 
 
-def test_cwd_that_is_gone_is_an_error(host):
+def test_missing_cwd_is_an_error(host):
     events = host.run("1", cwd="/no/such/folder")
     assert status(events) == "error"
     assert error(events)["ename"] == "FileNotFoundError"
@@ -165,7 +165,7 @@ def test_cwd_that_is_gone_is_an_error(host):
 
 
 @pytest.mark.parametrize(
-    "code, exit_code, said",
+    "code, exit_code, output",
     [
         ("exit()", 0, ""),
         ("quit(3)", 3, ""),
@@ -174,12 +174,12 @@ def test_cwd_that_is_gone_is_an_error(host):
         ("import sys; sys.exit(True)", 1, ""),
     ],
 )
-def test_exit(host, code, exit_code, said):
+def test_exit(host, code, exit_code, output):
     host.run("kept = 1")
     events = host.run(code)
     assert status(events) == "exit"
     assert events[-1]["exit_code"] == exit_code
-    assert text(events, "stderr") == said
+    assert text(events, "stderr") == output
     assert error(events) is None
     assert result(host.run("kept")) == "1"
 
@@ -191,11 +191,11 @@ def test_exit_in_a_thread_ends_only_the_thread(host):
     assert result(events) == "4"
 
 
-def test_os_exit_keeps_what_was_printed(python, tmp_path):
-    from host import Dead, Host
+def test_os_exit_flushes_printed_text(python, tmp_path):
+    from host import Host, RunnerExited
 
     host = Host(python, cwd=str(tmp_path))
-    with pytest.raises(Dead):
+    with pytest.raises(RunnerExited):
         host.run("print('last words', end='')\nimport os; os._exit(7)")
     assert host.process.wait() == 7
     assert text(host.events) == "last words"
@@ -228,7 +228,7 @@ def test_displayhook_of_the_user(host):
     assert result(events) == "[5]"
 
 
-def test_displayhook_called_by_hand_sends_at_once(host):
+def test_direct_displayhook_call_sends_immediately(host):
     events = host.run("import sys\nsys.displayhook(1)\nprint('x')")
     assert kinds(events) == ["started", "result", "stdout", "done"]
 
@@ -260,9 +260,9 @@ def test_exit_op_runs_atexit_and_joins_threads(host):
         "threading.Thread(target=late).start()"
     )
     host.send(op="exit")
-    from host import Dead
+    from host import RunnerExited
 
-    with pytest.raises(Dead):
+    with pytest.raises(RunnerExited):
         host.wait_for(lambda e: False, 5)
     assert text(host.events) == "thread done\natexit\n"
     assert host.process.wait() == 0
@@ -285,9 +285,9 @@ def test_title_names_the_cell(host):
 
 
 def test_mimes_and_metadata_are_strict(host):
-    event = of(host.run("display({'application/json': {'a': float('nan')}}, raw=True)"), "display")[
-        0
-    ]
+    event = filter_events(
+        host.run("display({'application/json': {'a': float('nan')}}, raw=True)"), "display"
+    )[0]
     assert data(event) == {"application/json": {"a": None}}
 
 
@@ -309,7 +309,7 @@ def test_channel_fd_is_not_a_low_number(host):
     events = host.run(
         "import os\n[fd for fd in range(3, 40) if os.path.exists('/proc/self/fd/%d' % fd)]"
     )
-    # A directory listing may use a number for itself; ours are all high.
+    # The runner's descriptors all have high numbers.
     assert result(events) == "[]"
 
 
@@ -317,24 +317,25 @@ def test_few_file_descriptors(python, tmp_path):
     import resource
     import subprocess
 
-    from host import BOOT, FOLDER
+    from host import BOOT, RUNNER_FOLDER
 
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
 
     import socket
 
-    ours, theirs = socket.socketpair()
+    host_end, runner_end = socket.socketpair()
+    fd = runner_end.fileno()
+    if fd >= 16:
+        pytest.skip("the test process has no free descriptor below 16")
     process = subprocess.Popen(
-        [python, "-c", BOOT, FOLDER, str(theirs.fileno())],
-        pass_fds=[theirs.fileno()],
+        [python, "-c", BOOT, RUNNER_FOLDER, str(fd)],
+        pass_fds=[fd],
         preexec_fn=limit,
         stdin=subprocess.DEVNULL,
     )
-    theirs.close()
-    if theirs.fileno() >= 16:
-        pytest.skip("this test needs a low fd")
-    ours.settimeout(5)
-    assert b"hello" in ours.recv(4096)
-    ours.close()
+    runner_end.close()
+    host_end.settimeout(5)
+    assert b"hello" in host_end.recv(4096)
+    host_end.close()
     process.wait(5)

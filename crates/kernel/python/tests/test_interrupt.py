@@ -1,20 +1,20 @@
-"""SIGINT in all places; what a cell does with it; what stays alive."""
+"""SIGINT at various points of a cell, and the state that survives it."""
 
 import time
 
 import pytest
-from host import error, of, result, status, text
+from host import error, filter_events, result, status, text
 
 
-def interrupted(host, code, after=0.3, timeout=5, started="go"):
-    host.number += 1
-    number = host.number
+def run_and_interrupt(host, code, after=0.3, timeout=5, started="go"):
+    host.last_id += 1
+    number = host.last_id
     host.send(op="execute", id=number, code="print(%r, flush=True)\n%s" % (started, code))
     host.wait_for(lambda e: e["t"] == "stdout" and started in e["text"])
     time.sleep(after)
     begin = time.monotonic()
     host.interrupt()
-    events = host.finish(number, timeout)
+    events = host.wait_done(number, timeout)
     return events, time.monotonic() - begin
 
 
@@ -42,7 +42,7 @@ def interrupted(host, code, after=0.3, timeout=5, started="go"):
 )
 def test_interrupt(host, code):
     host.run("kept = 5\nimport asyncio")
-    events, seconds = interrupted(host, code)
+    events, seconds = run_and_interrupt(host, code)
     assert status(events) == "interrupted", events[-3:]
     assert error(events)["ename"] == "KeyboardInterrupt"
     assert error(events)["traceback"][-1].startswith("KeyboardInterrupt")
@@ -53,9 +53,9 @@ def test_interrupt(host, code):
 
 
 def test_interrupt_names_the_line(host):
-    events, _ = interrupted(host, "import time\ndef f():\n    time.sleep(30)\nf()")
+    events, _ = run_and_interrupt(host, "import time\ndef f():\n    time.sleep(30)\nf()")
     assert "  Cell In[1], line 4, in f" in error(events)["traceback"]
-    events, _ = interrupted(
+    events, _ = run_and_interrupt(
         host, "import asyncio\nasync def g():\n    await asyncio.sleep(30)\nawait g()"
     )
     assert "  Cell In[2], line 4, in g" in error(events)["traceback"]
@@ -69,28 +69,28 @@ def test_idle_interrupt_is_ignored(host):
 
 
 def test_children_are_interrupted_too(host):
-    events, _ = interrupted(
+    events, _ = run_and_interrupt(
         host, "import subprocess\np = subprocess.Popen(['sleep', '30'])\np.wait()"
     )
     assert status(events) == "interrupted"
-    # (Python may lose the exit status when the interrupt hits between waitpid and its note of it.)
+    # (Python may lose the exit status if the interrupt arrives right after waitpid.)
     assert result(host.run("p.wait(2) in (-2, 0)")) == "True"
 
 
 def test_swallowed_interrupt(host):
-    events, _ = interrupted(
+    events, _ = run_and_interrupt(
         host, "import time\ntry:\n    time.sleep(30)\nexcept BaseException:\n    print('swallowed')"
     )
     assert status(events) == "ok" and "swallowed" in text(events)
 
 
-def test_raised_by_the_cell_itself_is_an_error(host):
+def test_keyboard_interrupt_raised_by_the_cell_is_an_error(host):
     assert status(host.run("raise KeyboardInterrupt('mine')")) == "error"
 
 
-def test_handler_changed_by_a_cell_comes_back(host):
+def test_sigint_handler_is_restored_before_each_cell(host):
     host.run("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)")
-    events, _ = interrupted(host, "import time; time.sleep(30)")
+    events, _ = run_and_interrupt(host, "import time; time.sleep(30)")
     assert status(events) == "interrupted"
 
 
@@ -99,14 +99,14 @@ def test_background_tasks_survive_an_interrupt(host):
         "import asyncio\nticks = []\nasync def tick():\n    while True:\n        ticks.append(1)\n"
         "        await asyncio.sleep(0.01)\nt = asyncio.ensure_future(tick())\nawait asyncio.sleep(0.05)"
     )
-    events, _ = interrupted(host, "await asyncio.sleep(30)")
+    events, _ = run_and_interrupt(host, "await asyncio.sleep(30)")
     assert status(events) == "interrupted"
     host.run("n = len(ticks)\nawait asyncio.sleep(0.1)")
     assert result(host.run("len(ticks) > n, t.done()")) == "(True, False)"
 
 
-def test_frames_are_never_torn(host):
-    """Many interrupts into a storm of frames and text: the host must be able to read every frame."""
+def test_interrupts_never_corrupt_frames(host):
+    """Many interrupts during many frames and much text: the host must be able to read every frame."""
     host.run("kept = 1")
     code = (
         "import sys\nwhile True:\n    try:\n        while True:\n"
@@ -115,21 +115,21 @@ def test_frames_are_never_torn(host):
     )
     host.send(op="execute", id=500, code=code)
     end = time.monotonic() + 20
-    while time.monotonic() < end and not of(host.events, "done"):
+    while time.monotonic() < end and not filter_events(host.events, "done"):
         host.interrupt()
         pause = time.monotonic() + 0.02
-        while time.monotonic() < pause and not of(host.events, "done"):
-            host.pump(0.005)
-    assert of(host.events, "done")
+        while time.monotonic() < pause and not filter_events(host.events, "done"):
+            host.read_ready(0.005)
+    assert filter_events(host.events, "done")
     host.events = []
     assert result(host.run("kept")) == "1"
 
 
-def test_interrupt_while_asked(host):
+def test_interrupt_during_an_input_request(host):
     host.send(op="execute", id=1, code="input('?')", stdin="ask")
     host.wait_for(lambda e: e["t"] == "input")
     host.interrupt()
-    events = host.finish(1)
+    events = host.wait_done(1)
     assert status(events) == "interrupted"
     host.send(op="answer", id=1, text="too late")
     assert result(host.run("1")) == "1"
@@ -139,15 +139,15 @@ def test_interrupt_in_repr(host):
     host.run(
         "import time\nclass A:\n    def __repr__(self):\n        print('repr'); time.sleep(30)"
     )
-    events, _ = interrupted(host, "A()", started="go")
+    events, _ = run_and_interrupt(host, "A()", started="go")
     assert status(events) == "interrupted"
 
 
-def test_interrupt_in_the_storm_of_small_cells(host):
+def test_interrupts_during_many_small_cells(host):
     for i in range(60):
-        host.number += 1
-        host.send(op="execute", id=host.number, code="x = %d\nx" % i)
+        host.last_id += 1
+        host.send(op="execute", id=host.last_id, code="x = %d\nx" % i)
         host.interrupt()
-        events = host.finish(host.number)
+        events = host.wait_done(host.last_id)
         assert status(events) in ("ok", "interrupted")
     assert result(host.run("'alive'")) == "'alive'"

@@ -1,17 +1,17 @@
-"""get_ipython(), IPython's own parts when it is installed, the stand-in when it is not."""
+"""get_ipython(); IPython where it is installed; the stand-in where it is not."""
 
 import os
 import subprocess
 
 import pytest
-from host import Host, data, error, kinds, of, result, status, text
+from host import Host, data, error, filter_events, kinds, result, status, text
 
 
 @pytest.fixture
 def bare(python, tmp_path):
-    """A runner that cannot import the real IPython, whatever is installed."""
-    made = Host(python, cwd=str(tmp_path))
-    made.run(
+    """A runner that cannot import IPython, even if it is installed."""
+    host = Host(python, cwd=str(tmp_path))
+    host.run(
         "import sys\n"
         "real = [f for f in sys.meta_path if getattr(f, '__name__', '') == 'PathFinder'][0]\n"
         "class Hiding:\n    @staticmethod\n    def find_spec(name, path=None, target=None):\n"
@@ -21,8 +21,8 @@ def bare(python, tmp_path):
         history=False,
         silent=True,
     )
-    yield made
-    made.close()
+    yield host
+    host.close()
 
 
 def test_shell_object(host):
@@ -85,13 +85,13 @@ def test_formatters(host):
         "f['text/plain'].for_type(int, lambda n, p, cycle: p.text('int %d' % n))\n"
         "f['text/markdown'].for_type_by_name('__main__', 'A', lambda a: '*A*')"
     )
-    got = data(of(host.run("A()"), "result")[0])
+    got = data(filter_events(host.run("A()"), "result")[0])
     assert got["text/html"] == "<i>A</i>" and got["text/markdown"] == "*A*"
     assert result(host.run("5")) == "int 5"
     events = host.run("get_ipython().display_formatter.format(A())[0]['text/html']")
     assert result(events) == "'<i>A</i>'"
     events = host.run("get_ipython().display_pub.publish({'text/plain': 'x'})")
-    assert data(of(events, "display")[0]) == {"text/plain": "x"}
+    assert data(filter_events(events, "display")[0]) == {"text/plain": "x"}
 
 
 def test_real_ipython(host, needs):
@@ -103,11 +103,11 @@ def test_real_ipython(host, needs):
         timeout=60,
     )
     assert result(events) == "True"
-    assert [d["display_id"] for d in of(events, "display")] == ["x", "x"]
-    assert data(of(events, "display")[0])["text/html"] == "<b>"
+    assert [d["display_id"] for d in filter_events(events, "display")] == ["x", "x"]
+    assert data(filter_events(events, "display")[0])["text/html"] == "<b>"
 
 
-def test_magics_handed_to_ipython(host, needs):
+def test_unknown_magics_are_passed_to_ipython(host, needs):
     needs("IPython")
     host.run(
         "import sys, signal\nbefore = (sys.displayhook, sys.excepthook, sys.stdout, sys.stderr,"
@@ -131,9 +131,9 @@ def test_magics_handed_to_ipython(host, needs):
         == "True"
     )
     assert error(host.run("%nosuch_magic"))["ename"] == "UsageError"
-    assert text(host.run("print('still ours')")) == "still ours\n"
-    made = error(host.run("1/0"))
-    assert made["traceback"][1].startswith("  Cell In[")
+    assert text(host.run("print('still printed')")) == "still printed\n"
+    failure = error(host.run("1/0"))
+    assert failure["traceback"][1].startswith("  Cell In[")
 
 
 def test_extension_through_ipython(host, needs, tmp_path):
@@ -159,13 +159,13 @@ def test_stand_in(bare):
     )
     assert status(events) == "ok", error(events)
     assert result(events) == "(True, True)"
-    got = [data(d) for d in of(events, "display")]
+    got = [data(d) for d in filter_events(events, "display")]
     assert got[0]["text/html"] == "<b>" and got[1]["text/markdown"] == "*m*"
     assert got[2]["image/svg+xml"] == "<svg/>" and got[3]["application/json"] == {"a": 1}
     assert got[4]["text/latex"] == "$\\displaystyle x$" and "x = 1" in got[5]["text/markdown"]
     events = bare.run("Image(b'\\x89PNG\\r\\n\\x1a\\n', width=10)")
-    made = of(events, "result")[0]
-    assert data(made)["image/png"].startswith(b"\x89PNG") and made["metadata"]["image/png"] == {
+    image = filter_events(events, "result")[0]
+    assert data(image)["image/png"].startswith(b"\x89PNG") and image["metadata"]["image/png"] == {
         "width": 10
     }
     assert error(bare.run("import IPython.nosuch"))["ename"] == "ModuleNotFoundError"
@@ -190,15 +190,15 @@ def test_stand_in_magics(bare):
 def test_stand_in_with_pandas_and_matplotlib(bare, needs):
     needs("pandas", "matplotlib")
     events = bare.run("import IPython, pandas as pd\npd.DataFrame({'a': [1]})", timeout=60)
-    assert "text/html" in data(of(events, "result")[0])
+    assert "text/html" in data(filter_events(events, "result")[0])
     events = bare.run("import matplotlib.pyplot as plt\nplt.plot([1, 2]);", timeout=60)
-    assert status(events) == "ok" and len(of(events, "display")) == 1
+    assert status(events) == "ok" and len(filter_events(events, "display")) == 1
 
 
-def test_users_files_do_not_shadow_ours(python, tmp_path):
-    # From 3.13 on `python -c` itself takes linecache from the working directory, before any code of ours.
-    asked = [python, "-c", "import sys; print(sys.version_info < (3, 13))"]
-    older = subprocess.run(asked, capture_output=True, text=True).stdout == "True\n"
+def test_user_files_do_not_shadow_runner_imports(python, tmp_path):
+    # From 3.13 on `python -c` itself imports linecache from the working directory, before boot.py runs.
+    command = [python, "-c", "import sys; print(sys.version_info < (3, 13))"]
+    older = subprocess.run(command, capture_output=True, text=True).stdout == "True\n"
     names = ["linecache"] if older else []
     for name in names + [
         "json",
@@ -222,15 +222,15 @@ def test_users_files_do_not_shadow_ours(python, tmp_path):
         assert result(host.run("import json, token\njson.mine, token.mine")) == (
             "('json', 'token')"
         )
-        # Some Pythons have it built in, where nothing can stand before it.
+        # In some Pythons `select` is built in and cannot be shadowed.
         assert result(
             host.run("import select, sys\n'select' in sys.builtin_module_names or select.mine")
         ) in ("'select'", "True")
         assert error(host.run("1/0"))["traceback"][-1] == "ZeroDivisionError: division by zero"
         assert text(host.run("!echo hi")) == "hi\n"
         assert result(host.run("%time 3")) == "3"
-        assert host.ask("complete", code="jso", cursor=3)["matches"] == ["json"]
-        assert host.ask("inspect", code="len", cursor=3, detail=0)["found"]
+        assert host.request("complete", code="jso", cursor=3)["matches"] == ["json"]
+        assert host.request("inspect", code="len", cursor=3, detail=0)["found"]
         assert result(host.run("json.mine")) == "'json'"
         assert os.path.exists(tmp_path / "json.py")
     finally:

@@ -1,10 +1,10 @@
-"""Magics, shell lines, what is unknown, and what is handed to IPython."""
+"""Magics, shell lines, unknown magics, and magics passed to IPython."""
 
 import os
 import time
 
 import pytest
-from host import data, error, kinds, of, result, status, text
+from host import data, error, filter_events, kinds, result, status, text
 
 
 def test_cd_pwd(host, tmp_path):
@@ -15,9 +15,9 @@ def test_cd_pwd(host, tmp_path):
     assert text(host.run("%cd -q 'a b'")) == ""
     assert result(host.run("p = %pwd\np.endswith('a b')")) == "True"
     assert text(host.run("%cd ~")) == os.path.expanduser("~") + "\n"
-    # As in IPython: it is told, and nothing else happens.
-    said = text(host.run("%cd /no/such")).splitlines()
-    assert "/no/such" in said[0] and said[1] == os.path.expanduser("~")
+    # As in IPython, the error is only printed.
+    output = text(host.run("%cd /no/such")).splitlines()
+    assert "/no/such" in output[0] and output[1] == os.path.expanduser("~")
 
 
 def test_env(host):
@@ -33,7 +33,7 @@ def test_env(host):
 
 
 def test_shell(host):
-    # As in a terminal, and so in notebooks: one after the other, wherever they are written.
+    # As in a terminal and in notebooks, stdout and stderr are merged in order.
     assert text(host.run("!echo out; echo err >&2; echo out")) == "out\nerr\nout\n"
     captured = "import io, contextlib\nwith contextlib.redirect_stdout(io.StringIO()) as s:\n    !echo out; echo err >&2\ns.getvalue()"
     assert result(host.run(captured)) == "'out\\nerr\\n'"
@@ -55,7 +55,7 @@ def test_shell_values(host):
 
 
 @pytest.mark.parametrize(
-    "line, said",
+    "line, output",
     [
         ("!echo {x} $x", "5 5"),
         ("!echo {x + 1} {x:03d} {x!r}", "6 005 5"),
@@ -68,13 +68,13 @@ def test_shell_values(host):
         ("!echo a | awk '{print $1}'", "a"),
     ],
 )
-def test_expansion(host, line, said):
+def test_expansion(host, line, output):
     host.run("x = 5\nd = {'k': 'v'}")
     got = text(host.run(line)).strip()
     if line == "!echo $$x":
         assert got == os.environ.get("x", "")  # the shell's own $x
     else:
-        assert got == said
+        assert got == output
 
 
 def test_expansion_of_locals(host):
@@ -134,9 +134,9 @@ def test_run(host, tmp_path):
     events = host.run("%run script.py a 'b c'")
     assert text(events) == "__main__ ['a', 'b c'] script.py\n"
     assert result(host.run("made, f()")) == "(1, 1)"
-    made = error(host.run("%run script fail"))
-    assert made["ename"] == "ZeroDivisionError"
-    assert any("script.py" in line for line in made["traceback"])
+    failure = error(host.run("%run script fail"))
+    assert failure["ename"] == "ZeroDivisionError"
+    assert any("script.py" in line for line in failure["traceback"])
     assert error(host.run("%run script exit"))["ename"] == "ScriptExit"
     (tmp_path / "shared.py").write_text("there += 1\n")
     assert result(host.run("there = 1\n%run -i shared.py\nthere")) == "2"
@@ -167,7 +167,7 @@ def test_capture(host):
     assert kinds(events) == ["started", "done"]
     assert result(host.run("c.stdout, c.stderr, len(c.outputs)")) == "('a\\nshell\\n', 'b\\n', 2)"
     events = host.run("c.show()")
-    assert text(events) == "a\nshell\n" and len(of(events, "display")) == 2
+    assert text(events) == "a\nshell\n" and len(filter_events(events, "display")) == 2
     assert kinds(host.run("%%capture\nprint(1)")) == ["started", "done"]
     events = host.run("%%capture d --no-stdout\nprint('through')")
     assert text(events) == "through\n"
@@ -210,25 +210,25 @@ def test_script(host, python):
 )
 def test_rich_cells(host, magic, mime):
     events = host.run("%%" + magic + "\n<x>\n")
-    shown = data(of(events, "display")[0])
+    shown = data(filter_events(events, "display")[0])
     assert shown.pop(mime) == "<x>\n"
     assert shown.pop("text/plain").startswith("<IPython.core.display.") and not shown
 
 
 def test_unknown(host):
-    made = error(host.run("%nosuch"))
-    assert (made["ename"], made["evalue"]) == (
+    failure = error(host.run("%nosuch"))
+    assert (failure["ename"], failure["evalue"]) == (
         "UsageError",
         "Line magic function `%nosuch` not found.",
     )
-    assert made["traceback"] == ["UsageError: Line magic function `%nosuch` not found."]
+    assert failure["traceback"] == ["UsageError: Line magic function `%nosuch` not found."]
     assert error(host.run("%%nosuch\nx"))["evalue"] == "Cell magic `%%nosuch` not found."
     assert "did you mean" in error(host.run("%bash"))["evalue"]
     assert "did you mean" in error(host.run("%%pwd\nx"))["evalue"]
     assert error(host.run("%debug"))["ename"] == "UsageError"
 
 
-def test_magics_are_not_touched_in_strings(host):
+def test_magics_in_strings_are_unchanged(host):
     code = "s = '''\n%pwd\n!ls\nx?\n'''\nt = 7 \\\n % 4\nu = (7\n% 4)\ns, t, u"
     assert result(host.run(code)) == "('\\n%pwd\\n!ls\\nx?\\n', 3, 3)"
 
@@ -272,7 +272,7 @@ def test_pip(host, needs):
     needs("pip")
     assert "pip" in text(host.run("%pip --version", timeout=60))
     events = host.run("%pip nosuchcommand", timeout=60)
-    # As in IPython: pip has said what is wrong, and the cell goes on.
+    # As in IPython, pip prints the error and the cell continues.
     assert status(events) == "ok" and "ERROR: unknown command" in text(events)
     assert result(host.run("_exit_code")) == "1"
 
@@ -281,17 +281,17 @@ def test_pip_without_pip(host, tmp_path):
     (tmp_path / "bin").mkdir()
     uv = tmp_path / "bin" / "uv"
     host.run("import importlib.util, sys\nimportlib.util.find_spec = lambda *a, **k: None")
-    made = error(host.run("%pip install x", env={"PATH": str(tmp_path / "bin")}))
-    assert made["ename"] == "UsageError" and "ensurepip" in made["evalue"]
+    failure = error(host.run("%pip install x", env={"PATH": str(tmp_path / "bin")}))
+    assert failure["ename"] == "UsageError" and "ensurepip" in failure["evalue"]
     uv.write_text("#!/bin/sh\necho uv $@\n")
     uv.chmod(0o755)
-    said = text(host.run("%pip install -q x"))
-    assert said.startswith("uv pip install --python /") and " -q x\n" in said
+    output = text(host.run("%pip install -q x"))
+    assert output.startswith("uv pip install --python /") and " -q x\n" in output
 
 
 def test_conda_hint(host):
-    made = error(host.run("%conda install x"))
-    assert made["ename"] == "UsageError" and "%pip" in made["evalue"]
+    failure = error(host.run("%conda install x"))
+    assert failure["ename"] == "UsageError" and "%pip" in failure["evalue"]
 
 
 def test_quick_escapes(host):
@@ -303,8 +303,8 @@ def test_quick_escapes(host):
 
 def test_help(host):
     host.run("def foo(a, b=2):\n    '''Adds things.'''\n    return a + b")
-    said = text(host.run("foo?"))
-    assert "foo(a, b=2)" in said and "Adds things." in said
+    output = text(host.run("foo?"))
+    assert "foo(a, b=2)" in output and "Adds things." in output
     assert "return a + b" in text(host.run("foo??"))
     assert "len(obj, /)" in text(host.run("?len"))
     assert text(host.run("nosuch?")) == "Object `nosuch` not found.\n"
@@ -312,7 +312,7 @@ def test_help(host):
     assert "os.path\n" in text(host.run("import os\nos.pa*?"))
 
 
-def test_own_magics(host):
+def test_registered_magics(host):
     host.run(
         "def shout(line): return line.upper()\nget_ipython().register_magic_function(shout)\n"
         "def both(line, cell=None): return line, cell\n"
@@ -335,15 +335,15 @@ def test_magic_inside_functions_and_blocks(host):
     assert result(host.run("def f():\n    x = !echo in\n    return x\nf()")) == "['in']"
 
 
-def test_help_is_put_aside(host):
-    """Jupyter shows it in a pager, and no notebook keeps it."""
+def test_help_is_redirected_to_a_pager(host):
+    """Jupyter shows help in a pager and does not store it in the notebook."""
     host.run("import os")
     events = host.run("print('a')\nos.getcwd?\nprint('b')")
     assert kinds(events) == ["started", "stdout", "aside", "stdout", "inside", "stdout", "done"]
     assert "Docstring" in events[3]["text"] and events[5]["text"] == "b\n"
 
 
-def test_what_an_output_widget_captures_is_put_aside(host, needs):
+def test_output_widget_redirects_its_output(host, needs):
     needs("ipywidgets")
     host.run("import ipywidgets")
     code = """
@@ -359,13 +359,13 @@ print('after')
 """
     events = host.run(code)
     assert status(events) == "ok"
-    told = [event.get("text", "") for event in events]
-    begins, ends = kinds(events).index("aside"), kinds(events).index("inside")
-    assert "".join(told[:begins]) == "before\n"
-    inside = "".join(told[begins + 1 : ends])
+    texts = [event.get("text", "") for event in events]
+    begin, end = kinds(events).index("aside"), kinds(events).index("inside")
+    assert "".join(texts[:begin]) == "before\n"
+    inside = "".join(texts[begin + 1 : end])
     assert "inside\ndeeper\ninside again\n" in inside and "ZeroDivisionError" in inside
-    assert "".join(told[ends + 1 :]) == "after\n"
-    # One that is left open ends with its cell.
+    assert "".join(texts[end + 1 :]) == "after\n"
+    # A redirect that is left open ends with its cell.
     host.run("out.__enter__()")
     assert kinds(host.run("print('x')")) == ["started", "stdout", "done"]
 

@@ -3,9 +3,9 @@
 import sys
 
 import pytest
-from host import FOLDER, error, result, status
+from host import RUNNER_FOLDER, error, result, status
 
-sys.path.insert(0, FOLDER)
+sys.path.insert(0, RUNNER_FOLDER)
 
 from cellwright_runner.pretty import pretty  # noqa: E402
 
@@ -45,8 +45,8 @@ def test_cycles():
 
 
 def test_long_sequences_are_cut():
-    made = pretty(list(range(5000)))
-    assert made.endswith(" 999,\n ...]")
+    text = pretty(list(range(5000)))
+    assert text.endswith(" 999,\n ...]")
 
 
 def test_subclasses():

@@ -14,7 +14,7 @@ NOISY = (
 
 
 def complete(host, code, cursor=None):
-    value = host.ask("complete", code=code, cursor=len(code) if cursor is None else cursor)
+    value = host.request("complete", code=code, cursor=len(code) if cursor is None else cursor)
     assert set(value) == {"matches", "start", "end"}
     return value
 
@@ -50,16 +50,16 @@ def test_attributes(host):
     assert "append" in complete(host, "l = [1]; sys.path.app")["matches"]
 
 
-def test_nothing_of_the_user_runs(host):
+def test_user_code_does_not_run(host):
     host.run(NOISY)
     value = complete(host, "n.")
     assert {"attribute", "method", "own", "prop"} <= set(value["matches"])
     complete(host, "n.prop.")
     complete(host, "n.nosuch.")
     complete(host, "n[")
-    host.ask("inspect", code="n", cursor=1, detail=1)
-    host.ask("inspect", code="n.prop", cursor=6, detail=1)
-    entry = [e for e in host.ask("variables", limit=10) if e["name"] == "n"][0]
+    host.request("inspect", code="n", cursor=1, detail=1)
+    host.request("inspect", code="n.prop", cursor=6, detail=1)
+    entry = [e for e in host.request("variables", limit=10) if e["name"] == "n"][0]
     assert (entry["type"], entry["preview"], entry["length"]) == ("Noisy", None, None)
     assert text(host.run("1")) == ""
 
@@ -95,23 +95,23 @@ def test_magics_files_parameters(host, tmp_path):
 
 def test_inspect(host):
     host.run("def foo(a, b=2):\n    '''Adds things.'''\n    return a + b\nx = [1, 2]")
-    value = host.ask("inspect", code="foo(1", cursor=5, detail=0)
+    value = host.request("inspect", code="foo(1", cursor=5, detail=0)
     assert value["found"] and value["signature"] == "foo(a, b=2)"
     assert value["docstring"] == "Adds things." and value["type"] == "function"
     assert "Adds things." in value["data"]["text/plain"] and value["source"] is None
-    value = host.ask("inspect", code="foo", cursor=1, detail=1)
+    value = host.request("inspect", code="foo", cursor=1, detail=1)
     assert value["source"].startswith("def foo(a, b=2):")
-    assert host.ask("inspect", code="nosuch", cursor=3, detail=0)["found"] is False
-    assert host.ask("inspect", code="", cursor=0, detail=0)["found"] is False
-    value = host.ask("inspect", code="x", cursor=1, detail=0)
+    assert host.request("inspect", code="nosuch", cursor=3, detail=0)["found"] is False
+    assert host.request("inspect", code="", cursor=0, detail=0)["found"] is False
+    value = host.request("inspect", code="x", cursor=1, detail=0)
     assert value["type"] == "list" and "[1, 2]" in value["data"]["text/plain"]
-    value = host.ask("inspect", code="import os\nos.path.join", cursor=22, detail=0)
+    value = host.request("inspect", code="import os\nos.path.join", cursor=22, detail=0)
     assert value["found"] is False  # os is not imported yet
     host.run("import os")
-    value = host.ask("inspect", code="os.path.join", cursor=12, detail=0)
+    value = host.request("inspect", code="os.path.join", cursor=12, detail=0)
     assert value["signature"].replace(" /,", "") == "join(a, *p)"  # from 3.15 on with a slash
     host.run("class K:\n    '''A class.'''\n    def m(self): return 1")
-    assert "class K" in host.ask("inspect", code="K", cursor=1, detail=1)["source"]
+    assert "class K" in host.request("inspect", code="K", cursor=1, detail=1)["source"]
 
 
 @pytest.mark.parametrize(
@@ -142,14 +142,14 @@ def test_inspect(host):
     ],
 )
 def test_is_complete(host, code, status):
-    value = host.ask("is_complete", code=code)
+    value = host.request("is_complete", code=code)
     assert value["status"] == status
 
 
 def test_is_complete_indent(host):
-    assert host.ask("is_complete", code="if x:")["indent"] == "    "
-    assert host.ask("is_complete", code="if x:\n  if y:")["indent"] == "      "
-    assert host.ask("is_complete", code="x = 1")["indent"] == ""
+    assert host.request("is_complete", code="if x:")["indent"] == "    "
+    assert host.request("is_complete", code="if x:\n  if y:")["indent"] == "      "
+    assert host.request("is_complete", code="x = 1")["indent"] == ""
 
 
 def test_variables(host):
@@ -158,7 +158,7 @@ def test_variables(host):
         "import os\na = 1\nb = 'text'\nc = [1, 2, {'k': (1,)}]\nd = {'k': 'v'}\n_hidden = 1\n"
         "def f(x, y): pass\nclass K: pass\nk = K()\ne = 2 ** 100000\ng = 'x' * 10000"
     )
-    listed = {e["name"]: e for e in host.ask("variables", limit=200)}
+    listed = {e["name"]: e for e in host.request("variables", limit=200)}
     assert list(listed) == ["K", "a", "b", "c", "d", "e", "f", "g", "k"]
     assert set(listed["a"]) == {
         "name", "type", "module", "shape", "length", "size_bytes", "preview",
@@ -169,7 +169,7 @@ def test_variables(host):
     assert len(listed["g"]["preview"]) <= 160
     assert listed["f"]["preview"] == "f(x, y)"
     assert listed["k"]["module"] == "__main__" and listed["k"]["preview"] is None
-    assert len(host.ask("variables", limit=2)) == 2
+    assert len(host.request("variables", limit=2)) == 2
 
 
 def test_variables_of_libraries(host, needs):
@@ -179,7 +179,7 @@ def test_variables_of_libraries(host, needs):
         "p = pl.DataFrame({'y': [1]})\ns = d['x']\nn = np.float64(1.5)",
         timeout=60,
     )
-    listed = {e["name"]: e for e in host.ask("variables", limit=200)}
+    listed = {e["name"]: e for e in host.request("variables", limit=200)}
     assert listed["a"]["shape"] == [3, 4] and listed["a"]["size_bytes"] == 96
     assert listed["d"]["shape"] == [2, 1] and "x" in listed["d"]["preview"]
     assert listed["p"]["shape"] == [1, 1] and listed["s"]["length"] == 2

@@ -1,5 +1,5 @@
-"""Start: old interpreters, what is loaded, .pyc, speed of start and of printing (generous bounds, so
-that a busy machine does not fail them)."""
+"""Start: old interpreters, loaded modules, .pyc files, time to start and to print (with generous
+limits for busy machines)."""
 
 import glob
 import os
@@ -7,80 +7,86 @@ import subprocess
 import time
 
 import pytest
-from host import BOOT, FOLDER, Host, result
+from host import BOOT, RUNNER_FOLDER, Host, result
 
-OLD = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/[23].*/bin/python")))
+PYTHONS = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/[23].*/bin/python")))
 
 
-@pytest.mark.parametrize("old", OLD)
-def test_old_interpreters_say_so(old):
-    version = old.split("/")[-3]
-    if tuple(int(n) for n in version.split(".")[:2]) >= (3, 8):
-        pytest.skip("new enough")
+def version_of(python):
+    """Return the version in the path of a pyenv interpreter."""
+    return python.split("/")[-3]
+
+
+OLD_PYTHONS = [p for p in PYTHONS if tuple(map(int, version_of(p).split(".")[:2])) < (3, 8)]
+
+
+@pytest.mark.parametrize("old", OLD_PYTHONS)
+def test_old_interpreters_report_their_version(old):
+    version = version_of(old)
     process = subprocess.Popen(
         [old, "-c", BOOT, "/nowhere", "3"], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
     )
-    said = process.communicate()[1].decode()
+    message = process.communicate()[1].decode()
     assert process.returncode == 86
-    assert said.startswith("cellwright: Python 3.8 or newer is needed; this is %s (/" % version)
-    assert said.count("\n") == 1
+    assert message.startswith("cellwright: Python 3.8 or newer is needed; this is %s (/" % version)
+    assert message.count("\n") == 1
 
 
-def test_heavy_modules_are_not_loaded(host, python):
+def test_start_loads_few_modules(host, python):
     plain = subprocess.run(
         [python, "-c", "import sys; print(' '.join(sys.modules))"], capture_output=True, text=True
     ).stdout.split()
     loaded = result(host.run("import sys; ' '.join(sys.modules)"))[1:-1].split()
     more = {m for m in loaded if m not in plain and not m.startswith("cellwright_runner")}
-    # From 3.14 on `io` is not there from the beginning; it is small.
+    # From 3.14 on Python does not load `io` at start; it is small.
     assert more <= {"_ast", "_json", "fcntl", "io"}
-    ours = {m for m in loaded if m.startswith("cellwright_runner.")}
-    assert ours <= {
+    own_modules = {m for m in loaded if m.startswith("cellwright_runner.")}
+    assert own_modules <= {
         "cellwright_runner." + name
         for name in (
             "state", "lazy", "interrupt", "channel", "streams", "hooks", "cell", "main",
-            "sources", "thread_origin", "prelude",
+            "linecache_hook", "thread_cells", "prelude",
         )
     }  # fmt: skip
 
 
-def test_bytecode_is_kept_even_if_the_user_forbids_it(python, tmp_path):
+def test_bytecode_is_written_even_if_the_user_disables_it(python, tmp_path):
     import shutil
 
     folder = tmp_path / "runner"
     shutil.copytree(
-        os.path.join(FOLDER, "cellwright_runner"),
+        os.path.join(RUNNER_FOLDER, "cellwright_runner"),
         folder / "cellwright_runner",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     import host as module
 
-    kept, module.FOLDER = module.FOLDER, str(folder)
+    saved, module.RUNNER_FOLDER = module.RUNNER_FOLDER, str(folder)
     try:
-        made = Host(python, cwd=str(tmp_path), env={"PYTHONDONTWRITEBYTECODE": "1"})
-        assert result(made.run("import sys; sys.dont_write_bytecode")) == "True"
-        made.close()
+        host = Host(python, cwd=str(tmp_path), env={"PYTHONDONTWRITEBYTECODE": "1"})
+        assert result(host.run("import sys; sys.dont_write_bytecode")) == "True"
+        host.close()
     finally:
-        module.FOLDER = kept
+        module.RUNNER_FOLDER = saved
     assert list((folder / "cellwright_runner" / "__pycache__").iterdir())
 
 
 def test_start_is_quick(python, tmp_path):
-    def hello():
+    def start_runner():
         start = time.perf_counter()
-        made = Host(python, cwd=str(tmp_path))
-        spent = time.perf_counter() - start
-        made.close()
-        return spent
+        host = Host(python, cwd=str(tmp_path))
+        seconds = time.perf_counter() - start
+        host.close()
+        return seconds
 
-    def nothing():
+    def start_python():
         start = time.perf_counter()
         subprocess.run([python, "-c", "pass"], stdin=subprocess.DEVNULL)
         return time.perf_counter() - start
 
-    hello()
-    ours, theirs = min(hello() for _ in range(5)), min(nothing() for _ in range(5))
-    assert ours < theirs + 0.015
+    start_runner()
+    runner, bare = min(start_runner() for _ in range(5)), min(start_python() for _ in range(5))
+    assert runner < bare + 0.015
 
 
 def test_prints_are_quick(host):

@@ -1,7 +1,7 @@
-"""input(), sys.stdin, getpass: refused or asked."""
+"""input(), sys.stdin, getpass: refused, or requested from the host."""
 
 import pytest
-from host import error, kinds, of, result, status
+from host import error, filter_events, kinds, result, status
 
 
 @pytest.mark.parametrize(
@@ -16,39 +16,39 @@ from host import error, kinds, of, result, status
         ("import getpass; getpass.getpass('secret: ')", "secret: "),
     ],
 )
-def test_refused(host, code, prompt):
+def test_input_is_refused(host, code, prompt):
     events = host.run(code)
     assert status(events) == "error"
     assert kinds(events) == ["started", "refused", "error", "done"]
-    assert of(events, "refused")[0]["prompt"] == prompt
-    made = error(events)
-    assert made["ename"] == "StdinNotImplementedError"
-    assert made["evalue"] == (
-        "input() was called (prompt: %r) but nobody can answer; "
+    assert filter_events(events, "refused")[0]["prompt"] == prompt
+    failure = error(events)
+    assert failure["ename"] == "StdinNotImplementedError"
+    assert failure["evalue"] == (
+        "input() was called (prompt: %r) but no answer is available; "
         "pass answers with --answer or set the value in code" % prompt
     )
     assert result(host.run("1")) == "1"
 
 
-def test_refusal_is_an_end_of_file(host):
+def test_refusal_is_an_eof_error(host):
     assert result(host.run("try:\n    input()\nexcept EOFError:\n    x = 'eof'\nx")) == "'eof'"
 
 
-def test_asked(host):
+def test_input_is_requested(host):
     events = host.run("input('a? ') + input('b? ')", answers=["1", "zwei ä"])
-    assert [e["prompt"] for e in of(events, "input")] == ["a? ", "b? "]
-    assert [e["password"] for e in of(events, "input")] == [False, False]
+    assert [e["prompt"] for e in filter_events(events, "input")] == ["a? ", "b? "]
+    assert [e["password"] for e in filter_events(events, "input")] == [False, False]
     assert result(events) == "'1zwei ä'"
 
 
-def test_asked_and_refused(host):
+def test_second_input_request_is_refused(host):
     events = host.run("input('a? ')\ninput('b? ')", answers=["1"])
     assert status(events) == "error" and "'b? '" in error(events)["evalue"]
 
 
 def test_password(host):
     events = host.run("from getpass import getpass\ngetpass()", answers=["pw"])
-    assert of(events, "input")[0]["password"] is True and result(events) == "'pw'"
+    assert filter_events(events, "input")[0]["password"] is True and result(events) == "'pw'"
 
 
 def test_stdin_object(host):
@@ -63,12 +63,12 @@ def test_stdin_object(host):
     )
 
 
-def test_text_comes_before_the_question(host):
+def test_text_precedes_the_input_request(host):
     events = host.run("print('before')\nx = input('q')\nprint('after')", answers=["a"])
     assert kinds(events) == ["started", "stdout", "input", "stdout", "done"]
 
 
-def test_other_requests_wait_while_a_cell_asks(host):
+def test_other_requests_wait_during_an_input_request(host):
     host.send(op="execute", id=1, code="input('?')", stdin="ask")
     host.wait_for(lambda e: e["t"] == "input")
     host.send(op="variables", id=50)

@@ -1,23 +1,23 @@
-"""Text: order, attribution, odd bytes, replaced and closed streams, children, threads, forks."""
+"""Text: order, attribution, unusual bytes, replaced and closed streams, children, threads, forks."""
 
 import time
 
 import pytest
-from host import kinds, of, result, status, text
+from host import filter_events, kinds, result, status, text
 
 
-def order(events):
+def texts_in_order(events):
     return [(e["t"], e["text"]) for e in events if e["t"] in ("stdout", "stderr")]
 
 
 def test_print(host):
     events = host.run("print('a')\nprint('b')")
-    assert order(events) == [("stdout", "a\nb\n")]
+    assert texts_in_order(events) == [("stdout", "a\nb\n")]
 
 
 def test_order_of_two_streams(host):
     events = host.run("import sys\nprint('a'); print('b', file=sys.stderr); print('c')")
-    assert order(events) == [("stdout", "a\n"), ("stderr", "b\n"), ("stdout", "c\n")]
+    assert texts_in_order(events) == [("stdout", "a\n"), ("stderr", "b\n"), ("stdout", "c\n")]
 
 
 def test_order_in_a_tight_loop(host):
@@ -27,7 +27,7 @@ def test_order_in_a_tight_loop(host):
     expected = []
     for i in range(2000):
         expected += [("stdout", "o %d\n" % i), ("stderr", "e %d\n" % i)]
-    assert order(events) == expected
+    assert texts_in_order(events) == expected
 
 
 def test_order_of_text_and_frames_in_a_tight_loop(host):
@@ -76,7 +76,7 @@ def test_order_of_children_and_prints_on_both_streams(host):
         expected.append(("stdout", before + "p %d\n" % i))
         expected.append(("stderr", "c %d\nq %d\n" % (i, i)))
     expected.append(("stdout", "d 39\n"))
-    assert order(events) == expected
+    assert texts_in_order(events) == expected
 
 
 def test_posix_spawn_and_fork_flush_first(host):
@@ -93,7 +93,7 @@ def test_raw_writes_to_the_descriptors(host):
     assert text(events) == "one" and text(events, "stderr") == "two"
 
 
-def test_closed_descriptors_do_not_silence(host):
+def test_closed_descriptors_do_not_stop_output(host):
     events = host.run("import os\nos.close(1); os.close(2)\nprint('still here')")
     assert text(events) == "still here\n"
     assert text(host.run("print('and here')")) == "and here\n"
@@ -119,12 +119,12 @@ def test_a_child_makes_the_pipe_nonblocking(host):
     assert status(events) == "ok"
 
 
-def test_odd_characters(host):
+def test_unusual_characters(host):
     events = host.run(
         "import sys\nprint('ä€😀')\nprint(b'\\xff\\xfe'.decode('utf-8', 'surrogateescape'))\n"
         "print('\\ud800')\nsys.stdout.buffer.write(b'\\x00\\x01')\nprint()"
     )
-    # \udcff and \udcfe are the raw bytes ff and fe on the wire.
+    # \udcff and \udcfe are the raw bytes ff and fe in the pipe.
     assert text(events) == "ä€😀\n\udcff\udcfe\n\\ud800\n\0\1\n"
 
 
@@ -146,7 +146,7 @@ def test_stream_objects(host):
 
 
 def error_name(events):
-    return of(events, "error")[0]["ename"]
+    return filter_events(events, "error")[0]["ename"]
 
 
 def test_closed_and_detached_streams(host):
@@ -157,7 +157,7 @@ def test_closed_and_detached_streams(host):
     assert (text(events), text(events, "stderr"), result(events)) == ("b\n", "c\n", "5")
 
 
-def test_replaced_stream_is_honoured_until_it_breaks(host):
+def test_replaced_stream_is_used_until_it_is_closed(host):
     host.run("import sys, io\nmine = io.StringIO()\nsys.stdout = mine\nprint('hidden')")
     assert text(host.run("print('hidden too')")) == ""
     host.run("mine.close()")
@@ -174,21 +174,21 @@ def test_redirect_stdout(host):
     assert result(events) == "'x\\ny\\n'" and text(events) == ""
 
 
-def test_first_line_comes_at_once_and_the_rest_soon(host):
+def test_first_line_is_sent_immediately(host):
     host.send(op="execute", id=1, code="import time\nprint('one')\nprint('two')\ntime.sleep(1.5)")
     start = time.monotonic()
     host.wait_for(lambda e: e["t"] == "stdout", 2)
     host.wait_for(lambda e: e["t"] == "stdout" and "one" in e["text"], 2)
     assert time.monotonic() - start < 0.5
-    events = host.more_events(0.3)
+    events = host.collect_events(0.3)
     assert text(events) == "one\ntwo\n"
-    host.finish(1)
+    host.wait_done(1)
 
 
-def test_half_a_line_comes_soon(host):
+def test_partial_line_is_sent_soon(host):
     host.send(op="execute", id=1, code="import time\nprint('working', end='')\ntime.sleep(1.5)")
     host.wait_for(lambda e: e["t"] == "stdout", 0.8)
-    host.finish(1)
+    host.wait_done(1)
 
 
 def test_idle_runner_never_wakes_up(host):
@@ -223,48 +223,48 @@ def test_thread_text_belongs_to_its_cell(host):
     events = host.run(
         "go.set()\nfor i in range(5):\n    print('m', i)\n    time.sleep(0.01)\nt.join()"
     )
-    mine = "".join(e["text"] for e in of(events, "stdout") if e["cell"] == 2)
-    theirs = "".join(e["text"] for e in of(events, "stdout") if e["cell"] == 1)
+    mine = "".join(e["text"] for e in filter_events(events, "stdout") if e["cell"] == 2)
+    theirs = "".join(e["text"] for e in filter_events(events, "stdout") if e["cell"] == 1)
     assert mine == "".join("m %d\n" % i for i in range(5))
     assert theirs == "".join("t %d\n" % i for i in range(5))
-    errors = [e for e in of(events, "stderr")]
+    errors = [e for e in filter_events(events, "stderr")]
     assert {e["cell"] for e in errors} == {1}
     assert "".join(e["text"] for e in errors) == "".join("u %d\n" % i for i in range(5))
 
 
-def test_thread_text_belongs_to_its_cell_however_late_our_own_thread_begins(host):
-    # Python counts a thread once it runs, which on a busy machine takes a while.
+def test_thread_text_belongs_to_its_cell_when_the_flusher_starts_late(host):
+    # Python counts a thread once it runs, which takes longer on a busy machine.
     host.run(
         "import sys, threading\nstreams = sys.modules['cellwright_runner.streams']\n"
         "waiting, begin = [], streams.start_new_thread\n"
         "streams.start_new_thread = lambda *thread: waiting.append(thread)\n"
-        "print('early', flush=True)\nassert waiting, 'no thread of ours'\n"
+        "print('early', flush=True)\nassert waiting, 'no flusher was started'\n"
         "go = threading.Event()\n"
         "t = threading.Thread(target=lambda: (go.wait(), print('late', flush=True)))\nt.start()"
     )
     events = host.run("go.set(); t.join()")
-    assert [(e["cell"], e["text"]) for e in of(events, "stdout")] == [(1, "late\n")]
+    assert [(e["cell"], e["text"]) for e in filter_events(events, "stdout")] == [(1, "late\n")]
     host.run("streams.start_new_thread = begin\nbegin(*waiting[0])")
     assert text(host.run("print('after')")) == "after\n"
 
 
-def test_thread_text_is_the_old_cells_even_if_the_cell_changes_while_it_is_written(host):
-    # The thread has asked for the lock in its own cell and gets it in the next one.
+def test_thread_text_belongs_to_its_cell_when_the_cell_changes_during_the_write(host):
+    # The thread requests the lock during its own cell and acquires it during the next one.
     host.run(
         "import sys, threading\n"
-        "O = sys.modules['cellwright_runner.streams'].O\n"
-        "asked, go, real = threading.Event(), threading.Event(), O.lock\n"
-        "class Late:\n"
+        "runner_output = sys.modules['cellwright_runner.streams'].OUTPUT\n"
+        "requested, go, real = threading.Event(), threading.Event(), runner_output.lock\n"
+        "class DelayedLock:\n"
         "    def __enter__(self):\n"
-        "        if threading.current_thread() is t and not asked.is_set():\n"
-        "            asked.set(); go.wait()\n"
+        "        if threading.current_thread() is t and not requested.is_set():\n"
+        "            requested.set(); go.wait()\n"
         "        return real.__enter__()\n"
         "    def __exit__(self, *error): return real.__exit__(*error)\n"
         "t = threading.Thread(target=print, args=('late',))\n"
-        "O.lock = Late(); t.start(); asked.wait();"
+        "runner_output.lock = DelayedLock(); t.start(); requested.wait();"
     )
-    events = host.run("go.set(); t.join(); O.lock = real")
-    assert [(e["cell"], e["text"]) for e in of(events, "stdout")] == [(1, "late\n")]
+    events = host.run("go.set(); t.join(); runner_output.lock = real")
+    assert [(e["cell"], e["text"]) for e in filter_events(events, "stdout")] == [(1, "late\n")]
 
 
 def test_thread_display_belongs_to_its_cell(host):
@@ -273,7 +273,7 @@ def test_thread_display_belongs_to_its_cell(host):
         "t = threading.Thread(target=lambda: (go.wait(), display('late')))\nt.start()"
     )
     events = host.run("go.set(); t.join()")
-    assert [e["id"] for e in of(events, "display")] == [1]
+    assert [e["id"] for e in filter_events(events, "display")] == [1]
 
 
 def test_thread_of_a_thread_belongs_to_the_cell_of_the_first(host):
@@ -283,30 +283,30 @@ def test_thread_of_a_thread_belongs_to_the_cell_of_the_first(host):
         "    t.start(); t.join()\no = threading.Thread(target=outer); o.start()"
     )
     events = host.run("go.set(); o.join()")
-    assert [(e["cell"], e["text"]) for e in of(events, "stdout")] == [(1, "inner\n")]
+    assert [(e["cell"], e["text"]) for e in filter_events(events, "stdout")] == [(1, "inner\n")]
 
 
-def test_text_after_done_is_still_the_cells(host):
+def test_late_thread_text_belongs_to_its_cell(host):
     host.run(
         "import threading, time\ndef late():\n    time.sleep(0.2); print('late')\n"
         "threading.Thread(target=late).start()"
     )
-    events = host.more_events(0.6)
+    events = host.collect_events(0.6)
     assert [(e["cell"], e["text"]) for e in events] == [(1, "late\n")]
 
 
-def test_child_text_after_done_is_still_the_cells(host):
+def test_late_child_text_belongs_to_its_cell(host):
     host.run(
         "import subprocess\np = subprocess.Popen('sleep 0.2; echo late; echo err >&2', shell=True)"
     )
-    events = host.more_events(0.6)
+    events = host.collect_events(0.6)
     assert sorted((e["t"], e["cell"], e["text"]) for e in events) == [
         ("stderr", 1, "err\n"),
         ("stdout", 1, "late\n"),
     ]
 
 
-def test_thread_exception_is_told(host):
+def test_thread_exception_is_written_to_stderr(host):
     events = host.run(
         "import threading\ndef bad(): 1/0\nt = threading.Thread(target=bad); t.start(); t.join()"
     )
@@ -314,23 +314,23 @@ def test_thread_exception_is_told(host):
     assert "ZeroDivisionError" in text(events, "stderr")
 
 
-def test_del_and_unraisable_noise_is_stderr(host):
+def test_unraisable_exceptions_are_written_to_stderr(host):
     events = host.run("class A:\n    def __del__(self): 1/0\na = A()\ndel a\n3")
     assert result(events) == "3"
     assert "ZeroDivisionError" in text(events, "stderr")
 
 
-def test_fork_child_that_falls_out_of_the_cell(host):
+def test_forked_child_exits_at_the_end_of_the_cell(host):
     events = host.run(
         "import os\nprint('before')\npid = os.fork()\nprint('parent' if pid else 'child')\n"
         "if pid: os.waitpid(pid, 0)\n'end'"
     )
     assert sorted(text(events).split()) == ["'end'", "before", "child", "parent"]
-    assert len(of(events, "done")) == 1
+    assert len(filter_events(events, "done")) == 1
     assert result(host.run("7")) == "7"
 
 
-def test_fork_child_that_fails(host):
+def test_failing_forked_child_writes_to_stderr(host):
     events = host.run(
         "import os\npid = os.fork()\nif not pid:\n    raise ValueError('in the child')\n"
         "os.waitpid(pid, 0)[1]"
@@ -339,15 +339,15 @@ def test_fork_child_that_fails(host):
     assert "ValueError: in the child" in text(events, "stderr")
 
 
-def test_fork_child_display_prints(host):
+def test_display_in_a_forked_child_prints(host):
     events = host.run(
         "import os\npid = os.fork()\nif not pid:\n    display([1])\n    os._exit(0)\n"
         "r = os.waitpid(pid, 0)"
     )
-    assert text(events) == "[1]\n" and of(events, "display") == []
+    assert text(events) == "[1]\n" and filter_events(events, "display") == []
 
 
-def test_fork_does_not_warn_because_of_us(host):
+def test_flusher_causes_no_fork_warning(host):
     code = (
         "import os, sys\nprint('a'); print('b')\npid = os.fork()\nif not pid:\n    print('child')\n"
         "    os.execvp('echo', ['echo', 'exec'])\nr = os.waitpid(pid, 0)\nprint('c')"
@@ -360,7 +360,7 @@ def test_fork_does_not_warn_because_of_us(host):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_multiprocessing_prints(host, method):
-    # A spawned child cannot see functions of cells (as everywhere); print is importable.
+    # A spawned child cannot import functions of cells; print is importable.
     events = host.run(
         "import multiprocessing as mp\np = mp.get_context(%r).Process(target=print, args=('child',))\n"
         "p.start(); p.join()\np.exitcode" % method
@@ -379,7 +379,7 @@ def test_big_text(host):
     assert len(text(events)) == 20_000_001
 
 
-def test_nonce_in_the_text_is_only_text(host):
+def test_incomplete_nonce_is_text(host):
     events = host.run(
         "import os\nos.write(1, bytes.fromhex(%r)[:15] + b'x\\n');" % host.hello["nonce"]
     )

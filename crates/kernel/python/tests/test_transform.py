@@ -1,13 +1,13 @@
-"""Our own transform: line numbers, speed paths, odd line ends; things the oracle cannot tell."""
+"""The transform: line numbers, the fast path, line ends, growth; properties without an oracle."""
 
-import os
 import sys
 
 import pytest
-from host import FOLDER
+from host import RUNNER_FOLDER
 
-sys.path.insert(0, FOLDER)
+sys.path.insert(0, RUNNER_FOLDER)
 
+from cellwright_runner import scanner, transform  # noqa: E402
 from cellwright_runner.cell import needs_transform  # noqa: E402
 from cellwright_runner.transform import transform_cell  # noqa: E402
 
@@ -25,8 +25,8 @@ from cellwright_runner.transform import transform_cell  # noqa: E402
     ],
 )
 def test_lines_keep_their_numbers(code):
-    made = transform_cell(code)
-    assert made.count("\n") == code.rstrip("\n").count("\n") + 1
+    transformed = transform_cell(code)
+    assert transformed.count("\n") == code.rstrip("\n").count("\n") + 1
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_plain_code_takes_the_fast_path(code):
 
 
 @pytest.mark.parametrize(
-    "code, made",
+    "code, transformed",
     [
         ("\ufeffx = 1", "x = 1\n"),
         ("x = 1\r\ny = 2\r\n", "x = 1\ny = 2\n"),
@@ -56,9 +56,9 @@ def test_plain_code_takes_the_fast_path(code):
         ("!a \\\r\n b\r\nx", "get_ipython().system('a   b')\n\nx\n"),
     ],
 )
-def test_line_ends(code, made):
+def test_line_ends(code, transformed):
     assert needs_transform(code)
-    assert transform_cell(code) == made
+    assert transform_cell(code) == transformed
 
 
 NESTED = [
@@ -69,29 +69,99 @@ NESTED = [
 ]
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="f-strings nest from 3.12 on")
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="f-strings nest from Python 3.12 on")
 @pytest.mark.parametrize("code", NESTED)
 def test_nested_f_strings(code):
-    made = transform_cell(code)
-    assert "get_ipython" in made.rstrip("\n").split("\n")[-1]
-    assert made.count("get_ipython") == 1
+    transformed = transform_cell(code)
+    assert "get_ipython" in transformed.rstrip("\n").split("\n")[-1]
+    assert transformed.count("get_ipython") == 1
 
 
-def test_every_version_agrees_on_nested_f_strings(host, version):
+def test_nested_f_strings_in_a_cell(host, version):
     if version < (3, 12):
-        pytest.skip("3.12")
+        pytest.skip("f-strings nest from Python 3.12 on")
     from host import result, text
 
     events = host.run('x = {\'a\': 1}\ny = f"{x["a"]}"\n!echo {y}\ny')
     assert text(events) == "1\n" and result(events) == "'1'"
 
 
-def test_long_text_is_linear():
-    import time
+class CountingText(str):
+    """A text that counts the characters that slices and searches of it read."""
 
-    code = "x = [\n" + "    1,\n" * 200_000 + "]\n%pwd\n"
-    start = time.perf_counter()
-    made = transform_cell(code)
-    assert time.perf_counter() - start < 10
-    assert made.endswith("get_ipython().run_line_magic('pwd', '')\n")
-    assert os.path.basename(FOLDER) == "python"
+    work = 0
+
+    def __getitem__(self, key):
+        part = str.__getitem__(self, key)
+        CountingText.work += len(part)
+        return part
+
+    def find(self, part, start=0, *end):
+        at = str.find(self, part, start, *end)
+        CountingText.work += (len(self) if at < 0 else at) - start
+        return at
+
+    def count(self, part, start=0, end=None):
+        CountingText.work += (len(self) if end is None else end) - start
+        return str.count(self, part, start, end)
+
+
+class CountingPattern:
+    """A compiled pattern that adds the length of each match to the work; a failed match is 1."""
+
+    def __init__(self, pattern):
+        self.pattern = pattern
+
+    def match(self, text, at=0):
+        match = self.pattern.match(text, at)
+        CountingText.work += max(1, match.end() - at) if match else 1
+        return match
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """work(text) transforms the text and returns the number of characters that were read."""
+    monkeypatch.setattr(scanner, "_TOKEN", CountingPattern(scanner._TOKEN))
+    ends = {quote: CountingPattern(end) for quote, end in scanner._STRING_ENDS.items()}
+    monkeypatch.setattr(scanner, "_STRING_ENDS", ends)
+    for name in ("_BLANK_LINES", "_INDENT"):
+        monkeypatch.setattr(transform, name, CountingPattern(getattr(transform, name)))
+
+    def measure(text):
+        CountingText.work = 0
+        for _ in transform._transformed_lines(CountingText(text), True):
+            pass
+        return CountingText.work
+
+    return measure
+
+
+@pytest.mark.parametrize(
+    "start, line, end",
+    [
+        ("x = [\n", "    1,\n", "]\n%pwd\n"),
+        ("", "x = 1\n", ""),
+        ("", "%pwd\n", ""),
+        ("", "x = !ls\n", ""),
+        ("", "a.b?\n", ""),
+        ("", "x = 'a' + \"b\"\n", ""),
+        ("", "f'{x:>{width}}'\n", ""),
+        ("", "'''\ntext\n'''\n", ""),
+        ("", "# comment\n\n", ""),
+        ("", "x = 'a lone quote\n", ""),
+        ("!echo", " \\\n  word", "\n"),
+        ("x = '''", "text\n", "'''\n"),
+        ("x = '''", "text\n", ""),
+        ("x = (", "a +\n", ""),
+    ],
+)
+def test_work_grows_linearly_with_the_text(work, start, line, end):
+    small, large = (work(start + line * count + end) for count in (500, 2000))
+    assert small >= 500
+    assert large <= 4.1 * small
+
+
+def test_long_text_is_transformed():
+    code = "x = [\n" + "    1,\n" * 200_000 + "]\n"
+    expected = code + "get_ipython().run_line_magic('pwd', '')\n"
+    assert transform_cell(code + "%pwd\n") == expected

@@ -1,14 +1,15 @@
-"""Our transform against IPython's TransformerManager: the same text for many inputs, nasty ones too.
+"""The transform compared with IPython's TransformerManager: the same text for many inputs.
 
-Where we differ on purpose, the input stands in DIFFERENT with the reason and our text.
+Inputs for which the result differs on purpose are in DIFFERENT, with the expected text and the
+reason.
 """
 
 import sys
 
 import pytest
-from host import FOLDER
+from host import RUNNER_FOLDER
 
-sys.path.insert(0, FOLDER)
+sys.path.insert(0, RUNNER_FOLDER)
 oracle = pytest.importorskip("IPython.core.inputtransformer2")
 
 from cellwright_runner.transform import transform_cell  # noqa: E402
@@ -393,19 +394,19 @@ SAME = [
     "!x\n'''",
 ]
 
-# input: (our text, why)
+# input: (expected text, reason)
 DIFFERENT = {
-    "\ufeffx": ("x\n", "a byte order mark is no part of the code"),
+    "\ufeffx": ("x\n", "a byte order mark is not part of the code"),
     "a['x']?": (
         "get_ipython().run_line_magic('pinfo', \"a['x']\")\n",
-        "IPython leaves a SyntaxError; help is what was asked for",
+        "IPython leaves a SyntaxError; the user requested help",
     ),
     "a[x y]?": ("get_ipython().run_line_magic('pinfo', 'a[x y]')\n", "the same"),
-    "a? ": ("get_ipython().run_line_magic('pinfo', 'a')\n", "a space behind the ? changes nothing"),
+    "a? ": ("get_ipython().run_line_magic('pinfo', 'a')\n", "a space after the ? has no effect"),
     "a?\t": ("get_ipython().run_line_magic('pinfo', 'a')\n", "the same"),
     "  x\n%m": (
         "x\nget_ipython().run_line_magic('m', '')\n",
-        "IPython leaves an IndentationError; the first line's indent is taken off",
+        "IPython leaves an IndentationError; the first line's indent is removed",
     ),
     "  x = '''\na\n'''\n  y": ("x = '''\na\n'''\ny\n", "the same, text of a string at the margin"),
     "  x\n#c\n  y": ("x\n#c\ny\n", "the same, a comment at the margin"),
@@ -414,18 +415,19 @@ DIFFERENT = {
     "\tx\n    y": ("x\n    y\n", "IPython raises an IndentationError in the transformer"),
 }
 
-# Code that no tokenizer can finish: with Python 3.12 and newer IPython sees other tokens than before,
-# and leaves these alone. We do the same in every version, what IPython does with 3.11.
-UP_TO_311 = {"a(b?", "{a?", "(a?", "x = [\n1,\na?", "r'\\'\n%m", "\\a?"}
+# Code that cannot be tokenized to its end. With Python 3.12 and newer IPython gets other tokens than
+# before and leaves these inputs unchanged. The runner does in every version what IPython does with
+# 3.11.
+VERSION_DEPENDENT = {"a(b?", "{a?", "(a?", "x = [\n1,\na?", "r'\\'\n%m", "\\a?"}
 
 
-def test_enough_inputs():
+def test_inputs_are_many_and_unique():
     assert len(SAME) == len(set(SAME)) >= 220
 
 
 @pytest.mark.parametrize("code", SAME)
-def test_same(code):
-    if code in UP_TO_311 and sys.version_info >= (3, 12):
+def test_same_as_ipython(code):
+    if code in VERSION_DEPENDENT and sys.version_info >= (3, 12):
         pytest.skip("IPython itself differs by version here")
     assert transform_cell(code, keep_lines=False) == oracle.TransformerManager().transform_cell(
         code
@@ -433,12 +435,12 @@ def test_same(code):
 
 
 @pytest.mark.parametrize("code", DIFFERENT)
-def test_different_on_purpose(code):
+def test_intended_differences(code):
     expected, reason = DIFFERENT[code]
     assert reason
     assert transform_cell(code, keep_lines=False) == expected
     try:
-        theirs = oracle.TransformerManager().transform_cell(code)
+        ipython_text = oracle.TransformerManager().transform_cell(code)
     except SyntaxError:
         return
-    assert theirs != expected, "no longer different"
+    assert ipython_text != expected, "no longer different"

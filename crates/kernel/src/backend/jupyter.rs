@@ -1,220 +1,201 @@
-//! Any Jupyter kernel over ZeroMQ: as a child of ours, or one that runs already.
+//! Jupyter kernels over ZeroMQ: started as a child process, or already running.
 
-mod ask;
-mod farewell;
-mod life;
+mod between_cells;
+mod cell_clock;
+mod output_tail;
+mod process;
 mod python;
+mod queries;
 mod run;
+mod shutdown;
 mod spec;
 mod start;
 mod stragglers;
-mod way;
 mod widgets;
-mod words;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_jupyter::client::{ClientEvent, Heartbeat, KernelClient};
 use cellwright_jupyter::connection::Channel;
-use cellwright_jupyter::kernelspec::Interrupt;
-use cellwright_jupyter::link::{Beat, Heard, Link};
-use cellwright_jupyter::message::{Message, PROTOCOL};
+use cellwright_jupyter::kernelspec::InterruptMode;
+use cellwright_jupyter::message::{Message, PROTOCOL_VERSION};
 use cellwright_output::{Data, Event, Scratch, Sink, Stream};
 use serde_json::{Value, json};
-use tokio::time::{Interval, interval};
+use tokio::time::{Instant, Interval, interval, sleep_until};
 
-use crate::backend::late::{Late, Tail};
+use crate::backend::late::{LateOutput, Tail};
 use crate::error::{Begun, KernelError};
-use crate::exchange::{self, Exchange, Want};
+use crate::execution::{self, Execution, FollowUp};
 use crate::kernel::{
-    BoxFuture, Description, Farewell, Kernel, LateText, Outcome, Question, Remark, Request,
+    BoxFuture, Description, Kernel, KernelNotice, KernelQuery, LateText, Outcome, Request,
+    ShutdownReport,
 };
 use crate::process::Exit;
-use crate::stop::Stop;
-use life::Life;
-use python::{Asked, Guest};
-pub use spec::{JupyterSpec, Source, Transport};
-use widgets::Widgets;
+use crate::stop::StopSignal;
+use process::KernelProcess;
+use python::{PythonHooks, SilentRequest};
+pub use spec::{JupyterSpec, KernelSource, Transport};
+use widgets::OutputWidgets;
 
-/// How often a cell is interrupted within the time that it has to end.
-const INTERRUPTS: u32 = 5;
+/// How many interrupts are sent within the grace of a cell.
+const INTERRUPTS_MAX: u32 = 5;
 
-/// How long each step of the way out may take: asking, terminating.
-const FAREWELL_STEP: Duration = Duration::from_secs(1);
+/// How long each step of a shutdown may take: request, SIGTERM.
+const SHUTDOWN_STEP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long what a kernel said before it died may take to arrive.
-const LAST_MESSAGES: Duration = Duration::from_millis(150);
+/// How long the last messages of a kernel that exited may take to arrive.
+const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_millis(150);
 
-/// How often a kernel may drop a request, and how long it is then left alone.
-const DROPS: u32 = 10;
-const DROPPED: Duration = Duration::from_millis(50);
+/// How often a kernel may abort a request before the host gives up.
+const ABORTS_MAX: u32 = 10;
 
-/// How many requests are remembered, to know whose late text is.
-const REMEMBERED: usize = 1024;
+/// How long to wait before an aborted request is sent again.
+const ABORT_RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// How many requests are remembered, to assign late output to its cell.
+const REMEMBERED_MAX: usize = 1024;
 
 /// A Jupyter kernel.
 pub struct Jupyter {
-    life: Life,
-    link: Link,
+    process: KernelProcess,
+    client: KernelClient,
     description: Description,
-    /// What it says about itself.
+    /// The content of its `kernel_info_reply`.
     info: Value,
-    interrupt: Interrupt,
+    interrupt: InterruptMode,
     interrupt_grace: Duration,
+    /// The number of cells that were sent.
     requests: u64,
-    /// The numbers of the latest requests, and ours for them.
-    sent: VecDeque<(String, u64)>,
-    /// What Python kernels find inside.
-    guest: Option<Guest>,
-    /// The numbers of our own silent requests whose replies nobody waits for.
-    silent: VecDeque<String>,
-    late: Late,
-    widgets: Widgets,
-    /// The question that somebody is being asked.
-    question: Option<Message>,
-    /// The number of the cell that runs: while nobody follows it, of one that was let go.
-    running: Option<String>,
-    /// What its cells said last on standard error.
-    moans: Tail,
-    remarks: Vec<Remark>,
-    /// How many messages were not accepted.
-    refused: u64,
-    /// Whether nothing more will come on iopub.
+    /// The `msg_id` and the number of the latest cells.
+    recent_requests: VecDeque<(String, u64)>,
+    /// The Python code that runs inside a Python kernel.
+    hooks: Option<PythonHooks>,
+    /// The `msg_id`s of silent requests whose replies are not awaited.
+    silent_requests: VecDeque<String>,
+    late: LateOutput,
+    widgets: OutputWidgets,
+    /// The `input_request` that waits for an answer.
+    input_request: Option<Message>,
+    /// The `msg_id` of the running cell, also if its caller is gone.
+    running_cell: Option<String>,
+    /// The end of the standard error of its cells.
+    stderr_tail: Tail,
+    notices: Vec<KernelNotice>,
+    /// How many messages were rejected since the last notice.
+    rejected_messages: u64,
     iopub_closed: bool,
-    /// Whether no more replies will come.
     shell_closed: bool,
-    /// Why a channel is closed, if one is.
-    closed: Option<String>,
-    /// Whether it was seen to say that this was all before it was.
-    hasty: bool,
+    /// Why the first channel was closed, if one was.
+    close_reason: Option<String>,
+    /// Whether it has sent output after `idle`.
+    idle_before_output: bool,
 }
 
 impl Jupyter {
-    /// Starts a kernel, or finds one that runs, and waits until it is ready.
-    pub async fn start(spec: &JupyterSpec, stop: &Stop) -> Result<Self, KernelError> {
-        let (ready, name, interrupt) = match &spec.source {
-            Source::Start { kernelspec, python } => {
-                let ready = start::start(spec, kernelspec, python.as_deref(), stop).await?;
-                (ready, kernelspec.name.clone(), kernelspec.interrupt)
+    /// Starts a kernel or attaches to one, and waits until it is ready.
+    pub async fn start(spec: &JupyterSpec, stop: &StopSignal) -> Result<Self, KernelError> {
+        let ready = match &spec.source {
+            KernelSource::Start { kernelspec, python } => {
+                start::start(spec, kernelspec, python.as_deref(), stop).await?
             }
-            Source::Existing { connection_file } => {
-                let ready = start::attach(spec, connection_file, stop).await?;
-                let name = connection_file.file_stem().unwrap_or_default();
-                let name = name.to_string_lossy().into_owned();
-                (ready, name, Interrupt::Message)
+            KernelSource::Existing { connection_file } => {
+                start::attach(spec, connection_file, stop).await?
             }
         };
-        let start::Ready { life, link, info } = ready;
-        let about = |key: &str| Some(info["language_info"][key].as_str()?.to_owned());
-        let description = Description {
-            backend: "jupyter",
-            name,
-            pid: match &life {
-                Life::Ours(child) => Some(child.process.pid()),
-                Life::Theirs { .. } => None,
-            },
-            interpreter: match &spec.source {
-                Source::Start { kernelspec, python } => {
-                    let command = kernelspec.command(std::path::Path::new(""), python.as_deref());
-                    command.into_iter().next().map(PathBuf::from)
-                }
-                Source::Existing { .. } => None,
-            },
-            version: about("version"),
-            language: about("name").or_else(|| match &spec.source {
-                Source::Start { kernelspec, .. } => {
-                    Some(kernelspec.language.clone()).filter(|language| !language.is_empty())
-                }
-                Source::Existing { .. } => None,
-            }),
-            display_name: match &spec.source {
-                Source::Start { kernelspec, .. } => Some(kernelspec.display_name.clone()),
-                Source::Existing { .. } => None,
-            },
-            language_info: info
-                .get("language_info")
-                .filter(|about| about.is_object())
-                .map(|about| Arc::new(about.clone())),
-        };
-        let guest = description
-            .is_python()
-            .then(|| start::guest(spec, &life))
-            .flatten();
-        let mut kernel = Self {
-            life,
-            link,
-            description,
-            info,
-            interrupt,
-            interrupt_grace: spec.interrupt_grace,
-            requests: 0,
-            sent: VecDeque::new(),
-            late: Late::default(),
-            widgets: Widgets::default(),
-            question: None,
-            running: None,
-            moans: Tail::default(),
-            remarks: Vec::new(),
-            refused: 0,
-            iopub_closed: false,
-            shell_closed: false,
-            closed: None,
-            hasty: false,
-            guest,
-            silent: VecDeque::new(),
-        };
-        kernel.check_version();
-        // Nobody has to wait for it: what is sent next comes after it.
-        if let (Life::Ours(_), Some(guest)) = (&kernel.life, &kernel.guest) {
-            let entering = guest.enter();
-            kernel.silently(entering);
+        let mut kernel = Self::new(spec, ready);
+        kernel.check_protocol_version();
+        // The reply is not awaited: later requests run after this one.
+        if let (KernelProcess::Owned(_), Some(hooks)) = (&kernel.process, &kernel.hooks) {
+            let request = hooks.install();
+            kernel.send_silent(request);
         }
         Ok(kernel)
     }
 
-    /// What the kernel says about itself, as its `kernel_info_reply` has it.
+    fn new(spec: &JupyterSpec, ready: start::ReadyKernel) -> Self {
+        let start::ReadyKernel {
+            process,
+            client,
+            info,
+        } = ready;
+        let description = describe(&spec.source, &process, &info);
+        let hooks = description
+            .is_python()
+            .then(|| start::python_hooks(spec, &process))
+            .flatten();
+        Self {
+            process,
+            client,
+            description,
+            info,
+            interrupt: match &spec.source {
+                KernelSource::Start { kernelspec, .. } => kernelspec.interrupt,
+                KernelSource::Existing { .. } => InterruptMode::Message,
+            },
+            interrupt_grace: spec.interrupt_grace,
+            requests: 0,
+            recent_requests: VecDeque::new(),
+            late: LateOutput::default(),
+            widgets: OutputWidgets::default(),
+            input_request: None,
+            running_cell: None,
+            stderr_tail: Tail::default(),
+            notices: Vec::new(),
+            rejected_messages: 0,
+            iopub_closed: false,
+            shell_closed: false,
+            close_reason: None,
+            idle_before_output: false,
+            hooks,
+            silent_requests: VecDeque::new(),
+        }
+    }
+
+    /// The content of the kernel's `kernel_info_reply`.
     pub fn info(&self) -> &Value {
         &self.info
     }
 
+    /// Sends a message. Returns its `msg_id`.
     fn send(&self, channel: Channel, msg_type: &str, content: &Value) -> String {
-        let message = Message::new(msg_type, self.link.session(), content);
-        self.link.send(channel, &message);
+        let message = Message::new(msg_type, self.client.session(), content);
+        self.client.send(channel, &message);
         message.header.msg_id
     }
 
-    /// Runs code of ours that nobody is to notice; its reply is not waited for.
-    fn silently(&mut self, asked: impl Into<Asked>) {
-        let content = asked.into().content();
+    /// Sends internal code without history or output. Its reply is not awaited.
+    fn send_silent(&mut self, request: impl Into<SilentRequest>) {
+        let content = request.into().content();
         let id = self.send(Channel::Shell, "execute_request", &content);
-        if self.silent.len() == REMEMBERED {
-            self.silent.pop_front();
+        if self.silent_requests.len() == REMEMBERED_MAX {
+            self.silent_requests.pop_front();
         }
-        self.silent.push_back(id);
+        self.silent_requests.push_back(id);
     }
 
-    /// Says so if the kernel speaks another version of the protocol than we do.
-    fn check_version(&mut self) {
+    /// Adds a notice if the kernel uses another major version of the protocol.
+    fn check_protocol_version(&mut self) {
         let Some(version) = self.info["protocol_version"].as_str() else {
             return;
         };
         let major = |version: &str| version.split('.').next().map(str::to_owned);
-        if major(version) != major(PROTOCOL) {
+        if major(version) != major(PROTOCOL_VERSION) {
             let text = format!(
-                "the kernel speaks version {version} of Jupyter's protocol, not {PROTOCOL}: some of what it says may not be understood"
+                "the kernel uses version {version} of Jupyter's protocol, not {PROTOCOL_VERSION}: some of its messages may be misread"
             );
-            self.remark("protocol_version", &text);
+            self.add_notice("protocol_version", &text);
         }
     }
 
     fn interrupt(&self) {
-        match (&self.life, self.interrupt) {
-            (Life::Ours(child), Interrupt::Signal) => {
+        match (&self.process, self.interrupt) {
+            (KernelProcess::Owned(child), InterruptMode::Signal) => {
                 child.process.interrupt();
-                // Python code that waits in an event loop has been told by now, but its loop sleeps on until
-                // something comes.
+                // Python code that awaits in an event loop has received the signal, but the loop sleeps until the next
+                // request arrives.
                 self.send(Channel::Shell, "kernel_info_request", &json!({}));
             }
             _ => {
@@ -223,130 +204,141 @@ impl Jupyter {
         }
     }
 
-    /// Takes what was heard, for the cell that runs or for none.
-    fn take(&mut self, heard: Heard, cell: Option<(&mut Exchange, &mut dyn Sink)>) -> Took {
-        match heard {
-            Heard::Message(channel, mut message) => {
+    /// Handles an event, for the running cell if there is one.
+    fn handle(
+        &mut self,
+        event: ClientEvent,
+        cell: Option<(&mut Execution, &mut dyn Sink)>,
+    ) -> Handled {
+        match event {
+            ClientEvent::Message(channel, mut message) => {
                 let parent = message.parent_id();
                 if channel == Channel::Iopub && message.header.msg_type.starts_with("comm_") {
-                    self.widgets.hear(&message);
-                    for content in self.widgets.news() {
+                    self.widgets.handle_comm(&message);
+                    for content in self.widgets.take_updates() {
                         self.send(Channel::Shell, "comm_msg", &content);
                     }
                 }
                 match cell {
-                    // A question comes to us alone, so it is the cell's also if it does not say so.
+                    // Input requests go to one client only, so one without a parent belongs to this cell.
                     Some((cell, sink))
                         if cell.id == parent
                             || (channel == Channel::Stdin && parent.is_empty()) =>
                     {
-                        let mut sink = Overheard {
+                        let mut sink = StderrTee {
                             sink,
-                            moans: &mut self.moans,
+                            tail: &mut self.stderr_tail,
                         };
-                        cell.goes_aside(self.widgets.capture(&parent), &mut sink);
-                        if cell.is_aside() {
-                            self.widgets.show(&parent, &message);
+                        cell.set_redirected(self.widgets.captures(&parent), &mut sink);
+                        if cell.is_redirected() {
+                            self.widgets.push_output(&parent, &message);
                         }
-                        let want = cell.take(channel, &mut message, &mut sink);
-                        match &want {
-                            Want::Answer(answer) => self.answer(&message, answer),
-                            Want::Ask(_) => self.question = Some(*message),
+                        let follow_up = cell.handle(channel, &mut message, &mut sink);
+                        match &follow_up {
+                            FollowUp::InputReply(answer) => self.send_input_reply(&message, answer),
+                            FollowUp::RequestInput(_) => self.input_request = Some(*message),
                             _ => {}
                         }
-                        return Took::Want(want);
+                        return Handled::FollowUp(follow_up);
                     }
-                    _ => self.stray(channel, &parent, &message),
+                    _ => self.handle_unrelated(channel, &parent, &message),
                 }
             }
-            Heard::Refused(..) => self.refused += 1,
-            Heard::Closed(channel, error) => {
+            ClientEvent::Rejected(..) => self.rejected_messages += 1,
+            ClientEvent::Closed(channel, error) => {
                 self.iopub_closed |= channel == Channel::Iopub;
                 self.shell_closed |= channel == Channel::Shell;
-                if let Life::Theirs { gone } = &mut self.life {
+                if let KernelProcess::Attached { gone } = &mut self.process {
                     *gone = true;
                 }
                 let what = match error {
-                    Some(error) => start::words(&error),
+                    Some(error) => start::error_chain(&error),
                     None => "it closed its connection".to_owned(),
                 };
-                self.closed.get_or_insert_with(|| what.clone());
-                return Took::Closed(what);
+                self.close_reason.get_or_insert_with(|| what.clone());
+                return Handled::Closed(what);
             }
-            Heard::Heartbeat(Beat::Missed) => {
-                if let Life::Theirs { gone } = &mut self.life {
+            ClientEvent::Heartbeat(Heartbeat::Lost) => {
+                if let KernelProcess::Attached { gone } = &mut self.process {
                     *gone = true;
                 }
-                return Took::Closed("its heart does not beat any more".to_owned());
+                return Handled::Closed("its heartbeat stopped".to_owned());
             }
-            Heard::Heartbeat(Beat::Felt) | Heard::Open(_) => {}
+            ClientEvent::Heartbeat(Heartbeat::Restored) | ClientEvent::Opened(_) => {}
         }
-        Took::Fine
+        Handled::Ignored
     }
 
-    /// Tells the code what somebody said to its question.
-    fn answer_question(&mut self, answer: &str) {
-        if let Some(question) = self.question.take() {
-            self.answer(&question, answer);
+    /// Answers the pending input request.
+    fn answer_input(&mut self, answer: &str) {
+        if let Some(request) = self.input_request.take() {
+            self.send_input_reply(&request, answer);
         }
     }
 
-    fn answer(&self, question: &Message, answer: &str) {
+    fn send_input_reply(&self, request: &Message, answer: &str) {
         let content = json!({"value": answer, "status": "ok"});
-        let reply = Message::new("input_reply", self.link.session(), &content);
-        self.link.send(Channel::Stdin, &reply.caused_by(question));
+        let reply = Message::new("input_reply", self.client.session(), &content);
+        self.client
+            .send(Channel::Stdin, &reply.with_parent(request));
     }
 
-    /// A message that nobody waits for: a thread of an earlier cell says something, or somebody else uses
-    /// the kernel, too.
-    fn stray(&mut self, channel: Channel, parent: &str, message: &Message) {
-        let over = match channel {
+    /// Handles a message that does not belong to the running cell: late output of an earlier cell, the reply to a silent
+    /// request, or a message of another client.
+    fn handle_unrelated(&mut self, channel: Channel, parent: &str, message: &Message) {
+        let ends_cell = match channel {
             Channel::Shell => true,
             Channel::Iopub if message.header.msg_type == "status" => {
                 message.value()["execution_state"] == "idle"
             }
             _ => false,
         };
-        if self.running.as_deref() == Some(parent) && over {
-            // Nobody follows it any more.
-            self.running = None;
+        if self.running_cell.as_deref() == Some(parent) && ends_cell {
+            // The caller of this cell is gone.
+            self.running_cell = None;
         }
         if channel == Channel::Shell
-            && let Some(at) = self.silent.iter().position(|id| id == parent)
+            && let Some(at) = self.silent_requests.iter().position(|id| id == parent)
         {
-            self.silent.remove(at);
-            if let Some(why) = python::failure(&message.value()) {
-                if let Some(guest) = &mut self.guest {
-                    guest.unsettled();
+            self.silent_requests.remove(at);
+            if let Some(why) = python::reply_failure(&message.value()) {
+                if let Some(hooks) = &mut self.hooks {
+                    hooks.invalidate_context();
                 }
-                let text = format!("what cells usually find inside is not there: {why}");
-                self.remark("inside_failed", &text);
+                let text = format!(
+                    "setup code failed in the kernel, so helpers or variables may be missing: {why}"
+                );
+                self.add_notice("inside_failed", &text);
             }
         }
         if channel != Channel::Iopub {
             return;
         }
-        let request = self.sent.iter().rev().find(|(id, _)| id == parent);
+        let request = self
+            .recent_requests
+            .iter()
+            .rev()
+            .find(|(id, _)| id == parent);
         let Some(&(_, request)) = request else { return };
         match message.header.msg_type.as_str() {
-            "stream" => exchange::stream(&message.content, |stream, bytes| {
-                self.late.keep(request, stream, bytes);
+            "stream" => execution::read_stream(&message.content, |stream, bytes| {
+                self.late.push(request, stream, bytes);
             }),
             "display_data" | "execute_result" => {
                 let scratch = Scratch::default();
-                let shown = exchange::display(message.content.clone(), &scratch);
-                if let Some(Data::Text(text)) = shown.bundle.get("text/plain") {
+                let display = execution::read_display(message.content.clone(), &scratch);
+                if let Some(Data::Text(text)) = display.bundle.get("text/plain") {
                     let text = format!("{text}\n");
-                    self.late.keep(request, Stream::Stdout, text.as_bytes());
+                    self.late.push(request, Stream::Stdout, text.as_bytes());
                 }
             }
             _ => {}
         }
     }
 
-    async fn died(&mut self, exit: Exit, begun: Begun) -> KernelError {
-        let mut stderr = self.moans.text();
-        stderr.push_str(&self.life.last_words().await);
+    async fn died_error(&mut self, exit: Exit, begun: Begun) -> KernelError {
+        let mut stderr = self.stderr_tail.text();
+        stderr.push_str(&self.process.final_output().await);
         KernelError::Died {
             exit,
             stderr,
@@ -354,67 +346,109 @@ impl Jupyter {
         }
     }
 
-    /// Ends a kernel that makes no sense any more.
-    async fn broken(&mut self, what: String) -> KernelError {
-        self.life.end().await;
-        KernelError::Protocol { what }
+    /// Kills a kernel that broke the protocol.
+    async fn end_with_protocol_error(&mut self, what: String) -> KernelError {
+        self.process.kill().await;
+        KernelError::Protocol { violation: what }
     }
 
-    fn remark(&mut self, kind: &str, text: &str) {
-        self.remarks.push(Remark {
+    fn add_notice(&mut self, kind: &str, text: &str) {
+        self.notices.push(KernelNotice {
             kind: kind.to_owned(),
             text: text.to_owned(),
         });
     }
 
-    fn tell_refused(&mut self) {
-        let refused = std::mem::take(&mut self.refused);
-        if refused > 0 {
+    fn report_rejected_messages(&mut self) {
+        let count = std::mem::take(&mut self.rejected_messages);
+        if count > 0 {
             let text = format!(
-                "{refused} messages were ignored: not signed with the kernel's key, or not messages at all"
+                "{count} messages were ignored: not signed with the kernel's key, or malformed"
             );
-            self.remark("messages_refused", &text);
+            self.add_notice("messages_refused", &text);
         }
     }
 
     async fn drain(&mut self) -> KernelError {
         loop {
-            let heard = tokio::select! {
+            let event = tokio::select! {
                 biased;
-                heard = self.link.next() => heard,
-                exit = self.life.exited() => return self.died(exit, Begun::No).await,
+                event = self.client.next() => event,
+                exit = self.process.exited() => return self.died_error(exit, Begun::No).await,
             };
-            if let Took::Closed(what) = self.take(heard, None) {
-                return self.hung_up(what).await;
+            if let Handled::Closed(what) = self.handle(event, None) {
+                return self.on_disconnect(what).await;
             }
         }
     }
 }
 
-/// Passes everything on, and remembers the last words on standard error.
-struct Overheard<'a> {
-    sink: &'a mut dyn Sink,
-    moans: &'a mut Tail,
+/// Describes a kernel by its kernelspec or connection file and by its `kernel_info_reply`.
+fn describe(source: &KernelSource, process: &KernelProcess, info: &Value) -> Description {
+    let language_info = |key: &str| Some(info["language_info"][key].as_str()?.to_owned());
+    let description = Description {
+        backend: "jupyter",
+        name: String::new(),
+        pid: match process {
+            KernelProcess::Owned(child) => Some(child.process.pid()),
+            KernelProcess::Attached { .. } => None,
+        },
+        interpreter: None,
+        version: language_info("version"),
+        language: language_info("name"),
+        display_name: None,
+        language_info: info
+            .get("language_info")
+            .filter(|language| language.is_object())
+            .map(|language| Arc::new(language.clone())),
+    };
+    match source {
+        KernelSource::Start { kernelspec, python } => {
+            let command = kernelspec.command(std::path::Path::new(""), python.as_deref());
+            let language = Some(&kernelspec.language).filter(|language| !language.is_empty());
+            Description {
+                name: kernelspec.name.clone(),
+                interpreter: command.into_iter().next().map(PathBuf::from),
+                language: description.language.or_else(|| language.cloned()),
+                display_name: Some(kernelspec.display_name.clone()),
+                ..description
+            }
+        }
+        KernelSource::Existing { connection_file } => {
+            let name = connection_file.file_stem().unwrap_or_default();
+            Description {
+                name: name.to_string_lossy().into_owned(),
+                ..description
+            }
+        }
+    }
 }
 
-impl Sink for Overheard<'_> {
+/// Forwards all events, and keeps the end of standard error.
+struct StderrTee<'a> {
+    sink: &'a mut dyn Sink,
+    tail: &'a mut Tail,
+}
+
+impl Sink for StderrTee<'_> {
     fn push(&mut self, event: Event<'_>) {
         if let Event::Text {
             stream: Stream::Stderr,
             bytes,
         } = &event
         {
-            self.moans.hear(bytes);
+            self.tail.push(bytes);
         }
         self.sink.push(event);
     }
 }
 
-/// What came of something that was heard.
-enum Took {
-    Fine,
-    Want(Want),
-    /// A channel is closed, for this reason.
+/// The result of handling an event.
+enum Handled {
+    /// The event does not concern the running cell.
+    Ignored,
+    FollowUp(FollowUp),
+    /// A channel was closed, for this reason.
     Closed(String),
 }
 
@@ -427,45 +461,53 @@ impl Kernel for Jupyter {
         &'a mut self,
         request: &'a Request,
         sink: &'a mut dyn Sink,
-        stop: &'a Stop,
+        stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Outcome, KernelError>> {
-        Box::pin(self.run(request, sink, stop))
+        Box::pin(self.run_cell(request, sink, stop))
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a mut self,
-        question: &'a Question,
-        stop: &'a Stop,
+        query: &'a KernelQuery,
+        stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Value, KernelError>> {
-        Box::pin(self.question(question, stop))
+        Box::pin(self.send_query(query, stop))
     }
 
-    fn attend(&mut self) -> BoxFuture<'_, KernelError> {
+    fn drain_while_idle(&mut self) -> BoxFuture<'_, KernelError> {
         Box::pin(self.drain())
     }
 
-    fn take_late(&mut self) -> Vec<LateText> {
+    fn take_late_text(&mut self) -> Vec<LateText> {
         self.late.take()
     }
 
-    fn take_remarks(&mut self) -> Vec<Remark> {
-        std::mem::take(&mut self.remarks)
+    fn take_notices(&mut self) -> Vec<KernelNotice> {
+        std::mem::take(&mut self.notices)
     }
 
-    fn requests(&self) -> u64 {
+    fn request_count(&self) -> u64 {
         self.requests
     }
 
     fn is_alive(&mut self) -> bool {
-        self.life.look().is_none()
+        self.process.poll_exit().is_none()
     }
 
-    fn shutdown(self: Box<Self>, patience: Stop) -> BoxFuture<'static, Farewell> {
-        Box::pin(self.end(patience))
+    fn shutdown(self: Box<Self>, patience: StopSignal) -> BoxFuture<'static, ShutdownReport> {
+        Box::pin(self.shut_down(patience))
     }
 }
 
-/// A clock that ticks that often, and at least now and then.
-fn often(period: Duration) -> Interval {
+/// An interval of this period, but at least 1 ms.
+fn ticker(period: Duration) -> Interval {
     interval(period.max(Duration::from_millis(1)))
+}
+
+/// Waits until this time; forever if there is none.
+async fn sleep_until_some(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }

@@ -1,5 +1,4 @@
-//! What comes when nobody waits for it: text of cells that have ended, and the last words on standard
-//! error.
+//! Bounded buffers: late output of cells that have ended, and the end of standard error.
 
 use std::collections::VecDeque;
 
@@ -7,23 +6,23 @@ use cellwright_output::Stream;
 
 use crate::kernel::LateText;
 
-/// How much late text is kept until somebody asks for it; the oldest goes first.
-const LATE_BYTES: usize = 256 * 1024;
+/// Bytes of late output that are kept until they are collected; the oldest are dropped first.
+const LATE_OUTPUT_LIMIT: usize = 256 * 1024;
 
-/// How much of the last words is kept.
-const TAIL_BYTES: usize = 16 * 1024;
+/// Bytes of a tail.
+const TAIL_LIMIT: usize = 16 * 1024;
 
-/// Text of cells that have ended.
+/// Output that arrived after the end of its cell.
 #[derive(Debug, Default)]
-pub(super) struct Late {
+pub(super) struct LateOutput {
     texts: VecDeque<LateText>,
     bytes: usize,
 }
 
-impl Late {
-    /// Keeps the text of a cell.
-    pub(super) fn keep(&mut self, request: u64, stream: Stream, bytes: &[u8]) {
-        let bytes = &bytes[bytes.len().saturating_sub(LATE_BYTES)..];
+impl LateOutput {
+    /// Appends text of a cell.
+    pub(super) fn push(&mut self, request: u64, stream: Stream, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(LATE_OUTPUT_LIMIT)..];
         self.bytes += bytes.len();
         match self.texts.back_mut() {
             Some(last) if last.stream == stream && last.request == request => {
@@ -35,10 +34,10 @@ impl Late {
                 bytes: bytes.to_vec(),
             }),
         }
-        while self.bytes > LATE_BYTES
+        while self.bytes > LATE_OUTPUT_LIMIT
             && let Some(first) = self.texts.front_mut()
         {
-            let excess = self.bytes - LATE_BYTES;
+            let excess = self.bytes - LATE_OUTPUT_LIMIT;
             if first.bytes.len() > excess {
                 first.bytes.drain(..excess);
                 self.bytes -= excess;
@@ -49,24 +48,24 @@ impl Late {
         }
     }
 
-    /// What was kept, once.
+    /// Returns the text that was kept, and forgets it.
     pub(super) fn take(&mut self) -> Vec<LateText> {
         self.bytes = 0;
         self.texts.drain(..).collect()
     }
 }
 
-/// The last words.
+/// The last bytes of a text.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     bytes: VecDeque<u8>,
 }
 
 impl Tail {
-    pub(super) fn hear(&mut self, bytes: &[u8]) {
-        let kept = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let kept = &bytes[bytes.len().saturating_sub(TAIL_LIMIT)..];
         self.bytes.extend(kept);
-        let excess = self.bytes.len().saturating_sub(TAIL_BYTES);
+        let excess = self.bytes.len().saturating_sub(TAIL_LIMIT);
         self.bytes.drain(..excess);
     }
 

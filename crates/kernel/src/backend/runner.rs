@@ -1,12 +1,12 @@
-//! The built-in kernel: our own Python program (`crates/kernel/python`) as a child. It needs an
-//! interpreter and nothing else.
+//! The built-in kernel: a Python program (`crates/kernel/python`) that runs as a child process. It needs
+//! only an interpreter.
 
 mod cell;
+mod channel;
 mod frame;
-mod route;
 pub(super) mod staging;
+mod text_router;
 mod trace;
-mod wire;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,85 +19,85 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::{Begun, KernelError};
 use crate::kernel::{
-    Asked, BoxFuture, Description, Farewell, Kernel, LateText, Outcome, Question, Request, State,
-    said,
+    BoxFuture, Description, Kernel, KernelQuery, KernelState, LateText, Outcome, PendingInput,
+    Prompt, Request, ShutdownReport, input_reply,
 };
-use crate::process::{Command, Exit, StartError, Supervised, Supervisor};
+use crate::process::{ChildCommand, Exit, StartError, Supervised, Supervisor};
 use crate::python::Interpreter;
-use crate::stop::{Stop, StopReason};
-use cell::CellRun;
+use crate::stop::{StopReason, StopSignal};
+use cell::RunningCell;
+use channel::RunnerChannel;
 use frame::Frame;
-use route::Route;
+use text_router::TextRouter;
 use trace::Trace;
-use wire::Wire;
 
-pub use staging::{folder_name, shared_name};
+pub use staging::{per_user_folder_name, staged_folder_name};
 
-/// How long a cell has to end after an interrupt.
+/// How long a cell may run after an interrupt before its kernel is killed.
 pub const INTERRUPT_GRACE: Duration = Duration::from_secs(5);
 
-/// How often a cell is interrupted within that time.
-const INTERRUPTS: u32 = 5;
+/// How many interrupts are sent within that time.
+const INTERRUPTS_MAX: u32 = 5;
 
-/// How long each step of the way out may take: asking, terminating.
-const FAREWELL_STEP: Duration = Duration::from_secs(1);
+/// How long each step of a shutdown may take: request, SIGTERM.
+const SHUTDOWN_STEP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long the supervisor may take to end what the kernel left behind.
-const CLEARING: Duration = Duration::from_secs(3);
+/// How long the supervisor may take to end the processes that the kernel started.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The exit code by which `boot.py` says that the interpreter is too old.
-const TOO_OLD: i32 = 86;
+/// The exit code of `boot.py` for an interpreter that is too old.
+const TOO_OLD_EXIT_CODE: i32 = 86;
 
-/// Questions are numbered apart from cells, so that the numbers of cells have no gaps.
-const QUESTIONS: u64 = 1 << 48;
+/// Queries have ids from this number on, so that the ids of cells have no gaps.
+const QUERY_ID_BASE: u64 = 1 << 48;
 
 /// How to start a runner.
 #[derive(Clone, Debug)]
 pub struct RunnerSpec {
     /// The interpreter.
     pub interpreter: Interpreter,
-    /// Where it starts.
+    /// Its working directory.
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Who keeps it from outliving us.
+    /// The program that ends the kernel when the owner exits.
     pub supervisor: Supervisor,
-    /// Folders for the runner's own files; the first that works is used.
+    /// Folders for the runner's Python files; the first usable one is taken.
     pub staging: Vec<PathBuf>,
-    /// How long it may take to be ready.
+    /// How long it may take to become ready.
     pub start_timeout: Duration,
-    /// How long a cell has to end after an interrupt.
+    /// How long a cell may run after an interrupt.
     pub interrupt_grace: Duration,
-    /// A file to write down what is said on its channel, for whoever looks for a mistake.
+    /// A file that receives a log of the frames on its channel, for debugging.
     pub trace: Option<PathBuf>,
 }
 
 /// A running runner.
 pub struct Runner {
     process: Supervised,
-    wire: Wire,
-    route: Route,
+    channel: RunnerChannel,
+    router: TextRouter,
     description: Description,
     interrupt_grace: Duration,
     last_id: u64,
-    last_question: u64,
+    last_query: u64,
 }
 
 impl Runner {
     /// Starts a runner and waits until it is ready.
-    pub async fn start(spec: &RunnerSpec, stop: &Stop) -> Result<Self, KernelError> {
+    pub async fn start(spec: &RunnerSpec, stop: &StopSignal) -> Result<Self, KernelError> {
         check_directory(&spec.cwd)?;
         let files = staging::stage(&spec.staging)?;
         let program = &spec.interpreter.program;
         let mut env = spec.env.clone();
-        // Until our own code runs, nothing may be imported from the working directory (`boot.py`
-        // takes it back).
-        crate::environment::set(&mut env, "PYTHONSAFEPATH", "1".into());
-        let command = Command {
+        // Until the runner runs, nothing may be imported from the working directory (`boot.py`
+        // reverts this).
+        crate::environment::set_variable(&mut env, "PYTHONSAFEPATH", "1".into());
+        let command = ChildCommand {
             arguments: vec![
                 program.into(),
                 "-c".into(),
-                staging::BOOT.into(),
+                staging::BOOT_SCRIPT.into(),
                 files.into(),
                 "{channel}".into(),
             ],
@@ -107,13 +107,13 @@ impl Runner {
         let (process, ends) = Supervised::start(&spec.supervisor, &command)
             .await
             .map_err(|error| match error {
-                StartError::Program(source) => KernelError::launch(program.clone(), source),
+                StartError::Program(source) => KernelError::from_launch(program.clone(), source),
                 StartError::Supervisor(source) => {
-                    KernelError::launch(spec.supervisor.program.clone(), source)
+                    KernelError::from_launch(spec.supervisor.program.clone(), source)
                 }
             })?;
-        let wire = Wire::new(ends, Trace::open(spec.trace.as_deref()))
-            .map_err(|source| KernelError::launch(program.clone(), source))?;
+        let channel = RunnerChannel::new(ends, Trace::open(spec.trace.as_deref()))
+            .map_err(|source| KernelError::from_launch(program.clone(), source))?;
         let mut runner = Self {
             description: Description {
                 backend: "runner",
@@ -126,40 +126,40 @@ impl Runner {
                 language_info: None,
             },
             process,
-            wire,
-            route: Route::default(),
+            channel,
+            router: TextRouter::default(),
             interrupt_grace: spec.interrupt_grace,
             last_id: 0,
-            last_question: 0,
+            last_query: 0,
         };
         let hello = tokio::select! {
             biased;
-            reason = stop.pulled() => return Err(KernelError::StoppedEarly { reason }),
-            hello = timeout(spec.start_timeout, runner.hello()) => hello,
+            reason = stop.requested() => return Err(KernelError::StoppedEarly { reason }),
+            hello = timeout(spec.start_timeout, runner.read_hello()) => hello,
         };
         match hello {
             Ok(result) => result.map(|()| runner),
             Err(_) => Err(KernelError::NotReady {
                 after: spec.start_timeout,
-                stderr: runner.route.stderr_tail(),
+                stderr: runner.router.stderr_tail(),
             }),
         }
     }
 
-    async fn hello(&mut self) -> Result<(), KernelError> {
-        let (process, wire, route) = (&mut self.process, &mut self.wire, &mut self.route);
-        let mut hear = |stream, bytes: &[u8]| route.text(stream, bytes, None);
+    async fn read_hello(&mut self) -> Result<(), KernelError> {
+        let (process, channel, router) = (&mut self.process, &mut self.channel, &mut self.router);
+        let mut on_text = |stream, bytes: &[u8]| router.route_text(stream, bytes, None);
         let frame = tokio::select! {
-            frame = wire.next(&mut hear) => frame,
-            exit = process.exited() => {
-                wire.rest(&mut hear);
-                return Err(self.failed_to_start(exit));
+            frame = channel.next_frame(&mut on_text) => frame,
+            exit = process.wait() => {
+                channel.drain_text(&mut on_text);
+                return Err(self.start_error(exit));
             }
         };
         match frame {
             Ok(Some(frame)) if frame.t == "hello" => {
-                let set = wire.set_nonce(&frame.nonce);
-                set.map_err(|what| KernelError::Protocol { what })?;
+                let set = channel.set_nonce(&frame.nonce);
+                set.map_err(|what| KernelError::Protocol { violation: what })?;
                 self.description.language_info = Some(language_info(&frame.version).into());
                 self.description.version = Some(frame.version);
                 if !frame.executable.is_empty() {
@@ -168,22 +168,22 @@ impl Runner {
                 Ok(())
             }
             Ok(Some(frame)) => Err(KernelError::Protocol {
-                what: format!("it began with {:?}", frame.t),
+                violation: format!("the first frame is {:?}, not \"hello\"", frame.t),
             }),
             Ok(None) => {
-                let exit = process.exited().await;
-                wire.rest(&mut hear);
-                Err(self.failed_to_start(exit))
+                let exit = process.wait().await;
+                channel.drain_text(&mut on_text);
+                Err(self.start_error(exit))
             }
-            Err(what) => Err(KernelError::Protocol { what }),
+            Err(what) => Err(KernelError::Protocol { violation: what }),
         }
     }
 
-    fn failed_to_start(&self, exit: Exit) -> KernelError {
-        let stderr = self.route.stderr_tail();
-        if exit.code == Some(TOO_OLD) {
-            let told = stderr.split("this is ").nth(1).unwrap_or_default();
-            let version = told.split_whitespace().next().unwrap_or("too old");
+    fn start_error(&self, exit: Exit) -> KernelError {
+        let stderr = self.router.stderr_tail();
+        if exit.code == Some(TOO_OLD_EXIT_CODE) {
+            let version = stderr.split("this is ").nth(1).unwrap_or_default();
+            let version = version.split_whitespace().next().unwrap_or("too old");
             return KernelError::TooOld {
                 interpreter: self.description.interpreter.clone().unwrap_or_default(),
                 version: version.to_owned(),
@@ -192,11 +192,11 @@ impl Runner {
         KernelError::FailedToStart { exit, stderr }
     }
 
-    /// Sends a frame, or says what came between.
-    async fn send(&mut self, bytes: &[u8], stop: &Stop) -> Result<(), KernelError> {
-        // Nearly every frame fits, and then nothing else needs to be watched.
+    /// Sends a frame. Fails if the kernel dies or `stop` is requested first.
+    async fn send(&mut self, bytes: &[u8], stop: &StopSignal) -> Result<(), KernelError> {
+        // Nearly every frame fits into the socket buffer: then there is nothing to wait for.
         let sent = if bytes.len() < 64 * 1024 {
-            self.wire.try_send(bytes)
+            self.channel.try_send(bytes)
         } else {
             0
         };
@@ -204,242 +204,275 @@ impl Runner {
         if bytes.is_empty() {
             return Ok(());
         }
-        let (process, wire) = (&mut self.process, &mut self.wire);
+        let (process, channel) = (&mut self.process, &mut self.channel);
         tokio::select! {
             biased;
-            reason = stop.pulled() => {
-                // Half a frame may have gone: nothing can be said to this kernel any more.
+            reason = stop.requested() => {
+                // A part of the frame may have been sent: the channel is unusable.
                 process.kill();
                 Err(KernelError::StoppedEarly { reason })
             }
-            exit = process.exited() => Err(self.died(exit, Begun::No)),
-            sent = wire.send(bytes) => {
+            exit = process.wait() => Err(self.died_error(exit, Begun::No)),
+            sent = channel.send(bytes) => {
                 if sent.is_ok() {
                     return Ok(());
                 }
-                let exit = process.exited().await;
-                Err(self.died(exit, Begun::No))
+                let exit = process.wait().await;
+                Err(self.died_error(exit, Begun::No))
             }
         }
     }
 
-    fn died(&self, exit: Exit, begun: Begun) -> KernelError {
+    fn died_error(&self, exit: Exit, begun: Begun) -> KernelError {
         KernelError::Died {
             exit,
-            stderr: self.route.stderr_tail(),
+            stderr: self.router.stderr_tail(),
             begun,
         }
     }
 
-    /// Ends a kernel that makes no sense any more.
-    async fn broken(&mut self, what: String) -> KernelError {
-        self.process.end().await;
-        KernelError::Protocol { what }
+    /// Kills a kernel that broke the protocol.
+    async fn end_with_protocol_error(&mut self, what: String) -> KernelError {
+        self.process.kill_and_wait().await;
+        KernelError::Protocol { violation: what }
     }
 
-    async fn run(
+    async fn run_cell(
         &mut self,
         request: &Request,
         sink: &mut dyn Sink,
-        stop: &Stop,
+        stop: &StopSignal,
     ) -> Result<Outcome, KernelError> {
         if let Some(exit) = self.process.exit() {
-            return Err(self.died(exit, Begun::No));
+            return Err(self.died_error(exit, Begun::No));
         }
         if let Some(reason) = stop.reason() {
             return Err(KernelError::StoppedEarly { reason });
         }
         self.last_id += 1;
-        let mut cell = CellRun::new(self.last_id, request);
-        let bytes =
-            frame::execute(cell.id, request).map_err(|what| KernelError::Protocol { what })?;
-        self.route.begin(cell.id);
+        let cell = RunningCell::new(self.last_id, request);
+        let bytes = frame::encode_execute(cell.id, request)
+            .map_err(|what| KernelError::Protocol { violation: what })?;
+        self.router.begin_cell(cell.id);
         self.send(&bytes, stop).await?;
-        self.wire.expect_soon();
-        let mut pulled = pin!(stop.pulled());
+        self.channel.spin_for_reply();
+        self.follow_cell(cell, sink, stop).await
+    }
+
+    /// Handles frames and text until the cell ends, and interrupts it when `stop` asks for that.
+    async fn follow_cell(
+        &mut self,
+        mut cell: RunningCell,
+        sink: &mut dyn Sink,
+        stop: &StopSignal,
+    ) -> Result<Outcome, KernelError> {
+        let mut stop_requested = pin!(stop.requested());
+        // Why the cell was stopped, and when its grace is over.
         let mut stopped: Option<(StopReason, Instant)> = None;
-        // An interrupt can fall on deaf ears for a moment: C's `system` ignores it, a handler of the
-        // code swallows it. So it is repeated within the grace.
-        let mut again = tokio::time::interval(self.interrupt_grace / INTERRUPTS);
-        // What the code waits for somebody to say.
-        let mut question: Option<Asked> = None;
+        // An interrupt can be lost: C's `system` ignores it, and a handler of the code can swallow it. So it is
+        // repeated within the grace.
+        let mut repeat = tokio::time::interval(self.interrupt_grace / INTERRUPTS_MAX);
+        let mut pending_input: Option<PendingInput> = None;
         loop {
-            let (process, wire, route) = (&mut self.process, &mut self.wire, &mut self.route);
-            let mut hear = |stream, bytes: &[u8]| route.text(stream, bytes, Some(&mut *sink));
-            let (frame, given) = tokio::select! {
+            let (process, channel, router) =
+                (&mut self.process, &mut self.channel, &mut self.router);
+            let mut on_text =
+                |stream, bytes: &[u8]| router.route_text(stream, bytes, Some(&mut *sink));
+            let frame = tokio::select! {
                 biased;
-                reason = &mut pulled, if stopped.is_none() => {
+                reason = &mut stop_requested, if stopped.is_none() => {
                     process.interrupt();
-                    again.reset();
+                    repeat.reset();
                     stopped = Some((reason, Instant::now() + self.interrupt_grace));
                     continue;
                 }
-                _ = again.tick(), if stopped.is_some() => {
+                _ = repeat.tick(), if stopped.is_some() => {
                     process.interrupt();
                     continue;
                 }
-                () = patience(stopped, stop), if stopped.is_some() => {
-                    process.end().await;
-                    wire.rest(&mut hear);
-                    return Ok(cell.outcome(stopped.map(|(reason, _)| (reason, State::Lost))));
+                () = grace_elapsed(stopped, stop), if stopped.is_some() => {
+                    process.kill_and_wait().await;
+                    channel.drain_text(&mut on_text);
+                    return Ok(cell.outcome(stopped.map(|(reason, _)| (reason, KernelState::Lost))));
                 }
-                frame = wire.next(&mut hear) => (frame, None),
-                exit = process.exited() => return self.ended_in(cell, exit, stopped, sink),
-                given = said(&mut question), if question.is_some() => (Ok(None), Some(given)),
-            };
-            if let Some(given) = given {
-                let asked = question.take().map(|(prompt, _)| prompt);
-                if let (Some(prompt), None) = (asked, &given) {
-                    let prompt = prompt.text;
-                    sink.push(Event::InputRefused { prompt });
-                }
-                let bytes = frame::answer(cell.id, given.as_deref());
-                match self.send(&bytes, stop).await {
-                    Err(KernelError::StoppedEarly { reason }) => {
-                        return Ok(cell.outcome(Some((reason, State::Lost))));
+                frame = channel.next_frame(&mut on_text) => frame,
+                exit = process.wait() => return self.finish_after_exit(cell, exit, stopped, sink),
+                answer = input_reply(&mut pending_input), if pending_input.is_some() => {
+                    let prompt = pending_input.take().map(|(prompt, _)| prompt);
+                    match self.send_answer(cell.id, prompt, answer, sink, stop).await {
+                        // The kernel was killed.
+                        Err(KernelError::StoppedEarly { reason }) => {
+                            return Ok(cell.outcome(Some((reason, KernelState::Lost))));
+                        }
+                        sent => sent?,
                     }
-                    sent => sent?,
+                    continue;
                 }
-                continue;
-            }
+            };
             match frame {
                 Ok(Some(mut frame)) => {
-                    if let Some(prompt) = cell.take(&mut frame, &mut self.route, sink) {
-                        let given = match cell.next_answer() {
-                            None => cell.ask(&prompt),
-                            given => Some(at_hand(given)),
-                        };
-                        question = Some((prompt, given.unwrap_or_else(|| at_hand(None))));
+                    if let Some(prompt) = cell.handle_frame(&mut frame, &mut self.router, sink) {
+                        let answer = cell.answer_input(&prompt);
+                        pending_input = Some((prompt, answer));
                     }
                     if cell.done.is_some() {
-                        return Ok(cell.outcome(stopped.map(|(reason, _)| (reason, State::Kept))));
+                        return Ok(cell
+                            .outcome(stopped.map(|(reason, _)| (reason, KernelState::Preserved))));
                     }
                 }
                 Ok(None) => {
-                    // The channel is closed: it has died, or the code closed it, which is as bad.
-                    return match timeout(FAREWELL_STEP, self.process.exited()).await {
-                        Ok(exit) => self.ended_in(cell, exit, stopped, sink),
-                        Err(_) => Err(self.broken("it closed its channel".to_owned()).await),
-                    };
+                    // The process has died, or the code closed the channel, which makes the kernel unusable.
+                    if let Ok(exit) = timeout(SHUTDOWN_STEP_TIMEOUT, self.process.wait()).await {
+                        return self.finish_after_exit(cell, exit, stopped, sink);
+                    }
+                    let what = "it closed its channel".to_owned();
+                    return Err(self.end_with_protocol_error(what).await);
                 }
-                Err(what) => return Err(self.broken(what).await),
+                Err(what) => return Err(self.end_with_protocol_error(what).await),
             }
         }
     }
 
-    /// The process ended while a cell ran. What it said last is still on the way.
-    fn ended_in(
+    /// Sends the answer to an input request; `None` refuses it.
+    async fn send_answer(
         &mut self,
-        mut cell: CellRun,
+        cell: u64,
+        prompt: Option<Prompt>,
+        answer: Option<String>,
+        sink: &mut dyn Sink,
+        stop: &StopSignal,
+    ) -> Result<(), KernelError> {
+        if let (Some(prompt), None) = (prompt, &answer) {
+            let prompt = prompt.text;
+            sink.push(Event::InputRefused { prompt });
+        }
+        let bytes = frame::encode_answer(cell, answer.as_deref());
+        self.send(&bytes, stop).await
+    }
+
+    /// Reads the rest of the output of a process that exited while a cell ran.
+    fn finish_after_exit(
+        &mut self,
+        mut cell: RunningCell,
         exit: Exit,
         stopped: Option<(StopReason, Instant)>,
         sink: &mut dyn Sink,
     ) -> Result<Outcome, KernelError> {
-        let (wire, route) = (&mut self.wire, &mut self.route);
-        while let Some(mut frame) =
-            wire.already(&mut |stream, bytes: &[u8]| route.text(stream, bytes, Some(&mut *sink)))
-        {
-            cell.take(&mut frame, route, sink);
+        let (channel, router) = (&mut self.channel, &mut self.router);
+        while let Some(mut frame) = channel.try_next_frame(&mut |stream, bytes: &[u8]| {
+            router.route_text(stream, bytes, Some(&mut *sink));
+        }) {
+            cell.handle_frame(&mut frame, router, sink);
         }
-        wire.rest(&mut |stream, bytes: &[u8]| route.text(stream, bytes, Some(&mut *sink)));
+        channel.drain_text(&mut |stream, bytes: &[u8]| {
+            router.route_text(stream, bytes, Some(&mut *sink));
+        });
         if cell.done.is_some() || stopped.is_some() {
-            return Ok(cell.outcome(stopped.map(|(reason, _)| (reason, State::Lost))));
+            return Ok(cell.outcome(stopped.map(|(reason, _)| (reason, KernelState::Lost))));
         }
         let begun = if cell.started {
             Begun::Maybe
         } else {
             Begun::No
         };
-        Err(self.died(exit, begun))
+        Err(self.died_error(exit, begun))
     }
 
-    async fn question(&mut self, question: &Question, stop: &Stop) -> Result<Value, KernelError> {
-        self.last_question += 1;
-        let id = QUESTIONS + self.last_question;
-        self.send(&frame::question(id, question), stop).await?;
-        let mut pulled = pin!(stop.pulled());
+    async fn send_query(
+        &mut self,
+        query: &KernelQuery,
+        stop: &StopSignal,
+    ) -> Result<Value, KernelError> {
+        self.last_query += 1;
+        let id = QUERY_ID_BASE + self.last_query;
+        self.send(&frame::encode_query(id, query), stop).await?;
+        let mut stop_requested = pin!(stop.requested());
         loop {
-            let (process, wire, route) = (&mut self.process, &mut self.wire, &mut self.route);
-            let mut hear = |stream, bytes: &[u8]| route.text(stream, bytes, None);
+            let (process, channel, router) =
+                (&mut self.process, &mut self.channel, &mut self.router);
+            let mut on_text = |stream, bytes: &[u8]| router.route_text(stream, bytes, None);
             let frame = tokio::select! {
                 biased;
-                reason = &mut pulled => return Err(KernelError::StoppedEarly { reason }),
-                frame = wire.next(&mut hear) => frame,
-                exit = process.exited() => return Err(self.died(exit, Begun::No)),
+                reason = &mut stop_requested => return Err(KernelError::StoppedEarly { reason }),
+                frame = channel.next_frame(&mut on_text) => frame,
+                exit = process.wait() => return Err(self.died_error(exit, Begun::No)),
             };
             match frame {
                 Ok(Some(frame)) if frame.t == "reply" && frame.id == Some(id) => {
-                    return answer_of(&frame);
+                    return parse_reply(&frame);
                 }
-                Ok(Some(mut frame)) => self.route.stray(&mut frame),
+                Ok(Some(mut frame)) => self.router.handle_unrelated(&mut frame),
                 Ok(None) => {
-                    let exit = self.process.exited().await;
-                    return Err(self.died(exit, Begun::No));
+                    let exit = self.process.wait().await;
+                    return Err(self.died_error(exit, Begun::No));
                 }
-                Err(what) => return Err(self.broken(what).await),
+                Err(what) => return Err(self.end_with_protocol_error(what).await),
             }
         }
     }
 
     async fn drain(&mut self) -> KernelError {
-        // Whoever waits for the cell's end is to hear of it first.
-        self.wire.expect_nothing();
+        // The task that waits for the end of the cell must run first.
+        self.channel.stop_spinning();
         loop {
-            let (process, wire, route) = (&mut self.process, &mut self.wire, &mut self.route);
-            let mut hear = |stream, bytes: &[u8]| route.text(stream, bytes, None);
+            let (process, channel, router) =
+                (&mut self.process, &mut self.channel, &mut self.router);
+            let mut on_text = |stream, bytes: &[u8]| router.route_text(stream, bytes, None);
             let frame = tokio::select! {
-                frame = wire.next(&mut hear) => frame,
-                exit = process.exited() => {
-                    Self::hear_the_rest(wire, route);
-                    return self.died(exit, Begun::No);
+                frame = channel.next_frame(&mut on_text) => frame,
+                exit = process.wait() => {
+                    Self::drain_remaining(channel, router);
+                    return self.died_error(exit, Begun::No);
                 }
             };
             match frame {
-                Ok(Some(mut frame)) => self.route.stray(&mut frame),
+                Ok(Some(mut frame)) => self.router.handle_unrelated(&mut frame),
                 Ok(None) => {
-                    let exit = self.process.exited().await;
-                    return self.died(exit, Begun::No);
+                    let exit = self.process.wait().await;
+                    return self.died_error(exit, Begun::No);
                 }
-                Err(what) => return self.broken(what).await,
+                Err(what) => return self.end_with_protocol_error(what).await,
             }
         }
     }
 
-    /// Takes what is still on the way from a process that has ended. The frames come first: they say
-    /// whose the text is.
-    fn hear_the_rest(wire: &mut Wire, route: &mut Route) {
-        while let Some(mut frame) =
-            wire.already(&mut |stream, bytes: &[u8]| route.text(stream, bytes, None))
+    /// Reads the remaining data of a process that has exited. Frames come first: they name the cell that the text
+    /// belongs to.
+    fn drain_remaining(channel: &mut RunnerChannel, router: &mut TextRouter) {
+        while let Some(mut frame) = channel
+            .try_next_frame(&mut |stream, bytes: &[u8]| router.route_text(stream, bytes, None))
         {
-            route.stray(&mut frame);
+            router.handle_unrelated(&mut frame);
         }
-        wire.rest(&mut |stream, bytes: &[u8]| route.text(stream, bytes, None));
+        channel.drain_text(&mut |stream, bytes: &[u8]| router.route_text(stream, bytes, None));
     }
 
-    async fn end(mut self, patience: Stop) -> Farewell {
-        if self.process.exit().is_none() && self.wire.try_send(frame::EXIT) == frame::EXIT.len() {
+    async fn shut_down(mut self, patience: StopSignal) -> ShutdownReport {
+        if self.process.exit().is_none()
+            && self.channel.try_send(frame::EXIT_FRAME) == frame::EXIT_FRAME.len()
+        {
             tokio::select! {
                 _ = self.drain() => {}
-                _ = patience.pulled() => {}
+                _ = patience.requested() => {}
             }
         }
         let in_peace = self.process.exit().is_some();
         if !in_peace {
             self.process.terminate();
-            let _ended = timeout(FAREWELL_STEP, self.drain()).await;
+            let _ended = timeout(SHUTDOWN_STEP_TIMEOUT, self.drain()).await;
         }
-        let exit = self.process.gone(CLEARING).await;
-        // What its children said until they were ended.
-        Self::hear_the_rest(&mut self.wire, &mut self.route);
-        Farewell {
+        let exit = self.process.wait_all_gone(CLEANUP_TIMEOUT).await;
+        // The output of its children until they were ended.
+        Self::drain_remaining(&mut self.channel, &mut self.router);
+        ShutdownReport {
             exit: Some(exit),
-            late: self.route.take_late(),
-            in_peace,
+            late_text: self.router.take_late_text(),
+            graceful: in_peace,
         }
     }
 }
 
-/// What notebooks say about Python, which decides how they are shown.
+/// The `language_info` for notebooks, which decides how editors show them.
 fn language_info(version: &str) -> Value {
     json!({
         "codemirror_mode": {"name": "ipython", "version": 3},
@@ -461,28 +494,28 @@ impl Kernel for Runner {
         &'a mut self,
         request: &'a Request,
         sink: &'a mut dyn Sink,
-        stop: &'a Stop,
+        stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Outcome, KernelError>> {
-        Box::pin(self.run(request, sink, stop))
+        Box::pin(self.run_cell(request, sink, stop))
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a mut self,
-        question: &'a Question,
-        stop: &'a Stop,
+        query: &'a KernelQuery,
+        stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Value, KernelError>> {
-        Box::pin(self.question(question, stop))
+        Box::pin(self.send_query(query, stop))
     }
 
-    fn attend(&mut self) -> BoxFuture<'_, KernelError> {
+    fn drain_while_idle(&mut self) -> BoxFuture<'_, KernelError> {
         Box::pin(self.drain())
     }
 
-    fn take_late(&mut self) -> Vec<LateText> {
-        self.route.take_late()
+    fn take_late_text(&mut self) -> Vec<LateText> {
+        self.router.take_late_text()
     }
 
-    fn requests(&self) -> u64 {
+    fn request_count(&self) -> u64 {
         self.last_id
     }
 
@@ -490,52 +523,47 @@ impl Kernel for Runner {
         self.process.exit().is_none()
     }
 
-    fn shutdown(self: Box<Self>, patience: Stop) -> BoxFuture<'static, Farewell> {
-        Box::pin(self.end(patience))
+    fn shutdown(self: Box<Self>, patience: StopSignal) -> BoxFuture<'static, ShutdownReport> {
+        Box::pin(self.shut_down(patience))
     }
 }
 
-fn answer_of(frame: &Frame) -> Result<Value, KernelError> {
+fn parse_reply(frame: &Frame) -> Result<Value, KernelError> {
     if !frame.ok {
-        return Err(KernelError::NoAnswer {
-            why: frame.error.clone(),
+        return Err(KernelError::QueryFailed {
+            message: frame.error.clone(),
         });
     }
     let text = frame.value.as_ref().map_or("null", |value| value.get());
-    serde_json::from_str(text).map_err(|error| KernelError::NoAnswer {
-        why: error.to_string(),
+    serde_json::from_str(text).map_err(|error| KernelError::QueryFailed {
+        message: error.to_string(),
     })
 }
 
-/// Waits until the time to react is over, or nobody wants to wait for it.
-async fn patience(stopped: Option<(StopReason, Instant)>, stop: &Stop) {
+/// Waits until the grace after an interrupt is over, or the caller skips it.
+async fn grace_elapsed(stopped: Option<(StopReason, Instant)>, stop: &StopSignal) {
     let Some((_, until)) = stopped else {
         return std::future::pending().await;
     };
     tokio::select! {
         () = sleep_until(until) => {}
-        () = stop.at_once() => {}
+        () = stop.forced() => {}
     }
 }
 
-/// Whether a kernel can be started in this directory.
+/// Checks that a kernel can be started in this directory.
 pub fn check_directory(cwd: &std::path::Path) -> Result<(), KernelError> {
     use rustix::fs::{Access, access};
 
     let why = match cwd.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist",
-        Err(_) => "cannot be looked at",
+        Err(_) => "is not accessible",
         Ok(found) if !found.is_dir() => "is not a directory",
-        Ok(_) if access(cwd, Access::EXEC_OK).is_err() => "may not be entered",
+        Ok(_) if access(cwd, Access::EXEC_OK).is_err() => "cannot be entered (no permission)",
         Ok(_) => return Ok(()),
     };
     Err(KernelError::BadDirectory {
         path: cwd.to_owned(),
-        why,
+        problem: why,
     })
-}
-
-/// An answer that is there already.
-fn at_hand(answer: Option<String>) -> BoxFuture<'static, Option<String>> {
-    Box::pin(std::future::ready(answer))
 }

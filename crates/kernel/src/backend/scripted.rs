@@ -1,5 +1,5 @@
-//! A kernel that plays a script: for tests of whatever owns kernels. Time is tokio's, so a paused
-//! clock makes hours pass at once.
+//! [`ScriptedKernel`]: a kernel that follows a script, for tests of code that owns kernels. It uses tokio's clock, so
+//! hours pass at once if the clock is paused.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,40 +13,41 @@ use tokio::time::Instant;
 
 use crate::error::{Begun, KernelError};
 use crate::kernel::{
-    BoxFuture, Description, Ending, Farewell, Kernel, LateText, Outcome, Question, Request, State,
+    BoxFuture, Description, Ending, Kernel, KernelQuery, KernelState, LateText, Outcome, Request,
+    ShutdownReport,
 };
 use crate::process::Exit;
-use crate::stop::Stop;
+use crate::stop::StopSignal;
 
-/// One thing that the kernel does for a cell.
+/// One step of a cell.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ScriptStep {
     /// Writes to a stream.
-    Say(Stream, String),
-    /// Takes this long.
-    Wait(Duration),
+    Print(Stream, String),
+    /// Waits.
+    Sleep(Duration),
     /// Raises an exception, which ends the cell.
     Raise(Traceback),
-    /// Dies before the code has begun.
-    DieUnbegun(Exit),
-    /// Dies.
+    /// The kernel dies before the code has begun.
+    DieBeforeStart(Exit),
+    /// The kernel dies.
     Die(Exit),
     /// Asks the interpreter to exit, which ends the cell.
     Exit(i32),
     /// Writes to a stream after the end of the cell, this long from now.
-    SayLate(Duration, Stream, String),
-    /// Goes on until it is interrupted.
+    PrintLate(Duration, Stream, String),
+    /// Runs until it is interrupted.
     RunUntilStopped,
-    /// Goes on and does not react to being interrupted.
-    Hang,
+    /// Runs and ignores interrupts.
+    IgnoreInterrupts,
 }
 
-/// What a scripted kernel was asked to do, seen from outside.
+/// The calls that a scripted kernel received; clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Log(Arc<Mutex<Vec<String>>>);
+pub struct CallLog(Arc<Mutex<Vec<String>>>);
 
-impl Log {
-    /// Everything so far, in order.
+impl CallLog {
+    /// All calls so far, in order.
     pub fn entries(&self) -> Vec<String> {
         self.0
             .lock()
@@ -62,59 +63,61 @@ impl Log {
     }
 }
 
-/// Kills a scripted kernel from outside, whatever it does.
+/// Kills a scripted kernel at any time.
 #[derive(Clone, Debug)]
-pub struct Killer(watch::Sender<Option<Exit>>);
+pub struct KillHandle(watch::Sender<Option<Exit>>);
 
-impl Killer {
-    /// The kernel dies now.
+impl KillHandle {
+    /// Kills the kernel. Only the first call has an effect.
     pub fn kill(&self, exit: Exit) {
-        self.0.send_if_modified(|dead| {
-            let first = dead.is_none();
-            dead.get_or_insert(exit);
+        self.0.send_if_modified(|status| {
+            let first = status.is_none();
+            status.get_or_insert(exit);
             first
         });
     }
 }
 
-/// Which steps there are for which code.
-type Play = Box<dyn FnMut(&str) -> Vec<Step> + Send + Sync>;
+/// Returns the steps for the code of a cell.
+type Script = Box<dyn FnMut(&str) -> Vec<ScriptStep> + Send + Sync>;
 
-/// A kernel that plays a script: a list of steps for each cell.
-pub struct Scripted {
+/// A kernel that follows a script: a list of steps for each cell.
+pub struct ScriptedKernel {
     description: Description,
-    play: Play,
-    log: Log,
+    script: Script,
+    log: CallLog,
     count: u32,
-    /// How it died, if it did.
-    dead: watch::Sender<Option<Exit>>,
-    /// What it says after the end of cells, and when.
+    /// How it died, if it has.
+    exit: watch::Sender<Option<Exit>>,
+    /// Late output, and when it is printed.
     late: Vec<(Instant, LateText)>,
-    /// How long it takes to answer a question; `None`: it has no answers.
-    answers: Option<Duration>,
-    /// How long its threads go on when it is asked to end.
-    lingers: Duration,
+    /// How long it takes to answer a query; `None` if it supports no queries.
+    query_delay: Option<Duration>,
+    /// How long it takes to shut down.
+    shutdown_delay: Duration,
 }
 
-impl fmt::Debug for Scripted {
+impl fmt::Debug for ScriptedKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scripted")
             .field("name", &self.description.name)
-            .field("dead", &self.dead.borrow())
+            .field("exit", &self.exit.borrow())
             .finish_non_exhaustive()
     }
 }
 
-impl Scripted {
-    /// A kernel that plays these cells one after the other; further cells do nothing.
-    pub fn new(cells: impl IntoIterator<Item = Vec<Step>>) -> (Self, Log) {
-        let mut cells: VecDeque<Vec<Step>> = cells.into_iter().collect();
-        Self::playing(move |_| cells.pop_front().unwrap_or_default())
+impl ScriptedKernel {
+    /// A kernel that runs these steps for its cells, one list per cell; further cells do nothing.
+    pub fn new(cells: impl IntoIterator<Item = Vec<ScriptStep>>) -> (Self, CallLog) {
+        let mut cells: VecDeque<Vec<ScriptStep>> = cells.into_iter().collect();
+        Self::with_script(move |_| cells.pop_front().unwrap_or_default())
     }
 
-    /// A kernel that does what `play` says for the code of each cell.
-    pub fn playing(play: impl FnMut(&str) -> Vec<Step> + Send + Sync + 'static) -> (Self, Log) {
-        let log = Log::default();
+    /// A kernel that runs the steps that `script` returns for the code of each cell.
+    pub fn with_script(
+        script: impl FnMut(&str) -> Vec<ScriptStep> + Send + Sync + 'static,
+    ) -> (Self, CallLog) {
+        let log = CallLog::default();
         let kernel = Self {
             description: Description {
                 backend: "scripted",
@@ -126,41 +129,41 @@ impl Scripted {
                 display_name: None,
                 language_info: None,
             },
-            play: Box::new(play),
+            script: Box::new(script),
             log: log.clone(),
             count: 0,
-            dead: watch::Sender::new(None),
+            exit: watch::Sender::new(None),
             late: Vec::new(),
-            answers: None,
-            lingers: Duration::ZERO,
+            query_delay: None,
+            shutdown_delay: Duration::ZERO,
         };
         (kernel, log)
     }
 
-    /// The same under another name.
+    /// Sets the name of the kernel.
     #[must_use]
-    pub fn named(mut self, name: impl Into<String>) -> Self {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.description.name = name.into();
         self
     }
 
-    /// The same with answers to questions, each after this long: how many cells it was given.
+    /// Answers queries after this delay with the number of cells that ran.
     #[must_use]
-    pub fn answering(mut self, after: Duration) -> Self {
-        self.answers = Some(after);
+    pub fn with_query_delay(mut self, delay: Duration) -> Self {
+        self.query_delay = Some(delay);
         self
     }
 
-    /// The same with threads that go on for this long after it was asked to end.
+    /// Delays a shutdown, like threads that are still running.
     #[must_use]
-    pub fn lingering(mut self, time: Duration) -> Self {
-        self.lingers = time;
+    pub fn with_shutdown_delay(mut self, delay: Duration) -> Self {
+        self.shutdown_delay = delay;
         self
     }
 
-    /// Says something by itself, before its next cell.
+    /// Prints text before the first cell.
     #[must_use]
-    pub fn saying(mut self, stream: Stream, text: &str) -> Self {
+    pub fn with_startup_output(mut self, stream: Stream, text: &str) -> Self {
         let bytes = text.as_bytes().to_vec();
         let text = LateText {
             request: 0,
@@ -171,32 +174,32 @@ impl Scripted {
         self
     }
 
-    /// What kills it.
-    pub fn killer(&self) -> Killer {
-        Killer(self.dead.clone())
+    /// A handle that kills the kernel.
+    pub fn kill_handle(&self) -> KillHandle {
+        KillHandle(self.exit.clone())
     }
 
-    fn died(&self) -> Option<Exit> {
-        *self.dead.borrow()
+    fn exit_status(&self) -> Option<Exit> {
+        *self.exit.borrow()
     }
 
     /// Waits until it is killed.
-    async fn killed(&self) -> Exit {
-        let mut dead = self.dead.subscribe();
-        match dead.wait_for(Option::is_some).await.map(|exit| *exit) {
+    async fn wait_killed(&self) -> Exit {
+        let mut status = self.exit.subscribe();
+        match status.wait_for(Option::is_some).await.map(|exit| *exit) {
             Ok(Some(exit)) => exit,
             _ => std::future::pending().await,
         }
     }
 
-    async fn play(
+    async fn run_script(
         &mut self,
         request: &Request,
         sink: &mut dyn Sink,
-        stop: &Stop,
+        stop: &StopSignal,
     ) -> Result<Outcome, KernelError> {
-        if let Some(exit) = self.died() {
-            return Err(died(exit, Begun::No));
+        if let Some(exit) = self.exit_status() {
+            return Err(died_error(exit, Begun::No));
         }
         if let Some(reason) = stop.reason() {
             return Err(KernelError::StoppedEarly { reason });
@@ -204,37 +207,45 @@ impl Scripted {
         self.log.add(format!("execute {}", request.code));
         self.count += 1;
         let count = Some(self.count);
-        let ended = |ending| Ok(Outcome { ending, count });
-        for step in (self.play)(&request.code) {
+        let ended = |ending| {
+            Ok(Outcome {
+                ending,
+                execution_count: count,
+            })
+        };
+        for step in (self.script)(&request.code) {
             match step {
-                Step::Say(stream, text) => sink.push(Event::Text {
+                ScriptStep::Print(stream, text) => sink.push(Event::Text {
                     stream,
                     bytes: text.as_bytes(),
                 }),
-                Step::Wait(time) => tokio::select! {
+                ScriptStep::Sleep(time) => tokio::select! {
                     biased;
-                    reason = stop.pulled() => {
+                    reason = stop.requested() => {
                         self.log.add("interrupted".to_owned());
-                        let state = State::Kept;
+                        let state = KernelState::Preserved;
                         return ended(Ending::Stopped { reason, state });
                     }
-                    exit = self.killed() => return Err(died(exit, Begun::Maybe)),
+                    exit = self.wait_killed() => return Err(died_error(exit, Begun::Maybe)),
                     () = tokio::time::sleep(time) => {}
                 },
-                Step::Raise(traceback) => {
+                ScriptStep::Raise(traceback) => {
                     sink.push(Event::Raised(traceback.clone()));
                     return ended(Ending::Raised(traceback));
                 }
-                Step::DieUnbegun(exit) => {
-                    self.killer().kill(exit);
-                    return Err(died(exit, Begun::No));
+                ScriptStep::DieBeforeStart(exit) => {
+                    self.kill_handle().kill(exit);
+                    return Err(died_error(exit, Begun::No));
                 }
-                Step::Die(exit) => {
-                    self.killer().kill(exit);
-                    return Err(died(exit, Begun::Maybe));
+                ScriptStep::Die(exit) => {
+                    self.kill_handle().kill(exit);
+                    return Err(died_error(exit, Begun::Maybe));
                 }
-                Step::Exit(code) => return ended(Ending::Exited { code }),
-                Step::SayLate(after, stream, text) => {
+                ScriptStep::Exit(code) => {
+                    let reported = false;
+                    return ended(Ending::Exited { code, reported });
+                }
+                ScriptStep::PrintLate(after, stream, text) => {
                     let text = LateText {
                         request: u64::from(self.count),
                         stream,
@@ -242,34 +253,34 @@ impl Scripted {
                     };
                     self.late.push((Instant::now() + after, text));
                 }
-                Step::RunUntilStopped => {
+                ScriptStep::RunUntilStopped => {
                     let reason = tokio::select! {
                         biased;
-                        exit = self.killed() => return Err(died(exit, Begun::Maybe)),
-                        reason = stop.pulled() => reason,
+                        exit = self.wait_killed() => return Err(died_error(exit, Begun::Maybe)),
+                        reason = stop.requested() => reason,
                     };
                     self.log.add("interrupted".to_owned());
-                    let state = State::Kept;
+                    let state = KernelState::Preserved;
                     return ended(Ending::Stopped { reason, state });
                 }
-                Step::Hang => {
+                ScriptStep::IgnoreInterrupts => {
                     let reason = tokio::select! {
                         biased;
-                        exit = self.killed() => return Err(died(exit, Begun::Maybe)),
-                        reason = stop.pulled() => reason,
+                        exit = self.wait_killed() => return Err(died_error(exit, Begun::Maybe)),
+                        reason = stop.requested() => reason,
                     };
                     self.log.add("interrupted".to_owned());
                     tokio::select! {
                         biased;
-                        () = stop.at_once() => {}
+                        () = stop.forced() => {}
                         () = tokio::time::sleep(super::runner::INTERRUPT_GRACE) => {}
                     }
                     self.log.add("killed".to_owned());
-                    self.killer().kill(Exit {
+                    self.kill_handle().kill(Exit {
                         code: None,
                         signal: Some(9),
                     });
-                    let state = State::Lost;
+                    let state = KernelState::Lost;
                     return ended(Ending::Stopped { reason, state });
                 }
             }
@@ -278,7 +289,7 @@ impl Scripted {
     }
 }
 
-fn died(exit: Exit, begun: Begun) -> KernelError {
+fn died_error(exit: Exit, begun: Begun) -> KernelError {
     KernelError::Died {
         exit,
         stderr: String::new(),
@@ -286,7 +297,7 @@ fn died(exit: Exit, begun: Begun) -> KernelError {
     }
 }
 
-impl Kernel for Scripted {
+impl Kernel for ScriptedKernel {
     fn description(&self) -> &Description {
         &self.description
     }
@@ -295,61 +306,61 @@ impl Kernel for Scripted {
         &'a mut self,
         request: &'a Request,
         sink: &'a mut dyn Sink,
-        stop: &'a Stop,
+        stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Outcome, KernelError>> {
-        Box::pin(self.play(request, sink, stop))
+        Box::pin(self.run_script(request, sink, stop))
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a mut self,
-        _question: &'a Question,
-        stop: &'a Stop,
+        _query: &'a KernelQuery,
+        stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Value, KernelError>> {
         Box::pin(async move {
-            let Some(time) = self.answers else {
-                let why = "a script has no answers".to_owned();
-                return Err(KernelError::NoAnswer { why });
+            let Some(time) = self.query_delay else {
+                let why = "the script supports no queries".to_owned();
+                return Err(KernelError::QueryFailed { message: why });
             };
             tokio::select! {
                 biased;
-                exit = self.killed() => Err(died(exit, Begun::No)),
-                reason = stop.pulled() => Err(KernelError::StoppedEarly { reason }),
+                exit = self.wait_killed() => Err(died_error(exit, Begun::No)),
+                reason = stop.requested() => Err(KernelError::StoppedEarly { reason }),
                 () = tokio::time::sleep(time) => Ok(Value::from(self.count)),
             }
         })
     }
 
-    fn attend(&mut self) -> BoxFuture<'_, KernelError> {
-        Box::pin(async { died(self.killed().await, Begun::No) })
+    fn drain_while_idle(&mut self) -> BoxFuture<'_, KernelError> {
+        Box::pin(async { died_error(self.wait_killed().await, Begun::No) })
     }
 
-    fn take_late(&mut self) -> Vec<LateText> {
+    fn take_late_text(&mut self) -> Vec<LateText> {
         let now = Instant::now();
-        let said = self.late.extract_if(.., |(at, _)| *at <= now);
-        said.map(|(_, text)| text).collect()
+        let printed = self.late.extract_if(.., |(at, _)| *at <= now);
+        printed.map(|(_, text)| text).collect()
     }
 
-    fn requests(&self) -> u64 {
+    fn request_count(&self) -> u64 {
         u64::from(self.count)
     }
 
     fn is_alive(&mut self) -> bool {
-        self.died().is_none()
+        self.exit_status().is_none()
     }
 
-    fn shutdown(self: Box<Self>, patience: Stop) -> BoxFuture<'static, Farewell> {
+    fn shutdown(self: Box<Self>, patience: StopSignal) -> BoxFuture<'static, ShutdownReport> {
         self.log.add("shutdown".to_owned());
         Box::pin(async move {
-            let in_peace = self.died().is_some()
+            let in_peace = self.exit_status().is_some()
                 || tokio::select! {
                     biased;
-                    () = tokio::time::sleep(self.lingers) => true,
-                    _ = patience.pulled() => false,
+                    () = tokio::time::sleep(self.shutdown_delay) => true,
+                    _ = patience.requested() => false,
                 };
-            Farewell {
-                exit: self.died(),
-                late: self.late.into_iter().map(|(_, text)| text).collect(),
-                in_peace,
+            ShutdownReport {
+                exit: self.exit_status(),
+                late_text: self.late.into_iter().map(|(_, text)| text).collect(),
+                graceful: in_peace,
             }
         })
     }

@@ -1,5 +1,5 @@
-//! A supervisor as a program of its own, for users of this crate and for its tests. The
-//! `cellwright` binary is its own supervisor.
+//! The supervisor as a separate program, for users of this crate and for its tests. The `cellwright`
+//! binary acts as its own supervisor.
 
 use std::os::fd::AsFd;
 

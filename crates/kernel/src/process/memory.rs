@@ -1,33 +1,33 @@
-//! How much memory a process and everything below it uses.
+//! Memory use of a process and its descendants.
 
 use std::collections::BTreeMap;
 
 use super::tree;
 
-/// The processes of this machine at one moment.
+/// The process tree of this machine at one moment.
 #[derive(Debug)]
-pub struct Processes {
+pub struct ProcessTable {
     children: BTreeMap<i32, Vec<i32>>,
 }
 
-impl Processes {
-    /// As they are now.
-    pub fn now() -> Self {
+impl ProcessTable {
+    /// Reads the current process tree.
+    pub fn capture() -> Self {
         Self {
-            children: tree::parents(),
+            children: tree::children_by_parent(),
         }
     }
 
-    /// The resident memory of a process and of all its descendants, in bytes, where that can be found
-    /// out.
-    pub fn memory_of(&self, pid: u32) -> Option<u64> {
+    /// The resident memory of a process and all its descendants, in bytes. `None` if the process is gone
+    /// or the system does not report it.
+    pub fn tree_memory(&self, pid: u32) -> Option<u64> {
         let pid = i32::try_from(pid).ok()?;
-        let mut total = resident(pid)?;
-        let mut to_ask = vec![pid];
-        while let Some(parent) = to_ask.pop() {
+        let mut total = resident_memory(pid)?;
+        let mut to_visit = vec![pid];
+        while let Some(parent) = to_visit.pop() {
             for &child in self.children.get(&parent).into_iter().flatten() {
-                total += resident(child).unwrap_or(0);
-                to_ask.push(child);
+                total += resident_memory(child).unwrap_or(0);
+                to_visit.push(child);
             }
         }
         Some(total)
@@ -35,7 +35,7 @@ impl Processes {
 }
 
 #[cfg(target_os = "linux")]
-fn resident(pid: i32) -> Option<u64> {
+fn resident_memory(pid: i32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status
         .lines()
@@ -46,11 +46,11 @@ fn resident(pid: i32) -> Option<u64> {
 
 #[cfg(not(target_os = "linux"))]
 fn resident(pid: i32) -> Option<u64> {
-    let listed = std::process::Command::new("ps")
+    let output = std::process::Command::new("ps")
         .args(["-o", "rss=", "-p", &pid.to_string()])
         .output()
         .ok()?;
-    let kilobytes: u64 = String::from_utf8_lossy(&listed.stdout)
+    let kilobytes: u64 = String::from_utf8_lossy(&output.stdout)
         .trim()
         .parse()
         .ok()?;

@@ -1,8 +1,8 @@
-//! The supervising side: the program between an owner and its child.
+//! The supervisor process between an owner and its child.
 //!
-//! It lives in a session of its own, adopts orphaned descendants (Linux: child subreaper) and holds
-//! the owner's socket as its standard input. One thread reaps, one listens to the owner; both sleep
-//! until something happens.
+//! It runs in its own process session, adopts orphaned descendants (Linux: child subreaper) and has the
+//! owner's socket as its standard input. One thread reaps children, the other serves the owner; both
+//! block until an event arrives.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,30 +11,30 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use super::link::{self, Exit, Link, Report};
+use super::socket::{self, Exit, SupervisorMessage, SupervisorSocket};
 use super::tree;
 
-/// How long a child may take to notice by itself that its owner has gone.
-const NOTICE: Duration = Duration::from_millis(250);
+/// How long a child may take to exit by itself after its owner is gone.
+const NOTICE_GRACE: Duration = Duration::from_millis(250);
 
-/// How long processes may take to end when asked to.
-const GRACE: Duration = Duration::from_millis(500);
+/// How long processes may take to exit after SIGTERM.
+const TERMINATE_GRACE: Duration = Duration::from_millis(500);
 
-/// When to stop trying to end processes that do not die (other users', or stuck in the kernel).
-const HOPELESS: Duration = Duration::from_secs(10);
+/// When to stop killing processes that do not die (those of other users, or in uninterruptible sleep).
+const GIVE_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Room in the pipes that the child writes to: fewer wake-ups when it writes much.
-const PIPE_BYTES: usize = 256 * 1024;
+/// Capacity of the pipes that the child writes to, in bytes: fewer wake-ups for large output.
+const PIPE_CAPACITY: usize = 256 * 1024;
 
-/// Runs a child to its end. `arguments` is its command line, `owner` the socket that a supervisor
-/// finds as its standard input.
+/// Runs a child to its end. `arguments` is its command line, `owner` the socket that the supervisor
+/// has as its standard input.
 pub fn main(owner: &OwnedFd, arguments: impl IntoIterator<Item = OsString>) -> io::Result<()> {
-    // Clear of the owner's terminal and of its Ctrl-C. Fails only if we already lead a group.
+    // Detaches from the owner's terminal and its Ctrl-C. Fails only if this process already leads a group.
     let _session = rustix::process::setsid();
     tree::adopt_orphans();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -42,33 +42,33 @@ pub fn main(owner: &OwnedFd, arguments: impl IntoIterator<Item = OsString>) -> i
         Ok(pid) => pid,
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(0);
-            link::report(owner, Report::Failed { errno }, &[]);
+            socket::send_message(owner, SupervisorMessage::Failed { errno }, &[]);
             return Ok(());
         }
     };
-    let (all_gone, reaper_lives) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (all_gone, reaper_running) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let child = Arc::new(Mutex::new(Some(pid)));
     let reaper = {
         let child = Arc::clone(&child);
         let owner = owner.try_clone()?;
         thread::Builder::new()
             .stack_size(64 * 1024)
-            .spawn(move || reap(&child, &owner, reaper_lives))?
+            .spawn(move || reap(&child, &owner, reaper_running))?
     };
-    listen(&child, owner, &all_gone);
+    serve_owner(&child, owner, &all_gone);
     drop(reaper);
     Ok(())
 }
 
 fn start(arguments: &[OsString], owner: &OwnedFd) -> io::Result<Pid> {
-    let (channel, theirs) = Link::pair()?;
-    let (stdout, out) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let (stderr, err) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    widen(&stdout);
-    widen(&stderr);
-    // We are the only thread and start only this child: nobody else can inherit it.
-    rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty())?;
-    let number = OsString::from(theirs.as_raw_fd().to_string());
+    let (channel, child_channel) = SupervisorSocket::pair()?;
+    let (stdout, child_stdout) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (stderr, child_stderr) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    enlarge_pipe(&stdout);
+    enlarge_pipe(&stderr);
+    // This is the only thread and it starts only this child: no other process can inherit the socket.
+    rustix::io::fcntl_setfd(&child_channel, rustix::io::FdFlags::empty())?;
+    let number = OsString::from(child_channel.as_raw_fd().to_string());
     let [program, rest @ ..] = arguments else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -82,27 +82,27 @@ fn start(arguments: &[OsString], owner: &OwnedFd) -> io::Result<Pid> {
         }))
         .process_group(0)
         .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err)
+        .stdout(child_stdout)
+        .stderr(child_stderr)
         .spawn()?;
-    let report = Report::Started { pid: child.id() };
-    let ends = [channel.as_fd(), stdout.as_fd(), stderr.as_fd()];
-    link::report(owner, report, &ends);
-    // Not waited for here: the reaper does, for this child and every other.
+    let message = SupervisorMessage::Started { pid: child.id() };
+    let descriptors = [channel.as_fd(), stdout.as_fd(), stderr.as_fd()];
+    socket::send_message(owner, message, &descriptors);
+    // The reaper thread waits for this child and all other children.
     Ok(Pid::from_child(&child))
 }
 
-/// More room if the system gives it; the default will do.
-fn widen(pipe: &OwnedFd) {
+/// Enlarges a pipe if the system allows it; the default capacity works, too.
+fn enlarge_pipe(pipe: &OwnedFd) {
     #[cfg(target_os = "linux")]
-    let _widened = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
+    let _enlarged = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_CAPACITY);
     #[cfg(not(target_os = "linux"))]
-    let _ = (pipe, PIPE_BYTES);
+    let _ = (pipe, PIPE_CAPACITY);
 }
 
-/// Reaps the child and every adopted orphan until none is left; `lives` closes when it ends.
-fn reap(child: &Mutex<Option<Pid>>, owner: &OwnedFd, lives: OwnedFd) {
-    // Peeks first and reaps under the lock, so that no signal goes to a number that is free again.
+/// Reaps the child and every adopted orphan until none is left. `running` closes when it returns.
+fn reap(child: &Mutex<Option<Pid>>, owner: &OwnedFd, running: OwnedFd) {
+    // Peeks first and reaps under the lock, so that no signal is sent to a pid that was freed.
     let peek = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
     loop {
         match rustix::process::waitid(rustix::process::WaitId::All, peek) {
@@ -118,78 +118,77 @@ fn reap(child: &Mutex<Option<Pid>>, owner: &OwnedFd, lives: OwnedFd) {
                     code: status.exit_status(),
                     signal: status.terminating_signal(),
                 };
-                link::report(owner, Report::Exited(exit), &[]);
-                // Whatever it started goes with it; the listener need not be asked.
+                socket::send_message(owner, SupervisorMessage::Exited(exit), &[]);
+                // End its descendants, in a thread of their own so that reaping continues.
                 let _detached = thread::Builder::new()
                     .stack_size(128 * 1024)
-                    .spawn(|| tree::end(GRACE, HOPELESS));
+                    .spawn(|| tree::end_descendants(TERMINATE_GRACE, GIVE_UP_TIMEOUT));
             }
         }
     }
-    drop(lives);
+    drop(running);
 }
 
-/// Does what the owner says until it has gone or nothing is left to do.
-fn listen(child: &Mutex<Option<Pid>>, owner: &OwnedFd, all_gone: &OwnedFd) {
+/// Executes the commands of the owner until it is gone or all processes have exited.
+fn serve_owner(child: &Mutex<Option<Pid>>, owner: &OwnedFd, all_gone: &OwnedFd) {
     loop {
-        match wait_for(owner, all_gone, None) {
-            Heard::Nothing => {}
-            Heard::Command(link::INTERRUPT) => signal_group(child, Signal::INT),
-            Heard::Command(link::TERMINATE) => signal_group(child, Signal::TERM),
-            Heard::Command(_) => {
-                tree::end(Duration::ZERO, HOPELESS);
+        match wait_event(owner, all_gone, None) {
+            SupervisorEvent::None => {}
+            SupervisorEvent::Command(socket::INTERRUPT) => signal_group(child, Signal::INT),
+            SupervisorEvent::Command(socket::TERMINATE) => signal_group(child, Signal::TERM),
+            SupervisorEvent::Command(_) => {
+                tree::end_descendants(Duration::ZERO, GIVE_UP_TIMEOUT);
             }
-            Heard::OwnerGone => {
-                // The child sees its channel closed and may go in peace.
-                if !matches!(wait_for(all_gone, all_gone, Some(NOTICE)), Heard::AllGone) {
-                    tree::end(GRACE, HOPELESS);
+            SupervisorEvent::OwnerGone => {
+                // The child sees its channel closed and may exit by itself.
+                if !matches!(
+                    wait_event(all_gone, all_gone, Some(NOTICE_GRACE)),
+                    SupervisorEvent::AllGone
+                ) {
+                    tree::end_descendants(TERMINATE_GRACE, GIVE_UP_TIMEOUT);
                 }
                 return;
             }
-            Heard::AllGone => return,
+            SupervisorEvent::AllGone => return,
         }
     }
 }
 
-enum Heard {
-    Nothing,
+enum SupervisorEvent {
+    None,
     Command(u8),
     OwnerGone,
     AllGone,
 }
 
-fn wait_for(owner: &OwnedFd, all_gone: &OwnedFd, patience: Option<Duration>) -> Heard {
-    let until = patience.map(|patience| Instant::now() + patience);
+fn wait_event(owner: &OwnedFd, all_gone: &OwnedFd, timeout: Option<Duration>) -> SupervisorEvent {
     let mut watched = [
         PollFd::new(all_gone, PollFlags::IN),
         PollFd::new(owner, PollFlags::IN),
     ];
-    let timeout = until.map(|until| {
-        let left = until.saturating_duration_since(Instant::now());
-        Timespec {
-            tv_sec: left.as_secs().cast_signed(),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        }
+    let timeout = timeout.map(|timeout| Timespec {
+        tv_sec: timeout.as_secs().cast_signed(),
+        tv_nsec: i64::from(timeout.subsec_nanos()),
     });
     if poll(&mut watched, timeout.as_ref()).is_err() {
-        return Heard::Nothing;
+        return SupervisorEvent::None;
     }
     if !watched[0].revents().is_empty() {
-        return Heard::AllGone;
+        return SupervisorEvent::AllGone;
     }
     if watched[1].revents().is_empty() {
-        return Heard::Nothing;
+        return SupervisorEvent::None;
     }
     let mut command = [0];
     match rustix::io::read(owner, &mut command) {
-        Ok(0) => Heard::OwnerGone,
-        Ok(_) => Heard::Command(command[0]),
-        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Heard::Nothing,
-        Err(_) => Heard::OwnerGone,
+        Ok(0) => SupervisorEvent::OwnerGone,
+        Ok(_) => SupervisorEvent::Command(command[0]),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => SupervisorEvent::None,
+        Err(_) => SupervisorEvent::OwnerGone,
     }
 }
 
-/// Signals the child's process group while the number is certainly still the child's.
+/// Signals the child's process group, unless the child was reaped and its pid may have been reused.
 fn signal_group(child: &Mutex<Option<Pid>>, signal: Signal) {
     let held = child.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(pid) = *held {

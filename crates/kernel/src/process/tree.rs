@@ -1,5 +1,6 @@
-//! Every descendant of this process: adopting, finding and ending them. The one file that is
-//! particular to an operating system; elsewhere than on Linux only children are found by `ps`.
+//! Finds, adopts and ends all descendants of this process. Operating systems differ here: on Linux
+//! orphans are adopted and found through `/proc`; elsewhere descendants are found through `ps`, as long
+//! as their parents live.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -7,51 +8,50 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-/// Orphans among our descendants become our children, not init's.
+/// Makes this process the parent of orphaned descendants, instead of init.
 pub(super) fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     let _adopting = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// Ends every descendant: asks first and waits `grace`, then kills until none is left. Others must
-/// reap them meanwhile.
-pub(super) fn end(grace: Duration, hopeless: Duration) {
-    let begin = Instant::now();
+/// Ends all descendants: sends SIGTERM and waits `grace`, then sends SIGKILL until none is left or
+/// `give_up` has passed. Another thread must reap them meanwhile.
+pub(super) fn end_descendants(grace: Duration, give_up: Duration) {
+    let start = Instant::now();
     if !grace.is_zero() {
-        let asked = descendants();
-        signal(&asked, Signal::TERM);
-        while !descendants().is_empty() && begin.elapsed() < grace {
+        signal_all(&descendants(), Signal::TERM);
+        while !descendants().is_empty() && start.elapsed() < grace {
             thread::sleep(Duration::from_millis(5));
         }
     }
     let mut pause = Duration::from_millis(1);
     loop {
-        let left = descendants();
-        if left.is_empty() || begin.elapsed() > grace + hopeless {
+        let remaining = descendants();
+        if remaining.is_empty() || start.elapsed() > grace + give_up {
             return;
         }
-        signal(&left, Signal::KILL);
+        signal_all(&remaining, Signal::KILL);
         thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
     }
 }
 
 #[cfg(target_os = "linux")]
-fn signal(processes: &[Descendant], signal: Signal) {
+fn signal_all(processes: &[Descendant], signal: Signal) {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
     for &Descendant { pid, parent } in processes {
         let Some(number) = Pid::from_raw(pid) else {
             continue;
         };
-        // A handle first, then a second look: the number may belong to somebody else by now.
+        // Open a handle, then check again: the pid may have been reused.
         match pidfd_open(number, PidfdFlags::empty()) {
             Ok(handle) => {
                 if parent_of(pid) == Some(parent) {
                     let _sent = pidfd_send_signal(handle, signal);
                 }
             }
-            // Old systems have no handles.
+            // Old systems have no pidfd.
             Err(rustix::io::Errno::NOSYS) => {
                 let _sent = rustix::process::kill_process(number, signal);
             }
@@ -61,7 +61,7 @@ fn signal(processes: &[Descendant], signal: Signal) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn signal(processes: &[Descendant], signal: Signal) {
+fn signal_all(processes: &[Descendant], signal: Signal) {
     for pid in processes
         .iter()
         .filter_map(|process| Pid::from_raw(process.pid))
@@ -70,34 +70,34 @@ fn signal(processes: &[Descendant], signal: Signal) {
     }
 }
 
-/// A process below this one.
+/// A descendant of this process.
 #[derive(Clone, Copy)]
 struct Descendant {
     pid: i32,
     parent: i32,
 }
 
-/// Everything below this process that still runs, zombies left out.
+/// All descendants of this process that still run, without zombies.
 fn descendants() -> Vec<Descendant> {
-    let parents = parents();
-    let me = rustix::process::getpid().as_raw_nonzero().get();
+    let children = children_by_parent();
+    let own_pid = rustix::process::getpid().as_raw_nonzero().get();
     let mut found: Vec<Descendant> = Vec::new();
-    let mut to_ask = vec![me];
-    while let Some(parent) = to_ask.pop() {
-        for &pid in parents.get(&parent).into_iter().flatten() {
+    let mut to_visit = vec![own_pid];
+    while let Some(parent) = to_visit.pop() {
+        for &pid in children.get(&parent).into_iter().flatten() {
             found.push(Descendant { pid, parent });
-            to_ask.push(pid);
+            to_visit.push(pid);
         }
     }
     found
 }
 
-/// Children by parent, of all processes that are not zombies.
+/// The children of every process, by parent, without zombies.
 #[cfg(target_os = "linux")]
-pub(super) fn parents() -> BTreeMap<i32, Vec<i32>> {
-    let mut parents: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+pub(super) fn children_by_parent() -> BTreeMap<i32, Vec<i32>> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     let Ok(entries) = std::fs::read_dir("/proc") else {
-        return parents;
+        return children;
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -105,17 +105,17 @@ pub(super) fn parents() -> BTreeMap<i32, Vec<i32>> {
             continue;
         };
         if let Some(parent) = parent_of(pid) {
-            parents.entry(parent).or_default().push(pid);
+            children.entry(parent).or_default().push(pid);
         }
     }
-    parents
+    children
 }
 
 /// The parent of a process that is not a zombie.
 #[cfg(target_os = "linux")]
 fn parent_of(pid: i32) -> Option<i32> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, parentheses too.
+    // The process name in parentheses may contain parentheses.
     let end = memchr::memrchr(b')', &stat)?;
     let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
     let mut fields = rest.split_ascii_whitespace();
@@ -126,14 +126,14 @@ fn parent_of(pid: i32) -> Option<i32> {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn parents() -> BTreeMap<i32, Vec<i32>> {
-    let mut parents: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-    let Ok(listed) = std::process::Command::new("ps")
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    let Ok(output) = std::process::Command::new("ps")
         .args(["-axo", "pid=,ppid=,stat="])
         .output()
     else {
-        return parents;
+        return children_by_parent;
     };
-    for line in String::from_utf8_lossy(&listed.stdout).lines() {
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
         let mut fields = line.split_ascii_whitespace();
         if let (Some(Ok(pid)), Some(Ok(parent)), Some(state)) = (
             fields.next().map(str::parse),
@@ -141,8 +141,8 @@ pub(super) fn parents() -> BTreeMap<i32, Vec<i32>> {
             fields.next(),
         ) && !state.starts_with('Z')
         {
-            parents.entry(parent).or_default().push(pid);
+            children_by_parent.entry(parent).or_default().push(pid);
         }
     }
-    parents
+    children_by_parent
 }

@@ -1,199 +1,199 @@
-//! [`Job`]: cells to run one after the other with nobody between, and [`Audience`]: who is told.
+//! [`Job`]: cells that run one after the other without a cell of another job in between, and
+//! [`JobObserver`], which receives the results.
 
 use std::time::{Duration, SystemTime};
 
 use cellwright_output::{Sink, Stream};
 
-use super::report::SessionId;
+use super::status::SessionId;
 use crate::error::KernelError;
-use crate::kernel::{Description, Farewell, LateText, Outcome, Remark, Request};
+use crate::kernel::{Description, KernelNotice, LateText, Outcome, Request, ShutdownReport};
 use crate::process::Exit;
-use crate::stop::{Stop, Stopper};
+use crate::stop::{StopHandle, StopSignal};
 
-/// Cells to run one after the other. The first that does not end well is the last, unless it may fail.
+/// Cells to run one after the other. The job ends at the first cell that fails, unless that cell
+/// allows the job to continue.
 pub struct Job {
     /// The cells.
-    pub cells: Vec<Cell>,
-    /// On whose behalf.
+    pub cells: Vec<JobCell>,
+    /// The owner that the job runs for.
     pub owner: String,
-    /// What it is, in a few words, for those who wait behind it.
+    /// A short description of the job, shown to callers that wait for the session.
     pub label: String,
-    /// Ends it early; sessions pull it, too.
-    pub stopper: Stopper,
-    /// What `stopper` pulls.
-    pub stop: Stop,
-    /// What becomes of the kernel afterwards.
-    pub then: Then,
-    /// Who is told what comes of it.
-    pub audience: Box<dyn Audience>,
+    /// Stops the job; sessions use it, too.
+    pub stop_handle: StopHandle,
+    /// The signal of `stop_handle`.
+    pub stop: StopSignal,
+    /// What to do with the kernel afterwards.
+    pub after: AfterJob,
+    /// Receives the results.
+    pub observer: Box<dyn JobObserver>,
 }
 
 /// One cell of a job.
 #[derive(Clone, Debug)]
-pub struct Cell {
-    /// What to run.
+pub struct JobCell {
+    /// The request to run.
     pub request: Request,
-    /// How long it may take. For the first cell that includes the wait for the session and the start
-    /// of a kernel.
+    /// The time limit. For the first cell it includes the wait for the session and the start of a
+    /// kernel.
     pub timeout: Option<Duration>,
-    /// Whether it wants a fresh kernel.
+    /// Whether the cell needs a fresh kernel.
     pub reset: bool,
-    /// Whether the next may follow if it fails.
-    pub failing: Failing,
+    /// Whether the job continues if the cell fails.
+    pub on_error: OnError,
 }
 
-/// What follows a cell that does not end well, on a kernel that goes on.
+/// What a job does after a cell that failed on a kernel that is still usable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Failing {
-    /// Nothing.
+pub enum OnError {
+    /// The job ends.
     #[default]
-    Ends,
-    /// The next cell. A cell that was cancelled still ends everything.
-    GoesOn,
+    Stop,
+    /// The next cell runs. A cancelled cell still ends the job.
+    Continue,
 }
 
-impl Cell {
-    /// A cell of plain code without a limit.
+impl JobCell {
+    /// A cell of plain code without a time limit.
     pub fn new(code: impl Into<String>) -> Self {
         Self {
             request: Request::new(code),
             timeout: None,
             reset: false,
-            failing: Failing::Ends,
+            on_error: OnError::Stop,
         }
     }
 }
 
-/// What becomes of a kernel after a job.
+/// What happens to the kernel after a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    /// It waits for the next.
-    Keep,
-    /// It is ended. As long as the last cell has time left, its threads are waited for.
-    End,
+pub enum AfterJob {
+    /// It waits for the next job.
+    KeepKernel,
+    /// It is shut down. Its threads may use the time that the last cell has left.
+    ShutDown,
 }
 
-/// Is told what comes of a job. Whatever happens, `done` is the last call, and is made once.
-pub trait Audience: Send {
-    /// A session took the job; nothing else was said before.
-    fn accepted(&mut self, _session: SessionId) {}
+/// Receives the results of a job. `on_done` is always the last call, and is made exactly once.
+pub trait JobObserver: Send {
+    /// A session accepted the job. No call precedes this one.
+    fn on_accepted(&mut self, _session: SessionId) {}
 
-    /// The cells that follow run on this kernel.
-    fn kernel(&mut self, description: &Description, generation: u32);
+    /// The following cells run on this kernel.
+    fn on_kernel(&mut self, description: &Description, generation: u32);
 
-    /// A cell is about to run; what it says goes into this sink.
-    fn begin(&mut self, cell: usize) -> &mut dyn Sink;
+    /// A cell is about to run. Returns the sink for its output.
+    fn on_cell_begin(&mut self, cell: usize) -> &mut dyn Sink;
 
     /// A cell has ended, or could not begin.
-    fn end(&mut self, cell: usize, end: CellEnd);
+    fn on_cell_end(&mut self, cell: usize, end: CellEnd);
 
-    /// A cell of this job said something after its end.
-    fn late(&mut self, cell: usize, text: &LateText);
+    /// A cell of this job printed text after its end.
+    fn on_late_text(&mut self, cell: usize, text: &LateText);
 
-    /// Something that the caller should know.
-    fn tell(&mut self, notice: Notice);
+    /// A notice for the caller.
+    fn on_notice(&mut self, notice: SessionNotice);
 
-    /// The kernel was ended with the job.
-    fn farewell(&mut self, farewell: &Farewell);
+    /// The kernel was shut down after the job.
+    fn on_shutdown(&mut self, report: &ShutdownReport);
 
-    /// Nothing more will come.
-    fn done(self: Box<Self>);
+    /// The job is finished.
+    fn on_done(self: Box<Self>);
 }
 
 /// How a cell ended.
 #[derive(Debug)]
 pub struct CellEnd {
-    /// The end.
+    /// The outcome.
     pub result: Result<Outcome, KernelError>,
-    /// How long it ran.
-    pub time: Duration,
+    /// How long the cell ran.
+    pub duration: Duration,
 }
 
-/// What a caller should know although nothing failed.
+/// Information for the caller of a job that did not fail.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Notice {
-    /// The kernel is another one than at the call before: variables are lost.
+pub enum SessionNotice {
+    /// The kernel is not the one of the previous call: variables are lost.
     Restarted {
-        /// The number of the kernel that there is now.
+        /// The generation of the current kernel.
         generation: u32,
-        /// What became of the one before.
-        loss: Loss,
+        /// Why the previous kernel was lost.
+        loss: KernelLoss,
     },
-    /// Whoever started the kernel has something to say.
-    Remark(Remark),
-    /// Cells of earlier calls said something after their end.
-    Late {
-        /// Where.
+    /// A notice from the kernel's launcher.
+    Kernel(KernelNotice),
+    /// Cells of earlier calls printed text after their end.
+    LateText {
+        /// The stream.
         stream: Stream,
-        /// What.
+        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// The kernel uses much of the memory that it may use.
+    /// The kernel's memory use is close to its limit.
     MemoryHigh {
-        /// What it uses, in bytes.
+        /// Memory in use, in bytes.
         used: u64,
-        /// What it may use, in bytes.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// The kernel used more memory than it may, and is replaced.
+    /// The kernel exceeded its memory limit, and is replaced.
     MemoryExceeded {
-        /// What it used, in bytes.
+        /// Memory that was in use, in bytes.
         used: u64,
-        /// What it may use, in bytes.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// Somebody else's cell ran all the while.
+    /// The call was not served, because another job kept the session busy.
     Busy {
-        /// On whose behalf.
+        /// The owner of the other job.
         owner: String,
-        /// What it is.
+        /// Its label.
         label: String,
-        /// Since when.
+        /// When it started.
         since: SystemTime,
     },
 }
 
-/// What became of a kernel whose variables are lost.
+/// Why a kernel and its variables were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Loss {
+pub enum KernelLoss {
     /// It died.
     Died(Exit),
-    /// It did not react to being interrupted and was killed.
+    /// It did not react to an interrupt and was killed.
     Killed,
-    /// It made no sense any more and was killed.
+    /// It violated the protocol and was killed.
     Broken,
-    /// Somebody reset it.
+    /// A caller reset it.
     Reset,
-    /// It used more memory than it may.
+    /// It exceeded its memory limit.
     Memory {
-        /// What it used, in bytes.
+        /// Memory that was in use, in bytes.
         used: u64,
-        /// What it may use, in bytes.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// Nobody had used it for this long.
+    /// It was unused for this long.
     Idle(Duration),
-    /// There were too many sessions, and it had been idle longest.
-    Crowded {
-        /// How many there may be.
+    /// There were too many sessions, and this one had been idle longest.
+    Evicted {
+        /// The maximum number of sessions.
         limit: usize,
     },
-    /// Somebody ended it for everybody.
-    Ended,
-    /// Whoever kept it is gone.
-    Abandoned,
+    /// A caller ended the session for all owners.
+    Stopped,
+    /// The host that owned the session is gone.
+    HostLost,
 }
 
-/// Tells that not even the first cell could be tried.
-pub(super) fn refused(mut audience: Box<dyn Audience>, error: KernelError) {
-    audience.end(
+/// Reports that the first cell of a job could not begin, and finishes the job.
+pub(super) fn reject_job(mut observer: Box<dyn JobObserver>, error: KernelError) {
+    observer.on_cell_end(
         0,
         CellEnd {
             result: Err(error),
-            time: Duration::ZERO,
+            duration: Duration::ZERO,
         },
     );
-    audience.done();
+    observer.on_done();
 }

@@ -1,4 +1,4 @@
-//! [`Sessions`]: which sessions there are, whose they are, and which must go.
+//! [`Sessions`]: the pool of sessions. It routes calls, records owners, and evicts sessions.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -8,144 +8,146 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::entry::Entry;
-use super::job::{Job, Loss, refused};
-use super::launch::Launch;
-use super::queue::{Task, first_stop};
-use super::registry::{Registry, Slot};
-use super::report::{Face, SessionId, SessionReport};
-use super::spare::Spares;
-use super::worker::{Making, Worker};
+use super::job::{Job, KernelLoss, reject_job};
+use super::kernel_slot::KernelSlot;
+use super::launcher::KernelLauncher;
+use super::mailbox::Mailbox;
+use super::queue::{QueuedCall, first_cell_stop};
+use super::registry::{Registry, RegistryKey, SessionHandle};
+use super::spare::SpareKernels;
+use super::status::{SessionId, SessionReport, StatusCell};
+use super::worker::Worker;
 use super::{Policy, SessionKey};
 use crate::error::KernelError;
-use crate::kernel::Question;
-use crate::process::Processes;
-use crate::stop::{Stop, StopReason};
+use crate::kernel::KernelQuery;
+use crate::process::ProcessTable;
+use crate::stop::{StopReason, StopSignal};
 
-/// How often is looked for sessions that have been idle too long, at the most.
-const SWEEP: Duration = Duration::from_secs(1);
+/// The longest interval between two searches for idle sessions.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The sessions. Clones are the same pool.
+/// A pool of sessions. Clones share it.
 #[derive(Clone)]
 pub struct Sessions {
-    inner: Arc<Mutex<Registry>>,
+    registry: Arc<Mutex<Registry>>,
     policy: Policy,
-    spares: Spares,
+    spares: SpareKernels,
 }
 
-/// Who calls which session.
-pub struct Call {
-    /// Which session.
+/// The caller, and the session it calls.
+pub struct SessionCall {
+    /// The key of the session.
     pub key: SessionKey,
-    /// On whose behalf.
+    /// The owner that calls.
     pub owner: String,
-    /// How to start its kernel, if one must be started.
-    pub launch: Arc<dyn Launch>,
-    /// Whether a fresh kernel is wanted. Others who share the session keep theirs.
+    /// Starts the session's kernel if needed.
+    pub launcher: Arc<dyn KernelLauncher>,
+    /// Whether the caller needs a fresh kernel. Other owners of the session keep theirs.
     pub reset: bool,
 }
 
-/// A job that a session took.
+/// A job that a session accepted.
 #[derive(Clone, Debug)]
-pub struct Accepted {
+pub struct Submitted {
     /// The session.
     pub id: SessionId,
-    /// Whether it was made for this call.
-    pub new: bool,
+    /// Whether the session was created for this call.
+    pub created: bool,
 }
 
-/// What a reset gave.
+/// The result of a reset.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Renewed {
-    /// The session that the caller has now.
+pub struct ResetOutcome {
+    /// The caller's session.
     pub id: SessionId,
-    /// The number of its kernel; 0 if the next call will start it.
+    /// The generation of its kernel; 0 if the next call will start it.
     pub generation: u32,
-    /// Whether it is the caller's own now, because others go on with the kernel there was.
+    /// Whether the session is private to the caller, because other owners keep the previous kernel.
     pub private: bool,
 }
 
 impl Sessions {
     /// An empty pool.
-    pub fn new(policy: Policy, spares: Spares) -> Self {
+    pub fn new(policy: Policy, spares: SpareKernels) -> Self {
         Self {
-            inner: Arc::new(Mutex::new(Registry::default())),
+            registry: Arc::new(Mutex::new(Registry::default())),
             policy,
             spares,
         }
     }
 
-    /// Hands a job to a session, which is made if there is none. `None`: no session took it, and the
-    /// job's audience knows why. Must be called within a runtime.
-    pub fn submit(&self, call: &Call, mut job: Job) -> Option<Accepted> {
+    /// Sends a job to a session, which is created if there is none. Returns `None` if no session
+    /// accepted it; the job's observer has received the reason. Must be called within a tokio runtime.
+    pub fn submit(&self, call: &SessionCall, mut job: Job) -> Option<Submitted> {
         let reset = call.reset || job.cells.first().is_some_and(|cell| cell.reset);
-        let mut inner = self.lock();
-        let (slot, split) = if reset {
-            inner.slot_for_fresh(call)
+        let mut registry = self.lock();
+        let (key, split) = if reset {
+            registry.key_for_reset(call)
         } else {
-            (inner.slot_for(call), false)
+            (registry.key_for(call), false)
         };
-        // What runs before it needs the kernel that others go on with.
+        // The cells before a later reset need the kernel that the other owners keep.
         if let Some(cell) = job.cells.iter().skip(1).position(|cell| cell.reset)
-            && inner.has_others(&slot, &call.owner)
+            && registry.has_other_owners(&key, &call.owner)
         {
-            drop(inner);
-            refused(job.audience, KernelError::SharedReset { cell: cell + 1 });
+            drop(registry);
+            reject_job(job.observer, KernelError::SharedReset { cell: cell + 1 });
             return None;
         }
-        let (entry, new) = match self.entry(&mut inner, (&slot, split), call) {
+        let (session, created) = match self.find_or_create(&mut registry, (&key, split), call) {
             Ok(found) => found,
             Err(error) => {
-                drop(inner);
-                refused(job.audience, error);
+                drop(registry);
+                reject_job(job.observer, error);
                 return None;
             }
         };
         if let Some(first) = job.cells.first_mut() {
-            first.reset = reset && !new;
+            first.reset = reset && !created;
         }
-        let id = entry.id;
-        job.audience.accepted(id);
-        let task = Task::Run {
-            first: first_stop(&job),
-            resets: entry.face.with(|look| look.resets),
-            launch: Arc::clone(&call.launch),
+        let id = session.id;
+        job.observer.on_accepted(id);
+        let queued = QueuedCall::Run {
+            first_stop: first_cell_stop(&job),
+            resets_seen: session.status.with(|status| status.resets),
+            launcher: Arc::clone(&call.launcher),
             job: Box::new(job),
         };
-        let left = entry.send(task, self.policy.queue);
-        if left.is_none() {
-            entry.owners.insert(call.owner.clone());
+        let rejected = session.submit(queued, self.policy.queue_limit);
+        if rejected.is_none() {
+            session.owners.insert(call.owner.clone());
             if split {
-                inner.move_out(call);
+                registry.leave_shared(call);
             }
         }
-        drop(inner);
-        if let Some((task, error)) = left {
-            task.refuse(error);
+        drop(registry);
+        if let Some((queued, error)) = rejected {
+            queued.reject(error);
             return None;
         }
-        Some(Accepted { id, new })
+        Some(Submitted { id, created })
     }
 
-    /// Gives the caller a fresh kernel: in place of the one there is, or beside it if others use that.
-    pub async fn reset(&self, call: &Call) -> Result<Renewed, KernelError> {
+    /// Gives the caller a fresh kernel: in the same session, or in a private one if the session has
+    /// other owners.
+    pub async fn reset(&self, call: &SessionCall) -> Result<ResetOutcome, KernelError> {
         let (reply, answer) = oneshot::channel();
         let (id, private) = {
-            let mut inner = self.lock();
-            let (slot, split) = inner.slot_for_fresh(call);
-            let private = slot.private_to.is_some();
-            let (entry, new) = self.entry(&mut inner, (&slot, split), call)?;
-            let id = entry.id;
-            if !new {
-                entry.send_reset(reply, self.policy.queue)?;
+            let mut registry = self.lock();
+            let (key, split) = registry.key_for_reset(call);
+            let private = key.private_to.is_some();
+            let (session, created) = self.find_or_create(&mut registry, (&key, split), call)?;
+            let id = session.id;
+            if !created {
+                session.send_reset(reply, self.policy.queue_limit)?;
             }
-            entry.owners.insert(call.owner.clone());
+            session.owners.insert(call.owner.clone());
             if split {
-                inner.move_out(call);
+                registry.leave_shared(call);
             }
-            if new {
+            if created {
                 let generation = 0;
-                return Ok(Renewed {
+                return Ok(ResetOutcome {
                     id,
                     generation,
                     private,
@@ -154,238 +156,254 @@ impl Sessions {
             (id, private)
         };
         let generation = answer.await.map_err(|_| KernelError::SessionEnded)??;
-        Ok(Renewed {
+        Ok(ResetOutcome {
             id,
             generation,
             private,
         })
     }
 
-    /// Asks the kernel of a session something.
-    pub async fn ask(
+    /// Sends a query to the kernel of a session.
+    pub async fn query(
         &self,
         id: SessionId,
-        question: Question,
-        stop: &Stop,
+        query: KernelQuery,
+        stop: &StopSignal,
     ) -> Result<Value, KernelError> {
         let (reply, answer) = oneshot::channel();
         {
-            let mut inner = self.lock();
-            let entry = inner.by_id(id).ok_or(KernelError::NoSession)?;
-            let task = Task::Ask {
-                question,
+            let mut registry = self.lock();
+            let session = registry.by_id(id).ok_or(KernelError::NoSession)?;
+            let queued = QueuedCall::Query {
+                query,
                 stop: stop.clone(),
                 reply,
             };
-            if let Some((task, error)) = entry.send(task, self.policy.queue) {
-                task.refuse(error);
+            if let Some((queued, error)) = session.submit(queued, self.policy.queue_limit) {
+                queued.reject(error);
             }
         }
         answer.await.map_err(|_| KernelError::SessionEnded)?
     }
 
-    /// Stops what a session runs now; says whether something did.
+    /// Stops the running job of a session. Returns whether one was running.
     pub async fn interrupt(&self, id: SessionId) -> Result<bool, KernelError> {
         let (reply, answer) = oneshot::channel();
         {
-            let mut inner = self.lock();
-            let entry = inner.by_id(id).ok_or(KernelError::NoSession)?;
-            entry.send_interrupt(reply, self.policy.queue)?;
+            let mut registry = self.lock();
+            let session = registry.by_id(id).ok_or(KernelError::NoSession)?;
+            session.send_interrupt(reply, self.policy.queue_limit)?;
         }
         answer.await.map_err(|_| KernelError::SessionEnded)
     }
 
-    /// An owner leaves a session; says whether it was the last one, with whom the session ends.
+    /// Removes an owner from a session. Returns whether it was the last one, which ends the session.
     pub async fn leave(&self, id: SessionId, owner: &str) -> Result<bool, KernelError> {
-        let entry = {
-            let mut inner = self.lock();
-            let entry = inner.by_id(id).ok_or(KernelError::NoSession)?;
-            entry.owners.remove(owner);
-            if !entry.owners.is_empty() {
+        let session = {
+            let mut registry = self.lock();
+            let session = registry.by_id(id).ok_or(KernelError::NoSession)?;
+            session.owners.remove(owner);
+            if !session.owners.is_empty() {
                 return Ok(false);
             }
-            // Now, not after somebody else has come.
-            inner.remove(id)
+            // Under the same lock, before another owner can join.
+            registry.remove(id)
         };
-        if let Some(entry) = entry {
-            entry.end().await;
+        if let Some(session) = session {
+            session.end().await;
         }
         Ok(true)
     }
 
-    /// Ends a session for everybody.
+    /// Ends a session for all owners.
     pub async fn end(&self, id: SessionId) -> Result<(), KernelError> {
-        let entry = self.lock().remove(id).ok_or(KernelError::NoSession)?;
-        entry.end().await;
+        let session = self.lock().remove(id).ok_or(KernelError::NoSession)?;
+        session.end().await;
         Ok(())
     }
 
-    /// Ends everything.
+    /// Ends all sessions and shuts the spare kernels down. Later calls are rejected.
     pub async fn close(&self) {
-        let entries: Vec<Entry> = {
-            let mut inner = self.lock();
-            inner.closed = true;
-            let leaving = std::mem::take(&mut inner.leaving);
-            let entries = std::mem::take(&mut inner.entries);
-            entries.into_values().chain(leaving).collect()
+        let sessions: Vec<SessionHandle> = {
+            let mut registry = self.lock();
+            registry.closed = true;
+            let ending = std::mem::take(&mut registry.ending);
+            let sessions = std::mem::take(&mut registry.sessions);
+            sessions.into_values().chain(ending).collect()
         };
-        // All of them are told before the first is waited for.
-        for entry in &entries {
-            entry.end.stop(StopReason::ShuttingDown);
+        // Stop all of them before waiting for the first, so that they end concurrently.
+        for session in &sessions {
+            session.end_handle.stop(StopReason::ShuttingDown);
         }
-        for entry in entries {
-            entry.end().await;
+        for session in sessions {
+            session.end().await;
         }
         self.spares.close().await;
     }
 
-    /// The sessions as they are now, oldest first, without their memory.
+    /// The current sessions, oldest first, without their memory use.
     pub fn list(&self) -> Vec<SessionReport> {
         let mut reports: Vec<SessionReport> = {
-            let inner = self.lock();
-            inner
-                .entries
+            let registry = self.lock();
+            registry
+                .sessions
                 .iter()
-                .map(|(slot, entry)| entry.report(slot))
+                .map(|(key, session)| session.report(key))
                 .collect()
         };
         reports.sort_by_key(|report| report.id);
         reports
     }
 
-    /// The sessions as they are now, with the memory they use. That takes a look at every process of
-    /// the machine.
+    /// The current sessions with their memory use, which reads the process table of the machine.
     pub fn list_with_memory(&self) -> Vec<SessionReport> {
         let mut reports = self.list();
-        let processes = Processes::now();
+        let processes = ProcessTable::capture();
         for report in &mut reports {
             let pid = report.kernel.as_ref().and_then(|kernel| kernel.pid);
-            report.memory = pid.and_then(|pid| processes.memory_of(pid));
+            report.memory = pid.and_then(|pid| processes.tree_memory(pid));
         }
         reports
     }
 
-    /// Lets go of sessions that never came to have a kernel and that nobody uses. Those that somebody
-    /// was split off into stay: their owner comes back to them.
-    pub fn discard_unborn(&self) {
-        let mut inner = self.lock();
-        let unborn = |(slot, entry): (&Slot, &Entry)| {
-            let nothing = slot.private_to.is_none() && entry.is_unborn();
-            nothing.then(|| slot.clone())
+    /// Discards sessions that never had a kernel and have no pending calls. Private sessions stay:
+    /// their owner returns to them.
+    pub fn discard_never_started(&self) {
+        let mut registry = self.lock();
+        let discardable = |(key, session): (&RegistryKey, &SessionHandle)| {
+            let discard = key.private_to.is_none() && session.never_started();
+            discard.then(|| key.clone())
         };
-        let slots: Vec<Slot> = inner.entries.iter().filter_map(unborn).collect();
-        for slot in slots {
-            // It has nothing to lose.
-            inner.evict(&slot, Loss::Broken);
+        let keys: Vec<RegistryKey> = registry.sessions.iter().filter_map(discardable).collect();
+        for key in keys {
+            // The loss is never recorded: the session has no variables.
+            registry.evict(&key, KernelLoss::Broken);
         }
     }
 
-    /// How many sessions there are.
+    /// The number of sessions.
     pub fn count(&self) -> usize {
-        self.lock().entries.len()
+        self.lock().sessions.len()
     }
 
-    /// Remembers that a session's kernel is lost, so that its next caller is told.
-    pub fn remember_loss(&self, key: SessionKey, private_to: Option<String>, loss: Loss) {
-        self.lock().remember(Slot { key, private_to }, Some(loss));
+    /// Records that a session's kernel is lost, so that its next caller is notified.
+    pub fn record_loss(&self, key: SessionKey, private_to: Option<String>, loss: KernelLoss) {
+        let key = RegistryKey {
+            session: key,
+            private_to,
+        };
+        self.lock().record_loss(key, Some(loss));
     }
 
-    /// Ends sessions that have been idle too long, now and again. Never ends; whoever wants that done
-    /// keeps it going.
-    pub async fn sweep(&self) {
-        let Some(limit) = self.policy.idle else {
+    /// Ends sessions that exceed the idle timeout, periodically. Never returns; the caller spawns it.
+    pub async fn evict_idle(&self) {
+        let Some(limit) = self.policy.idle_timeout else {
             return std::future::pending().await;
         };
         loop {
-            tokio::time::sleep(SWEEP.min(limit)).await;
-            let mut inner = self.lock();
-            let slots: Vec<Slot> = inner
-                .entries
+            tokio::time::sleep(SWEEP_INTERVAL.min(limit)).await;
+            let mut registry = self.lock();
+            let keys: Vec<RegistryKey> = registry
+                .sessions
                 .iter()
-                .filter(|(_, entry)| entry.idle_for().is_some_and(|idle| idle >= limit))
-                .map(|(slot, _)| slot.clone())
+                .filter(|(_, session)| session.idle_for().is_some_and(|idle| idle >= limit))
+                .map(|(key, _)| key.clone())
                 .collect();
-            for slot in slots {
-                inner.evict(&slot, Loss::Idle(limit));
+            for key in keys {
+                registry.evict(&key, KernelLoss::Idle(limit));
             }
         }
     }
 
-    /// The entry of a slot, made if need be; says whether it was. `split`: beside a shared one.
-    fn entry<'a>(
+    /// The session with this key, created if there is none; also whether it was created. `split`: it is
+    /// split off from a shared session.
+    fn find_or_create<'a>(
         &self,
-        inner: &'a mut Registry,
-        (slot, split): (&Slot, bool),
-        call: &Call,
-    ) -> Result<(&'a mut Entry, bool), KernelError> {
-        if inner.closed {
+        registry: &'a mut Registry,
+        (key, split): (&RegistryKey, bool),
+        call: &SessionCall,
+    ) -> Result<(&'a mut SessionHandle, bool), KernelError> {
+        if registry.closed {
             return Err(KernelError::SessionEnded);
         }
-        let broken = inner
-            .entries
-            .get(slot)
-            .is_some_and(|entry| entry.commands.is_closed());
+        let broken = registry
+            .sessions
+            .get(key)
+            .is_some_and(|session| session.commands.is_closed());
         if broken {
-            // Its task came to grief, which must not be the end of the session.
-            inner.entries.remove(slot);
-            inner.remember(slot.clone(), Some(Loss::Broken));
+            // Its worker panicked. A new worker replaces it.
+            registry.sessions.remove(key);
+            registry.record_loss(key.clone(), Some(KernelLoss::Broken));
         }
-        let new = !inner.entries.contains_key(slot);
-        if new {
-            // Whoever is split off must not take away from the others what they go on with.
-            let shared = split.then(|| Slot::shared(call));
-            self.make_room(inner, shared.as_ref())?;
-            let entry = self.make(inner, slot, &call.launch);
-            inner.entries.insert(slot.clone(), entry);
+        let created = !registry.sessions.contains_key(key);
+        if created {
+            // Splitting off must not evict the shared session that the other owners keep.
+            let shared = split.then(|| RegistryKey::shared(call));
+            self.evict_to_limit(registry, shared.as_ref())?;
+            let session = self.create(registry, key, &call.launcher);
+            registry.sessions.insert(key.clone(), session);
         }
-        let entry = inner.entries.get_mut(slot).ok_or(KernelError::NoSession)?;
-        Ok((entry, new))
+        let session = registry
+            .sessions
+            .get_mut(key)
+            .ok_or(KernelError::NoSession)?;
+        Ok((session, created))
     }
 
-    /// Ends the session that has been idle longest if there are too many, but not `keep`.
-    fn make_room(&self, inner: &mut Registry, keep: Option<&Slot>) -> Result<(), KernelError> {
-        let limit = self.policy.most_sessions;
-        while inner.entries.len() >= limit {
-            let oldest = inner
-                .entries
+    /// Ends the sessions that have been idle longest until there is room for one more, but never `keep`.
+    fn evict_to_limit(
+        &self,
+        registry: &mut Registry,
+        keep: Option<&RegistryKey>,
+    ) -> Result<(), KernelError> {
+        let limit = self.policy.max_sessions;
+        while registry.sessions.len() >= limit {
+            let oldest = registry
+                .sessions
                 .iter()
-                .filter(|(slot, _)| Some(*slot) != keep)
-                .filter_map(|(slot, entry)| Some((entry.idle_for()?, Reverse(entry.id), slot)))
+                .filter(|(key, _)| Some(*key) != keep)
+                .filter_map(|(key, session)| Some((session.idle_for()?, Reverse(session.id), key)))
                 .max()
-                .map(|(.., slot)| slot.clone());
-            let Some(slot) = oldest else {
+                .map(|(.., key)| key.clone());
+            let Some(key) = oldest else {
                 return Err(KernelError::TooManySessions { limit });
             };
-            inner.evict(&slot, Loss::Crowded { limit });
+            registry.evict(&key, KernelLoss::Evicted { limit });
         }
         Ok(())
     }
 
-    fn make(&self, inner: &mut Registry, slot: &Slot, launch: &Arc<dyn Launch>) -> Entry {
-        inner.last_id += 1;
-        let (commands, receiver) = mpsc::channel(self.policy.queue.max(1) + 16);
-        let (end, stop) = Stop::new();
-        let face = Face::new();
-        face.with(|look| look.untold = inner.take_loss(slot));
-        let worker = Worker::new(Making {
-            launch: Arc::clone(launch),
-            spares: self.spares.clone(),
-            policy: self.policy.clone(),
-            commands: receiver,
-            end: stop,
-            face: face.clone(),
-        });
-        Entry {
-            id: SessionId(inner.last_id),
+    fn create(
+        &self,
+        registry: &mut Registry,
+        key: &RegistryKey,
+        launcher: &Arc<dyn KernelLauncher>,
+    ) -> SessionHandle {
+        registry.last_id += 1;
+        let (commands, receiver) = mpsc::channel(self.policy.queue_limit.max(1) + 16);
+        let (end_handle, end_signal) = StopSignal::new();
+        let status = StatusCell::new();
+        status.with(|status| status.unreported_loss = registry.take_loss(key));
+        let worker = Worker::new(
+            Mailbox::new(receiver, end_signal, status.clone()),
+            KernelSlot::new(
+                Arc::clone(launcher),
+                self.spares.clone(),
+                self.policy.clone(),
+                status.clone(),
+            ),
+        );
+        SessionHandle {
+            id: SessionId(registry.last_id),
             commands,
-            face,
+            status,
             owners: BTreeSet::new(),
-            end,
+            end_handle,
             task: tokio::spawn(worker.run()),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Registry> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,52 +1,52 @@
-//! Who waits for a session: first come, first served; a waiter can leave.
+//! The calls that wait for a session: first in, first out. A call leaves the queue when it is stopped.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
-use super::job::{Job, refused};
-use super::launch::Launch;
+use super::job::{Job, reject_job};
+use super::launcher::KernelLauncher;
 use crate::error::KernelError;
-use crate::kernel::{BoxFuture, Question};
-use crate::stop::{Stop, StopReason};
+use crate::kernel::{BoxFuture, KernelQuery};
+use crate::stop::{StopReason, StopSignal};
 
-/// What a caller waits for.
-pub(super) enum Task {
+/// A call to a session.
+pub(super) enum QueuedCall {
     Run {
         job: Box<Job>,
-        /// Counts from when it was asked for.
-        first: Stop,
-        /// How often the session had been reset then.
-        resets: u32,
-        /// How this caller would have a kernel started.
-        launch: Arc<dyn Launch>,
+        /// The stop signal of the first cell. Its timeout starts when the call is made.
+        first_stop: StopSignal,
+        /// The session's reset count when the call was made.
+        resets_seen: u32,
+        /// Starts a kernel for this caller.
+        launcher: Arc<dyn KernelLauncher>,
     },
-    Ask {
-        question: Question,
-        stop: Stop,
+    Query {
+        query: KernelQuery,
+        stop: StopSignal,
         reply: oneshot::Sender<Result<Value, KernelError>>,
     },
 }
 
-impl Task {
-    pub(super) fn stop(&self) -> &Stop {
+impl QueuedCall {
+    pub(super) fn stop(&self) -> &StopSignal {
         match self {
-            Self::Run { first, .. } => first,
-            Self::Ask { stop, .. } => stop,
+            Self::Run { first_stop, .. } => first_stop,
+            Self::Query { stop, .. } => stop,
         }
     }
 
-    /// Tells whoever waits for it that it will not be done.
-    pub(super) fn refuse(self, error: KernelError) {
+    /// Reports to the caller that the call will not be served.
+    pub(super) fn reject(self, error: KernelError) {
         match self {
-            Self::Run { job, .. } => refused(job.audience, error),
-            Self::Ask { reply, .. } => {
-                // Whoever asked may have gone.
+            Self::Run { job, .. } => reject_job(job.observer, error),
+            Self::Query { reply, .. } => {
+                // Fails if the caller no longer waits.
                 reply.send(Err(error)).ok();
             }
         }
@@ -54,44 +54,44 @@ impl Task {
 }
 
 struct Waiter {
-    task: Task,
-    left: BoxFuture<'static, StopReason>,
+    call: QueuedCall,
+    stopped: BoxFuture<'static, StopReason>,
 }
 
-/// The waiters, in order.
+/// The waiting calls, in order.
 #[derive(Default)]
 pub(super) struct Queue {
     waiters: VecDeque<Waiter>,
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, task: Task) {
-        let stop = task.stop().clone();
+    pub(super) fn push(&mut self, call: QueuedCall) {
+        let stop = call.stop().clone();
         self.waiters.push_back(Waiter {
-            task,
-            left: Box::pin(async move { stop.pulled().await }),
+            call,
+            stopped: Box::pin(async move { stop.requested().await }),
         });
     }
 
-    pub(super) fn pop(&mut self) -> Option<Task> {
-        self.waiters.pop_front().map(|waiter| waiter.task)
+    pub(super) fn pop(&mut self) -> Option<QueuedCall> {
+        self.waiters.pop_front().map(|waiter| waiter.call)
     }
 
     pub(super) fn len(&self) -> usize {
         self.waiters.len()
     }
 
-    /// Waits until a waiter leaves. Cancel-safe.
-    pub(super) async fn leaver(&mut self) -> (Task, StopReason) {
+    /// Waits until a waiting call is stopped, and removes it. Cancel-safe.
+    pub(super) async fn next_stopped(&mut self) -> (QueuedCall, StopReason) {
         poll_fn(|context| {
             for index in 0..self.waiters.len() {
                 let Some(waiter) = self.waiters.get_mut(index) else {
                     break;
                 };
-                if let Poll::Ready(reason) = waiter.left.as_mut().poll(context)
+                if let Poll::Ready(reason) = waiter.stopped.as_mut().poll(context)
                     && let Some(waiter) = self.waiters.remove(index)
                 {
-                    return Poll::Ready((waiter.task, reason));
+                    return Poll::Ready((waiter.call, reason));
                 }
             }
             Poll::Pending
@@ -100,31 +100,15 @@ impl Queue {
     }
 }
 
-/// The stop for the first cell of a job, from now on.
-pub(super) fn first_stop(job: &Job) -> Stop {
-    limited(&job.stop, job.cells.first().and_then(|cell| cell.timeout))
+/// The stop signal of a job's first cell. Its timeout starts now.
+pub(super) fn first_cell_stop(job: &Job) -> StopSignal {
+    with_limit(&job.stop, job.cells.first().and_then(|cell| cell.timeout))
 }
 
-/// A stop with a limit, if there is one.
-pub(super) fn limited(stop: &Stop, timeout: Option<std::time::Duration>) -> Stop {
+/// The signal, with a timeout if there is one.
+pub(super) fn with_limit(stop: &StopSignal, timeout: Option<Duration>) -> StopSignal {
     match timeout {
         Some(timeout) => stop.with_timeout(timeout),
         None => stop.clone(),
-    }
-}
-
-/// When something began, in both ways of counting.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
-    pub(super) instant: Instant,
-    pub(super) wall: std::time::SystemTime,
-}
-
-impl Moment {
-    pub(super) fn now() -> Self {
-        Self {
-            instant: Instant::now(),
-            wall: std::time::SystemTime::now(),
-        }
     }
 }

@@ -1,5 +1,5 @@
-//! [`Spares`]: kernels that are started before anybody needs them, so that a new session or a reset
-//! has one at once.
+//! [`SpareKernels`]: kernels that are started in advance, so that a new session or a reset does not wait
+//! for a start.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,27 +7,29 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::launch::Launch;
+use super::launcher::KernelLauncher;
 use crate::kernel::Kernel;
-use crate::stop::Stop;
+use crate::stop::StopSignal;
 
-/// For how many sorts of kernel a spare is kept.
-const SORTS: usize = 2;
+/// For how many spare keys a kernel is kept.
+const KEYS_MAX: usize = 2;
 
-/// How long the start of a spare waits, so that it does not get into the way of whoever has just
-/// taken the last one.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long the start of a spare waits, so that it does not slow down the caller that took the last one.
+const START_DELAY: Duration = Duration::from_millis(100);
 
-/// A stock of kernels; clones share it.
+/// How long a spare may take to shut down before it is terminated.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
+
+/// A store of spare kernels. Clones share it.
 #[derive(Clone)]
-pub struct Spares {
-    /// `None`: there are none, ever.
-    stock: Option<Arc<Mutex<Stock>>>,
+pub struct SpareKernels {
+    /// `None`: no spares are kept.
+    state: Option<Arc<Mutex<SpareState>>>,
 }
 
 #[derive(Default)]
-struct Stock {
-    /// By sort, the one used last at the end.
+struct SpareState {
+    /// Spares by key, the most recently used key last.
     kernels: VecDeque<(String, Spare)>,
     starts: JoinSet<()>,
     closed: bool,
@@ -38,54 +40,54 @@ enum Spare {
     Ready(Box<dyn Kernel>),
 }
 
-impl Spares {
-    /// A stock that keeps a spare for each sort of kernel that was used lately.
+impl SpareKernels {
+    /// A store that keeps one spare for each of the most recently used keys.
     pub fn new() -> Self {
         Self {
-            stock: Some(Arc::default()),
+            state: Some(Arc::default()),
         }
     }
 
-    /// No spares.
-    pub fn none() -> Self {
-        Self { stock: None }
+    /// A store that keeps no spares.
+    pub fn disabled() -> Self {
+        Self { state: None }
     }
 
-    /// Starts a kernel of this sort if there is none yet.
-    pub fn refill(&self, launch: &Arc<dyn Launch>) {
-        let (Some(stock), Some(sort)) = (&self.stock, launch.spare()) else {
+    /// Starts a spare for the launcher's key if there is none yet.
+    pub fn refill(&self, launcher: &Arc<dyn KernelLauncher>) {
+        let (Some(state), Some(key)) = (&self.state, launcher.spare_key()) else {
             return;
         };
-        let mut guard = lock(stock);
+        let mut guard = lock(state);
         while guard.starts.try_join_next().is_some() {}
-        if guard.closed || guard.kernels.iter().any(|(there, _)| *there == sort) {
+        if guard.closed || guard.kernels.iter().any(|(other, _)| *other == key) {
             return;
         }
-        let mut leaving = Vec::new();
-        while guard.kernels.len() >= SORTS {
-            leaving.extend(guard.kernels.pop_front());
+        let mut evicted = Vec::new();
+        while guard.kernels.len() >= KEYS_MAX {
+            evicted.extend(guard.kernels.pop_front());
         }
-        guard.kernels.push_back((sort.clone(), Spare::Starting));
-        let (launch, shared) = (Arc::clone(launch), Arc::clone(stock));
+        guard.kernels.push_back((key.clone(), Spare::Starting));
+        let (launcher, shared) = (Arc::clone(launcher), Arc::clone(state));
         guard.starts.spawn(async move {
-            for (_, spare) in leaving {
-                end(spare).await;
+            for (_, spare) in evicted {
+                shut_down(spare).await;
             }
-            tokio::time::sleep(PAUSE).await;
-            let started = launch.start_spare(Stop::never()).await;
-            let unwanted = put(&shared, &sort, started.ok());
-            if let Some(kernel) = unwanted {
-                end(Spare::Ready(kernel)).await;
+            tokio::time::sleep(START_DELAY).await;
+            let started = launcher.start_spare(StopSignal::never()).await;
+            let unneeded = store_started(&shared, &key, started.ok());
+            if let Some(kernel) = unneeded {
+                shut_down(Spare::Ready(kernel)).await;
             }
         });
     }
 
-    /// Takes a kernel that is ready, if there is one.
-    fn take(&self, launch: &dyn Launch) -> Option<Box<dyn Kernel>> {
-        let (stock, sort) = (self.stock.as_ref()?, launch.spare()?);
-        let mut guard = lock(stock);
+    /// Removes and returns a kernel that is ready, if there is one.
+    fn take_ready(&self, launcher: &dyn KernelLauncher) -> Option<Box<dyn Kernel>> {
+        let (state, key) = (self.state.as_ref()?, launcher.spare_key()?);
+        let mut guard = lock(state);
         let ready =
-            |(there, spare): &(String, Spare)| *there == sort && matches!(spare, Spare::Ready(_));
+            |(other, spare): &(String, Spare)| *other == key && matches!(spare, Spare::Ready(_));
         let index = guard.kernels.iter().position(ready)?;
         match guard.kernels.remove(index) {
             Some((_, Spare::Ready(kernel))) => Some(kernel),
@@ -93,39 +95,40 @@ impl Spares {
         }
     }
 
-    /// A kernel that is ready as one of this launch's session, if there is one that will do.
-    pub(super) async fn adopted(
+    /// Takes a kernel that is ready and prepares it for the launcher's session. Returns `None` if there
+    /// is none or the preparation fails.
+    pub(super) async fn adopt_ready(
         &self,
-        launch: &dyn Launch,
-        stop: &Stop,
+        launcher: &dyn KernelLauncher,
+        stop: &StopSignal,
     ) -> Option<Box<dyn Kernel>> {
-        let kernel = self.take(launch)?;
-        let mut kernel = launch.adopt(kernel, stop.clone()).await.ok()?;
-        // It may have died while nobody looked, for which the session is not to blame.
+        let kernel = self.take_ready(launcher)?;
+        let mut kernel = launcher.adopt(kernel, stop.clone()).await.ok()?;
+        // A spare may have died unnoticed, which must not count as a death in this session.
         kernel.is_alive().then_some(kernel)
     }
 
-    /// How many are ready.
+    /// The number of kernels that are ready.
     pub fn count(&self) -> usize {
-        let Some(stock) = &self.stock else { return 0 };
+        let Some(state) = &self.state else { return 0 };
         let ready = |entry: &&(String, Spare)| matches!(entry.1, Spare::Ready(_));
-        lock(stock).kernels.iter().filter(ready).count()
+        lock(state).kernels.iter().filter(ready).count()
     }
 
-    /// Ends all of them.
+    /// Shuts all spares down.
     pub async fn clear(&self) {
-        let Some(stock) = &self.stock else { return };
-        let kernels = std::mem::take(&mut lock(stock).kernels);
+        let Some(state) = &self.state else { return };
+        let kernels = std::mem::take(&mut lock(state).kernels);
         for (_, spare) in kernels {
-            end(spare).await;
+            shut_down(spare).await;
         }
     }
 
-    /// Ends all of them, and keeps no more.
+    /// Shuts all spares down and keeps no more.
     pub async fn close(&self) {
-        let Some(stock) = &self.stock else { return };
+        let Some(state) = &self.state else { return };
         let mut starts = {
-            let mut guard = lock(stock);
+            let mut guard = lock(state);
             guard.closed = true;
             std::mem::take(&mut guard.starts)
         };
@@ -134,30 +137,30 @@ impl Spares {
     }
 }
 
-impl Default for Spares {
+impl Default for SpareKernels {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// Puts a kernel where it was announced; hands it back if nobody wants it any more.
-fn put(
-    stock: &Mutex<Stock>,
-    sort: &str,
+/// Stores a started kernel in the entry reserved for it. Returns the kernel if the entry is gone.
+fn store_started(
+    state: &Mutex<SpareState>,
+    key: &str,
     kernel: Option<Box<dyn Kernel>>,
 ) -> Option<Box<dyn Kernel>> {
-    let mut guard = lock(stock);
-    let place = guard
+    let mut guard = lock(state);
+    let reserved = guard
         .kernels
         .iter()
-        .position(|(there, spare)| there == sort && matches!(spare, Spare::Starting));
-    match (place, kernel) {
+        .position(|(other, spare)| other == key && matches!(spare, Spare::Starting));
+    match (reserved, kernel) {
         (Some(index), Some(kernel)) => {
             guard.kernels[index].1 = Spare::Ready(kernel);
             None
         }
         (Some(index), None) => {
-            // It could not be started: whoever needs one will be told why.
+            // The start failed. The next session that needs a kernel reports the error.
             guard.kernels.remove(index);
             None
         }
@@ -165,13 +168,13 @@ fn put(
     }
 }
 
-async fn end(spare: Spare) {
+async fn shut_down(spare: Spare) {
     if let Spare::Ready(kernel) = spare {
-        let patience = Stop::never().with_timeout(Duration::from_secs(1));
-        kernel.shutdown(patience).await;
+        let deadline = StopSignal::never().with_timeout(SHUTDOWN_GRACE);
+        kernel.shutdown(deadline).await;
     }
 }
 
-fn lock(stock: &Mutex<Stock>) -> std::sync::MutexGuard<'_, Stock> {
-    stock.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<SpareState>) -> std::sync::MutexGuard<'_, SpareState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! The task that a session is: it owns the kernel, runs one job after the other, and hears meanwhile
-//! what else is wanted.
+//! [`Worker`]: the task of a session. It owns the kernel, runs one job after the other, and handles
+//! commands meanwhile.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cellwright_output::Event;
 use serde_json::Value;
@@ -10,345 +10,355 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::Policy;
-use super::bench::{Bench, Executed};
-use super::desk::{Command, Desk};
-use super::job::{CellEnd, Failing, Job, Notice, Then};
-use super::launch::Launch;
-use super::queue::{Moment, Task, first_stop, limited};
-use super::report::{Activity, Face};
-use super::spare::Spares;
+use super::job::{AfterJob, CellEnd, Job, OnError, SessionNotice};
+use super::kernel_slot::{CellExecution, KernelSlot};
+use super::launcher::KernelLauncher;
+use super::mailbox::{Mailbox, SessionCommand};
+use super::queue::{QueuedCall, first_cell_stop, with_limit};
+use super::spare::SpareKernels;
+use super::status::{Activity, StatusCell};
 use crate::error::{KernelError, Retry};
-use crate::kernel::{Ending, LateText, Question, State};
-use crate::stop::{Stop, StopReason};
+use crate::kernel::{Ending, KernelQuery, KernelState, LateText};
+use crate::stop::{StopReason, StopSignal};
 
-/// How long a kernel whose last cell did not end well may take to end itself.
-const SHORT_FAREWELL: Duration = Duration::from_secs(1);
+/// How long a kernel may take to shut down after a job whose last cell failed.
+const FAILED_JOB_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct Worker {
-    desk: Desk,
-    bench: Bench,
+    mailbox: Mailbox,
+    slot: KernelSlot,
 }
 
-/// What a worker is made of.
-pub(super) struct Making {
-    pub(super) launch: Arc<dyn Launch>,
-    pub(super) spares: Spares,
-    pub(super) policy: Policy,
-    pub(super) commands: mpsc::Receiver<Command>,
-    pub(super) end: Stop,
-    pub(super) face: Face,
-}
-
-/// Runs a job on a kernel that nobody else has and that is gone afterwards.
-pub async fn run_once(launch: Arc<dyn Launch>, policy: Policy, mut job: Job) {
-    job.then = Then::End;
+/// Runs a job on a kernel of its own, which is shut down afterwards.
+pub async fn run_once(launcher: Arc<dyn KernelLauncher>, policy: Policy, mut job: Job) {
+    job.after = AfterJob::ShutDown;
     let (commands, receiver) = mpsc::channel(1);
-    let worker = Worker::new(Making {
-        launch: Arc::clone(&launch),
-        spares: Spares::none(),
-        policy,
-        commands: receiver,
-        end: Stop::never(),
-        face: Face::new(),
-    });
-    let task = Task::Run {
-        first: first_stop(&job),
+    let status = StatusCell::new();
+    let worker = Worker::new(
+        Mailbox::new(receiver, StopSignal::never(), status.clone()),
+        KernelSlot::new(
+            Arc::clone(&launcher),
+            SpareKernels::disabled(),
+            policy,
+            status,
+        ),
+    );
+    let call = QueuedCall::Run {
+        first_stop: first_cell_stop(&job),
         job: Box::new(job),
-        resets: 0,
-        launch,
+        resets_seen: 0,
+        launcher,
     };
-    // It has room for one.
-    commands.try_send(Command::Do(task)).ok();
+    // Cannot fail: the channel has a capacity of one and is empty.
+    commands.try_send(SessionCommand::Enqueue(call)).ok();
     drop(commands);
     worker.run().await;
 }
 
 impl Worker {
-    pub(super) fn new(making: Making) -> Self {
-        let face = making.face;
-        Self {
-            bench: Bench::new(making.launch, making.spares, making.policy, face.clone()),
-            desk: Desk::new(making.commands, making.end, face),
-        }
+    pub(super) fn new(mailbox: Mailbox, slot: KernelSlot) -> Self {
+        Self { mailbox, slot }
     }
 
-    /// Serves the session until it is ended.
+    /// Serves the session until it ends.
     pub(super) async fn run(mut self) {
-        while !self.desk.is_ending() && !self.desk.is_deserted() {
-            if !self.desk.resets.is_empty() {
-                self.reset().await;
+        while !self.mailbox.is_ending() && !self.mailbox.is_closed_and_empty() {
+            if !self.mailbox.pending_resets.is_empty() {
+                self.serve_resets().await;
                 continue;
             }
-            match self.desk.queue.pop() {
-                Some(Task::Run {
+            match self.mailbox.queue.pop() {
+                Some(QueuedCall::Run {
                     job,
-                    first,
-                    resets,
-                    launch,
+                    first_stop,
+                    resets_seen,
+                    launcher,
                 }) => {
-                    self.bench.launch = launch;
-                    self.job(*job, first, resets).await;
+                    self.slot.launcher = launcher;
+                    self.run_job(*job, first_stop, resets_seen).await;
                 }
-                Some(Task::Ask {
-                    question,
-                    stop,
-                    reply,
-                }) => self.ask(&question, &stop, reply).await,
+                Some(QueuedCall::Query { query, stop, reply }) => {
+                    self.run_query(&query, &stop, reply).await;
+                }
                 None => {
-                    if let Some(Some(loss)) = self.desk.idle(self.bench.attend()).await {
-                        self.desk.during(None, self.bench.bury(loss)).await;
+                    let drained = self.mailbox.wait_idle(self.slot.drain_while_idle()).await;
+                    if let Some(Some(loss)) = drained {
+                        let death = self.slot.record_death(loss);
+                        self.mailbox.serve_while(None, death).await;
                     }
                 }
             }
         }
-        self.desk.close();
-        self.bench.close().await;
+        self.mailbox.close();
+        self.slot.close().await;
     }
 
-    /// Everybody who wants a fresh kernel gets the same one.
-    async fn reset(&mut self) {
-        let (bench, never) = (&mut self.bench, Stop::never());
-        let renewed = self.desk.during_life(async {
-            bench.renew().await;
-            bench.ready(&never).await
+    /// Replaces the kernel once for all callers that wait for a reset.
+    async fn serve_resets(&mut self) {
+        let (slot, never) = (&mut self.slot, StopSignal::never());
+        let replaced = self.mailbox.serve_until_end(async {
+            slot.replace_if_used().await;
+            slot.ensure_ready(&never).await
         });
-        let Some(result) = renewed.await else {
-            // Whoever waits for it is told when the desk closes.
+        let Some(result) = replaced.await else {
+            // The session ends: closing the mailbox replies to the callers.
             return;
         };
         let generation = match result {
-            Ok(()) => self.bench.generation,
-            // The next call starts one, and will find out for itself.
+            Ok(()) => self.slot.generation,
+            // The next call starts a kernel and reports the error.
             Err(_) => 0,
         };
-        // Also for those who came in the last moment.
-        self.desk.catch_up();
-        for reply in self.desk.resets.drain(..) {
-            self.desk.face.answered();
+        // Include resets that arrived at the last moment.
+        self.mailbox.receive_pending();
+        for reply in self.mailbox.pending_resets.drain(..) {
+            self.mailbox.status.call_finished();
             reply.send(Ok(generation)).ok();
         }
     }
 
-    async fn ask(
+    async fn run_query(
         &mut self,
-        question: &Question,
-        stop: &Stop,
+        query: &KernelQuery,
+        stop: &StopSignal,
         reply: oneshot::Sender<Result<Value, KernelError>>,
     ) {
         let answer = match stop.reason() {
             Some(reason) => Err(KernelError::StoppedEarly { reason }),
             None => self
-                .desk
-                .during_life(self.bench.ask(question, stop))
+                .mailbox
+                .serve_until_end(self.slot.query(query, stop))
                 .await
                 .unwrap_or(Err(KernelError::SessionEnded)),
         };
-        self.desk.face.answered();
+        self.mailbox.status.call_finished();
         reply.send(answer).ok();
     }
 
-    async fn job(&mut self, mut job: Job, first: Stop, resets: u32) {
-        let since = Moment::now().wall;
-        self.desk.face.with(|look| {
-            look.activity = Activity::Busy {
+    async fn run_job(&mut self, mut job: Job, first_stop: StopSignal, resets_seen: u32) {
+        self.mailbox.status.with(|status| {
+            status.activity = Activity::Busy {
                 owner: job.owner.clone(),
                 label: job.label.clone(),
-                since,
+                since: SystemTime::now(),
             };
         });
-        let mut run = Run {
-            resets,
-            introduced: 0,
+        let mut progress = JobProgress {
+            resets_seen,
+            reported_generation: 0,
             requests: Vec::new(),
         };
-        let mut stop = first;
-        let mut well = true;
+        let mut stop = first_stop;
+        let mut succeeded = true;
         for index in 0..job.cells.len() {
             if index > 0 {
-                stop = limited(&job.stop, job.cells[index].timeout);
+                stop = with_limit(&job.stop, job.cells[index].timeout);
             }
-            well = self.cell(&mut job, index, &stop, &mut run).await;
-            if !well {
+            succeeded = self.run_cell(&mut job, index, &stop, &mut progress).await;
+            if !succeeded {
                 break;
             }
         }
-        if job.then == Then::End {
-            // As Python does at its end: threads are waited for as long as there is time.
-            let patience = if well && stop.reason().is_none() {
+        if job.after == AfterJob::ShutDown {
+            // As Python does at its exit: wait for threads as long as there is time.
+            let deadline = if succeeded && stop.reason().is_none() {
                 stop
             } else {
-                Stop::never().with_timeout(SHORT_FAREWELL)
+                StopSignal::never().with_timeout(FAILED_JOB_GRACE)
             };
-            let end = self.bench.end(patience);
-            let farewell = self.desk.during(Some(&job.stopper), end).await;
-            if let Some(farewell) = farewell {
-                job.audience.farewell(&farewell);
-                let generation = self.bench.generation;
-                for late in farewell.late {
-                    if let Some(late) = run.give(generation, late, &mut job) {
-                        self.bench.keep_late(generation, late);
+            let shutdown = self.slot.shut_down(deadline);
+            let report = self
+                .mailbox
+                .serve_while(Some(&job.stop_handle), shutdown)
+                .await;
+            if let Some(report) = report {
+                job.observer.on_shutdown(&report);
+                let generation = self.slot.generation;
+                for text in report.late_text {
+                    if let Some(text) = progress.attribute_late_text(generation, text, &mut job) {
+                        self.slot.store_late_text(generation, text);
                     }
                 }
             }
         }
-        let activity = self.bench.activity();
-        self.desk.face.with(|look| look.activity = activity);
-        // Before the caller hears of it: the session is free then.
-        self.desk.face.answered();
-        job.audience.done();
+        let activity = self.slot.activity();
+        self.mailbox
+            .status
+            .with(|status| status.activity = activity);
+        // Before `on_done`: when the caller learns of the end, the session is free.
+        self.mailbox.status.call_finished();
+        job.observer.on_done();
     }
 
-    /// Runs one cell; says whether the next may follow.
-    async fn cell(&mut self, job: &mut Job, index: usize, stop: &Stop, run: &mut Run) -> bool {
-        if self.desk.is_ending() {
-            job.stopper.stop(StopReason::ShuttingDown);
+    /// Runs one cell. Returns whether the job continues.
+    async fn run_cell(
+        &mut self,
+        job: &mut Job,
+        index: usize,
+        stop: &StopSignal,
+        progress: &mut JobProgress,
+    ) -> bool {
+        if self.mailbox.is_ending() {
+            job.stop_handle.stop(StopReason::ShuttingDown);
         }
-        // Nothing is taken away for a cell that will not run, and what there is to tell is kept for one
-        // that will.
+        // A cell that will not run must not reset the kernel, and must not consume the notices that the
+        // next caller needs.
         if let Some(reason) = stop.reason() {
             let end = CellEnd {
                 result: Err(KernelError::StoppedEarly { reason }),
-                time: Duration::ZERO,
+                duration: Duration::ZERO,
             };
-            job.audience.end(index, end);
+            job.observer.on_cell_end(index, end);
             return false;
         }
         let mut retried = false;
         if job.cells[index].reset {
-            self.desk
-                .during(Some(&job.stopper), self.bench.renew())
+            self.mailbox
+                .serve_while(Some(&job.stop_handle), self.slot.replace_if_used())
                 .await;
-            run.resets = self.bench.resets();
+            progress.resets_seen = self.slot.reset_count();
         }
         loop {
             let ready = self
-                .desk
-                .during(Some(&job.stopper), self.bench.ready(stop))
+                .mailbox
+                .serve_while(Some(&job.stop_handle), self.slot.ensure_ready(stop))
                 .await;
             if let Err(error) = ready {
                 let end = CellEnd {
                     result: Err(error),
-                    time: Duration::ZERO,
+                    duration: Duration::ZERO,
                 };
-                job.audience.end(index, end);
+                job.observer.on_cell_end(index, end);
                 return false;
             }
-            self.introduce(job, run);
-            let begun = Instant::now();
-            let early = self.early_text(job, run);
-            let sink = job.audience.begin(index);
-            for late in &early {
+            self.report_kernel(job, progress);
+            let started = Instant::now();
+            let startup_text = self.startup_text(job, progress);
+            let sink = job.observer.on_cell_begin(index);
+            for text in &startup_text {
                 sink.push(Event::Text {
-                    stream: late.stream,
-                    bytes: &late.bytes,
+                    stream: text.stream,
+                    bytes: &text.bytes,
                 });
             }
-            let execution = self
-                .bench
-                .execute(&job.cells[index].request, sink, stop, &job.stopper);
-            let Executed {
+            let execution =
+                self.slot
+                    .execute(&job.cells[index].request, sink, stop, &job.stop_handle);
+            let CellExecution {
                 result,
                 notice,
-                number,
-            } = self.desk.during(Some(&job.stopper), execution).await;
-            let time = begun.elapsed();
-            run.requests.push((index, number));
-            for (generation, late) in self.bench.take_late() {
-                if let Some(late) = run.give(generation, late, job) {
-                    self.bench.keep_late(generation, late);
+                request_id,
+            } = self
+                .mailbox
+                .serve_while(Some(&job.stop_handle), execution)
+                .await;
+            let duration = started.elapsed();
+            progress.requests.push((index, request_id));
+            for (generation, text) in self.slot.take_late_text() {
+                if let Some(text) = progress.attribute_late_text(generation, text, job) {
+                    self.slot.store_late_text(generation, text);
                 }
             }
             if let Some(notice) = notice {
-                job.audience.tell(notice);
+                job.observer.on_notice(notice);
             }
-            for remark in self.bench.take_remarks() {
-                job.audience.tell(Notice::Remark(remark));
+            for notice in self.slot.take_notices() {
+                job.observer.on_notice(SessionNotice::Kernel(notice));
             }
-            let unbegun =
+            let not_begun =
                 matches!(&result, Err(error) if error.retry() == Retry::OnceOnAFreshKernel);
-            if unbegun && !retried {
+            if not_begun && !retried {
                 retried = true;
                 continue;
             }
-            let well = match &result {
-                Ok(outcome) => may_follow(&outcome.ending, job.cells[index].failing),
+            let continues = match &result {
+                Ok(outcome) => continues_after(&outcome.ending, job.cells[index].on_error),
                 Err(_) => false,
             };
-            job.audience.end(index, CellEnd { result, time });
-            return well;
+            job.observer
+                .on_cell_end(index, CellEnd { result, duration });
+            return continues;
         }
     }
 
-    /// Tells the caller which kernel it has, and whether that is another one than before.
-    fn introduce(&mut self, job: &mut Job, run: &mut Run) {
-        let generation = self.bench.generation;
-        if run.introduced == generation {
+    /// Reports the kernel to the observer, if it is not the one that was reported before.
+    fn report_kernel(&mut self, job: &mut Job, progress: &mut JobProgress) {
+        let generation = self.slot.generation;
+        if progress.reported_generation == generation {
             return;
         }
-        run.introduced = generation;
-        if let Some(loss) = self.bench.take_loss(run.resets) {
-            job.audience.tell(Notice::Restarted { generation, loss });
+        progress.reported_generation = generation;
+        if let Some(loss) = self.slot.take_loss(progress.resets_seen) {
+            job.observer
+                .on_notice(SessionNotice::Restarted { generation, loss });
         }
-        for remark in self.bench.take_remarks() {
-            job.audience.tell(Notice::Remark(remark));
+        for notice in self.slot.take_notices() {
+            job.observer.on_notice(SessionNotice::Kernel(notice));
         }
-        if let Some(description) = self.bench.description() {
-            job.audience.kernel(description, generation);
+        if let Some(description) = self.slot.description() {
+            job.observer.on_kernel(description, generation);
         }
     }
 
-    /// What was said before the first cell of a job: by a kernel that started, which belongs to the
-    /// cell, or by cells of earlier jobs.
-    fn early_text(&mut self, job: &mut Job, run: &Run) -> Vec<LateText> {
-        let mut early = Vec::new();
-        let fresh = self.bench.is_fresh();
-        for (generation, late) in self.bench.take_late() {
-            if fresh && late.request == 0 && generation == self.bench.generation {
-                early.push(late);
-            } else if let Some(late) = run.give(generation, late, job) {
-                let LateText { stream, bytes, .. } = late;
-                job.audience.tell(Notice::Late { stream, bytes });
+    /// Takes the text that arrived before the cell. Returns the text of the kernel's start, which belongs
+    /// to the first cell; reports late text of earlier jobs as notices.
+    fn startup_text(&mut self, job: &mut Job, progress: &JobProgress) -> Vec<LateText> {
+        let mut startup_text = Vec::new();
+        let unused = self.slot.is_unused();
+        for (generation, text) in self.slot.take_late_text() {
+            if unused && text.request == 0 && generation == self.slot.generation {
+                startup_text.push(text);
+            } else if let Some(text) = progress.attribute_late_text(generation, text, job) {
+                let LateText { stream, bytes, .. } = text;
+                job.observer
+                    .on_notice(SessionNotice::LateText { stream, bytes });
             }
         }
-        early
+        startup_text
     }
 }
 
-/// Whether the next cell may follow one that ended like this.
-fn may_follow(ending: &Ending, failing: Failing) -> bool {
+/// Whether a job continues after a cell with this ending.
+fn continues_after(ending: &Ending, on_error: OnError) -> bool {
     match ending {
-        Ending::Completed | Ending::Exited { code: 0 } => true,
-        Ending::Raised(_) | Ending::Exited { .. } => failing == Failing::GoesOn,
+        Ending::Completed | Ending::Exited { code: 0, .. } => true,
+        Ending::Raised(_) | Ending::Exited { .. } => on_error == OnError::Continue,
         Ending::Stopped { reason, state } => {
             let timed_out = matches!(reason, StopReason::TimedOut(_));
-            failing == Failing::GoesOn && timed_out && *state == State::Kept
+            on_error == OnError::Continue && timed_out && *state == KernelState::Preserved
         }
     }
 }
 
-/// What is known of a job while it runs.
-struct Run {
+/// The progress of a running job.
+struct JobProgress {
     /// How many resets of the session the caller knows of.
-    resets: u32,
-    /// The generation that the caller knows of.
-    introduced: u32,
-    /// Cells, and the generation and number they ran under.
+    resets_seen: u32,
+    /// The generation that was last reported to the observer; 0 for none.
+    reported_generation: u32,
+    /// The cells that ran, with the generation and request number they ran under.
     requests: Vec<(usize, (u32, u64))>,
 }
 
-impl Run {
-    /// Gives late text to the cell that caused it; hands it back if that is not one of this job.
-    fn give(&self, generation: u32, late: LateText, job: &mut Job) -> Option<LateText> {
+impl JobProgress {
+    /// Passes late text to the observer under the cell that printed it. Returns the text if that cell is
+    /// not part of this job.
+    fn attribute_late_text(
+        &self,
+        generation: u32,
+        text: LateText,
+        job: &mut Job,
+    ) -> Option<LateText> {
         let cell = self
             .requests
             .iter()
-            .find(|(_, number)| *number == (generation, late.request));
+            .find(|(_, request_id)| *request_id == (generation, text.request));
         match cell {
             Some((index, _)) => {
-                job.audience.late(*index, &late);
+                job.observer.on_late_text(*index, &text);
                 None
             }
-            None => Some(late),
+            None => Some(text),
         }
     }
 }

@@ -1,12 +1,12 @@
-"""A Jupyter kernel that does what its cells say, whether the protocol allows it or not.
+"""A Jupyter kernel whose cells are scripts that send any messages, valid or not.
 
     kernel.py CONNECTION_FILE [SCRIPT]
 
-Both SCRIPT, which runs before the sockets are opened, and the code of every cell are Python that runs
-in this module: they call what is below, or put something else in its place. Nothing is said that a
-script does not say; `begin()` and `end()` are what a well-behaved cell has around it.
+SCRIPT runs before the sockets are opened. It and the code of every cell are Python that runs in this
+module: they call the functions below, or replace them. The kernel sends only what a script sends;
+a well-behaved cell calls `begin()` first and `end()` last.
 
-It speaks ZMTP by itself, so that every byte can be wrong.
+ZMTP is implemented here, so that every byte can be wrong.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ import time
 import uuid
 
 CHANNELS = ["shell", "iopub", "stdin", "control", "hb"]
-ROLES = {"shell": b"ROUTER", "iopub": b"XPUB", "stdin": b"ROUTER", "control": b"ROUTER", "hb": b"REP"}
+SOCKET_TYPES = {"shell": b"ROUTER", "iopub": b"XPUB", "stdin": b"ROUTER", "control": b"ROUTER", "hb": b"REP"}
 MECHANISM = b"NULL"
 INFO = {
     "status": "ok",
@@ -46,24 +46,24 @@ reading = threading.Event()
 reading.set()
 cells = 0
 parent = b"{}"
-# Whether an interrupt is heeded: once in a cell, unless the cell sets it again.
+# Whether an interrupt has an effect: once in a cell, unless the cell sets it again.
 interruptible = False
 
 
 # Frames.
 
-def frame(data, more):
+def encode_frame(data, more):
     if len(data) > 255:
         return struct.pack(">BQ", 2 | more, len(data)) + data
     return struct.pack("BB", more, len(data)) + data
 
 
-def bundle(frames):
-    return b"".join(frame(data, at + 1 < len(frames)) for at, data in enumerate(frames))
+def encode_message(frames):
+    return b"".join(encode_frame(data, at + 1 < len(frames)) for at, data in enumerate(frames))
 
 
 def raw(channel, data):
-    """Bytes as they are, to everybody on a channel."""
+    """Sends bytes unchanged to all connections of a channel."""
     for connection in list(connections[channel]):
         try:
             connection.sendall(data)
@@ -75,34 +75,34 @@ def sign(parts, key):
     return hmac.new(key, b"".join(parts), hashlib.sha256).hexdigest().encode()
 
 
-def written(value):
+def to_bytes(value):
     return value if isinstance(value, bytes) else json.dumps(value).encode()
 
 
-def message(channel, kind, content, cause=None, key=None, header=None, buffers=()):
-    """The frames of a message."""
+def message(channel, msg_type, content, parent_header=None, key=None, header=None, buffers=()):
+    """Returns the frames of a message."""
     if header is None:
-        header = {"msg_id": uuid.uuid4().hex, "msg_type": kind, "session": "odd", "username": "odd",
+        header = {"msg_id": uuid.uuid4().hex, "msg_type": msg_type, "session": "odd", "username": "odd",
                   "date": "2020-01-01T00:00:00Z", "version": "5.3"}
-    parts = [written(header), parent if cause is None else written(cause), b"{}", written(content)]
-    topic = [kind.encode()] if channel == "iopub" else []
+    parts = [to_bytes(header), parent if parent_header is None else to_bytes(parent_header), b"{}", to_bytes(content)]
+    topic = [msg_type.encode()] if channel == "iopub" else []
     return topic + [b"<IDS|MSG>", sign(parts, KEY if key is None else key), *parts, *buffers]
 
 
-def send(channel, kind, content, **how):
-    frames = message(channel, kind, content, **how)
-    raw(channel, bundle(frames))
+def send(channel, msg_type, content, **options):
+    frames = message(channel, msg_type, content, **options)
+    raw(channel, encode_message(frames))
     return frames
 
 
-# What a kernel says.
+# Messages of a kernel.
 
-def out(text, name="stdout", **how):
-    return send("iopub", "stream", {"name": name, "text": text}, **how)
+def out(text, name="stdout", **options):
+    return send("iopub", "stream", {"name": name, "text": text}, **options)
 
 
-def status(state, **how):
-    return send("iopub", "status", {"execution_state": state}, **how)
+def status(state, **options):
+    return send("iopub", "status", {"execution_state": state}, **options)
 
 
 def begin():
@@ -110,9 +110,9 @@ def begin():
     send("iopub", "execute_input", {"code": "", "execution_count": cells})
 
 
-def reply(content=None, **how):
+def reply(content=None, **options):
     content = {"status": "ok", "execution_count": cells} if content is None else content
-    return send("shell", "execute_reply", content, **how)
+    return send("shell", "execute_reply", content, **options)
 
 
 def end(content=None):
@@ -120,21 +120,21 @@ def end(content=None):
     status("idle")
 
 
-def ask(prompt, **how):
-    # Whoever is to be asked may have only just said hello.
+def request_input(prompt, **options):
+    # The client may not have connected to stdin yet.
     while not connections["stdin"]:
         time.sleep(0.001)
-    send("stdin", "input_request", {"prompt": prompt, "password": False}, **how)
+    send("stdin", "input_request", {"prompt": prompt, "password": False}, **options)
 
 
-def info(content=None, **how):
+def info(content=None, **options):
     status("busy")
-    send("shell", "kernel_info_reply", INFO if content is None else content, **how)
+    send("shell", "kernel_info_reply", INFO if content is None else content, **options)
     status("idle")
 
 
 def drop(*channels):
-    """Closes channels, with everybody who is there."""
+    """Closes channels and all their connections."""
     for channel in channels:
         listeners[channel].close()
         for connection in connections[channel]:
@@ -142,13 +142,13 @@ def drop(*channels):
 
 
 def flood(channel, data, total):
-    """The same bytes again and again."""
+    """Sends the same bytes repeatedly, `total` bytes in all."""
     many = max(1, 1_000_000 // len(data))
     for _ in range(total // (many * len(data)) + 1):
         raw(channel, data * many)
 
 
-# What it does when it is asked; scripts put other things here.
+# Handlers of requests; scripts replace them.
 
 def on_info():
     info()
@@ -169,15 +169,15 @@ def on_silent(code):
     status("idle")
 
 
-def on_question(kind):
-    send("shell", kind.replace("request", "reply"), {"status": "ok"})
+def on_query(msg_type):
+    send("shell", msg_type.replace("request", "reply"), {"status": "ok"})
 
 
 def on_accept(channel, connection):
-    greet(channel, connection)
+    handshake(channel, connection)
 
 
-# How it hears.
+# Receiving.
 
 def exactly(connection, count):
     data = bytearray()
@@ -190,17 +190,17 @@ def exactly(connection, count):
     return bytes(data)
 
 
-def greet(channel, connection):
+def handshake(channel, connection):
     greeting = b"\xff" + bytes(7) + b"\x01\x7f\x03\x00" + MECHANISM.ljust(20, b"\0") + bytes(32)
     connection.sendall(greeting)
     exactly(connection, 64)
-    kind = ROLES[channel]
-    ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind
+    socket_type = SOCKET_TYPES[channel]
+    ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", len(socket_type)) + socket_type
     connection.sendall(struct.pack("BB", 4, len(ready)) + ready)
 
 
 def receive(connection):
-    """The frames of the next message."""
+    """Returns the frames of the next message."""
     frames = []
     while True:
         flags = exactly(connection, 1)[0]
@@ -221,26 +221,26 @@ def serve(channel, connection):
         while True:
             frames = receive(connection)
             if channel == "hb":
-                connection.sendall(bundle(frames))
+                connection.sendall(encode_message(frames))
             elif channel == "iopub":
                 continue
             else:
-                heard(channel, frames)
+                dispatch(channel, frames)
     except (OSError, EOFError):
         connection.close()
 
 
-def heard(channel, frames):
+def dispatch(channel, frames):
     header, content = frames[2], frames[5]
-    kind = json.loads(header)["msg_type"]
+    msg_type = json.loads(header)["msg_type"]
     if channel == "stdin":
         answers.put(json.loads(content)["value"])
-    elif kind == "shutdown_request":
+    elif msg_type == "shutdown_request":
         on_shutdown()
-    elif kind == "interrupt_request":
+    elif msg_type == "interrupt_request":
         on_interrupt()
     else:
-        requests.put((kind, header, content))
+        requests.put((msg_type, header, content))
 
 
 def listen(channel):
@@ -273,14 +273,14 @@ def interrupted(*_):
         raise KeyboardInterrupt
 
 
-def handle(kind, header, content):
+def handle(msg_type, header, content):
     global parent, cells, interruptible
     parent = header
-    if kind == "kernel_info_request":
+    if msg_type == "kernel_info_request":
         return on_info()
-    if kind != "execute_request":
+    if msg_type != "execute_request":
         status("busy")
-        on_question(kind)
+        on_query(msg_type)
         return status("idle")
     content = json.loads(content)
     if content["silent"]:
@@ -296,8 +296,8 @@ def handle(kind, header, content):
         end({"status": "error", "execution_count": cells, **failure})
     except Exception as error:
         interruptible = False
-        # A mistake in the test.
-        out("MISTAKE %r" % error)
+        # An error in the script of the test.
+        out("SCRIPT ERROR %r" % error)
         end()
 
 

@@ -1,26 +1,28 @@
-//! Kernels that break the rules, by mistake or on purpose. Each is a process that plays what the test
-//! gives it (`tests/hostile/kernel.py`): whatever it does, nothing hangs or panics, nothing unsigned is
-//! believed, and what is said about the kernel is true.
+//! Kernels that violate the protocol, by mistake or on purpose. Each is a process that runs a script of the
+//! test (`tests/hostile/kernel.py`). Nothing may hang or panic, unsigned messages are rejected, and reports about the
+//! kernel are correct.
 
-mod beginnings;
+mod attached;
 mod cells;
-mod ends;
-mod existing;
+mod endings;
 mod floods;
-mod questions;
+mod queries;
+mod starts;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_jupyter::kernelspec::{Interrupt, Kernelspec};
+use cellwright_jupyter::kernelspec::{InterruptMode, Kernelspec};
 use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, Transport};
-use cellwright_kernel::{Ending, Kernel, KernelError, Outcome, Request, State, Stop, StopReason};
+use cellwright_kernel::{
+    Ending, Kernel, KernelError, KernelState, Outcome, Request, StopReason, StopSignal,
+};
 use tokio::task::JoinSet;
 
-use crate::support::{Heard, eventually, python, run_until, runs};
+use crate::support::{RecordingSink, eventually, is_running, python, run_request};
 
-/// Longer than anything here may take.
-const BOUND: Duration = Duration::from_secs(45);
+/// The time limit of every operation in these tests.
+const TEST_TIMEOUT: Duration = Duration::from_secs(45);
 
 fn program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/kernel.py")
@@ -48,14 +50,14 @@ fn spec(script: &str, folder: &Path) -> JupyterSpec {
     }
 }
 
-/// A kernel that does what its cells say.
-struct Odd {
-    kernel: Jupyter,
+/// A kernel whose cells are scripts that send arbitrary messages.
+struct HostileKernel {
+    jupyter: Jupyter,
     _folder: tempfile::TempDir,
 }
 
-impl Odd {
-    /// One that starts after it has run `script`.
+impl HostileKernel {
+    /// Starts a kernel that runs `script` before it opens its sockets.
     async fn start(script: &str) -> Self {
         Self::start_with(script, |_| {}).await
     }
@@ -64,18 +66,18 @@ impl Odd {
         let folder = tempfile::tempdir().unwrap();
         let mut spec = spec(script, folder.path());
         change(&mut spec);
-        let kernel = bounded(Jupyter::start(&spec, &Stop::never())).await;
+        let kernel = within_timeout(Jupyter::start(&spec, &StopSignal::never())).await;
         Self {
-            kernel: kernel.unwrap(),
+            jupyter: kernel.unwrap(),
             _folder: folder,
         }
     }
 
-    /// One that is interrupted by a message.
-    async fn messaged(script: &str) -> Self {
+    /// Starts a kernel that is interrupted by a message.
+    async fn start_with_message_interrupts(script: &str) -> Self {
         Self::start_with(script, |spec| {
             let mut kernelspec = kernelspec(script);
-            kernelspec.interrupt = Interrupt::Message;
+            kernelspec.interrupt = InterruptMode::Message;
             *spec = JupyterSpec {
                 transport: spec.transport,
                 start_timeout: spec.start_timeout,
@@ -86,27 +88,33 @@ impl Odd {
         .await
     }
 
-    /// Runs a cell; everything that is told of it in one line.
-    async fn told(&mut self, script: &str) -> String {
-        self.told_until(&Request::new(script), &Stop::never()).await
+    /// Runs a cell. Returns its events, outcome and notices in one line.
+    async fn run(&mut self, script: &str) -> String {
+        self.run_request(&Request::new(script), &StopSignal::never())
+            .await
     }
 
-    async fn told_until(&mut self, request: &Request, stop: &Stop) -> String {
-        let (heard, outcome) = bounded(run_until(&mut self.kernel, request, stop)).await;
-        self.line(&heard, &outcome)
+    async fn run_request(&mut self, request: &Request, stop: &StopSignal) -> String {
+        let (recorded, outcome) =
+            within_timeout(run_request(&mut self.jupyter, request, stop)).await;
+        self.summary(&recorded, &outcome)
     }
 
-    /// Runs a cell, and stops it after so many milliseconds.
-    async fn stopped(&mut self, script: &str, millis: u64) -> String {
-        let stop = Stop::never().with_timeout(Duration::from_millis(millis));
-        self.told_until(&Request::new(script), &stop).await
+    /// Runs a cell, and stops it after `millis` milliseconds.
+    async fn run_and_stop(&mut self, script: &str, millis: u64) -> String {
+        let stop = StopSignal::never().with_timeout(Duration::from_millis(millis));
+        self.run_request(&Request::new(script), &stop).await
     }
 
-    fn line(&mut self, heard: &Heard, outcome: &Result<Outcome, KernelError>) -> String {
-        let mut parts = vec![heard.line(), words(outcome)];
+    fn summary(
+        &mut self,
+        recorded: &RecordingSink,
+        outcome: &Result<Outcome, KernelError>,
+    ) -> String {
+        let mut parts = vec![recorded.summary(), outcome_summary(outcome)];
         parts.extend(
-            self.kernel
-                .take_remarks()
+            self.jupyter
+                .take_notices()
                 .into_iter()
                 .map(|remark| remark.kind),
         );
@@ -114,57 +122,57 @@ impl Odd {
         parts.join(" | ")
     }
 
-    /// It runs cells as ever.
-    async fn works(&mut self) {
-        assert_eq!(self.told(FINE).await, FINE_TOLD);
-        assert!(self.kernel.is_alive());
+    /// Checks that it still runs cells.
+    async fn assert_works(&mut self) {
+        assert_eq!(self.run(GOOD_CELL).await, GOOD_CELL_SUMMARY);
+        assert!(self.jupyter.is_alive());
     }
 
-    /// It is over, and says so.
-    async fn over(mut self) {
-        assert!(!self.kernel.is_alive());
-        let (heard, outcome) = bounded(run_until(
-            &mut self.kernel,
-            &Request::new(FINE),
-            &Stop::never(),
+    /// Checks that it is dead and rejects cells.
+    async fn assert_over(mut self) {
+        assert!(!self.jupyter.is_alive());
+        let (recorded, outcome) = within_timeout(run_request(
+            &mut self.jupyter,
+            &Request::new(GOOD_CELL),
+            &StopSignal::never(),
         ))
         .await;
-        assert_eq!(self.line(&heard, &outcome), "died unbegun");
-        self.goes().await;
+        assert_eq!(self.summary(&recorded, &outcome), "died unbegun");
+        self.assert_shuts_down().await;
     }
 
-    /// It leaves nothing behind.
-    async fn goes(self) {
-        let pid = self.kernel.description().pid.unwrap();
-        let patience = Stop::never().with_timeout(Duration::from_millis(500));
-        bounded(Box::new(self.kernel).shutdown(patience)).await;
-        assert!(!runs(pid));
+    /// Shuts it down, and checks that its process is gone.
+    async fn assert_shuts_down(self) {
+        let pid = self.jupyter.description().pid.unwrap();
+        let deadline = StopSignal::never().with_timeout(Duration::from_millis(500));
+        within_timeout(Box::new(self.jupyter).shutdown(deadline)).await;
+        assert!(!is_running(pid));
     }
 }
 
-const FINE: &str = "begin(); out('fine'); end()";
-const FINE_TOLD: &str = "out:\"fine\" | done";
+const GOOD_CELL: &str = "begin(); out('fine'); end()";
+const GOOD_CELL_SUMMARY: &str = "out:\"fine\" | done";
 
-/// Whatever kernels do, it takes no longer than this.
-async fn bounded<T>(future: impl Future<Output = T>) -> T {
-    let ended = tokio::time::timeout(BOUND, future).await;
-    ended.expect("it must not hang")
+/// Fails the test if the future takes too long.
+async fn within_timeout<T>(future: impl Future<Output = T>) -> T {
+    let ended = tokio::time::timeout(TEST_TIMEOUT, future).await;
+    ended.expect("the operation hangs")
 }
 
-/// How a cell ended, in a word or two.
-fn words(outcome: &Result<Outcome, KernelError>) -> String {
+/// How a cell ended, in short.
+fn outcome_summary(outcome: &Result<Outcome, KernelError>) -> String {
     match outcome {
         Ok(outcome) => match &outcome.ending {
             Ending::Completed => "done".to_owned(),
             Ending::Raised(traceback) => {
                 format!("raised {:?} {:?}", traceback.name, traceback.value)
             }
-            Ending::Exited { code } => format!("exited {code}"),
+            Ending::Exited { code, .. } => format!("exited {code}"),
             Ending::Stopped { reason, state } => {
                 assert!(matches!(reason, StopReason::TimedOut(_)), "{reason:?}");
                 match state {
-                    State::Kept => "kept".to_owned(),
-                    State::Lost => "lost".to_owned(),
+                    KernelState::Preserved => "kept".to_owned(),
+                    KernelState::Lost => "lost".to_owned(),
                 }
             }
         },
@@ -176,21 +184,21 @@ fn words(outcome: &Result<Outcome, KernelError>) -> String {
     }
 }
 
-/// All cases at once; a failure of one is that of all.
-async fn together<C, F: Future<Output = ()> + Send + 'static>(
+/// Runs all cases concurrently; one failure fails the test.
+async fn run_all<C, F: Future<Output = ()> + Send + 'static>(
     cases: impl IntoIterator<Item = C>,
-    play: impl Fn(C) -> F,
+    run_case: impl Fn(C) -> F,
 ) {
     let mut set = JoinSet::new();
     for case in cases {
-        set.spawn(play(case));
+        set.spawn(run_case(case));
     }
     while let Some(done) = set.join_next().await {
         done.unwrap();
     }
 }
 
-/// A process is gone, or soon.
-async fn is_gone(pid: u32) {
-    assert!(eventually(Duration::from_secs(5), || !runs(pid)).await);
+/// Checks that a process exits soon.
+async fn assert_exits(pid: u32) {
+    assert!(eventually(Duration::from_secs(5), || !is_running(pid)).await);
 }

@@ -1,10 +1,10 @@
-//! Interrupts at any moment: the cell ends, the kernel and its variables stay, and no frame is torn.
+//! Interrupts at any moment: the cell ends, the kernel and its variables survive, and no frame is damaged.
 
 use std::time::Duration;
 
-use cellwright_kernel::{Ending, KernelError, Outcome, Request, State, Stop};
+use cellwright_kernel::{Ending, KernelError, KernelState, Outcome, Request, StopSignal};
 
-use crate::support::{python, run, run_until, runner};
+use crate::support::{python, run_code, run_request, start_runner};
 
 const BUSY: [&str; 9] = [
     "while True: print('x' * 50)",
@@ -19,14 +19,14 @@ const BUSY: [&str; 9] = [
 ];
 
 #[tokio::test]
-async fn any_moment_will_do() {
-    let (mut kernel, _folder) = runner(&python()).await;
-    // An import that is torn apart stays broken, in every Python.
-    run(&mut kernel, "import asyncio, os, sys; x = 5")
+async fn a_cell_can_be_interrupted_at_any_moment() {
+    let (mut kernel, _folder) = start_runner(&python()).await;
+    // An interrupted import stays broken, in every version of Python.
+    run_code(&mut kernel, "import asyncio, os, sys; x = 5")
         .await
         .1
         .unwrap();
-    // The same moments in every run of this test.
+    // A fixed seed: the same moments in every run of this test.
     let mut random = 7_u64;
     let mut round = 0;
     while round < 180 {
@@ -35,26 +35,30 @@ async fn any_moment_will_do() {
             .wrapping_add(1);
         let micros = 300 + (random >> 33) % 12_000;
         let code = BUSY[round % BUSY.len()];
-        let stop = Stop::never().with_timeout(Duration::from_micros(micros));
-        let (_, outcome) = run_until(&mut kernel, &Request::new(code), &stop).await;
+        let stop = StopSignal::never().with_timeout(Duration::from_micros(micros));
+        let (_, outcome) = run_request(&mut kernel, &Request::new(code), &stop).await;
         let kept = matches!(
             &outcome,
             Ok(Outcome {
                 ending: Ending::Stopped {
-                    state: State::Kept,
+                    state: KernelState::Preserved,
                     ..
                 },
                 ..
             })
         );
-        // On a busy machine it may not even have begun. Then there is another moment for it.
+        // On a busy machine the cell may not even have begun. Then the round is repeated.
         let early = matches!(outcome, Err(KernelError::StoppedEarly { .. }));
         assert!(
             kept || early,
             "round {round}, {micros} µs: {code}: {outcome:?}"
         );
-        let (heard, outcome) = run(&mut kernel, "x").await;
-        assert_eq!(heard.line(), "=[5]", "round {round}, {micros} µs: {code}");
+        let (recorded, outcome) = run_code(&mut kernel, "x").await;
+        assert_eq!(
+            recorded.summary(),
+            "=[5]",
+            "round {round}, {micros} µs: {code}"
+        );
         assert_eq!(outcome.unwrap().ending, Ending::Completed);
         round += usize::from(kept);
     }

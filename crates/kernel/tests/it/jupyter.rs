@@ -1,34 +1,34 @@
-//! Jupyter kernels: real ones, and what only they can do.
+//! Real Jupyter kernels, and the behaviour that only they have.
 
-mod broken;
-mod endings;
+mod attaching;
+mod failures;
+mod jupyter_client;
+mod language_snippets;
 mod languages;
-mod other;
+mod many_kernels;
 mod sharing;
-mod snippets;
+mod shutdown;
 mod starts;
-mod storm;
-mod visiting;
 mod volume;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_jupyter::kernelspec::{Interrupt, Kernelspec};
-use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, Source, Transport};
-use cellwright_kernel::{KernelError, Stop};
+use cellwright_jupyter::kernelspec::{InterruptMode, Kernelspec};
+use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, KernelSource, Transport};
+use cellwright_kernel::{KernelError, StopSignal};
 
-use crate::support::{environment, eventually, python, supervisor};
+use crate::support::{eventually, inherited_environment, python, supervisor};
 
-/// How to start a kernel in `folder`, which also holds what Jupyter would keep elsewhere.
+/// A spec for a kernel in `folder`, which also serves as the runtime folder.
 pub(crate) fn spec(kernelspec: Kernelspec, folder: &Path) -> JupyterSpec {
     JupyterSpec {
-        source: Source::Start {
+        source: KernelSource::Start {
             kernelspec: Box::new(kernelspec),
             python: None,
         },
         cwd: folder.to_owned(),
-        env: environment(),
+        env: inherited_environment(),
         supervisor: supervisor(),
         runtime: folder.join(".runtime"),
         sockets: vec![PathBuf::from("/tmp")],
@@ -39,15 +39,15 @@ pub(crate) fn spec(kernelspec: Kernelspec, folder: &Path) -> JupyterSpec {
     }
 }
 
-/// ipykernel in a folder of its own.
+/// ipykernel in its own folder.
 pub(crate) async fn ipykernel() -> (Jupyter, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let kernelspec = Kernelspec::ipykernel(&python());
-    let started = Jupyter::start(&spec(kernelspec, folder.path()), &Stop::never()).await;
+    let started = Jupyter::start(&spec(kernelspec, folder.path()), &StopSignal::never()).await;
     (started.unwrap(), folder)
 }
 
-/// A kernel that is started with these arguments.
+/// A kernelspec with this command line.
 fn kernelspec(name: &str, argv: &[&str]) -> Kernelspec {
     Kernelspec {
         name: name.to_owned(),
@@ -55,23 +55,23 @@ fn kernelspec(name: &str, argv: &[&str]) -> Kernelspec {
         argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
         display_name: name.to_owned(),
         language: name.to_owned(),
-        interrupt: Interrupt::Signal,
+        interrupt: InterruptMode::Signal,
         env: Vec::new(),
         metadata: serde_json::Map::new(),
     }
 }
 
-/// A place where kernels are started that can be told from all others, to see what is left of them.
-struct Room {
+/// A folder for kernels whose processes can be identified by an environment variable, to find leftovers.
+struct KernelSandbox {
     folder: tempfile::TempDir,
-    mark: String,
+    marker: String,
 }
 
-impl Room {
+impl KernelSandbox {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mark = format!("CELLWRIGHT_TEST_ROOM={}", folder.path().display());
-        Self { folder, mark }
+        let marker = format!("CELLWRIGHT_TEST_SANDBOX={}", folder.path().display());
+        Self { folder, marker }
     }
 
     fn path(&self) -> &Path {
@@ -84,7 +84,7 @@ impl Room {
 
     fn spec(&self, kernelspec: Kernelspec) -> JupyterSpec {
         let mut spec = spec(kernelspec, self.path());
-        let (name, value) = self.mark.split_once('=').unwrap();
+        let (name, value) = self.marker.split_once('=').unwrap();
         spec.env.push((name.into(), value.into()));
         spec.runtime = self.runtime();
         spec.sockets = vec![self.path().join("sockets")];
@@ -92,10 +92,10 @@ impl Room {
     }
 
     async fn start(&self, kernelspec: Kernelspec) -> Result<Jupyter, KernelError> {
-        Jupyter::start(&self.spec(kernelspec), &Stop::never()).await
+        Jupyter::start(&self.spec(kernelspec), &StopSignal::never()).await
     }
 
-    /// The processes of kernels and supervisors that run, by their numbers.
+    /// The ids of the running processes of kernels and supervisors.
     fn processes(&self) -> Vec<u32> {
         let entries = std::fs::read_dir("/proc").unwrap().flatten();
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -103,41 +103,41 @@ impl Room {
             .filter(|pid| {
                 let env = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
                 env.split(|&byte| byte == 0)
-                    .any(|variable| variable == self.mark.as_bytes())
+                    .any(|variable| variable == self.marker.as_bytes())
             })
             .collect()
     }
 
-    /// Everything that there is of kernels: processes, connection files, folders of sockets.
-    fn left(&self) -> Vec<String> {
-        let mut left: Vec<String> = self
+    /// Everything that kernels have left: processes, connection files, socket folders.
+    fn leftovers(&self) -> Vec<String> {
+        let mut leftovers: Vec<String> = self
             .processes()
             .iter()
-            .map(|&pid| command_of(pid))
+            .map(|&pid| command_line(pid))
             .collect();
         for folder in [self.runtime(), self.path().join("sockets")] {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            left.extend(entries.map(|entry| entry.path().display().to_string()));
+            leftovers.extend(entries.map(|entry| entry.path().display().to_string()));
         }
-        left
+        leftovers
     }
 
-    /// Fails the test unless there is soon nothing left of any kernel.
-    async fn empties(&self) {
-        let empty = eventually(Duration::from_secs(10), || self.left().is_empty()).await;
-        assert!(empty, "left over: {:#?}", self.left());
+    /// Fails the test unless all leftovers disappear soon.
+    async fn assert_empty(&self) {
+        let empty = eventually(Duration::from_secs(10), || self.leftovers().is_empty()).await;
+        assert!(empty, "left over: {:#?}", self.leftovers());
     }
 }
 
-/// What a process was started as.
-fn command_of(pid: u32) -> String {
+/// The id and command line of a process.
+fn command_line(pid: u32) -> String {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let command = String::from_utf8_lossy(&command).replace('\0', " ");
     format!("{pid}: {command}")
 }
 
-/// Says something to whoever runs a test by hand.
+/// Prints a result of a test that is run by hand.
 #[expect(clippy::print_stdout, reason = "shown by the test harness only")]
-fn tell(words: &str) {
-    println!("{words}");
+fn print_result(text: &str) {
+    println!("{text}");
 }

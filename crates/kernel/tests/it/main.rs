@@ -7,7 +7,7 @@
 )]
 #![expect(
     clippy::disallowed_methods,
-    reason = "who runs the tests gives them interpreters in variables"
+    reason = "environment variables name the interpreters to test with"
 )]
 
 mod contract;

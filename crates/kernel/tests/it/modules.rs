@@ -1,12 +1,12 @@
-//! Modules of the user, run on a real kernel.
+//! User modules on a real kernel.
 
 use std::path::Path;
 use std::time::Duration;
 
 use cellwright_kernel::modules::{Module, load};
-use cellwright_kernel::{Kernel, KernelError, Question, Stop};
+use cellwright_kernel::{Kernel, KernelError, KernelQuery, StopSignal};
 
-use crate::support::{Heard, python, runner};
+use crate::support::{RecordingSink, python, start_runner};
 
 fn module(folder: &Path, name: &str, code: &str) -> Module {
     let path = folder.join(name);
@@ -16,8 +16,8 @@ fn module(folder: &Path, name: &str, code: &str) -> Module {
 }
 
 #[tokio::test]
-async fn modules_run_in_order_and_a_failing_one_stops_nothing() {
-    let (mut kernel, folder) = runner(&python()).await;
+async fn modules_run_in_order_and_a_failing_one_does_not_stop_the_others() {
+    let (mut kernel, folder) = start_runner(&python()).await;
     let modules = [
         module(
             folder.path(),
@@ -37,62 +37,70 @@ async fn modules_run_in_order_and_a_failing_one_stops_nothing() {
         ),
         module(folder.path(), "e.py", "late = twice(4)\n"),
     ];
-    let loaded = load(&mut kernel, &modules, &[], &Stop::never())
+    let report = load(&mut kernel, &modules, &[], &StopSignal::never())
         .await
         .unwrap();
-    let told: Vec<(String, Option<u32>, String)> = loaded
+    let failures: Vec<(String, Option<u32>, String)> = report
         .failures
         .iter()
-        .map(|one| {
+        .map(|failure| {
             (
-                one.path.file_name().unwrap().to_string_lossy().into_owned(),
-                one.line,
-                one.what.clone(),
+                failure
+                    .path
+                    .file_name()
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned(),
+                failure.line,
+                failure.message.clone(),
             )
         })
         .collect();
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert_eq!(told[0], ("b.py".into(), Some(3), "ValueError: no".into()));
-    assert_eq!((told[1].0.as_str(), told[1].1), ("c.py", Some(1)));
-    assert!(told[1].2.starts_with("SyntaxError"), "{told:?}");
+    assert_eq!(failures.len(), 3, "{failures:?}");
     assert_eq!(
-        told[2],
+        failures[0],
+        ("b.py".into(), Some(3), "ValueError: no".into())
+    );
+    assert_eq!((failures[1].0.as_str(), failures[1].1), ("c.py", Some(1)));
+    assert!(failures[1].2.starts_with("SyntaxError"), "{failures:?}");
+    assert_eq!(
+        failures[2],
         ("d.py".into(), None, "it asked to exit with code 3".into())
     );
     assert_eq!(
-        loaded.printed,
+        report.printed,
         [(modules[3].path.clone(), "hello".to_owned())]
     );
-    assert_eq!(loaded.requests, 5);
-    let mut heard = Heard::default();
+    assert_eq!(report.requests, 5);
+    let mut sink = RecordingSink::default();
     let request = cellwright_kernel::Request::new("late, len(In)");
     kernel
-        .execute(&request, &mut heard, &Stop::never())
+        .execute(&request, &mut sink, &StopSignal::never())
         .await
         .unwrap();
-    assert_eq!(heard.line(), "=[(8, 2)]");
+    assert_eq!(sink.summary(), "=[(8, 2)]");
     let helpers = kernel
-        .ask(&Question::Helpers, &Stop::never())
+        .query(&KernelQuery::Helpers, &StopSignal::never())
         .await
         .unwrap();
-    let mine: Vec<_> = helpers
+    let user_helpers: Vec<_> = helpers
         .as_array()
         .unwrap()
         .iter()
-        .filter(|one| !one["module"].is_null())
+        .filter(|helper| !helper["module"].is_null())
         .collect();
-    assert_eq!(mine.len(), 1, "{mine:?}");
+    assert_eq!(user_helpers.len(), 1, "{user_helpers:?}");
     assert_eq!(
-        (&mine[0]["name"], &mine[0]["doc"]),
+        (&user_helpers[0]["name"], &user_helpers[0]["doc"]),
         (&"twice".into(), &"Two.".into())
     );
 }
 
 #[tokio::test]
-async fn a_module_that_does_not_end_is_stopped_with_the_wait_for_it() {
-    let (mut kernel, folder) = runner(&python()).await;
+async fn stop_signal_stops_a_module_that_does_not_end() {
+    let (mut kernel, folder) = start_runner(&python()).await;
     let modules = [module(folder.path(), "a.py", "while True: pass\n")];
-    let stop = Stop::never().with_timeout(Duration::from_millis(300));
+    let stop = StopSignal::never().with_timeout(Duration::from_millis(300));
     let error = load(&mut kernel, &modules, &[], &stop).await.unwrap_err();
     assert!(matches!(error, KernelError::StoppedEarly { .. }), "{error}");
 }

@@ -1,30 +1,32 @@
-//! Processes under a supervisor: how they end, and that nothing is left.
+//! Processes under a supervisor: how they end, and that no descendant remains.
 
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use cellwright_kernel::process::{Command, Ends, Exit, StartError, Supervised, Supervisor};
+use cellwright_kernel::process::{
+    ChildCommand, ChildPipes, Exit, StartError, Supervised, Supervisor,
+};
 
-use crate::support::{environment, eventually, runs, supervisor};
+use crate::support::{eventually, inherited_environment, is_running, supervisor};
 
-fn shell(script: &str) -> Command {
-    Command {
+fn shell(script: &str) -> ChildCommand {
+    ChildCommand {
         arguments: vec!["/bin/sh".into(), "-c".into(), script.into()],
-        env: environment(),
+        env: inherited_environment(),
         cwd: "/".into(),
     }
 }
 
-async fn start(script: &str) -> (Supervised, Ends) {
+async fn start(script: &str) -> (Supervised, ChildPipes) {
     Supervised::start(&supervisor(), &shell(script))
         .await
         .unwrap()
 }
 
-/// The first line that a process writes.
-async fn first_line(ends: &mut Ends) -> String {
-    let pipe = ends.stdout.try_clone().unwrap();
+/// The next line that a process writes.
+async fn first_line(pipes: &mut ChildPipes) -> String {
+    let pipe = pipes.stdout.try_clone().unwrap();
     tokio::task::spawn_blocking(move || {
         let mut line = Vec::new();
         let mut file = std::fs::File::from(pipe);
@@ -38,20 +40,20 @@ async fn first_line(ends: &mut Ends) -> String {
     .unwrap()
 }
 
-const LONG: Duration = Duration::from_secs(3);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[tokio::test]
-async fn exit_codes_and_signals_are_told() {
-    let (mut child, _ends) = start("exit 7").await;
+async fn exit_codes_and_signals_are_reported() {
+    let (mut child, _pipes) = start("exit 7").await;
     let code = Exit {
         code: Some(7),
         signal: None,
     };
-    assert_eq!(child.exited().await, code);
-    assert_eq!(child.exited().await, code, "asking again");
-    let (mut child, _ends) = start("kill -SEGV $$").await;
+    assert_eq!(child.wait().await, code);
+    assert_eq!(child.wait().await, code, "a second wait");
+    let (mut child, _pipes) = start("kill -SEGV $$").await;
     assert_eq!(
-        child.exited().await,
+        child.wait().await,
         Exit {
             code: None,
             signal: Some(11)
@@ -78,17 +80,17 @@ async fn a_program_that_cannot_be_started_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_interrupt_reaches_the_group_and_not_the_supervisor() {
+async fn interrupt_reaches_the_process_group_and_not_the_supervisor() {
     let script = "trap 'echo caught; exit 3' INT; sleep 60 & echo $!; wait";
-    let (mut child, mut ends) = start(script).await;
-    first_line(&mut ends).await;
+    let (mut child, mut pipes) = start(script).await;
+    first_line(&mut pipes).await;
     child.interrupt();
-    assert_eq!(child.exited().await.code, Some(3));
-    assert_eq!(first_line(&mut ends).await, "caught");
+    assert_eq!(child.wait().await.code, Some(3));
+    assert_eq!(first_line(&mut pipes).await, "caught");
 }
 
-/// What a child can do to hide its own children.
-const HIDING: [(&str, &str); 4] = [
+/// Scripts that detach a grandchild in different ways.
+const DETACHING_SCRIPTS: [(&str, &str); 4] = [
     ("plain", "sleep 60 & echo $!"),
     ("setsid", "setsid sh -c 'echo $$; exec sleep 60' &"),
     ("double fork", "sh -c 'sleep 60 & echo $!; exit' "),
@@ -99,74 +101,77 @@ const HIDING: [(&str, &str); 4] = [
 ];
 
 #[tokio::test]
-async fn nothing_outlives_an_owner_that_lets_go() {
-    for (how, script) in HIDING {
-        let (child, mut ends) = start(&format!("{script}\nsleep 60")).await;
-        let grandchild: u32 = first_line(&mut ends).await.parse().unwrap();
+async fn descendants_end_when_the_owner_drops_the_child() {
+    for (name, script) in DETACHING_SCRIPTS {
+        let (child, mut pipes) = start(&format!("{script}\nsleep 60")).await;
+        let grandchild: u32 = first_line(&mut pipes).await.parse().unwrap();
         let pid = child.pid();
-        assert!(runs(grandchild) && runs(pid), "{how}");
+        assert!(is_running(grandchild) && is_running(pid), "{name}");
         drop(child);
-        let ended = eventually(LONG, || !runs(grandchild) && !runs(pid)).await;
-        assert!(ended, "{how}");
+        let ended = eventually(EXIT_TIMEOUT, || !is_running(grandchild) && !is_running(pid)).await;
+        assert!(ended, "{name}");
     }
 }
 
 #[tokio::test]
-async fn nothing_outlives_a_child_that_ends_or_is_killed() {
-    for (how, script) in HIDING {
+async fn descendants_end_when_the_child_exits_or_is_killed() {
+    for (name, script) in DETACHING_SCRIPTS {
         for ending in ["exit", "kill -9 $$"] {
             let folder = tempfile::tempdir().unwrap();
             let go = folder.path().join("go");
             let wait = format!("while [ ! -e {} ]; do sleep 0.01; done", go.display());
-            let (mut child, mut ends) = start(&format!("{script}\n{wait}\n{ending}")).await;
-            let grandchild: u32 = first_line(&mut ends).await.parse().unwrap();
+            let (mut child, mut pipes) = start(&format!("{script}\n{wait}\n{ending}")).await;
+            let grandchild: u32 = first_line(&mut pipes).await.parse().unwrap();
             std::fs::write(&go, "").unwrap();
-            child.exited().await;
+            child.wait().await;
             assert!(
-                eventually(LONG, || !runs(grandchild)).await,
-                "{how}, {ending}"
+                eventually(EXIT_TIMEOUT, || !is_running(grandchild)).await,
+                "{name}, {ending}"
             );
-            let gone = child.gone(LONG).await;
-            assert!(gone.code == Some(0) || gone.signal == Some(9), "{gone:?}");
+            let exit = child.wait_all_gone(EXIT_TIMEOUT).await;
+            assert!(exit.code == Some(0) || exit.signal == Some(9), "{exit:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn killing_takes_everything_at_once() {
-    for (how, script) in HIDING {
-        let (mut child, mut ends) = start(&format!("trap '' TERM INT\n{script}\nsleep 60")).await;
-        let grandchild: u32 = first_line(&mut ends).await.parse().unwrap();
+async fn kill_pipes_all_descendants() {
+    for (name, script) in DETACHING_SCRIPTS {
+        let (mut child, mut pipes) = start(&format!("trap '' TERM INT\n{script}\nsleep 60")).await;
+        let grandchild: u32 = first_line(&mut pipes).await.parse().unwrap();
         child.kill();
-        assert_eq!(child.exited().await.signal, Some(9), "{how}");
-        assert!(eventually(LONG, || !runs(grandchild)).await, "{how}");
+        assert_eq!(child.wait().await.signal, Some(9), "{name}");
+        assert!(
+            eventually(EXIT_TIMEOUT, || !is_running(grandchild)).await,
+            "{name}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_killed_supervisor_does_not_leave_the_child_unwatched() {
-    let (mut child, _ends) = start("sleep 60").await;
+async fn child_pipes_when_its_supervisor_is_killed() {
+    let (mut child, _pipes) = start("sleep 60").await;
     let pid = child.pid();
     let parent = parent_of(pid);
     let parent = rustix::process::Pid::from_raw(parent).unwrap();
     rustix::process::kill_process(parent, rustix::process::Signal::KILL).unwrap();
-    assert_eq!(child.exited().await, Exit::UNKNOWN);
-    assert!(eventually(LONG, || !runs(pid)).await);
+    assert_eq!(child.wait().await, Exit::UNKNOWN);
+    assert!(eventually(EXIT_TIMEOUT, || !is_running(pid)).await);
 }
 
 #[tokio::test]
-async fn a_stopped_supervisor_hangs_nobody() {
-    // Not before it has told that the child runs.
-    let (mut child, _ends) = start("sleep 0.3; kill -STOP $PPID; sleep 60").await;
+async fn stopped_supervisor_does_not_block_the_owner() {
+    // Not before it has reported the start of the child.
+    let (mut child, _pipes) = start("sleep 0.3; kill -STOP $PPID; sleep 60").await;
     let pid = child.pid();
     let parent = u32::try_from(parent_of(pid)).unwrap();
     let stopped = || {
         let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).unwrap_or_default();
         stat.contains(") T ")
     };
-    assert!(eventually(LONG, stopped).await);
-    assert_eq!(child.end().await, Exit::UNKNOWN);
-    assert!(eventually(LONG, || !runs(pid) && !runs(parent)).await);
+    assert!(eventually(EXIT_TIMEOUT, stopped).await);
+    assert_eq!(child.kill_and_wait().await, Exit::UNKNOWN);
+    assert!(eventually(EXIT_TIMEOUT, || !is_running(pid) && !is_running(parent)).await);
 }
 
 fn parent_of(pid: u32) -> i32 {
@@ -177,13 +182,16 @@ fn parent_of(pid: u32) -> i32 {
 }
 
 #[tokio::test]
-async fn descriptors_of_the_owner_do_not_leak_into_the_child() {
-    // What this very process was given by whoever started it, everybody below it has, too.
-    let given = std::fs::read_dir("/proc/self/fd").unwrap().count();
-    let (_first, _first_ends) = start("sleep 60").await;
-    let (_second, _second_ends) = start("sleep 60").await;
+async fn owner_descriptors_do_not_leak_into_the_child() {
+    // All descendants inherit the descriptors that this process was started with.
+    let inherited = std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let (_first, _first_pipes) = start("sleep 60").await;
+    let (_second, _second_pipes) = start("sleep 60").await;
     let now = std::fs::read_dir("/proc/self/fd").unwrap().count();
-    assert!(now >= given + 8, "two children need that many");
+    assert!(
+        now >= inherited + 8,
+        "two children need that many descriptors"
+    );
     let plain = std::process::Command::new("sh")
         .args(["-c", "ls /proc/self/fd | wc -l"])
         .output()
@@ -193,8 +201,8 @@ async fn descriptors_of_the_owner_do_not_leak_into_the_child() {
         .trim()
         .parse()
         .unwrap();
-    let (mut child, mut ends) = start("ls /proc/self/fd | wc -l").await;
-    let open: usize = first_line(&mut ends).await.trim().parse().unwrap();
-    child.exited().await;
+    let (mut child, mut pipes) = start("ls /proc/self/fd | wc -l").await;
+    let open: usize = first_line(&mut pipes).await.trim().parse().unwrap();
+    child.wait().await;
     assert_eq!(open, plain + 1, "only the channel is added");
 }

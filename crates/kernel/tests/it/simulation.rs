@@ -1,168 +1,168 @@
-//! Sessions played through by chance: scripted kernels, a paused clock, and rules that must hold
-//! whatever happens. The same seed gives the same run.
+//! Randomised simulation of sessions: scripted kernels, a paused clock, and rules that must always hold.
+//! The same seed gives the same run.
 //!
-//! `CELLWRIGHT_TEST_SEED=n` plays one seed and prints what happened; `CELLWRIGHT_TEST_FACTOR`
-//! multiplies how many are played.
+//! `CELLWRIGHT_TEST_SEED=n` runs one seed and prints its trace; `CELLWRIGHT_TEST_FACTOR` multiplies the
+//! number of seeds.
 
-mod actions;
-mod audience;
+mod callers;
 mod cells;
-mod dice;
 mod kernel;
-mod places;
+mod model;
+mod observer;
+mod ownership;
+mod rng;
 mod rules;
-mod world;
 
 use std::time::Duration;
 
-use cellwright_kernel::session::{Policy, Sessions, Spares};
+use cellwright_kernel::session::{Policy, Sessions, SpareKernels};
 use tokio::time::{sleep, timeout};
 
-use actions::Player;
-use dice::Dice;
-use world::World;
+use callers::RandomCaller;
+use model::Model;
+use rng::SeededRng;
 
-/// How many seeds each test plays.
+/// The number of seeds per test.
 const SEEDS: u64 = 1000;
 
-/// How long the end of everything may take: last words, and farewells of kernels and spares.
-const CLOSING: Duration = Duration::from_secs(2 + 5);
+/// How long closing the pool may take: the grace of running cells, and the shutdown of kernels and spares.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2 + 5);
 
-/// What happened under a seed, and what should not have.
-fn play(seed: u64) -> (Vec<String>, Vec<String>) {
+/// Runs a seed. Returns its trace and the violated rules.
+fn simulate(seed: u64) -> (Vec<String>, Vec<String>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    let world = runtime.block_on(run(seed));
+    let model = runtime.block_on(run(seed));
     drop(runtime);
-    world.with(|state| (state.trace.clone(), state.wrongs.clone()))
+    model.with(|state| (state.trace.clone(), state.violations.clone()))
 }
 
-async fn run(seed: u64) -> World {
-    let mut dice = Dice::new(seed);
+async fn run(seed: u64) -> Model {
+    let mut rng = SeededRng::new(seed);
     let policy = Policy {
-        most_sessions: dice.between(1, 4),
-        idle: dice
+        max_sessions: rng.between(1, 4),
+        idle_timeout: rng
             .chance(50)
-            .then(|| dice.millis(&[400, 20_000, 300_000])),
-        restarts: u32::try_from(dice.below(4)).unwrap(),
-        queue: dice.between(1, 5),
+            .then(|| rng.pick_millis(&[400, 20_000, 300_000])),
+        max_restarts: u32::try_from(rng.below(4)).unwrap(),
+        queue_limit: rng.between(1, 5),
         ..Policy::default()
     };
-    let spares = if dice.chance(50) {
-        Spares::new()
+    let spares = if rng.chance(50) {
+        SpareKernels::new()
     } else {
-        Spares::none()
+        SpareKernels::disabled()
     };
-    let world = World::new(seed, policy.restarts);
+    let model = Model::new(seed, policy.max_restarts);
     let pool = Sessions::new(policy.clone(), spares);
-    world.with(|state| {
+    model.with(|state| {
         state.note(&format!("{policy:?}"));
         state.pool = Some(pool.clone());
     });
     let sweeper = tokio::spawn({
         let pool = pool.clone();
-        async move { pool.sweep().await }
+        async move { pool.evict_idle().await }
     });
-    let mut player = Player::new(world.clone(), pool.clone(), &mut dice);
-    let actions = dice.between(20, 60);
-    let closes = if dice.chance(20) {
-        dice.below(actions)
+    let mut callers = RandomCaller::new(model.clone(), pool.clone(), &mut rng);
+    let actions = rng.between(20, 60);
+    let close_at = if rng.chance(20) {
+        rng.below(actions)
     } else {
         actions
     };
     for action in 0..actions {
-        if action == closes {
-            player.close();
+        if action == close_at {
+            callers.close();
         }
-        player.act(&mut dice);
-        let pause = dice.millis(&[0, 0, 0, 1, 1, 30, 100, 400, 3_000, 30_000, 400_000]);
+        callers.act(&mut rng);
+        let pause = rng.pick_millis(&[0, 0, 0, 1, 1, 30, 100, 400, 3_000, 30_000, 400_000]);
         if pause.is_zero() {
-            for _ in 0..dice.below(4) {
+            for _ in 0..rng.below(4) {
                 tokio::task::yield_now().await;
             }
         } else {
             sleep(pause).await;
         }
         let count = pool.count();
-        world.with(|state| {
+        model.with(|state| {
             state.check(
-                count <= policy.most_sessions,
-                &format!("{count} sessions, limit {}", policy.most_sessions),
+                count <= policy.max_sessions,
+                &format!("{count} sessions, limit {}", policy.max_sessions),
             );
         });
     }
-    world.with(|state| {
+    model.with(|state| {
         state.note("the end");
         state.closed = true;
     });
-    if timeout(CLOSING, pool.close()).await.is_err() {
-        world.with(|state| state.wrong("the pool took too long to close"));
+    if timeout(CLOSE_TIMEOUT, pool.close()).await.is_err() {
+        model.with(|state| state.violation("the pool took too long to close"));
     }
-    // Whatever is still under way has a limit.
+    // All operations that are still running have a time limit.
     sleep(Duration::from_mins(10)).await;
-    player.check_answered();
+    callers.check_answered();
     sweeper.abort();
-    world.with(|state| {
+    model.with(|state| {
         state.finish();
-        // The pool knows launches, which know the world.
+        // Breaks the reference cycle: the pool holds launchers, which hold the model.
         state.pool = None;
     });
-    world
+    model
 }
 
-fn play_all(first: u64) {
+fn simulate_seeds(first: u64) {
     if let Ok(seed) = std::env::var("CELLWRIGHT_TEST_SEED") {
         let seed: u64 = seed.parse().unwrap();
-        let (trace, wrongs) = play(seed);
+        let (trace, violations) = simulate(seed);
         let mut out = std::io::stdout().lock();
         std::io::Write::write_all(&mut out, trace.join("\n").as_bytes()).unwrap();
-        assert!(wrongs.is_empty(), "{}", wrongs.join("\n"));
+        assert!(violations.is_empty(), "{}", violations.join("\n"));
         return;
     }
     let factor = std::env::var("CELLWRIGHT_TEST_FACTOR").ok();
     let factor: u64 = factor.and_then(|factor| factor.parse().ok()).unwrap_or(1);
-    let mut wrongs = Vec::new();
+    let mut violations = Vec::new();
     for seed in 0..SEEDS * factor {
-        let (_, wrong) = play(first * 1_000_000_000 + seed);
-        wrongs.extend(wrong.into_iter().next());
+        let (_, found) = simulate(first * 1_000_000_000 + seed);
+        violations.extend(found.into_iter().next());
     }
-    let shown: Vec<&str> = wrongs.iter().take(20).map(String::as_str).collect();
+    let shown: Vec<&str> = violations.iter().take(20).map(String::as_str).collect();
     assert!(
-        wrongs.is_empty(),
-        "{} seeds went wrong\n{}",
-        wrongs.len(),
+        violations.is_empty(),
+        "{} seeds violated a rule\n{}",
+        violations.len(),
         shown.join("\n")
     );
 }
 
 #[test]
-fn sessions_keep_their_rules_whatever_happens_1() {
-    play_all(0);
+fn sessions_follow_their_rules_1() {
+    simulate_seeds(0);
 }
 
 #[test]
-fn sessions_keep_their_rules_whatever_happens_2() {
-    play_all(1);
+fn sessions_follow_their_rules_2() {
+    simulate_seeds(1);
 }
 
 #[test]
-fn sessions_keep_their_rules_whatever_happens_3() {
-    play_all(2);
+fn sessions_follow_their_rules_3() {
+    simulate_seeds(2);
 }
 
 #[test]
-fn sessions_keep_their_rules_whatever_happens_4() {
-    play_all(3);
+fn sessions_follow_their_rules_4() {
+    simulate_seeds(3);
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run() {
+fn same_seed_gives_the_same_run() {
     for seed in 0..20 {
-        let (first, _) = play(seed);
-        let (second, _) = play(seed);
+        let (first, _) = simulate(seed);
+        let (second, _) = simulate(seed);
         assert_eq!(first, second, "seed {seed}");
     }
 }

@@ -1,4 +1,4 @@
-//! What these tests share: supervisors, interpreters, a sink that remembers.
+//! Shared by these tests: supervisors, interpreters, a recording sink.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::process::Supervisor;
 use cellwright_kernel::python::{Interpreter, Origin};
-use cellwright_kernel::{Kernel, KernelError, Outcome, Request, Stop};
+use cellwright_kernel::{Kernel, KernelError, Outcome, Request, StopSignal};
 use cellwright_output::{Data, Event, Sink, Stream, Traceback};
 
 pub(crate) fn supervisor() -> Supervisor {
@@ -17,13 +17,13 @@ pub(crate) fn supervisor() -> Supervisor {
     }
 }
 
-pub(crate) fn environment() -> Vec<(OsString, OsString)> {
+pub(crate) fn inherited_environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| name == "PATH" || name == "HOME" || name == "LANG")
         .collect()
 }
 
-/// Every interpreter to test with: those of `CELLWRIGHT_TEST_PYTHONS`, else `python3`.
+/// All interpreters to test with: those of `CELLWRIGHT_TEST_PYTHONS`, else `python3`.
 pub(crate) fn interpreters() -> Vec<PathBuf> {
     match std::env::var_os("CELLWRIGHT_TEST_PYTHONS") {
         Some(list) if !list.is_empty() => std::env::split_paths(&list).collect(),
@@ -31,7 +31,7 @@ pub(crate) fn interpreters() -> Vec<PathBuf> {
     }
 }
 
-/// The interpreter of the test environment, else `python3` of the search path.
+/// The interpreter of the test environment, else `python3` on `PATH`.
 pub(crate) fn python() -> PathBuf {
     if let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") {
         return python.into();
@@ -42,7 +42,7 @@ pub(crate) fn python() -> PathBuf {
         .expect("python3 is needed")
 }
 
-pub(crate) fn spec(python: &Path, cwd: &Path) -> RunnerSpec {
+pub(crate) fn runner_spec(python: &Path, cwd: &Path) -> RunnerSpec {
     RunnerSpec {
         interpreter: Interpreter {
             program: python.to_owned(),
@@ -51,7 +51,7 @@ pub(crate) fn spec(python: &Path, cwd: &Path) -> RunnerSpec {
             rejected: Vec::new(),
         },
         cwd: cwd.to_owned(),
-        env: environment(),
+        env: inherited_environment(),
         supervisor: supervisor(),
         // Shared by all tests, as by all kernels of a user.
         staging: vec![Path::new(env!("CARGO_TARGET_TMPDIR")).join("runner")],
@@ -61,26 +61,26 @@ pub(crate) fn spec(python: &Path, cwd: &Path) -> RunnerSpec {
     }
 }
 
-/// A runner in a folder of its own.
-pub(crate) async fn runner(python: &Path) -> (Runner, tempfile::TempDir) {
+/// Starts a runner in a temporary folder.
+pub(crate) async fn start_runner(python: &Path) -> (Runner, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let runner = Runner::start(&spec(python, folder.path()), &Stop::never())
+    let runner = Runner::start(&runner_spec(python, folder.path()), &StopSignal::never())
         .await
         .unwrap();
     (runner, folder)
 }
 
-/// What was heard, in order, streams joined as long as nothing comes between.
+/// Records events in order. Consecutive text of one stream is joined.
 #[derive(Default)]
-pub(crate) struct Heard {
-    pub(crate) events: Vec<Told>,
+pub(crate) struct RecordingSink {
+    pub(crate) events: Vec<RecordedEvent>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
-    Out(Vec<u8>),
-    Err(Vec<u8>),
-    /// MIME types and text of a display; `result` is its number.
+pub(crate) enum RecordedEvent {
+    Stdout(Vec<u8>),
+    Stderr(Vec<u8>),
+    /// MIME types and data of a display; `result` is its execution count.
     Display {
         data: Vec<(String, Data)>,
         id: Option<String>,
@@ -93,50 +93,50 @@ pub(crate) enum Told {
     Aside(bool),
     Clear(bool),
     Raised(Traceback),
-    Refused(String),
+    InputRefused(String),
 }
 
-impl Sink for Heard {
+impl Sink for RecordingSink {
     fn push(&mut self, event: Event<'_>) {
-        let told = match event {
+        let recorded = match event {
             Event::Text { stream, bytes } => match (stream, self.events.last_mut()) {
-                (Stream::Stdout, Some(Told::Out(last)))
-                | (Stream::Stderr, Some(Told::Err(last))) => {
+                (Stream::Stdout, Some(RecordedEvent::Stdout(last)))
+                | (Stream::Stderr, Some(RecordedEvent::Stderr(last))) => {
                     last.extend_from_slice(bytes);
                     return;
                 }
-                (Stream::Stdout, _) => Told::Out(bytes.to_vec()),
-                (Stream::Stderr, _) => Told::Err(bytes.to_vec()),
+                (Stream::Stdout, _) => RecordedEvent::Stdout(bytes.to_vec()),
+                (Stream::Stderr, _) => RecordedEvent::Stderr(bytes.to_vec()),
             },
-            Event::Display { bundle, id, result } => Told::Display {
+            Event::Display { bundle, id, result } => RecordedEvent::Display {
                 data: bundle.data,
                 id,
                 result,
             },
-            Event::Update { bundle, id } => Told::Update {
+            Event::Update { bundle, id } => RecordedEvent::Update {
                 data: bundle.data,
                 id,
             },
-            Event::Clear { wait } => Told::Clear(wait),
-            Event::Aside(aside) => Told::Aside(aside),
-            Event::Raised(traceback) => Told::Raised(traceback),
-            Event::InputRefused { prompt } => Told::Refused(prompt),
+            Event::Clear { wait } => RecordedEvent::Clear(wait),
+            Event::ShowOnly(aside) => RecordedEvent::Aside(aside),
+            Event::Raised(traceback) => RecordedEvent::Raised(traceback),
+            Event::InputRefused { prompt } => RecordedEvent::InputRefused(prompt),
         };
-        self.events.push(told);
+        self.events.push(recorded);
     }
 }
 
-impl Heard {
-    /// Everything in one line: `out:… err:… [text/plain] !Name`.
-    pub(crate) fn line(&self) -> String {
-        let parts: Vec<String> = self.events.iter().map(Told::words).collect();
+impl RecordingSink {
+    /// All events in one line: `out:… err:… [text/plain] !Name`.
+    pub(crate) fn summary(&self) -> String {
+        let parts: Vec<String> = self.events.iter().map(RecordedEvent::summary).collect();
         parts.join(" ")
     }
 
-    pub(crate) fn out(&self) -> Vec<u8> {
+    pub(crate) fn stdout(&self) -> Vec<u8> {
         let mut all = Vec::new();
         for event in &self.events {
-            if let Told::Out(bytes) = event {
+            if let RecordedEvent::Stdout(bytes) = event {
                 all.extend_from_slice(bytes);
             }
         }
@@ -144,26 +144,26 @@ impl Heard {
     }
 }
 
-impl Told {
-    fn words(&self) -> String {
+impl RecordedEvent {
+    fn summary(&self) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
-            Self::Out(bytes) => format!("out:{:?}", text(bytes)),
-            Self::Err(bytes) => format!("err:{:?}", text(bytes)),
+            Self::Stdout(bytes) => format!("out:{:?}", text(bytes)),
+            Self::Stderr(bytes) => format!("err:{:?}", text(bytes)),
             Self::Display { data, result, .. } => {
-                let mark = if result.is_some() { "=" } else { "" };
-                format!("{mark}[{}]", plain(data))
+                let prefix = if result.is_some() { "=" } else { "" };
+                format!("{prefix}[{}]", plain_text(data))
             }
-            Self::Update { data, .. } => format!("update[{}]", plain(data)),
+            Self::Update { data, .. } => format!("update[{}]", plain_text(data)),
             Self::Clear(wait) => format!("clear({wait})"),
             Self::Aside(aside) => format!("aside({aside})"),
             Self::Raised(traceback) => format!("!{}", traceback.name),
-            Self::Refused(prompt) => format!("refused:{prompt:?}"),
+            Self::InputRefused(prompt) => format!("refused:{prompt:?}"),
         }
     }
 }
 
-fn plain(data: &[(String, Data)]) -> String {
+fn plain_text(data: &[(String, Data)]) -> String {
     data.iter()
         .find_map(|(mime, data)| match data {
             Data::Text(text) if mime == "text/plain" => Some(text.clone()),
@@ -172,28 +172,28 @@ fn plain(data: &[(String, Data)]) -> String {
         .unwrap_or_default()
 }
 
-/// Runs code to its end and returns what was heard.
-pub(crate) async fn run(
+/// Runs code to its end and returns its events.
+pub(crate) async fn run_code(
     kernel: &mut dyn Kernel,
     code: &str,
-) -> (Heard, Result<Outcome, KernelError>) {
-    run_until(kernel, &Request::new(code), &Stop::never()).await
+) -> (RecordingSink, Result<Outcome, KernelError>) {
+    run_request(kernel, &Request::new(code), &StopSignal::never()).await
 }
 
-pub(crate) async fn run_until(
+pub(crate) async fn run_request(
     kernel: &mut dyn Kernel,
     request: &Request,
-    stop: &Stop,
-) -> (Heard, Result<Outcome, KernelError>) {
-    let mut heard = Heard::default();
-    let outcome = kernel.execute(request, &mut heard, stop).await;
-    (heard, outcome)
+    stop: &StopSignal,
+) -> (RecordingSink, Result<Outcome, KernelError>) {
+    let mut sink = RecordingSink::default();
+    let outcome = kernel.execute(request, &mut sink, stop).await;
+    (sink, outcome)
 }
 
-/// Waits until something holds, for at most `patience`.
-pub(crate) async fn eventually(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + patience;
-    while Instant::now() < until {
+/// Waits until a condition holds, for at most `timeout`.
+pub(crate) async fn eventually(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
+    while Instant::now() < deadline {
         if holds() {
             return true;
         }
@@ -203,7 +203,7 @@ pub(crate) async fn eventually(patience: Duration, mut holds: impl FnMut() -> bo
 }
 
 /// Whether a process runs (a zombie does not).
-pub(crate) fn runs(pid: u32) -> bool {
+pub(crate) fn is_running(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
     };

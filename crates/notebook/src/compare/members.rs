@@ -1,30 +1,30 @@
-//! What differs between two objects, down to the values.
+//! Compares two objects down to their values.
 
-use crate::json::alter::Object;
-use crate::layout::Style;
+use crate::json::object_edit::Object;
+use crate::json::style::Style;
 
-/// A value that is not the same.
+/// A value that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberDifference {
-    /// The names that lead to it, joined by dots.
+    /// The path of member names, joined by dots.
     pub name: String,
-    /// What it was, as JSON on one line.
+    /// The old value, as JSON on one line.
     pub old: Option<String>,
-    /// What it is.
+    /// The new value, as JSON on one line.
     pub new: Option<String>,
 }
 
 /// Objects nested deeper are compared as a whole.
-const DEEPEST: usize = 16;
+const DEPTH_LIMIT: usize = 16;
 
-/// What differs between two objects, apart from the members in `skip`.
+/// The differences between two objects, without the members in `skip`.
 pub(super) fn compare(old: &Object<'_>, new: &Object<'_>, skip: &[&str]) -> Vec<MemberDifference> {
     let mut found = Vec::new();
-    level(old, new, skip, &mut Vec::new(), &mut found);
+    compare_level(old, new, skip, &mut Vec::new(), &mut found);
     found
 }
 
-fn level(
+fn compare_level(
     old: &Object<'_>,
     new: &Object<'_>,
     skip: &[&str],
@@ -36,12 +36,14 @@ fn level(
         .into_iter()
         .filter(|name| old.get(name).is_none());
     for name in old.names().into_iter().chain(only_new) {
-        if skip.contains(&name) || new.agrees(Some(old), name) {
+        if skip.contains(&name) || new.same_member(Some(old), name) {
             continue;
         }
         path.push(name.to_owned());
-        match (old.object(name), new.object(name)) {
-            (Some(old), Some(new)) if path.len() < DEEPEST => level(&old, &new, &[], path, found),
+        match (old.get_object(name), new.get_object(name)) {
+            (Some(old), Some(new)) if path.len() < DEPTH_LIMIT => {
+                compare_level(&old, &new, &[], path, found);
+            }
             _ => found.push(MemberDifference {
                 name: path.join("."),
                 old: old.get(name).map(on_one_line),
@@ -53,9 +55,9 @@ fn level(
 }
 
 fn on_one_line(value: &[u8]) -> String {
-    let spacing = Style {
+    let style = Style {
         newline: String::new(),
         ..Style::default()
     };
-    spacing.lay_out(&String::from_utf8_lossy(value), None)
+    style.format(&String::from_utf8_lossy(value), None)
 }

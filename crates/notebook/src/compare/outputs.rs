@@ -1,37 +1,37 @@
-//! What differs between the outputs of two cells, in short.
+//! Compares the outputs of two cells.
 
 use crate::document::Notebook;
-use crate::json::content::Content;
-use crate::lines::hunks;
-use crate::outputs::{OutputSummary, spans, summaries};
+use crate::json::content::ContentHash;
+use crate::lines::line_hunks;
+use crate::outputs::{OutputSummary, output_spans, summaries};
 
-/// An output that is not the same.
+/// An output that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputDifference {
-    /// What it was.
+    /// The old output.
     pub old: Option<OutputSummary>,
-    /// What it is.
+    /// The new output.
     pub new: Option<OutputSummary>,
 }
 
-/// What differs between the outputs of two cells.
+/// The differences between the outputs of two cells.
 pub(super) fn compare(
     old: &Notebook,
     origin: usize,
     new: &Notebook,
     index: usize,
 ) -> Vec<OutputDifference> {
-    let said = |notebook: &Notebook, cell: usize| -> Vec<String> {
-        let spans = spans(notebook, cell).into_iter();
+    let hashes = |notebook: &Notebook, cell: usize| -> Vec<String> {
+        let spans = output_spans(notebook, cell).into_iter();
         spans
-            .map(|span| format!("{:?}", Content::of("", notebook.slice(span))))
+            .map(|span| format!("{:?}", ContentHash::new("", notebook.slice(span))))
             .collect()
     };
-    let (old_said, new_said) = (said(old, origin), said(new, index));
+    let (old_hashes, new_hashes) = (hashes(old, origin), hashes(new, index));
     let mut found = Vec::new();
-    let old_texts: Vec<&str> = old_said.iter().map(String::as_str).collect();
-    let new_texts: Vec<&str> = new_said.iter().map(String::as_str).collect();
-    let hunks = hunks(&old_texts, &new_texts);
+    let old_texts: Vec<&str> = old_hashes.iter().map(String::as_str).collect();
+    let new_texts: Vec<&str> = new_hashes.iter().map(String::as_str).collect();
+    let hunks = line_hunks(&old_texts, &new_texts);
     if hunks.is_empty() {
         return found;
     }
@@ -39,8 +39,8 @@ pub(super) fn compare(
     for hunk in hunks {
         let mut old = old[hunk.old].iter().cloned().peekable();
         for new in new[hunk.new].iter().cloned() {
-            // The same sort of output in the same place: it is another one now.
-            let before = old.next_if(|old| old.kind == new.kind && old.what == new.what);
+            // Same kind and labels at the same position: the output was replaced.
+            let before = old.next_if(|old| old.kind == new.kind && old.labels == new.labels);
             found.push(OutputDifference {
                 old: before,
                 new: Some(new),

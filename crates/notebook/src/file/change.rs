@@ -1,87 +1,88 @@
-//! Changing a notebook file: lock, load, edit (or merge), save, read back.
+//! Changes a notebook file: lock, load, edit (or merge), save, read back.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::load::{self, Loaded, load_with_stamp, look, remember_glance};
+use super::load::{self, LoadedNotebook, build_view, load_with_stamp, store_view_baseline};
 use super::lock::lock;
-use super::save::{Chunk, Old, Saved, Step, save};
+use super::save::{Chunk, ReplacedFile, SaveOutcome, SaveStep, save};
 use crate::baseline::{Baseline, Baselines};
-use crate::compose::{Edited, compose};
+use crate::compose::{EditedNotebook, compose};
 use crate::diff;
 use crate::document::{Cells, Notebook};
 use crate::edit::Draft;
 use crate::error::{EditError, NotebookError, Notice};
-use crate::merge::merge;
+use crate::merge::merge_draft;
 use crate::plan::Tally;
 use crate::revision::Revision;
-use crate::upgrade::{self, Upgraded};
-use crate::view::{CellSummary, Viewer, Wanted};
+use crate::upgrade::{self, UpgradeOutcome};
+use crate::view::{CellSummary, ViewBuilder, ViewRequest};
 
-/// How a file is to be changed.
+/// How to change a file.
 #[derive(Clone, Copy, Default)]
-pub struct Request<'r> {
-    /// The revision the edit was made for; without one, whatever the file holds now.
+pub struct ChangeRequest<'r> {
+    /// The base revision of the edit; `None` for the current one.
     pub revision: Option<&'r str>,
-    /// Whether a missing file is started as an empty notebook.
-    pub missing: Missing,
-    /// Where earlier revisions are remembered.
+    /// What to do if the file does not exist.
+    pub on_missing: OnMissing,
+    /// The store of earlier revisions.
     pub baselines: Option<&'r Baselines>,
-    /// Called before each step of the save; tests make steps fail with it.
-    pub watch: Option<&'r dyn Fn(Step) -> io::Result<()>>,
+    /// Called before each step of the save. An error counts as a failure of that step; tests use
+    /// this.
+    pub on_step: Option<&'r dyn Fn(SaveStep) -> io::Result<()>>,
 }
 
-/// What to do when there is no file.
+/// What to do if the file does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Missing {
-    /// It is an error.
+pub enum OnMissing {
+    /// Return an error.
     #[default]
-    Refuse,
+    Fail,
     /// Start from an empty notebook in nbformat 4.5.
     Create,
 }
 
-/// What a change did; everything here was read back from the file.
+/// The result of a change, read back from the file.
 #[derive(Debug)]
-pub struct Changed {
-    /// The file, behind all links.
+pub struct ChangeOutcome {
+    /// The file, after resolving symbolic links.
     pub path: PathBuf,
     /// The revision before; `None` if the file is new.
     pub before: Option<Revision>,
-    /// The revision now.
+    /// The new revision.
     pub after: Revision,
-    /// How many cells there are now.
+    /// The number of cells now.
     pub count: usize,
-    /// What happened to how many cells.
+    /// The number of cells by kind of change.
     pub tally: Tally,
     /// The change as a unified diff of the text view.
     pub diff: String,
-    /// The cell the edit is about, as it is now.
+    /// The cell that the edit is about, after the edit.
     pub focus: Option<CellSummary>,
-    /// The cell that was taken out, as it was.
+    /// The removed cell, before the edit.
     pub removed: Option<CellSummary>,
-    /// Things worth telling.
+    /// Surprises that did not fail the change.
     pub notices: Vec<Notice>,
 }
 
-/// How often to begin anew when somebody else keeps changing the file.
-const TRIES: usize = 5;
+/// How often to start again if another program keeps changing the file.
+const ATTEMPT_LIMIT: usize = 5;
 
-/// Changes the notebook at `path` by what `draft` works out.
+/// Applies the draft that `draft` returns to the notebook at `path`.
 pub fn change(
     path: &Path,
-    request: Request<'_>,
+    request: ChangeRequest<'_>,
     draft: &dyn Fn(&dyn Cells) -> Result<Draft, EditError>,
-) -> Result<Changed, NotebookError> {
-    for _ in 0..TRIES {
-        let target = resolve(path)?;
+) -> Result<ChangeOutcome, NotebookError> {
+    for _ in 0..ATTEMPT_LIMIT {
+        let target = resolve_target(path)?;
         let changed = if target.exists {
             let _lock = lock(&target.path)?;
             let loaded = load_with_stamp(&target.path)?;
             change_loaded(&target.path, request, draft, &loaded)?
-        } else if request.missing == Missing::Create && request.revision.is_none() {
-            create(&target.path, request, draft)?
+        } else if request.on_missing == OnMissing::Create && request.revision.is_none() {
+            create_notebook(&target.path, request, draft)?
         } else {
             return Err(NotebookError::NotFound {
                 path: path.to_owned(),
@@ -96,28 +97,28 @@ pub fn change(
     })
 }
 
-/// `None` if the file changed under our hands and everything must begin anew.
+/// Returns `None` if the file changed during the save and the change must start again.
 fn change_loaded(
     path: &Path,
-    request: Request<'_>,
+    request: ChangeRequest<'_>,
     draft: &dyn Fn(&dyn Cells) -> Result<Draft, EditError>,
-    loaded: &Loaded,
-) -> Result<Option<Changed>, NotebookError> {
+    loaded: &LoadedNotebook,
+) -> Result<Option<ChangeOutcome>, NotebookError> {
     let notebook = &loaded.notebook;
     let bad_edit = |error| NotebookError::Edit {
         path: path.to_owned(),
         error,
     };
     let mut draft = match request.revision {
-        Some(revision) if !notebook.revision().is_named_by(revision) => {
-            let base = base(path, request.baselines, revision, notebook)?;
+        Some(revision) if !notebook.revision().matches_name(revision) => {
+            let base = find_baseline(path, request.baselines, revision, notebook)?;
             let ours = draft(&base).map_err(bad_edit)?;
             let mut merged =
-                merge(&base, ours, notebook).map_err(|why| NotebookError::Conflict {
+                merge_draft(&base, ours, notebook).map_err(|reason| NotebookError::Conflict {
                     path: path.to_owned(),
                     revision: revision.to_owned(),
                     current: notebook.revision(),
-                    why,
+                    reason,
                 })?;
             if !merged.plan.changes_nothing(notebook) {
                 merged.notices.push(Notice::Merged {
@@ -129,45 +130,45 @@ fn change_loaded(
         _ => draft(notebook).map_err(bad_edit)?,
     };
     let edited = compose(notebook, &draft.plan);
-    if draft.plan.changes_nothing(notebook) || edited.is_same() {
+    if draft.plan.changes_nothing(notebook) || edited.is_unchanged() {
         draft.notices.push(Notice::Unchanged);
-        let glance = Viewer::look(
-            Wanted {
-                text: None,
+        let view = ViewBuilder::build(
+            ViewRequest {
                 cell: draft.focus,
+                ..ViewRequest::default()
             },
             notebook,
         );
-        remember_glance(&glance, request.baselines);
-        return Ok(Some(Changed {
+        store_view_baseline(&view, request.baselines);
+        return Ok(Some(ChangeOutcome {
             path: path.to_owned(),
             before: Some(notebook.revision()),
             after: notebook.revision(),
-            count: glance.count,
+            count: view.count,
             tally: Tally {
-                kept: glance.count,
+                kept: view.count,
                 ..Tally::default()
             },
             diff: String::new(),
-            focus: glance.cell,
+            focus: view.cell,
             removed: None,
             notices: draft.notices,
         }));
     }
-    let old = Old {
+    let old = ReplacedFile {
         stamp: loaded.stamp,
         metadata: &loaded.metadata,
         revision: notebook.revision(),
     };
-    finish(path, request, notebook, Some(&old), draft, &edited)
+    save_and_verify(path, request, notebook, Some(&old), draft, &edited)
 }
 
-fn create(
+fn create_notebook(
     path: &Path,
-    request: Request<'_>,
+    request: ChangeRequest<'_>,
     draft: &dyn Fn(&dyn Cells) -> Result<Draft, EditError>,
-) -> Result<Option<Changed>, NotebookError> {
-    let folder = super::os::folder_of(path);
+) -> Result<Option<ChangeOutcome>, NotebookError> {
+    let folder = super::os::parent_folder(path);
     if !folder.is_dir() {
         return Err(NotebookError::NotFound {
             path: folder.to_owned(),
@@ -179,59 +180,60 @@ fn create(
         error,
     })?;
     let edited = compose(&notebook, &draft.plan);
-    match finish(path, request, &notebook, None, draft, &edited) {
-        // Somebody else was faster: begin anew with their file.
+    match save_and_verify(path, request, &notebook, None, draft, &edited) {
+        // Another program created the file first: start again with it.
         Err(NotebookError::Exists { .. }) => Ok(None),
         other => other,
     }
 }
 
-/// Saves, and reads back what was saved.
-fn finish(
+/// Saves the file and reads it back.
+fn save_and_verify(
     path: &Path,
-    request: Request<'_>,
+    request: ChangeRequest<'_>,
     notebook: &Notebook,
-    old: Option<&Old<'_>>,
+    old: Option<&ReplacedFile<'_>>,
     draft: Draft,
-    edited: &Edited<'_>,
-) -> Result<Option<Changed>, NotebookError> {
-    let watch = request.watch.unwrap_or(&|_| Ok(()));
-    let saved = save(path, old, edited.chunks().map(Chunk::Bytes), watch)?;
-    let (Saved::Written { revision, .. } | Saved::Same { revision }) = saved else {
+    edited: &EditedNotebook<'_>,
+) -> Result<Option<ChangeOutcome>, NotebookError> {
+    let on_step = request.on_step.unwrap_or(&|_| Ok(()));
+    let outcome = save(path, old, edited.chunks().map(Chunk::Bytes), on_step)?;
+    let (SaveOutcome::Written { revision, .. } | SaveOutcome::Unchanged { revision }) = outcome
+    else {
         return Ok(None);
     };
-    let glance = look(
+    let view = build_view(
         path,
-        Wanted {
-            text: None,
+        ViewRequest {
             cell: draft.focus,
+            ..ViewRequest::default()
         },
     )?;
-    if glance.revision != revision {
+    if view.revision != revision {
         return Err(NotebookError::NotReadBack {
             path: path.to_owned(),
         });
     }
-    remember_glance(&glance, request.baselines);
+    store_view_baseline(&view, request.baselines);
     let mut notices = draft.notices;
-    let mut tally = Tally::of(&draft.plan, notebook);
-    tally.changed -= edited.idle;
-    tally.kept += edited.idle;
+    let mut tally = Tally::count(&draft.plan, notebook);
+    tally.changed -= edited.unchanged_cells;
+    tally.kept += edited.unchanged_cells;
     notices.extend(edited.notices.iter().cloned());
-    Ok(Some(Changed {
+    Ok(Some(ChangeOutcome {
         path: path.to_owned(),
         before: old.map(|old| old.revision),
-        after: glance.revision,
-        count: glance.count,
+        after: view.revision,
+        count: view.count,
         tally,
-        diff: diff::unified(notebook, &draft.plan, &edited.new_ids, path),
-        focus: glance.cell,
-        removed: draft.removed.map(|index| CellSummary::of(notebook, index)),
+        diff: diff::unified_diff(notebook, &draft.plan, &edited.new_ids, path),
+        focus: view.cell,
+        removed: draft.removed.map(|index| CellSummary::new(notebook, index)),
         notices,
     }))
 }
 
-fn base(
+fn find_baseline(
     path: &Path,
     baselines: Option<&Baselines>,
     revision: &str,
@@ -243,7 +245,7 @@ fn base(
             path: path.to_owned(),
             revision: revision.to_owned(),
             current: notebook.revision(),
-            why: "that revision is not remembered, so the changes cannot be compared".to_owned(),
+            reason: "that revision is not remembered, so the changes cannot be compared".to_owned(),
         })
 }
 
@@ -252,9 +254,9 @@ pub(super) struct Target {
     pub(super) exists: bool,
 }
 
-/// Follows symbolic links, so that the file is replaced and not the link. Without one the path stays
-/// as it was given: people recognise it in messages.
-pub(super) fn resolve(path: &Path) -> Result<Target, NotebookError> {
+/// Follows symbolic links, so that the file is replaced and not the link. Other paths stay as
+/// given, because users recognise them in messages.
+pub(super) fn resolve_target(path: &Path) -> Result<Target, NotebookError> {
     let failed = |source| NotebookError::Io {
         step: "find",
         path: path.to_owned(),
@@ -268,18 +270,18 @@ pub(super) fn resolve(path: &Path) -> Result<Target, NotebookError> {
     let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let target = match is_link(path) {
         Ok(false) => path.to_owned(),
-        Ok(true) if super::os::through_held_folder(path) => {
-            let why = "it has become a link meanwhile";
-            return Err(failed(io::Error::other(why)));
+        Ok(true) if super::os::is_proc_fd_path(path) => {
+            let reason = "it is a symbolic link now";
+            return Err(failed(io::Error::other(reason)));
         }
         Ok(true) => match fs::canonicalize(path) {
             Ok(target) => target,
-            // The end of a chain of links that leads nowhere; loops are another error.
+            // A chain of links to a missing file: return its end. Loops are a different error.
             Err(error) if is_missing(&error) => {
                 let mut end = path.to_owned();
                 while is_link(&end).unwrap_or(false) {
                     let link = fs::read_link(&end).map_err(failed)?;
-                    end = super::os::folder_of(&end).join(link);
+                    end = super::os::parent_folder(&end).join(link);
                 }
                 return Ok(missing(end));
             }
@@ -288,7 +290,7 @@ pub(super) fn resolve(path: &Path) -> Result<Target, NotebookError> {
         Err(error) if is_missing(&error) => return Ok(missing(path.to_owned())),
         Err(error) => return Err(failed(error)),
     };
-    // Refused here, before anybody waits for a lock on a pipe.
+    // Rejected here, before a lock on a pipe could block.
     load::check_regular(&target)?;
     Ok(Target {
         path: target,
@@ -296,14 +298,14 @@ pub(super) fn resolve(path: &Path) -> Result<Target, NotebookError> {
     })
 }
 
-/// Brings the notebook at `path` to nbformat 4.5: from nbformat 3, or by adding what 4.5 wants.
-/// Answers what was done, `None` if there was nothing to do, and the revision of the file.
+/// Upgrades the notebook at `path` to nbformat 4.5: from nbformat 3, or by adding what 4.5
+/// requires. Returns the outcome (`None` if there was nothing to do) and the revision of the file.
 pub fn upgrade(
     path: &Path,
-    request: Request<'_>,
-) -> Result<(Option<Upgraded>, Revision), NotebookError> {
-    for _ in 0..TRIES {
-        let target = resolve(path)?;
+    request: ChangeRequest<'_>,
+) -> Result<(Option<UpgradeOutcome>, Revision), NotebookError> {
+    for _ in 0..ATTEMPT_LIMIT {
+        let target = resolve_target(path)?;
         if !target.exists {
             return Err(NotebookError::NotFound {
                 path: path.to_owned(),
@@ -311,16 +313,16 @@ pub fn upgrade(
         }
         let path = target.path.as_path();
         let _lock = lock(path)?;
-        let (bytes, stamp, metadata) = load::load_bytes(path)?;
-        let revision = Revision::of(&bytes);
-        if let Some(wanted) = request.revision
-            && !revision.is_named_by(wanted)
+        let (bytes, stamp, metadata) = load::load_bytes_with_stamp(path)?;
+        let revision = Revision::compute(&bytes);
+        if let Some(expected) = request.revision
+            && !revision.matches_name(expected)
         {
             return Err(NotebookError::Conflict {
                 path: path.to_owned(),
-                revision: wanted.to_owned(),
+                revision: expected.to_owned(),
                 current: revision,
-                why: "an upgrade touches every cell".to_owned(),
+                reason: "an upgrade touches every cell".to_owned(),
             });
         }
         let upgraded = upgrade::upgrade(&bytes).map_err(|error| NotebookError::Format {
@@ -330,29 +332,30 @@ pub fn upgrade(
         let Some((upgraded, new)) = upgraded else {
             return Ok((None, revision));
         };
-        let old = Old {
+        let old = ReplacedFile {
             stamp,
             metadata: &metadata,
             revision,
         };
-        let watch = request.watch.unwrap_or(&|_| Ok(()));
-        let saved = save(path, Some(&old), std::iter::once(Chunk::Bytes(&new)), watch)?;
-        if let Saved::Written {
+        let on_step = request.on_step.unwrap_or(&|_| Ok(()));
+        let outcome = save(
+            path,
+            Some(&old),
+            std::iter::once(Chunk::Bytes(&new)),
+            on_step,
+        )?;
+        if let SaveOutcome::Written {
             revision: written, ..
         }
-        | Saved::Same { revision: written } = saved
+        | SaveOutcome::Unchanged { revision: written } = outcome
         {
-            let wanted = Wanted {
-                text: None,
-                cell: None,
-            };
-            let glance = look(path, wanted)?;
-            if glance.revision != written {
+            let view = build_view(path, ViewRequest::default())?;
+            if view.revision != written {
                 return Err(NotebookError::NotReadBack {
                     path: path.to_owned(),
                 });
             }
-            remember_glance(&glance, request.baselines);
+            store_view_baseline(&view, request.baselines);
             return Ok((Some(upgraded), written));
         }
     }

@@ -1,7 +1,7 @@
-//! Reading notebook files, also while somebody else writes them.
+//! Reads notebook files, also while another program writes them.
 //!
-//! Jupyter rewrites files in place: for a moment they are empty or cut. Such a file is read again
-//! for a short while; then it is an error, and never taken for an empty notebook.
+//! Jupyter rewrites files in place: for a moment they are empty or truncated. Such a file is read
+//! again for a short time. After that it is an error, and never treated as an empty notebook.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,27 +9,27 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::os::Stamp;
+use super::os::FileStamp;
 use crate::baseline::Baselines;
 use crate::document::Notebook;
 use crate::error::{FormatError, NotebookError};
 use crate::revision::Revision;
-use crate::scan::{self, Contents, ScanError};
-use crate::text::Markers;
-use crate::view::{Glance, Viewer, Wanted};
+use crate::scan::{self, ScanDetail, ScanError};
+use crate::text::MarkerStyle;
+use crate::view::{NotebookView, ViewBuilder, ViewRequest};
 
-/// A file untouched for this long is not being written.
-const SETTLED: Duration = Duration::from_secs(2);
-/// A broken file that does not change for this long will not get better.
-const STABLE: Duration = Duration::from_millis(300);
+/// A file unmodified for this long is not being written.
+const WRITER_GRACE: Duration = Duration::from_secs(2);
+/// A broken file that does not change for this long is reported as broken.
+const STABLE_TIMEOUT: Duration = Duration::from_millis(300);
 /// The longest wait for a file that keeps changing.
-const LONGEST: Duration = Duration::from_secs(3);
-const PAUSE: Duration = Duration::from_millis(15);
+const READ_TIMEOUT: Duration = Duration::from_secs(3);
+const RETRY_INTERVAL: Duration = Duration::from_millis(15);
 
-/// A notebook and the state of the file it came from.
-pub(crate) struct Loaded {
+/// A notebook and the state of its file when it was loaded.
+pub(crate) struct LoadedNotebook {
     pub(crate) notebook: Notebook,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileStamp,
     pub(crate) metadata: fs::Metadata,
 }
 
@@ -38,81 +38,81 @@ pub fn load(path: &Path) -> Result<Notebook, NotebookError> {
     load_with_stamp(path).map(|loaded| loaded.notebook)
 }
 
-pub(crate) fn load_with_stamp(path: &Path) -> Result<Loaded, NotebookError> {
-    settle(path, |file| {
+pub(crate) fn load_with_stamp(path: &Path) -> Result<LoadedNotebook, NotebookError> {
+    read_when_stable(path, |file| {
         let metadata = file.metadata()?;
         let expected = expected_size(&metadata)?;
-        // Asked for and given back: an error instead of an abort when there is not enough memory.
+        // Reserved and released: gives an error instead of an abort if memory is short.
         Vec::<u8>::new().try_reserve_exact(expected + 1)?;
-        Ok(Loaded {
-            notebook: scan::whole(file, expected)?,
-            stamp: Stamp::of(&metadata),
+        Ok(LoadedNotebook {
+            notebook: scan::read_and_scan(file, expected)?.into(),
+            stamp: FileStamp::from_metadata(&metadata),
             metadata,
         })
     })
 }
 
-/// The bytes of a file, whatever is in it.
+/// The bytes of a file, whatever its content.
 pub fn load_raw(path: &Path) -> Result<Vec<u8>, NotebookError> {
-    load_bytes(path).map(|(bytes, _, _)| bytes)
+    load_bytes_with_stamp(path).map(|(bytes, _, _)| bytes)
 }
 
-pub(crate) fn load_bytes(path: &Path) -> Result<(Vec<u8>, Stamp, fs::Metadata), NotebookError> {
-    settle(path, |file| {
+pub(crate) fn load_bytes_with_stamp(
+    path: &Path,
+) -> Result<(Vec<u8>, FileStamp, fs::Metadata), NotebookError> {
+    read_when_stable(path, |file| {
         let metadata = file.metadata()?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(expected_size(&metadata)? + 1)?;
         io::Read::read_to_end(file, &mut bytes)?;
-        Ok((bytes, Stamp::of(&metadata), metadata))
+        Ok((bytes, FileStamp::from_metadata(&metadata), metadata))
     })
 }
 
-/// Looks at a notebook without holding it, and remembers what a later merge needs.
-pub fn glance(
+/// Reads the text view of a notebook without keeping the file in memory, and stores its baseline.
+pub fn read_view(
     path: &Path,
-    text: Option<Markers>,
+    text: Option<MarkerStyle>,
     baselines: Option<&Baselines>,
-) -> Result<Glance, NotebookError> {
-    let glance = look(path, Wanted { text, cell: None })?;
-    remember_glance(&glance, baselines);
-    Ok(glance)
+) -> Result<NotebookView, NotebookError> {
+    let view = build_view(path, ViewRequest { text, cell: None })?;
+    store_view_baseline(&view, baselines);
+    Ok(view)
 }
 
-/// Remembers what a later merge with this notebook needs.
-pub fn remember(notebook: &Notebook, baselines: Option<&Baselines>) {
+/// Stores the baseline of a notebook, which a later merge needs.
+pub fn store_baseline(notebook: &Notebook, baselines: Option<&Baselines>) {
     if baselines.is_some() {
-        let wanted = Wanted {
-            text: None,
-            cell: None,
-        };
-        remember_glance(&Viewer::look(wanted, notebook), baselines);
+        let view = ViewBuilder::build(ViewRequest::default(), notebook);
+        store_view_baseline(&view, baselines);
     }
 }
 
-/// Keeps what a later merge needs. It is a cache: trouble with it is not the caller's.
-pub(crate) fn remember_glance(glance: &Glance, baselines: Option<&Baselines>) {
-    if let (Some(baselines), Some(baseline)) = (baselines, &glance.baseline) {
-        baselines.keep(glance.revision, baseline).ok();
+/// Stores the baseline of a view. It is a cache, so errors are ignored.
+pub(crate) fn store_view_baseline(view: &NotebookView, baselines: Option<&Baselines>) {
+    if let (Some(baselines), Some(baseline)) = (baselines, &view.baseline) {
+        baselines.store(view.revision, baseline).ok();
     }
 }
 
-pub(crate) fn look(path: &Path, wanted: Wanted) -> Result<Glance, NotebookError> {
-    let mut viewer = Viewer::new(wanted);
+pub(crate) fn build_view(path: &Path, request: ViewRequest) -> Result<NotebookView, NotebookError> {
+    let mut builder = ViewBuilder::new(request);
     let mut file = open(path)?;
-    let first = attempt(&mut file, |file| {
+    let first = read_once(&mut file, |file| {
         let expected = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        scan::window(file, expected, &mut viewer, Contents::Shown)
+        scan::scan_stream(file, expected, &mut builder, ScanDetail::Sources)
     });
-    if let Ok(Some((frame, revision))) = first {
-        return Ok(viewer.finish(revision, frame.minor));
+    if let Ok(Some((spans, revision))) = first {
+        return Ok(builder.finish(revision, spans.minor));
     }
-    // Broken or in motion: the patient way, which also knows where exactly it is broken.
+    // Broken or being written: load it with retries, which also gives the exact position of an
+    // error.
     let loaded = load_with_stamp(path)?;
-    Ok(Viewer::look(wanted, &loaded.notebook))
+    Ok(ViewBuilder::build(request, &loaded.notebook))
 }
 
-/// Hash of what is in a file, whatever it is.
-pub(crate) fn revision_of(file: &mut File) -> io::Result<Revision> {
+/// The revision of a file, whatever its content.
+pub(crate) fn hash_file(file: &mut File) -> io::Result<Revision> {
     let mut digest = crate::revision::Digest::new();
     let mut buffer = vec![0; 256 * 1024];
     loop {
@@ -133,16 +133,16 @@ fn expected_size(metadata: &fs::Metadata) -> Result<usize, ScanError> {
 
 fn open(path: &Path) -> Result<File, NotebookError> {
     check_regular(path)?;
-    super::os::open(path).map_err(|error| cannot_read(path, error))
+    super::os::open(path).map_err(|error| read_error(path, error))
 }
 
-/// Refuses what is no file, before it is opened: opening a named pipe would wait for a writer.
+/// Rejects anything but regular files before opening: opening a named pipe would block.
 pub(crate) fn check_regular(path: &Path) -> Result<(), NotebookError> {
-    let metadata = fs::metadata(path).map_err(|error| cannot_read(path, error))?;
+    let metadata = fs::metadata(path).map_err(|error| read_error(path, error))?;
     if !metadata.is_file() {
         return Err(NotebookError::NotAFile {
             path: path.to_owned(),
-            what: if metadata.is_dir() {
+            file_type: if metadata.is_dir() {
                 "a directory"
             } else {
                 "a device or pipe"
@@ -152,7 +152,7 @@ pub(crate) fn check_regular(path: &Path) -> Result<(), NotebookError> {
     Ok(())
 }
 
-fn cannot_read(path: &Path, source: io::Error) -> NotebookError {
+fn read_error(path: &Path, source: io::Error) -> NotebookError {
     let path = path.to_owned();
     if source.kind() == io::ErrorKind::NotFound {
         NotebookError::NotFound { path }
@@ -165,59 +165,60 @@ fn cannot_read(path: &Path, source: io::Error) -> NotebookError {
     }
 }
 
-/// Reads once; `None` if the file changed meanwhile, so that what was read may be a mixture.
-fn attempt<T>(
+/// Reads once. Returns `None` if the file changed during the read, because the result may be a
+/// mixture.
+fn read_once<T>(
     file: &mut File,
     read: impl FnOnce(&mut File) -> Result<T, ScanError>,
 ) -> Result<Option<T>, ScanError> {
-    let before = Stamp::of(&file.metadata()?);
+    let before = FileStamp::from_metadata(&file.metadata()?);
     let result = read(file);
-    let after = Stamp::of(&file.metadata()?);
+    let after = FileStamp::from_metadata(&file.metadata()?);
     match result {
         Ok(value) => Ok((before == after).then_some(value)),
         Err(error) => Err(error),
     }
 }
 
-/// Reads until the file holds still and makes sense, within bounds.
-pub(crate) fn settle<T>(
+/// Reads until the file is stable and valid, within the timeouts above.
+pub(crate) fn read_when_stable<T>(
     path: &Path,
     mut read: impl FnMut(&mut File) -> Result<T, ScanError>,
 ) -> Result<T, NotebookError> {
     let started = Instant::now();
-    let mut last: Option<(Stamp, Instant)> = None;
+    let mut last: Option<(FileStamp, Instant)> = None;
     loop {
         let mut file = open(path)?;
-        let error = match attempt(&mut file, &mut read) {
+        let error = match read_once(&mut file, &mut read) {
             Ok(Some(value)) => return Ok(value),
             Ok(None) => None,
-            Err(ScanError::Format(error)) if error.may_pass() => Some(error),
-            Err(ScanError::Format(error)) => return Err(bad_format(path, error)),
-            Err(ScanError::Io(error)) => return Err(cannot_read(path, error)),
+            Err(ScanError::Format(error)) if error.is_transient() => Some(error),
+            Err(ScanError::Format(error)) => return Err(format_error(path, error)),
+            Err(ScanError::Io(error)) => return Err(read_error(path, error)),
         };
-        let metadata = fs::metadata(path).map_err(|error| cannot_read(path, error))?;
-        let stamp = Stamp::of(&metadata);
+        let metadata = fs::metadata(path).map_err(|error| read_error(path, error))?;
+        let stamp = FileStamp::from_metadata(&metadata);
         let since = match last {
-            Some((seen, since)) if seen == stamp => since,
+            Some((previous, since)) if previous == stamp => since,
             _ => Instant::now(),
         };
         last = Some((stamp, since));
-        let hopeless = !stamp.is_younger_than(SETTLED) || since.elapsed() > STABLE;
+        let is_settled = !stamp.is_younger_than(WRITER_GRACE) || since.elapsed() > STABLE_TIMEOUT;
         match error {
-            Some(error) if hopeless || started.elapsed() > LONGEST => {
-                return Err(bad_format(path, error));
+            Some(error) if is_settled || started.elapsed() > READ_TIMEOUT => {
+                return Err(format_error(path, error));
             }
-            None if started.elapsed() > LONGEST => {
+            None if started.elapsed() > READ_TIMEOUT => {
                 return Err(NotebookError::Busy {
                     path: path.to_owned(),
                 });
             }
-            _ => thread::sleep(PAUSE),
+            _ => thread::sleep(RETRY_INTERVAL),
         }
     }
 }
 
-fn bad_format(path: &Path, error: FormatError) -> NotebookError {
+fn format_error(path: &Path, error: FormatError) -> NotebookError {
     NotebookError::Format {
         path: path.to_owned(),
         error,

@@ -1,8 +1,9 @@
-//! Keeps our own writers of one file apart.
+//! Serialises Cellwright's own writers of one file.
 //!
-//! The lock is on the file that is about to be replaced. Whoever gets it checks that the path still
-//! leads to that file; if not, another writer was faster and the lock must be taken again. A writer
-//! also locks the file it puts in place, before it does, and holds it until it has read it back.
+//! A writer locks the file that it will replace. After it gets the lock, it checks that the path
+//! still names that file; if not, another writer replaced it and the lock must be taken again. A
+//! writer also locks the new file before it puts it in place, and keeps the lock until it has
+//! read the file back.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -10,22 +11,22 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::os::Stamp;
+use super::os::FileStamp;
 use crate::error::NotebookError;
 
-/// Saves take milliseconds; whoever holds the lock this long is stuck.
-const PATIENCE: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(2);
+/// Saves take milliseconds; a process that holds the lock this long is stuck.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A lock on the file at a path, let go when dropped.
+/// A lock on the file at a path, released on drop.
 pub(crate) struct Lock {
-    /// `None` where the file system has no locks.
+    /// `None` if the file system does not support locks.
     _file: Option<File>,
 }
 
 impl Lock {
-    /// Locks a file that nobody else can have locked, because it is new.
-    pub(crate) fn on(file: &File) -> io::Result<Self> {
+    /// Locks a new file, which no other process can have locked.
+    pub(crate) fn acquire_new(file: &File) -> io::Result<Self> {
         let file = file.try_clone()?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: Some(file) }),
@@ -61,22 +62,22 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, NotebookError> {
         };
         match file.try_lock() {
             Ok(()) => {
-                let held = Stamp::of(&file.metadata().map_err(failed)?);
+                let held = FileStamp::from_metadata(&file.metadata().map_err(failed)?);
                 match std::fs::metadata(path) {
-                    Ok(now) if Stamp::of(&now).is_same_file(&held) => {
+                    Ok(now) if FileStamp::from_metadata(&now).is_same_file(&held) => {
                         return Ok(Lock { _file: Some(file) });
                     }
-                    // Replaced meanwhile: try again with the file that is there now.
+                    // Replaced in the meantime: try again with the current file.
                     _ => {}
                 }
             }
-            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_POLL_INTERVAL),
             Err(TryLockError::Error(error)) if is_unsupported(&error) => {
                 return Ok(Lock { _file: None });
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > LOCK_TIMEOUT {
             return Err(NotebookError::Busy {
                 path: path.to_owned(),
             });

@@ -1,4 +1,4 @@
-//! What is particular to Unix: identity of files, nameless temporary files, owners.
+//! Unix specifics: file identity, unnamed temporary files, owners.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,10 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
-/// Tells whether a file is still the same one with the same content, as far as the file system
-/// knows.
+/// Identifies a file and its content, as far as file system metadata can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     device: u64,
     inode: u64,
     pub(crate) size: u64,
@@ -20,8 +19,8 @@ pub(crate) struct Stamp {
     changed: (i64, i64),
 }
 
-impl Stamp {
-    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+impl FileStamp {
+    pub(crate) fn from_metadata(metadata: &fs::Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -35,14 +34,13 @@ impl Stamp {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Whether this is the same file with the same content under another name (which changes the
-    /// time of the last change of attributes).
+    /// Whether this is the same file with the same content under another name. (Renaming changes
+    /// the ctime.)
     pub(crate) fn has_same_content(&self, other: &Self) -> bool {
         self.is_same_file(other) && (self.size, self.modified) == (other.size, other.modified)
     }
 
-    /// Whether the content or the file's attributes changed within `span` before now (or, with a
-    /// clock that runs ahead, in the future).
+    /// Whether mtime or ctime is within `span` before now, or in the future.
     pub(crate) fn is_younger_than(&self, span: Duration) -> bool {
         let (seconds, nanoseconds) = self.modified.max(self.changed);
         let since_epoch = Duration::new(
@@ -55,29 +53,30 @@ impl Stamp {
     }
 }
 
-/// A file being written next to the one it will replace.
+/// A file that is written next to the one it will replace.
 #[derive(Debug)]
-pub(crate) struct Temp {
+pub(crate) struct TempFile {
     pub(crate) file: File,
-    /// Its name, once it has one. Until then it vanishes with the process, however that ends.
+    /// Its path, once it has a name. Until then the kernel removes it with the process, however
+    /// that ends.
     path: Option<PathBuf>,
     name: PathBuf,
 }
 
-impl Temp {
-    /// Makes a temporary file in the folder of `target`, readable by nobody else.
+impl TempFile {
+    /// Creates a temporary file in the folder of `target`, readable only by the owner.
     pub(crate) fn create(target: &Path) -> io::Result<Self> {
-        let folder = folder_of(target);
+        let folder = parent_folder(target);
         let name = folder.join(temp_name(target));
-        if let Some(file) = nameless(folder) {
+        if let Some(file) = open_unnamed(folder) {
             return Ok(Self {
                 file,
                 path: None,
                 name,
             });
         }
-        // Left over from a crash: the lock on the target says that nobody uses it now.
-        remove_if_there(&name)?;
+        // Left over from a crash: the lock on the target excludes other users.
+        remove_if_exists(&name)?;
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -90,21 +89,21 @@ impl Temp {
         })
     }
 
-    /// Gives the file its temporary name, if it has none yet.
-    fn named(&mut self) -> io::Result<&Path> {
+    /// Links the file to its temporary name, unless it already has one.
+    fn ensure_named(&mut self) -> io::Result<&Path> {
         if self.path.is_none() {
-            remove_if_there(&self.name)?;
-            link_nameless(&self.file, &self.name)?;
+            remove_if_exists(&self.name)?;
+            link_unnamed(&self.file, &self.name)?;
         }
         Ok(self.path.insert(self.name.clone()))
     }
 
-    /// Puts the file in the place of `target`, in one step for every reader. Where the two can be
-    /// exchanged, the old file stays under the temporary name until this is dropped, and
-    /// [`Temp::put_back`] can undo it.
+    /// Replaces `target` with this file, atomically for every reader. If the file system can swap
+    /// two names, the old file stays under the temporary name until this is dropped, and
+    /// [`TempFile::undo_replace`] can restore it.
     pub(crate) fn replace(&mut self, target: &Path) -> io::Result<()> {
-        let name = self.named()?.to_owned();
-        if exchange(&name, target).is_ok() {
+        let name = self.ensure_named()?.to_owned();
+        if swap_names(&name, target).is_ok() {
             return Ok(());
         }
         fs::rename(&name, target)?;
@@ -112,42 +111,42 @@ impl Temp {
         Ok(())
     }
 
-    /// The old file, if it can still be put back.
-    pub(crate) fn replaced(&self) -> Option<io::Result<Stamp>> {
+    /// The state of the old file, if it can still be restored.
+    pub(crate) fn replaced_stamp(&self) -> Option<io::Result<FileStamp>> {
         let path = self.path.as_ref()?;
-        Some(fs::symlink_metadata(path).map(|metadata| Stamp::of(&metadata)))
+        Some(fs::symlink_metadata(path).map(|metadata| FileStamp::from_metadata(&metadata)))
     }
 
-    /// Undoes [`Temp::replace`].
-    pub(crate) fn put_back(&mut self, target: &Path) -> io::Result<()> {
+    /// Undoes [`TempFile::replace`].
+    pub(crate) fn undo_replace(&mut self, target: &Path) -> io::Result<()> {
         match &self.path {
-            Some(name) => exchange(name, target),
+            Some(name) => swap_names(name, target),
             None => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
-    /// Puts the file where none is; fails if there is one by now.
+    /// Publishes the file at a path where none exists. Fails if there is one by now.
     pub(crate) fn publish_new(mut self, target: &Path) -> io::Result<()> {
         if self.path.is_none() {
-            return link_nameless(&self.file, target);
+            return link_unnamed(&self.file, target);
         }
-        let name = self.named()?.to_owned();
+        let name = self.ensure_named()?.to_owned();
         fs::hard_link(name, target)
     }
 }
 
-impl Drop for Temp {
+impl Drop for TempFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Nothing better can be done; the next save removes it.
+            // Nothing else can be done; the next save removes it.
             fs::remove_file(path).ok();
         }
     }
 }
 
-/// Lets two files change names in one step.
+/// Swaps the names of two files atomically.
 #[cfg(target_os = "linux")]
-fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+fn swap_names(one: &Path, other: &Path) -> io::Result<()> {
     use rustix::fs::RenameFlags;
     rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?;
     Ok(())
@@ -158,23 +157,23 @@ fn exchange(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-/// The folder a file is in.
-pub(crate) fn folder_of(path: &Path) -> &Path {
+/// The folder of a file.
+pub(crate) fn parent_folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
 }
 
-/// Short whatever the target's name, hidden, and always the same for one target: a leftover is
-/// found and replaced by the next save.
+/// The name of the temporary file: short, hidden, and always the same for one target, so that the
+/// next save finds and replaces a leftover.
 fn temp_name(target: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let name = target.file_name().unwrap_or_default();
@@ -184,9 +183,9 @@ fn temp_name(target: &Path) -> String {
     )
 }
 
-/// A file without a name, where the file system can do that.
+/// Creates a file without a name, if the file system supports it.
 #[cfg(target_os = "linux")]
-fn nameless(folder: &Path) -> Option<File> {
+fn open_unnamed(folder: &Path) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?;
     Some(File::from(file))
@@ -198,7 +197,7 @@ fn nameless(_: &Path) -> Option<File> {
 }
 
 #[cfg(target_os = "linux")]
-fn link_nameless(file: &File, name: &Path) -> io::Result<()> {
+fn link_unnamed(file: &File, name: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::linkat(CWD, link, CWD, name, AtFlags::SYMLINK_FOLLOW)?;
@@ -210,8 +209,8 @@ fn link_nameless(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Gives `file` the owner and mode of the file it replaces. Only the superuser may give files
-/// away; for others the owner changes to who saves, and the rest is kept.
+/// Copies owner and mode of the replaced file. Only the superuser may change the owner; for other
+/// users the owner changes to the current user and the rest is kept.
 pub(crate) fn copy_attributes(file: &File, from: &fs::Metadata) -> io::Result<()> {
     let own = file.metadata()?;
     if (own.uid(), own.gid()) != (from.uid(), from.gid()) {
@@ -219,18 +218,18 @@ pub(crate) fn copy_attributes(file: &File, from: &fs::Metadata) -> io::Result<()
         let gid = rustix::process::Gid::from_raw(from.gid());
         let both = rustix::fs::fchown(file.as_fd(), Some(uid), Some(gid));
         if both.is_err() {
-            // The group alone may still be possible; if not, the folder decides it as for any
-            // new file.
+            // The group alone may still be allowed. If not, the folder decides it, as for any new
+            // file.
             rustix::fs::fchown(file.as_fd(), None, Some(gid)).ok();
         }
     }
     file.set_permissions(fs::Permissions::from_mode(from.mode() & 0o7777))
 }
 
-/// The mode a new file gets: what the user's mask allows.
-pub(crate) fn default_mode(file: &File) -> io::Result<()> {
-    // Reading the mask means setting it, which would be a race with other threads; /proc tells
-    // without that, and without /proc the usual mask is assumed.
+/// Sets the mode of a new file, according to the umask.
+pub(crate) fn set_default_mode(file: &File) -> io::Result<()> {
+    // Reading the umask with the system call means setting it, which races with other threads.
+    // /proc has it too; without /proc the usual umask is assumed.
     let mask = fs::read_to_string("/proc/self/status")
         .ok()
         .and_then(|status| {
@@ -243,12 +242,12 @@ pub(crate) fn default_mode(file: &File) -> io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(0o666 & !mask))
 }
 
-/// Whether we may write to a file: replacing a write-protected one would go around the protection.
+/// Fails if the file is write-protected: replacing it would bypass the protection.
 pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, Access::WRITE_OK)?)
 }
 
-/// Makes a renamed file survive a power cut.
+/// Flushes a folder, so that a rename survives a power cut.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
         // Some file systems cannot flush folders and need not.
@@ -257,16 +256,16 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads exactly so many bytes from a place in a file.
+/// Reads exactly `buffer.len()` bytes at an offset.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
-/// Opens a file for reading. Whoever looks a file up in a folder that they hold open, and comes by
-/// `/proc/self/fd/N/name`, has followed every link already: another one at the end was put there since, and is
-/// not followed.
+/// Opens a file for reading. A path `/proc/self/fd/N/name` comes from a caller that holds the
+/// folder open and has already followed every link: a link at its end appeared later and is not
+/// followed.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    if !through_held_folder(path) {
+    if !is_proc_fd_path(path) {
         return File::open(path);
     }
     let flags = rustix::fs::OFlags::NOFOLLOW.bits();
@@ -276,7 +275,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Whether a path leads through a folder that is held open.
-pub(crate) fn through_held_folder(path: &Path) -> bool {
+/// Whether a path goes through an open folder descriptor.
+pub(crate) fn is_proc_fd_path(path: &Path) -> bool {
     path.starts_with("/proc/self/fd")
 }

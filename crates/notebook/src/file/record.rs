@@ -1,121 +1,122 @@
-//! Writes what cells put out into their notebook, without holding either.
+//! Writes outputs of executed cells into their notebook, without keeping either in memory.
 //!
-//! The old file is copied piece by piece around the values that are replaced. If somebody else changed
-//! the file meanwhile, each cell that ran is looked for in what is there now: it gets its outputs if its
-//! source is still what ran, and is left alone otherwise.
+//! The old file is copied in chunks around the replaced values. If another program changed the
+//! file in the meantime, each executed cell is located in the current file: it gets its outputs
+//! if its source is unchanged, and is left alone otherwise.
 
-mod find;
+mod locate;
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use self::find::find;
-use super::change::resolve;
+use self::locate::locate_cells;
+use super::change::resolve_target;
 use super::lock::lock;
-use super::os::Stamp;
-use super::save::{Chunk, Old, Saved, Step, save};
+use super::os::FileStamp;
+use super::save::{Chunk, ReplacedFile, SaveOutcome, SaveStep, save};
 use super::survey::{Survey, survey};
 use crate::error::NotebookError;
-use crate::json::indent::lay_out;
+use crate::json::format::format_at_depth;
 use crate::json::object;
-use crate::layout::{CELL_DEPTH, Style};
+use crate::json::style::Style;
+use crate::layout::CELL_DEPTH;
 use crate::revision::Revision;
 use crate::span::Span;
 
-/// What a cell gets.
+/// The results of one cell.
 #[derive(Clone, Debug, Default)]
-pub struct Entry {
-    /// The cell, by its place in the survey that it was run from.
+pub struct CellUpdate {
+    /// Index of the cell in the base survey.
     pub cell: usize,
     /// Its execution count.
-    pub count: Option<u64>,
-    /// Its outputs: pieces of a JSON array, laid out for [`CELL_DEPTH`]. None at all: `[]`.
-    pub outputs: Vec<Piece>,
-    /// A member of its metadata that is set: name and value, as JSON.
+    pub execution_count: Option<u64>,
+    /// Its outputs: segments of a JSON array, formatted for [`CELL_DEPTH`]. Empty means `[]`.
+    pub outputs: Vec<Segment>,
+    /// A member to set in its metadata: name and JSON value.
     pub metadata: Option<(&'static str, String)>,
 }
 
-/// A piece of text to be written.
+/// A segment of text to write.
 #[derive(Clone, Debug)]
-pub enum Piece {
+pub enum Segment {
     /// In memory.
     Bytes(Arc<[u8]>),
     /// In a file.
     Stored {
-        /// Which.
+        /// The file.
         file: Arc<File>,
-        /// Where it begins.
+        /// Its offset in bytes.
         start: u64,
-        /// How long it is.
+        /// Its length in bytes.
         length: u64,
     },
 }
 
-/// What is to be written, and where.
+/// The results to write, and the target.
 #[derive(Clone, Copy)]
-pub struct Record<'r> {
+pub struct RecordRequest<'r> {
     /// The notebook.
     pub path: &'r Path,
-    /// The notebook as it was when the cells were read that ran.
-    pub ran: &'r Survey,
-    /// What the cells get.
-    pub entries: &'r [Entry],
-    /// Members of the notebook's own metadata that are set: names and values, as JSON.
+    /// The notebook at the time when the executed sources were read.
+    pub base: &'r Survey,
+    /// The results of the cells.
+    pub updates: &'r [CellUpdate],
+    /// Members to set in the notebook's metadata: names and JSON values.
     pub metadata: &'r [(&'static str, String)],
-    /// The revision that is expected; another one is somebody else's.
+    /// The expected revision; any other was written by another program.
     pub expected: Revision,
-    /// Called before each step of the save; tests make steps fail with it.
-    pub watch: Option<&'r dyn Fn(Step) -> io::Result<()>>,
+    /// Called before each step of the save. An error counts as a failure of that step; tests use
+    /// this.
+    pub on_step: Option<&'r dyn Fn(SaveStep) -> io::Result<()>>,
 }
 
-/// What was written.
+/// The result of [`record`].
 #[derive(Debug)]
-pub struct Recorded {
-    /// The notebook as it is now.
+pub struct RecordReport {
+    /// The notebook now.
     pub survey: Survey,
-    /// Whether anything had to be written.
+    /// Whether the file was written.
     pub changed: bool,
-    /// Whether somebody else had changed the file.
+    /// Whether another program had changed the file.
     pub merged: bool,
-    /// Cells that could not be given what they put out: by their place among the entries, and why.
-    pub conflicts: Vec<(usize, Conflict)>,
-    /// Where the cells of the entries are now.
-    pub places: Vec<Option<usize>>,
+    /// Updates that could not be written: index of the update, and the reason.
+    pub conflicts: Vec<(usize, CellConflict)>,
+    /// For each update, the current index of its cell.
+    pub cell_indexes: Vec<Option<usize>>,
 }
 
-/// Why a cell could not be given what it put out.
+/// Why an update could not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conflict {
-    /// Its source is another one now.
+pub enum CellConflict {
+    /// The source of the cell changed.
     Changed,
-    /// It is not there any more, or cannot be told from others.
-    Gone,
+    /// The cell no longer exists, or is ambiguous.
+    Missing,
 }
 
-/// How often to begin anew when somebody else keeps changing the file.
-const TRIES: usize = 5;
+/// How often to start again if another program keeps changing the file.
+const ATTEMPT_LIMIT: usize = 5;
 
-/// Writes it.
-pub fn record(record: Record<'_>) -> Result<Recorded, NotebookError> {
-    for _ in 0..TRIES {
-        let path = existing(record.path)?;
+/// Writes the results of executed cells into their notebook.
+pub fn record(request: RecordRequest<'_>) -> Result<RecordReport, NotebookError> {
+    for _ in 0..ATTEMPT_LIMIT {
+        let path = resolve_existing(request.path)?;
         let _lock = lock(&path)?;
-        if let Some(recorded) = attempt(&path, record)? {
+        if let Some(recorded) = try_record(&path, request)? {
             return Ok(recorded);
         }
     }
     Err(NotebookError::Busy {
-        path: record.path.to_owned(),
+        path: request.path.to_owned(),
     })
 }
 
-/// Copies a notebook as it is, over whatever is there.
+/// Copies a notebook byte for byte, replacing an existing file.
 pub fn copy(from: &Survey, to: &Path) -> Result<Survey, NotebookError> {
-    for _ in 0..TRIES {
-        let target = resolve(to)?;
+    for _ in 0..ATTEMPT_LIMIT {
+        let target = resolve_target(to)?;
         let failed = |source| NotebookError::Io {
             step: "read",
             path: target.path.clone(),
@@ -127,26 +128,28 @@ pub fn copy(from: &Survey, to: &Path) -> Result<Survey, NotebookError> {
             let mut file = super::os::open(&target.path).map_err(failed)?;
             let attributes = file.metadata().map_err(failed)?;
             Some((
-                super::load::revision_of(&mut file).map_err(failed)?,
+                super::load::hash_file(&mut file).map_err(failed)?,
                 attributes,
             ))
         } else {
             None
         };
-        let old = old.as_ref().map(|(revision, attributes)| Old {
-            stamp: Stamp::of(attributes),
+        let old = old.as_ref().map(|(revision, attributes)| ReplacedFile {
+            stamp: FileStamp::from_metadata(attributes),
             metadata: attributes,
             revision: *revision,
         });
         let all = Chunk::Stored(&from.file, 0, from.stamp.size);
-        // What is rewritten in place while it is copied would come out as a mixture.
-        let watch = |step: Step| match step {
-            Step::Publish if is_written_to(from)? => Err(io::ErrorKind::ResourceBusy.into()),
+        // A file that is rewritten in place during the copy would give a mixture.
+        let on_step = |step: SaveStep| match step {
+            SaveStep::Publish if was_modified(from)? => Err(io::ErrorKind::ResourceBusy.into()),
             _ => Ok(()),
         };
-        match save(&target.path, old.as_ref(), [all].into_iter(), &watch) {
-            Ok(Saved::Written { .. } | Saved::Same { .. }) => return survey(&target.path),
-            Ok(Saved::ChangedMeanwhile) | Err(NotebookError::Exists { .. }) => {}
+        match save(&target.path, old.as_ref(), [all].into_iter(), &on_step) {
+            Ok(SaveOutcome::Written { .. } | SaveOutcome::Unchanged { .. }) => {
+                return survey(&target.path);
+            }
+            Ok(SaveOutcome::ChangedOnDisk) | Err(NotebookError::Exists { .. }) => {}
             Err(error) => return Err(error),
         }
     }
@@ -155,14 +158,14 @@ pub fn copy(from: &Survey, to: &Path) -> Result<Survey, NotebookError> {
     })
 }
 
-/// Whether somebody has written to a file since it was looked at.
-fn is_written_to(survey: &Survey) -> io::Result<bool> {
-    let now = Stamp::of(&survey.file.metadata()?);
+/// Whether the file was modified since the survey.
+fn was_modified(survey: &Survey) -> io::Result<bool> {
+    let now = FileStamp::from_metadata(&survey.file.metadata()?);
     Ok(!now.has_same_content(&survey.stamp))
 }
 
-fn existing(path: &Path) -> Result<PathBuf, NotebookError> {
-    let target = resolve(path)?;
+fn resolve_existing(path: &Path) -> Result<PathBuf, NotebookError> {
+    let target = resolve_target(path)?;
     if !target.exists {
         return Err(NotebookError::NotFound {
             path: path.to_owned(),
@@ -171,67 +174,74 @@ fn existing(path: &Path) -> Result<PathBuf, NotebookError> {
     Ok(target.path)
 }
 
-/// `None` if the file changed under our hands.
-fn attempt(path: &Path, record: Record<'_>) -> Result<Option<Recorded>, NotebookError> {
+/// Returns `None` if the file changed during the save.
+fn try_record(
+    path: &Path,
+    request: RecordRequest<'_>,
+) -> Result<Option<RecordReport>, NotebookError> {
     let now = survey(path)?;
-    let merged = now.revision() != record.expected;
-    let (places, conflicts) = find(record.ran, record.entries, &now);
-    let splices = splices(&now, record, &places);
-    let watch = record.watch.unwrap_or(&|_| Ok(()));
-    let old = Old {
+    let merged = now.revision() != request.expected;
+    let (cell_indexes, conflicts) = locate_cells(request.base, request.updates, &now);
+    let splices = splices(&now, request, &cell_indexes);
+    let on_step = request.on_step.unwrap_or(&|_| Ok(()));
+    let old = ReplacedFile {
         stamp: now.stamp,
         metadata: &now.attributes,
         revision: now.revision(),
     };
-    let saved = match save(path, Some(&old), chunks(&now, &splices), watch) {
-        // Whoever rewrites a file in place makes it shorter first.
+    let outcome = match save(path, Some(&old), chunks(&now, &splices), on_step) {
+        // A program that rewrites a file in place truncates it first.
         Err(NotebookError::Io { source, .. })
             if source.kind() == io::ErrorKind::UnexpectedEof
-                && is_written_to(&now).unwrap_or(false) =>
+                && was_modified(&now).unwrap_or(false) =>
         {
             return Ok(None);
         }
         other => other?,
     };
-    let (revision, changed, _lock) = match saved {
-        Saved::Written {
+    let (revision, changed, _lock) = match outcome {
+        SaveOutcome::Written {
             revision,
             _lock: lock,
         } => (revision, true, Some(lock)),
-        Saved::Same { revision } => (revision, false, None),
-        Saved::ChangedMeanwhile => return Ok(None),
+        SaveOutcome::Unchanged { revision } => (revision, false, None),
+        SaveOutcome::ChangedOnDisk => return Ok(None),
     };
     let survey = survey(path)?;
     if survey.revision() != revision {
-        // Somebody replaced what we had just written; it has to go into theirs.
+        // Another program replaced the file after the save: write into the new one.
         return Ok(None);
     }
-    Ok(Some(Recorded {
+    Ok(Some(RecordReport {
         survey,
         changed,
         merged,
         conflicts,
-        places,
+        cell_indexes,
     }))
 }
 
-/// A piece of the old file, and what takes its place.
-type Splice = (Span, Vec<Piece>);
+/// A span of the old file, and its replacement.
+type Splice = (Span, Vec<Segment>);
 
-fn splices(now: &Survey, record: Record<'_>, places: &[Option<usize>]) -> Vec<Splice> {
+fn splices(
+    now: &Survey,
+    request: RecordRequest<'_>,
+    cell_indexes: &[Option<usize>],
+) -> Vec<Splice> {
     let mut splices = Vec::new();
     let style = now.style();
-    for (entry, place) in record.entries.iter().zip(places) {
-        let Some(cell) = place.map(|place| &now.cells[place]) else {
+    for (update, index) in request.updates.iter().zip(cell_indexes) {
+        let Some(cell) = index.map(|index| &now.cells[index]) else {
             continue;
         };
-        let count = entry
-            .count
+        let count = update
+            .execution_count
             .map_or_else(|| "null".to_owned(), |count| count.to_string());
         let mut missing = Vec::new();
-        let mut set = |name: &str, span: Span, value: Vec<Piece>| {
+        let mut set = |name: &str, span: Span, value: Vec<Segment>| {
             if span.is_empty() {
-                missing.push(text(&format!(
+                missing.push(text_segment(&format!(
                     "{}\"{name}\"{}",
                     style.between(CELL_DEPTH),
                     style.colon
@@ -241,60 +251,73 @@ fn splices(now: &Survey, record: Record<'_>, places: &[Option<usize>]) -> Vec<Sp
                 splices.push((span, value));
             }
         };
-        set("execution_count", cell.at.count, vec![text(&count)]);
-        let outputs = if entry.outputs.is_empty() {
-            vec![text("[]")]
+        set(
+            "execution_count",
+            cell.spans.execution_count,
+            vec![text_segment(&count)],
+        );
+        let outputs = if update.outputs.is_empty() {
+            vec![text_segment("[]")]
         } else {
-            entry.outputs.clone()
+            update.outputs.clone()
         };
-        set("outputs", cell.at.outputs, outputs);
-        if let Some((name, value)) = &entry.metadata {
-            let said = with_member(&cell.said, name, value, style, CELL_DEPTH);
-            set("metadata", cell.at.metadata, vec![bytes(said)]);
+        set("outputs", cell.spans.outputs, outputs);
+        if let Some((name, value)) = &update.metadata {
+            let metadata = set_member(&cell.metadata, name, value, style, CELL_DEPTH);
+            set(
+                "metadata",
+                cell.spans.metadata,
+                vec![bytes_segment(metadata)],
+            );
         }
         if !missing.is_empty() {
-            splices.push((Span::new(cell.at.end, cell.at.end), missing));
+            splices.push((Span::new(cell.spans.end, cell.spans.end), missing));
         }
     }
-    if !record.metadata.is_empty() {
-        let mut said = now.metadata().to_vec();
-        for (name, value) in record.metadata {
-            // What somebody else says meanwhile is their word.
-            if member(record.ran.metadata(), name) == member(now.metadata(), name) {
-                said = with_member(&said, name, value, style, 1);
+    if !request.metadata.is_empty() {
+        let mut metadata = now.metadata().to_vec();
+        for (name, value) in request.metadata {
+            // A concurrent change by another program wins.
+            if compact_member(request.base.metadata(), name) == compact_member(now.metadata(), name)
+            {
+                metadata = set_member(&metadata, name, value, style, 1);
             }
         }
-        let at = now.frame.metadata;
-        if said.is_empty() {
-            // It says nothing, and there is nothing to be said.
+        let at = now.spans.metadata;
+        if metadata.is_empty() {
+            // There is no metadata, and none to add.
         } else if at.is_empty() {
-            // Before the end of the notebook; there are cells, so it is not the only member.
+            // After the cells, which exist, so a comma is right.
             let name = format!("{}\"metadata\"{}", style.between(1), style.colon);
-            let end = now.frame.cells.end();
-            splices.push((Span::new(end, end), vec![text(&name), bytes(said)]));
+            let end = now.spans.cells.end();
+            splices.push((
+                Span::new(end, end),
+                vec![text_segment(&name), bytes_segment(metadata)],
+            ));
         } else {
-            splices.push((at, vec![bytes(said)]));
+            splices.push((at, vec![bytes_segment(metadata)]));
         }
     }
     splices.sort_by_key(|(span, _)| (span.start, span.end));
     splices
 }
 
-/// An object with a member set; what is no object becomes one. What has the value already stays as it is.
-fn with_member(object: &[u8], name: &str, value: &str, style: &Style, depth: usize) -> Vec<u8> {
-    let laid_out = lay_out(spelt(value, style).as_bytes(), style, depth + 1);
+/// The object with a member set. Any other value becomes an object. Everything else keeps its
+/// bytes.
+fn set_member(object: &[u8], name: &str, value: &str, style: &Style, depth: usize) -> Vec<u8> {
+    let formatted = format_at_depth(value.as_bytes(), style, depth + 1);
     let members = object::members(object, Span::new(0, object.len()));
-    if let Some(member) = object::member(&members, name) {
+    if let Some(member) = object::find_member(&members, name) {
         let (before, after) = (member.value.start(), member.value.end());
-        return [&object[..before], &laid_out[..], &object[after..]].concat();
+        return [&object[..before], &formatted[..], &object[after..]].concat();
     }
-    let named = [format!("\"{name}\"{}", style.colon).as_bytes(), &laid_out].concat();
-    // In the order of the names, as Jupyter does.
-    let behind = members
+    let named = [format!("\"{name}\"{}", style.colon).as_bytes(), &formatted].concat();
+    // Sorted by name, as in Jupyter.
+    let predecessor = members
         .iter()
         .rev()
         .find(|member| member.name.as_str() < name);
-    match (behind, members.first()) {
+    match (predecessor, members.first()) {
         (Some(member), _) => {
             let at = member.value.end();
             let between = style.between(depth + 1);
@@ -312,8 +335,8 @@ fn with_member(object: &[u8], name: &str, value: &str, style: &Style, depth: usi
     }
 }
 
-/// The value of a member of an object, without white space.
-fn member(object: &[u8], name: &str) -> Option<Vec<u8>> {
+/// The value of a member, without white space.
+fn compact_member(object: &[u8], name: &str) -> Option<Vec<u8>> {
     let dense = Style {
         newline: String::new(),
         colon: ":".to_owned(),
@@ -321,46 +344,28 @@ fn member(object: &[u8], name: &str) -> Option<Vec<u8>> {
         ..Style::default()
     };
     let members = object::members(object, Span::new(0, object.len()));
-    let value = object::member(&members, name)?.value;
-    Some(lay_out(&object[value.range()], &dense, 0))
+    let value = object::find_member(&members, name)?.value;
+    Some(format_at_depth(&object[value.range()], &dense, 0))
 }
 
-/// JSON as the file spells it: only strings hold characters beyond ASCII.
-fn spelt<'j>(json: &'j str, style: &Style) -> Cow<'j, str> {
-    if !style.ascii || json.is_ascii() {
-        return Cow::Borrowed(json);
-    }
-    let mut out = String::with_capacity(json.len());
-    for character in json.chars() {
-        if character.is_ascii() {
-            out.push(character);
-        } else {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
-            }
-        }
-    }
-    Cow::Owned(out)
+fn text_segment(text: &str) -> Segment {
+    Segment::Bytes(text.as_bytes().into())
 }
 
-fn text(text: &str) -> Piece {
-    Piece::Bytes(text.as_bytes().into())
+fn bytes_segment(bytes: Vec<u8>) -> Segment {
+    Segment::Bytes(bytes.into())
 }
 
-fn bytes(bytes: Vec<u8>) -> Piece {
-    Piece::Bytes(bytes.into())
-}
-
-/// The new file: the old one around what is replaced in it.
+/// The new file: the old one around the replaced spans.
 fn chunks<'c>(now: &'c Survey, splices: &'c [Splice]) -> impl Iterator<Item = Chunk<'c>> {
     let mut chunks = Vec::new();
     let mut done = 0;
     let old = |from: usize, to: usize| Chunk::Stored(&now.file, from as u64, (to - from) as u64);
-    for (span, pieces) in splices {
+    for (span, segments) in splices {
         chunks.push(old(done, span.start()));
-        chunks.extend(pieces.iter().map(|piece| match piece {
-            Piece::Bytes(bytes) => Chunk::Bytes(bytes),
-            Piece::Stored {
+        chunks.extend(segments.iter().map(|segment| match segment {
+            Segment::Bytes(bytes) => Chunk::Bytes(bytes),
+            Segment::Stored {
                 file,
                 start,
                 length,
@@ -372,8 +377,8 @@ fn chunks<'c>(now: &'c Survey, splices: &'c [Splice]) -> impl Iterator<Item = Ch
     chunks.into_iter()
 }
 
-impl Piece {
-    /// How long it is.
+impl Segment {
+    /// Its length in bytes.
     pub fn length(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -381,13 +386,13 @@ impl Piece {
         }
     }
 
-    /// A part of it.
+    /// The part from offset `from` to offset `to`.
     #[must_use]
     pub fn slice(&self, from: u64, to: u64) -> Self {
         match self {
             Self::Bytes(bytes) => {
-                let at = |place: u64| {
-                    usize::try_from(place).map_or(bytes.len(), |at| at.min(bytes.len()))
+                let at = |offset: u64| {
+                    usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()))
                 };
                 Self::Bytes(bytes[at(from)..at(to).max(at(from))].into())
             }
@@ -403,11 +408,11 @@ impl Piece {
         }
     }
 
-    /// Hands it to somebody, part by part.
-    pub fn copy(&self, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        const PART: u64 = 64 * 1024;
+    /// Passes the bytes to `sink`, chunk by chunk.
+    pub fn for_each_chunk(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        const PART_SIZE: u64 = 64 * 1024;
         match self {
-            Self::Bytes(bytes) => take(bytes),
+            Self::Bytes(bytes) => sink(bytes),
             Self::Stored {
                 file,
                 start,
@@ -416,10 +421,10 @@ impl Piece {
                 let mut buffer = Vec::new();
                 let mut done = 0;
                 while done < *length {
-                    let part = PART.min(length - done);
+                    let part = PART_SIZE.min(length - done);
                     buffer.resize(usize::try_from(part).unwrap_or(0), 0);
                     super::os::read_at(file, &mut buffer, start + done)?;
-                    take(&buffer)?;
+                    sink(&buffer)?;
                     done += part;
                 }
                 Ok(())
@@ -427,10 +432,10 @@ impl Piece {
         }
     }
 
-    /// All of it.
+    /// Reads all bytes.
     pub fn read(&self) -> io::Result<Vec<u8>> {
         let mut whole = Vec::new();
-        self.copy(&mut |part| {
+        self.for_each_chunk(&mut |part| {
             whole.extend_from_slice(part);
             Ok(())
         })?;

@@ -1,77 +1,77 @@
-//! Replaces a file so that every reader, at every moment and after every crash, sees the old or the
-//! new one whole.
+//! Replaces a file so that every reader, at every moment and after every crash, sees either the
+//! whole old file or the whole new one.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use super::load::revision_of;
+use super::load::hash_file;
 use super::lock::Lock;
-use super::os::{self, Stamp, Temp};
+use super::os::{self, FileStamp, TempFile};
 use crate::error::NotebookError;
 use crate::revision::{Digest, Revision};
 
 /// The steps of a save, in order. A test can make any of them fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Making a temporary file in the same folder.
+pub enum SaveStep {
+    /// Create a temporary file in the same folder.
     Create,
-    /// Writing a piece of the content.
+    /// Write a chunk of the content.
     Write,
-    /// Giving it the mode and owner of the old file.
+    /// Set mode and owner of the old file.
     Attributes,
-    /// Flushing it to the disk.
+    /// Flush the temporary file to disk.
     Sync,
-    /// Looking once more whether the old file is still what it was.
+    /// Check that the old file is unchanged.
     Check,
-    /// Putting it in place.
+    /// Put the new file in place.
     Publish,
-    /// Looking whether somebody wrote to the old file until the end.
+    /// Check that the old file was not written to until it was replaced.
     Recheck,
-    /// Flushing the folder.
+    /// Flush the folder.
     SyncFolder,
 }
 
-/// Called before each step; an error is as if the step had failed.
-pub(crate) type Watch<'w> = &'w dyn Fn(Step) -> io::Result<()>;
+/// Called before each step. An error counts as a failure of that step.
+pub(crate) type StepHook<'w> = &'w dyn Fn(SaveStep) -> io::Result<()>;
 
-/// What is being replaced.
-pub(crate) struct Old<'o> {
-    pub(crate) stamp: Stamp,
+/// The file to replace.
+pub(crate) struct ReplacedFile<'o> {
+    pub(crate) stamp: FileStamp,
     pub(crate) metadata: &'o fs::Metadata,
     pub(crate) revision: Revision,
 }
 
-/// What came of a save.
-pub(crate) enum Saved {
+/// The result of a save.
+pub(crate) enum SaveOutcome {
     Written {
         revision: Revision,
-        /// Keeps other writers away until the content was read back.
+        /// Excludes other writers until the content was read back.
         _lock: Lock,
     },
-    /// It is what is there already; nothing was written.
-    Same { revision: Revision },
-    /// Somebody else changed the file since it was loaded; nothing was written.
-    ChangedMeanwhile,
+    /// The file already has this content; nothing was written.
+    Unchanged { revision: Revision },
+    /// Another program changed the file since it was loaded; nothing was written.
+    ChangedOnDisk,
 }
 
-/// A part of what is written.
+/// A chunk of the new content.
 #[derive(Clone, Copy)]
 pub(crate) enum Chunk<'c> {
     Bytes(&'c [u8]),
-    /// Part of a file: where it begins, and how long it is.
+    /// Part of a file: offset and length in bytes.
     Stored(&'c fs::File, u64, u64),
 }
 
-/// Writes `chunks` to `target` in the place of `old`, or as a new file.
+/// Writes `chunks` to `target`, replacing `old` or creating a new file.
 pub(crate) fn save<'c>(
     target: &Path,
-    old: Option<&Old<'_>>,
+    old: Option<&ReplacedFile<'_>>,
     chunks: impl Iterator<Item = Chunk<'c>>,
-    watch: Watch<'_>,
-) -> Result<Saved, NotebookError> {
-    let folder = os::folder_of(target);
+    on_step: StepHook<'_>,
+) -> Result<SaveOutcome, NotebookError> {
+    let folder = os::parent_folder(target);
     let failed = |step: &'static str, path: &Path| {
         let path = path.to_owned();
         move |source| NotebookError::Io { step, path, source }
@@ -84,42 +84,42 @@ pub(crate) fn save<'c>(
     if old.is_some() {
         os::check_writable(target).map_err(failed("write to", target))?;
     }
-    watch(Step::Create).map_err(in_folder())?;
-    let mut temp =
-        Temp::create(target).map_err(failed("create a temporary file in the folder", folder))?;
-    let revision = write(&temp, chunks, watch).map_err(in_folder())?;
+    on_step(SaveStep::Create).map_err(in_folder())?;
+    let mut temp = TempFile::create(target)
+        .map_err(failed("create a temporary file in the folder", folder))?;
+    let revision = write_chunks(&temp, chunks, on_step).map_err(in_folder())?;
     if old.is_some_and(|old| old.revision == revision) {
-        return Ok(Saved::Same { revision });
+        return Ok(SaveOutcome::Unchanged { revision });
     }
-    watch(Step::Attributes).map_err(in_folder())?;
+    on_step(SaveStep::Attributes).map_err(in_folder())?;
     match old {
         Some(old) => os::copy_attributes(&temp.file, old.metadata),
-        None => os::default_mode(&temp.file),
+        None => os::set_default_mode(&temp.file),
     }
     .map_err(in_folder())?;
-    watch(Step::Sync).map_err(in_folder())?;
+    on_step(SaveStep::Sync).map_err(in_folder())?;
     temp.file.sync_all().map_err(in_folder())?;
-    watch(Step::Check).map_err(failed("read", target))?;
+    on_step(SaveStep::Check).map_err(failed("read", target))?;
     let checked = match old {
-        Some(old) => unchanged(target, old).map_err(failed("read", target))?,
+        Some(old) => stamp_if_unchanged(target, old).map_err(failed("read", target))?,
         None => None,
     };
     if old.is_some() && checked.is_none() {
-        return Ok(Saved::ChangedMeanwhile);
+        return Ok(SaveOutcome::ChangedOnDisk);
     }
-    watch(Step::Publish).map_err(failed("replace", target))?;
-    // Whoever comes next locks the file that is there then: this one.
-    let lock = Lock::on(&temp.file).map_err(in_folder())?;
+    on_step(SaveStep::Publish).map_err(failed("replace", target))?;
+    // The next writer locks the file that it finds: this one.
+    let lock = Lock::acquire_new(&temp.file).map_err(in_folder())?;
     if let Some(checked) = checked {
         temp.replace(target).map_err(failed("replace", target))?;
-        // Somebody who writes in place may have done so since the check, into what is now ours to
-        // throw away. Then their file comes back, and everything begins anew.
-        watch(Step::Recheck).map_err(not_durable)?;
-        if let Some(Ok(replaced)) = temp.replaced()
+        // A program that writes in place may have written to the old file after the check. Then
+        // the old file is restored and the change starts again.
+        on_step(SaveStep::Recheck).map_err(not_durable)?;
+        if let Some(Ok(replaced)) = temp.replaced_stamp()
             && !replaced.has_same_content(&checked)
-            && temp.put_back(target).is_ok()
+            && temp.undo_replace(target).is_ok()
         {
-            return Ok(Saved::ChangedMeanwhile);
+            return Ok(SaveOutcome::ChangedOnDisk);
         }
     } else {
         temp.publish_new(target)
@@ -130,41 +130,41 @@ pub(crate) fn save<'c>(
                 _ => failed("create", target)(source),
             })?;
     }
-    watch(Step::SyncFolder)
+    on_step(SaveStep::SyncFolder)
         .and_then(|()| os::sync_folder(folder))
         .map_err(not_durable)?;
-    Ok(Saved::Written {
+    Ok(SaveOutcome::Written {
         revision,
         _lock: lock,
     })
 }
 
-fn write<'c>(
-    temp: &Temp,
+fn write_chunks<'c>(
+    temp: &TempFile,
     chunks: impl Iterator<Item = Chunk<'c>>,
-    watch: Watch<'_>,
+    on_step: StepHook<'_>,
 ) -> io::Result<Revision> {
-    const BUFFER: usize = 256 * 1024;
+    const BUFFER_SIZE: usize = 256 * 1024;
     let mut digest = Digest::new();
-    let mut out = BufWriter::with_capacity(BUFFER, &temp.file);
-    let mut put = |bytes: &[u8]| {
-        watch(Step::Write)?;
+    let mut out = BufWriter::with_capacity(BUFFER_SIZE, &temp.file);
+    let mut write_part = |bytes: &[u8]| {
+        on_step(SaveStep::Write)?;
         digest.update(bytes);
         out.write_all(bytes)
     };
     let mut buffer = Vec::new();
     for chunk in chunks {
         match chunk {
-            Chunk::Bytes(bytes) => bytes.chunks(BUFFER).try_for_each(&mut put)?,
+            Chunk::Bytes(bytes) => bytes.chunks(BUFFER_SIZE).try_for_each(&mut write_part)?,
             Chunk::Stored(file, start, length) => {
                 let end = start + length;
                 let mut at = start;
                 while at < end {
-                    let most = BUFFER.min(usize::try_from(end - at).unwrap_or(BUFFER));
-                    buffer.resize(most, 0);
+                    let part = BUFFER_SIZE.min(usize::try_from(end - at).unwrap_or(BUFFER_SIZE));
+                    buffer.resize(part, 0);
                     os::read_at(file, &mut buffer, at)?;
-                    put(&buffer)?;
-                    at += most as u64;
+                    write_part(&buffer)?;
+                    at += part as u64;
                 }
             }
         }
@@ -173,20 +173,20 @@ fn write<'c>(
     Ok(digest.finish())
 }
 
-/// The state of the file, if it is still what was loaded. Time stamps are trusted only when they are older
-/// than their own precision; otherwise the content is compared.
-fn unchanged(target: &Path, old: &Old<'_>) -> io::Result<Option<Stamp>> {
-    const PRECISION: Duration = Duration::from_millis(50);
+/// The state of the file, if it is still the one that was loaded. An equal time stamp proves this
+/// only if it is older than the precision of time stamps; otherwise the content is compared.
+fn stamp_if_unchanged(target: &Path, old: &ReplacedFile<'_>) -> io::Result<Option<FileStamp>> {
+    const TIMESTAMP_GRACE: Duration = Duration::from_millis(50);
     let metadata = match fs::metadata(target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
-    let stamp = Stamp::of(&metadata);
-    if stamp == old.stamp && !stamp.is_younger_than(PRECISION) {
+    let stamp = FileStamp::from_metadata(&metadata);
+    if stamp == old.stamp && !stamp.is_younger_than(TIMESTAMP_GRACE) {
         return Ok(Some(stamp));
     }
-    // `touch` alone is no change.
+    // A changed time stamp alone (`touch`) is not a change.
     let mut file = super::os::open(target)?;
-    let same = revision_of(&mut file)? == old.revision;
+    let same = hash_file(&mut file)? == old.revision;
     Ok(same.then_some(stamp))
 }

@@ -1,89 +1,91 @@
-//! What running a notebook needs to know of it: everything but the outputs, which stay in the file.
+//! A survey: everything that running a notebook needs, except the outputs, which stay in the
+//! file.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use super::load::{load_with_stamp, settle};
-use super::os::Stamp;
-use crate::cell::{CellKind, CellSpan};
+use super::load::{load_with_stamp, read_when_stable};
+use super::os::FileStamp;
+use crate::cell::{CellKind, CellSpans};
 use crate::document::Cells;
 use crate::error::NotebookError;
+use crate::json::style::Style;
 use crate::json::text as json_text;
-use crate::layout::Style;
 use crate::revision::Revision;
-use crate::scan::{self, Contents, Found, Frame, Visitor};
+use crate::scan::{self, DocumentSpans, ScanDetail, ScannedCell, Visitor};
 use crate::source;
 use crate::span::Span;
 
-/// A notebook without its outputs, and where those are.
+/// A notebook without its outputs, and the spans of those outputs.
 #[derive(Debug)]
 pub struct Survey {
     revision: Revision,
-    pub(super) frame: Frame,
+    pub(super) spans: DocumentSpans,
     metadata: Vec<u8>,
-    pub(super) cells: Vec<Place>,
+    pub(super) cells: Vec<SurveyedCell>,
     style: Style,
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileStamp,
     pub(super) attributes: fs::Metadata,
-    /// The file as it was, also when another one has taken its place.
+    /// The surveyed file, even if another file has replaced it.
     pub(super) file: File,
 }
 
-/// One cell, and where its parts are.
+/// One cell, and the spans of its members.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SurveyedCell {
     kind: CellKind,
     id: Option<String>,
     source: String,
     /// The value of its `metadata`.
-    pub(super) said: Vec<u8>,
-    count: Option<u64>,
-    pub(super) at: Parts,
+    pub(super) metadata: Vec<u8>,
+    execution_count: Option<u64>,
+    pub(super) spans: MemberSpans,
 }
 
-/// Where the parts of a cell are; empty for what it does not have.
+/// The spans of a cell's members; empty for missing members.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parts {
+pub(super) struct MemberSpans {
     pub(super) outputs: Span,
-    pub(super) count: Span,
+    pub(super) execution_count: Span,
     pub(super) metadata: Span,
-    /// Behind its last member.
+    /// Offset of the end of its last member.
     pub(super) end: usize,
 }
 
-/// Looks at a notebook without holding its outputs, whatever their size.
+/// Surveys a notebook without keeping its outputs in memory, whatever their size.
 pub fn survey(path: &Path) -> Result<Survey, NotebookError> {
-    let surveyed = look(path);
+    let surveyed = scan_survey(path);
     if let Err(NotebookError::Format { .. }) = surveyed {
-        // The patient way also knows where exactly it is broken.
+        // Loading waits for writers, and gives the exact position of an error.
         load_with_stamp(path)?;
     }
     surveyed
 }
 
-fn look(path: &Path) -> Result<Survey, NotebookError> {
-    settle(path, |file| {
+fn scan_survey(path: &Path) -> Result<Survey, NotebookError> {
+    read_when_stable(path, |file| {
         let attributes = file.metadata()?;
-        let mut surveyor = Surveyor::default();
+        let mut builder = SurveyBuilder::default();
         let expected = usize::try_from(attributes.len()).unwrap_or(usize::MAX);
-        let (frame, revision) = scan::window(file, expected, &mut surveyor, Contents::Surveyed)?;
+        let (spans, revision) =
+            scan::scan_stream(file, expected, &mut builder, ScanDetail::SourcesAndMetadata)?;
         let mut survey = Survey {
             revision,
-            frame,
-            metadata: surveyor.metadata,
-            cells: surveyor.cells,
+            spans,
+            metadata: builder.metadata,
+            cells: builder.cells,
             style: Style::default(),
-            stamp: Stamp::of(&attributes),
+            stamp: FileStamp::from_metadata(&attributes),
             attributes,
             file: file.try_clone()?,
         };
-        survey.style = style(&survey, surveyor.escapes)?;
+        survey.style = detect_style(&survey, builder.non_ascii)?;
         for index in 0..survey.cells.len() {
-            let span = survey.cells[index].at.count;
+            let span = survey.cells[index].spans.execution_count;
             let digits = survey.bytes(span)?;
-            survey.cells[index].count = std::str::from_utf8(&digits)
+            survey.cells[index].execution_count = std::str::from_utf8(&digits)
                 .ok()
                 .and_then(|digits| digits.parse().ok());
         }
@@ -92,42 +94,42 @@ fn look(path: &Path) -> Result<Survey, NotebookError> {
 }
 
 impl Survey {
-    /// The name of the content.
+    /// The revision of the content.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// The minor number of the format: 5 in "4.5".
+    /// The minor version of the format: 5 in "4.5".
     pub fn minor(&self) -> u32 {
-        self.frame.minor
+        self.spans.minor
     }
 
-    /// What the notebook says about itself: JSON, empty if it says nothing.
+    /// The notebook's `metadata` as JSON; empty if it has none.
     pub fn metadata(&self) -> &[u8] {
         &self.metadata
     }
 
-    /// What cell `index` says about itself: JSON, empty if it says nothing.
+    /// The `metadata` of cell `index` as JSON; empty if it has none.
     pub fn cell_metadata(&self, index: usize) -> &[u8] {
-        &self.cells[index].said
+        &self.cells[index].metadata
     }
 
     /// The execution count of cell `index`.
-    pub fn count_of(&self, index: usize) -> Option<u64> {
-        self.cells[index].count
+    pub fn execution_count(&self, index: usize) -> Option<u64> {
+        self.cells[index].execution_count
     }
 
-    /// How many bytes the outputs of cell `index` take in the file.
+    /// The size of the outputs of cell `index` in the file, in bytes.
     pub fn outputs_size(&self, index: usize) -> usize {
-        self.cells[index].at.outputs.len()
+        self.cells[index].spans.outputs.len()
     }
 
-    /// The outputs of cell `index` as the file has them: a JSON array, empty if there is none.
+    /// The outputs of cell `index` as in the file: a JSON array; empty if there is none.
     pub fn outputs(&self, index: usize) -> io::Result<Vec<u8>> {
-        self.bytes(self.cells[index].at.outputs)
+        self.bytes(self.cells[index].spans.outputs)
     }
 
-    /// How the file is laid out.
+    /// The style of the file.
     pub fn style(&self) -> &Style {
         &self.style
     }
@@ -157,52 +159,52 @@ impl Cells for Survey {
     }
 }
 
-/// How new JSON is to be laid out: the top of the file shows it.
-fn style(survey: &Survey, escapes: Seen) -> io::Result<Style> {
-    const HEAD: usize = 4096;
-    let top = survey.frame.top;
-    let head = Span::new(top.start(), top.end().min(top.start() + HEAD));
-    let ascii = escapes.escaped && !escapes.spelt;
-    Ok(Style::of(&survey.bytes(head)?, ascii))
+/// The style for new JSON, read off the beginning of the file.
+fn detect_style(survey: &Survey, non_ascii: NonAscii) -> io::Result<Style> {
+    const HEAD_SIZE: usize = 4096;
+    let top = survey.spans.top;
+    let head = Span::new(top.start(), top.end().min(top.start() + HEAD_SIZE));
+    let ascii = non_ascii.escaped && !non_ascii.literal;
+    Ok(Style::detect(&survey.bytes(head)?, ascii))
 }
 
 #[derive(Default)]
-struct Surveyor {
-    cells: Vec<Place>,
+struct SurveyBuilder {
+    cells: Vec<SurveyedCell>,
     metadata: Vec<u8>,
-    escapes: Seen,
+    non_ascii: NonAscii,
 }
 
-/// How characters beyond ASCII are written in the sources.
+/// How the sources write non-ASCII characters.
 #[derive(Clone, Copy, Default)]
-struct Seen {
-    spelt: bool,
+struct NonAscii {
+    literal: bool,
     escaped: bool,
 }
 
-impl Visitor for Surveyor {
-    fn begin(&mut self) {
+impl Visitor for SurveyBuilder {
+    fn begin_cells(&mut self) {
         self.cells.clear();
     }
 
-    fn cell(&mut self, span: &CellSpan, found: &Found<'_>) {
+    fn cell(&mut self, span: &CellSpans, scanned: &ScannedCell<'_>) {
         let mut text = String::new();
-        if let Some(value) = found.source {
+        if let Some(value) = scanned.source {
             source::append_text(value, &mut text);
-            self.escapes.spelt |= !value.is_ascii();
-            self.escapes.escaped |= value.is_ascii() && !text.is_ascii();
+            self.non_ascii.literal |= !value.is_ascii();
+            self.non_ascii.escaped |= value.is_ascii() && !text.is_ascii();
         }
-        self.cells.push(Place {
+        self.cells.push(SurveyedCell {
             kind: span.kind,
-            id: found.id.map(|id| json_text::decode(id).into_owned()),
+            id: scanned.id.map(|id| json_text::decode(id).into_owned()),
             source: text,
-            said: found.rest.said.to_vec(),
-            count: None,
-            at: Parts {
-                outputs: found.rest.outputs,
-                count: found.rest.count,
-                metadata: found.rest.metadata,
-                end: found.rest.end,
+            metadata: scanned.extras.metadata.to_vec(),
+            execution_count: None,
+            spans: MemberSpans {
+                outputs: scanned.extras.outputs,
+                execution_count: scanned.extras.execution_count,
+                metadata: scanned.extras.metadata_span,
+                end: scanned.extras.end,
             },
         });
     }

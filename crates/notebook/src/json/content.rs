@@ -1,33 +1,33 @@
-//! What a value says, whatever way it is written: for telling whether somebody changed it.
+//! Content hashes of JSON values: they detect changes independently of layout and spelling.
 
 use std::collections::BTreeMap;
 
 use twox_hash::xxhash3_128::Hasher;
 
-use super::indent::string_end;
+use super::format::string_end;
 use super::text;
 
-/// A hash of what a value says. White space, the order of members and the spelling of strings make
-/// no difference; nor does it, where nbformat joins lines, whether text is one string or several.
+/// A hash of the content of a value. It ignores white space, the order of members and the escapes
+/// of strings. Where nbformat joins lines, it also ignores whether text is one string or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Content(u128);
+pub(crate) struct ContentHash(u128);
 
-/// Whether two values of a member called `name` say the same.
-pub(crate) fn same(name: &str, one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
+/// Whether two values of a member called `name` have the same content.
+pub(crate) fn same_content(name: &str, one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => {
-            one == other || Content::of(name, one) == Content::of(name, other)
+            one == other || ContentHash::new(name, one) == ContentHash::new(name, other)
         }
         (None, None) => true,
         _ => false,
     }
 }
 
-/// Containers that are open. On the heap, so that no nesting is too deep.
-enum Open {
+/// A container that is not yet closed. On the heap, so that deep nesting needs no stack.
+enum OpenContainer {
     Array {
         items: Box<Hasher>,
-        /// The text so far, while every item is text and the lines belong together.
+        /// Hash of the joined text, while every item is a string and the lines are to be joined.
         joined: Option<Box<Hasher>>,
     },
     Object {
@@ -36,27 +36,29 @@ enum Open {
     },
 }
 
-impl Content {
-    /// What the well-formed value of a member called `name` says.
-    pub(crate) fn of(name: &str, json: &[u8]) -> Self {
-        let mut open: Vec<Open> = Vec::new();
+impl ContentHash {
+    /// The content hash of a well-formed value of a member called `name`.
+    pub(crate) fn new(name: &str, json: &[u8]) -> Self {
+        let mut open: Vec<OpenContainer> = Vec::new();
         let mut rest = json.trim_ascii_start();
         let mut result = 0;
         while let Some((&byte, after)) = rest.split_first() {
             rest = after;
-            let (value, lone) = match byte {
+            let (value, string) = match byte {
                 b' ' | b'\n' | b'\r' | b'\t' | b',' | b':' => continue,
                 b'{' => {
-                    open.push(Open::object());
+                    open.push(OpenContainer::object());
                     continue;
                 }
                 b'[' => {
                     let name = match open.last() {
-                        Some(Open::Object { name, .. }) => name.as_deref().unwrap_or_default(),
-                        Some(Open::Array { .. }) => "",
+                        Some(OpenContainer::Object { name, .. }) => {
+                            name.as_deref().unwrap_or_default()
+                        }
+                        Some(OpenContainer::Array { .. }) => "",
                         None => name,
                     };
-                    open.push(Open::array(joins(name)));
+                    open.push(OpenContainer::array(joins_lines(name)));
                     continue;
                 }
                 b'}' | b']' => match open.pop() {
@@ -68,13 +70,13 @@ impl Content {
                     let token = &json[json.len() - rest.len() - 1..json.len() - rest.len() + end];
                     rest = &rest[end..];
                     let text = text::decode(token);
-                    if let Some(Open::Object { name, .. }) = open.last_mut()
+                    if let Some(OpenContainer::Object { name, .. }) = open.last_mut()
                         && name.is_none()
                     {
                         *name = Some(text.into_owned());
                         continue;
                     }
-                    let mut hasher = tagged(b'"');
+                    let mut hasher = tagged_hasher(b'"');
                     hasher.write(text.as_bytes());
                     (hasher.finish_128(), Some(text))
                 }
@@ -85,7 +87,7 @@ impl Content {
                             !matches!(b, b',' | b'}' | b']') && !b.is_ascii_whitespace()
                         })
                         .count();
-                    let mut hasher = tagged(b'0');
+                    let mut hasher = tagged_hasher(b'0');
                     hasher.write(&[byte]);
                     hasher.write(&rest[..length]);
                     rest = &rest[length..];
@@ -93,7 +95,7 @@ impl Content {
                 }
             };
             match open.last_mut() {
-                Some(container) => container.take(value, lone.as_deref()),
+                Some(container) => container.push_value(value, string.as_deref()),
                 None => result = value,
             }
         }
@@ -101,7 +103,7 @@ impl Content {
     }
 }
 
-impl Open {
+impl OpenContainer {
     fn object() -> Self {
         Self::Object {
             members: BTreeMap::new(),
@@ -111,12 +113,12 @@ impl Open {
 
     fn array(joins: bool) -> Self {
         Self::Array {
-            items: tagged(b'['),
-            joined: joins.then(|| tagged(b'"')),
+            items: tagged_hasher(b'['),
+            joined: joins.then(|| tagged_hasher(b'"')),
         }
     }
 
-    fn take(&mut self, value: u128, text: Option<&str>) {
+    fn push_value(&mut self, value: u128, text: Option<&str>) {
         match self {
             Self::Array { items, joined } => {
                 items.write(&value.to_le_bytes());
@@ -126,7 +128,7 @@ impl Open {
                 }
             }
             Self::Object { members, name } => {
-                // Of two members with one name the last counts.
+                // Of two members with one name, the last counts.
                 members.insert(name.take().unwrap_or_default(), value);
             }
         }
@@ -139,7 +141,7 @@ impl Open {
             } => text.finish_128(),
             Self::Array { items, .. } => items.finish_128(),
             Self::Object { members, .. } => {
-                let mut hasher = tagged(b'{');
+                let mut hasher = tagged_hasher(b'{');
                 for (name, value) in members {
                     hasher.write(&(name.len() as u64).to_le_bytes());
                     hasher.write(name.as_bytes());
@@ -151,14 +153,14 @@ impl Open {
     }
 }
 
-fn tagged(tag: u8) -> Box<Hasher> {
+fn tagged_hasher(tag: u8) -> Box<Hasher> {
     let mut hasher = Box::new(Hasher::new());
     hasher.write(&[tag]);
     hasher
 }
 
-/// Where an array of strings stands for one text: sources, streams, and MIME types but JSON.
-fn joins(name: &str) -> bool {
+/// Whether an array of strings stands for one text: sources, streams, and MIME types except JSON.
+fn joins_lines(name: &str) -> bool {
     name == "source" || name == "text" || (name.contains('/') && !name.ends_with("json"))
 }
 
@@ -166,19 +168,19 @@ fn joins(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn says_the_same(name: &str, one: &str, other: &str) -> bool {
-        same(name, Some(one.as_bytes()), Some(other.as_bytes()))
+    fn is_same(name: &str, one: &str, other: &str) -> bool {
+        same_content(name, Some(one.as_bytes()), Some(other.as_bytes()))
     }
 
     #[test]
-    fn layout_order_and_spelling_make_no_difference() {
+    fn layout_order_and_escapes_do_not_matter() {
         let one = r#"{"a": [1, {"b": "é"}], "c": {}, "d": 1, "d": 2}"#;
         let other = "{\"d\":2,\"c\":{ },\n\"a\":[1,{\"b\":\"\\u00e9\"}]}";
-        assert!(says_the_same("x", one, other));
+        assert!(is_same("x", one, other));
     }
 
     #[test]
-    fn everything_else_does() {
+    fn different_values_have_different_content() {
         for (one, other) in [
             ("1", "1.0"),
             ("[1,2]", "[2,1]"),
@@ -190,24 +192,24 @@ mod tests {
             ("[]", "{}"),
             ("[]", "null"),
         ] {
-            assert!(!says_the_same("x", one, other), "{one} {other}");
+            assert!(!is_same("x", one, other), "{one} {other}");
         }
-        assert!(!same("x", None, Some(b"null")));
+        assert!(!same_content("x", None, Some(b"null")));
     }
 
     #[test]
-    fn lines_that_belong_together_are_one_text() {
-        assert!(says_the_same("text", r#"["a\n","b"]"#, r#""a\nb""#));
-        assert!(says_the_same(
+    fn joined_lines_equal_one_string() {
+        assert!(is_same("text", r#"["a\n","b"]"#, r#""a\nb""#));
+        assert!(is_same(
             "data",
             r#"{"image/png":["a","b"]}"#,
             r#"{"image/png":"ab"}"#
         ));
-        assert!(!says_the_same(
+        assert!(!is_same(
             "data",
             r#"{"application/json":["a","b"]}"#,
             r#"{"application/json":"ab"}"#
         ));
-        assert!(!says_the_same("text", r#"["a",["b"]]"#, r#""ab""#));
+        assert!(!is_same("text", r#"["a",["b"]]"#, r#""ab""#));
     }
 }

@@ -1,109 +1,122 @@
-//! Bytes on their way from a file to the lexer.
+//! Buffers bytes between a file and the lexer.
 //!
-//! Two ways to hold them: `whole` keeps everything that was read (a document that will be
-//! edited), `window` keeps only what the lexer asked to keep (a document that is only looked at:
-//! the outputs of a 100 MB notebook never stay in memory). Either way the bytes are scanned and
-//! hashed while they are still in the processor's cache.
+//! There are two policies. `buffered` keeps everything that was read, for a document that will be
+//! edited. `windowed` keeps only what the lexer asks to keep, for a document that is only read:
+//! the outputs of a 100 MB notebook never stay in memory. In both cases the bytes are scanned and
+//! hashed while they are in the processor's cache.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-use super::ahead::{Ahead, Chunk, read_some};
-use super::utf8::Utf8;
-use crate::revision::{BLOCK, Digest, Revision};
+use super::read_ahead::{ReadAhead, ReadAheadChunk, read_retrying};
+use super::utf8::Utf8Checker;
+use crate::revision::{BLOCK_SIZE, Digest, Revision};
 
-/// Large enough to make system calls cheap, small enough to stay in the second-level cache; and one
-/// block of the revision.
-pub(crate) const WINDOW: usize = BLOCK;
+/// Large enough to make system calls cheap, small enough for the second-level cache, and one
+/// block of the revision. In bytes.
+pub(crate) const WINDOW_SIZE: usize = BLOCK_SIZE;
 
 pub(crate) struct Input<'r> {
-    feed: Feed<'r>,
+    source: InputSource<'r>,
     buffer: Cow<'r, [u8]>,
     filled: usize,
-    /// Next byte to look at, as an index into `buffer`.
+    /// The next byte to scan, as an index into `buffer`.
     pub(crate) pos: usize,
-    /// Offset in the file of `buffer[0]`.
+    /// File offset of `buffer[0]`.
     base: usize,
     /// Index of the first byte that must survive a refill.
     keep: Option<usize>,
-    policy: Policy,
-    utf8: Utf8,
-    piece: Option<Piece>,
+    policy: BufferPolicy,
+    utf8: Utf8Checker,
+    hashed: Option<HashedRange>,
 }
 
 /// Where more bytes come from.
-enum Feed<'r> {
+enum InputSource<'r> {
     Reader(&'r mut dyn Read, Box<Digest>),
-    Ahead(Ahead),
-    /// Nowhere; this is what all of them were, if they came from somewhere.
+    ReadAhead(ReadAhead),
+    /// The end of the input, with its revision if it came from a reader.
     Ended(Option<Revision>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Policy {
+enum BufferPolicy {
     Whole,
     Window,
 }
 
-/// A stretch of the input that gets a hash of its own (a cell).
-struct Piece {
+/// A range of the input with its own hash (a cell).
+struct HashedRange {
     start: usize,
-    /// Set once the stretch crosses a refill; until then one call over the slice will do.
+    /// Set once the range crosses a refill. Until then, one call hashes the slice.
     digest: Option<Digest>,
 }
 
-impl<'r> Feed<'r> {
+impl<'r> InputSource<'r> {
     fn reader(reader: &'r mut dyn Read) -> Self {
         Self::Reader(reader, Box::new(Digest::new()))
     }
 }
 
 impl<'r> Input<'r> {
-    /// Keeps everything; [`Input::into_bytes`] gives it back. `expected` is the likely size.
-    pub(crate) fn whole(reader: &'r mut dyn Read, expected: usize) -> Self {
-        // One more than expected, so that the end is noticed without growing.
+    /// Keeps everything; [`Input::into_bytes`] returns it. `expected` is the likely size in
+    /// bytes.
+    pub(crate) fn buffered(reader: &'r mut dyn Read, expected: usize) -> Self {
+        // One byte more than expected, so that the end is noticed without growing.
         let buffer = vec![0; expected + 1];
-        Self::new(Feed::reader(reader), buffer.into(), Policy::Whole)
+        Self::new(
+            InputSource::reader(reader),
+            buffer.into(),
+            BufferPolicy::Whole,
+        )
     }
 
-    /// Keeps only what the lexer marks.
-    pub(crate) fn window(reader: &'r mut dyn Read) -> Self {
-        Self::new(Feed::reader(reader), vec![0; WINDOW].into(), Policy::Window)
+    /// Keeps only what the lexer asks to keep.
+    pub(crate) fn windowed(reader: &'r mut dyn Read) -> Self {
+        Self::new(
+            InputSource::reader(reader),
+            vec![0; WINDOW_SIZE].into(),
+            BufferPolicy::Window,
+        )
     }
 
-    /// The same, fed by a thread of its own.
-    pub(crate) fn ahead(ahead: Ahead) -> Self {
-        Self::new(Feed::Ahead(ahead), Vec::new().into(), Policy::Window)
+    /// Like [`Input::windowed`], but the bytes come from a second thread.
+    pub(crate) fn from_read_ahead(ahead: ReadAhead) -> Self {
+        Self::new(
+            InputSource::ReadAhead(ahead),
+            Vec::new().into(),
+            BufferPolicy::Window,
+        )
     }
 
-    /// Bytes that are in memory already.
-    pub(crate) fn slice(bytes: &'r [u8]) -> Self {
-        let mut input = Self::new(Feed::Ended(None), bytes.into(), Policy::Whole);
+    /// Reads bytes in memory.
+    pub(crate) fn from_slice(bytes: &'r [u8]) -> Self {
+        let mut input = Self::new(InputSource::Ended(None), bytes.into(), BufferPolicy::Whole);
         input.filled = bytes.len();
-        input.utf8 = Utf8::checked(bytes);
+        input.utf8 = Utf8Checker::check_all(bytes);
         input
     }
 
-    fn new(feed: Feed<'r>, buffer: Cow<'r, [u8]>, policy: Policy) -> Self {
+    fn new(source: InputSource<'r>, buffer: Cow<'r, [u8]>, policy: BufferPolicy) -> Self {
         Self {
-            feed,
+            source,
             buffer,
             filled: 0,
             pos: 0,
             base: 0,
             keep: None,
             policy,
-            utf8: Utf8::default(),
-            piece: None,
+            utf8: Utf8Checker::default(),
+            hashed: None,
         }
     }
 
-    /// Everything between the next byte and the end of what is loaded.
-    pub(crate) fn loaded_ahead(&self) -> &[u8] {
+    /// The buffered bytes from the next one on.
+    pub(crate) fn buffered_rest(&self) -> &[u8] {
         &self.buffer[self.pos..self.filled]
     }
 
-    /// Offset in the file of the next byte.
+    /// File offset of the next byte.
     pub(crate) fn offset(&self) -> usize {
         self.base + self.pos
     }
@@ -117,8 +130,8 @@ impl<'r> Input<'r> {
         }
     }
 
-    /// Loads until at least `count` bytes are ahead; fewer only at the end of the input.
-    pub(crate) fn look(&mut self, count: usize) -> io::Result<&[u8]> {
+    /// Buffers and returns the next `count` bytes; fewer only at the end of the input.
+    pub(crate) fn peek_many(&mut self, count: usize) -> io::Result<&[u8]> {
         while self.filled - self.pos < count {
             let had_mark = self.keep.is_some();
             if !had_mark {
@@ -136,93 +149,92 @@ impl<'r> Input<'r> {
         Ok(&self.buffer[self.pos..end])
     }
 
-    /// From here on bytes survive refills, until [`Input::kept_since`] takes them.
-    pub(crate) fn mark(&mut self) {
+    /// Keeps all bytes from here on, until [`Input::take_kept`] returns them.
+    pub(crate) fn start_keeping(&mut self) {
         self.keep = Some(self.pos);
     }
 
-    /// Ends a [`mark`](Input::mark) and gives the bytes since it.
-    pub(crate) fn kept_since(&mut self) -> &[u8] {
+    /// Returns the bytes since [`Input::start_keeping`].
+    pub(crate) fn take_kept(&mut self) -> &[u8] {
         let start = self.keep.take().unwrap_or(self.pos);
         &self.buffer[start..self.pos]
     }
 
-    /// Begins a stretch with a hash of its own.
-    pub(crate) fn begin_piece(&mut self) {
-        self.piece = Some(Piece {
+    /// Starts a range with its own hash.
+    pub(crate) fn start_hash(&mut self) {
+        self.hashed = Some(HashedRange {
             start: self.pos,
             digest: None,
         });
     }
 
-    /// Ends the stretch and gives its hash.
-    pub(crate) fn end_piece(&mut self) -> Revision {
-        match self.piece.take() {
-            Some(Piece {
+    /// Ends the range and returns its hash.
+    pub(crate) fn finish_hash(&mut self) -> Revision {
+        match self.hashed.take() {
+            Some(HashedRange {
                 start,
                 digest: Some(mut digest),
             }) => {
                 digest.update(&self.buffer[start..self.pos]);
                 digest.finish()
             }
-            Some(Piece {
+            Some(HashedRange {
                 start,
                 digest: None,
-            }) => Revision::of(&self.buffer[start..self.pos]),
-            None => Revision::of(&[]),
+            }) => Revision::compute(&self.buffer[start..self.pos]),
+            None => Revision::compute(&[]),
         }
     }
 
-    /// Loads more; `false` at the end of the input.
+    /// Reads more; returns `false` at the end of the input.
     pub(crate) fn refill(&mut self) -> io::Result<bool> {
-        if matches!(self.feed, Feed::Ended(_)) {
+        if matches!(self.source, InputSource::Ended(_)) {
             return Ok(false);
         }
-        if self.policy == Policy::Window {
-            self.slide();
+        if self.policy == BufferPolicy::Window {
+            self.discard_consumed();
         }
-        match &mut self.feed {
-            Feed::Ended(_) => Ok(false),
-            Feed::Reader(reader, digest) => {
+        match &mut self.source {
+            InputSource::Ended(_) => Ok(false),
+            InputSource::Reader(reader, digest) => {
                 let buffer = self.buffer.to_mut();
-                // Reads of one size, whatever is kept before them: each is one block of the
-                // revision.
-                let room = match self.policy {
-                    Policy::Whole => self.filled + 1,
-                    Policy::Window => self.filled + WINDOW,
+                // Each read has the size of one revision block, whatever is kept before it.
+                let needed = match self.policy {
+                    BufferPolicy::Whole => self.filled + 1,
+                    BufferPolicy::Window => self.filled + WINDOW_SIZE,
                 };
-                if buffer.len() < room {
-                    let longer = (buffer.len() * 2).max(room);
+                if buffer.len() < needed {
+                    let longer = (buffer.len() * 2).max(needed);
                     buffer.resize(longer, 0);
                 }
-                // Bounded, so that each part is scanned while it is still warm.
-                let until = buffer.len().min(self.filled + WINDOW);
-                let count = read_some(*reader, &mut buffer[self.filled..until])?;
+                // Bounded, so that each part is scanned while it is in the cache.
+                let until = buffer.len().min(self.filled + WINDOW_SIZE);
+                let count = read_retrying(*reader, &mut buffer[self.filled..until])?;
                 let new = &buffer[self.filled..self.filled + count];
                 digest.update(new);
-                self.utf8.check(new);
+                self.utf8.push(new);
                 self.filled += count;
                 if count == 0 {
-                    self.utf8.end();
-                    self.feed = Feed::Ended(Some(digest.finish()));
+                    self.utf8.finish();
+                    self.source = InputSource::Ended(Some(digest.finish()));
                 }
                 Ok(count > 0)
             }
-            Feed::Ahead(ahead) => match ahead.next()? {
-                Chunk::End(revision, utf8) => {
+            InputSource::ReadAhead(ahead) => match ahead.next_chunk()? {
+                ReadAheadChunk::End(revision, utf8) => {
                     self.utf8 = utf8;
-                    self.feed = Feed::Ended(Some(revision));
+                    self.source = InputSource::Ended(Some(revision));
                     Ok(false)
                 }
-                Chunk::Bytes(chunk) => {
+                ReadAheadChunk::Bytes(chunk) => {
                     let buffer = self.buffer.to_mut();
                     if self.filled == 0 {
-                        // Nothing to keep: the new buffer takes the place of the old one.
-                        ahead.give_back(std::mem::replace(buffer, chunk));
+                        // Nothing to keep: swap the buffers.
+                        ahead.return_buffer(std::mem::replace(buffer, chunk));
                     } else {
                         buffer.truncate(self.filled);
                         buffer.extend_from_slice(&chunk);
-                        ahead.give_back(chunk);
+                        ahead.return_buffer(chunk);
                     }
                     self.filled = self.buffer.len();
                     Ok(true)
@@ -231,13 +243,13 @@ impl<'r> Input<'r> {
         }
     }
 
-    /// Forgets what nobody needs any more.
-    fn slide(&mut self) {
-        if let Some(piece) = &mut self.piece {
-            piece
+    /// Drops bytes that are no longer needed.
+    fn discard_consumed(&mut self) {
+        if let Some(hashed) = &mut self.hashed {
+            hashed
                 .digest
                 .get_or_insert_with(Digest::new)
-                .update(&self.buffer[piece.start..self.pos]);
+                .update(&self.buffer[hashed.start..self.pos]);
         }
         let from = self.keep.unwrap_or(self.pos);
         if from < self.filled {
@@ -247,33 +259,35 @@ impl<'r> Input<'r> {
         self.pos -= from;
         self.filled -= from;
         self.keep = self.keep.map(|_| 0);
-        if let Some(piece) = &mut self.piece {
-            // Not the end of what is loaded: whoever looks ahead loads more than it takes.
-            piece.start = self.pos;
+        if let Some(hashed) = &mut self.hashed {
+            // Not the end of the buffer: the lexer may have buffered more than it consumed.
+            hashed.start = self.pos;
         }
     }
 
-    /// The revision of all that was read from a reader; meaningful at the end of the input.
+    /// The revision of everything that was read; valid at the end of the input.
     pub(crate) fn revision(&self) -> Revision {
-        match self.feed {
-            Feed::Ended(Some(revision)) => revision,
-            Feed::Ended(None) | Feed::Reader(..) | Feed::Ahead(_) => Revision::of(self.loaded()),
+        match self.source {
+            InputSource::Ended(Some(revision)) => revision,
+            InputSource::Ended(None) | InputSource::Reader(..) | InputSource::ReadAhead(_) => {
+                Revision::compute(self.buffered_bytes())
+            }
         }
     }
 
-    /// Offset of the first byte that is not UTF-8, among those that were loaded.
-    pub(crate) fn not_utf8(&self) -> Option<usize> {
-        self.utf8.bad
+    /// Offset of the first byte read so far that is not UTF-8.
+    pub(crate) fn invalid_utf8(&self) -> Option<usize> {
+        self.utf8.invalid_at
     }
 
-    /// The bytes read so far (all of them with [`Input::whole`]).
+    /// The bytes read so far; all of them with [`Input::buffered`].
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         let mut bytes = self.buffer.into_owned();
         bytes.truncate(self.filled);
         bytes
     }
 
-    pub(crate) fn loaded(&self) -> &[u8] {
+    pub(crate) fn buffered_bytes(&self) -> &[u8] {
         &self.buffer[..self.filled]
     }
 }

@@ -1,8 +1,8 @@
-//! Walks over JSON without building anything.
+//! Finds the ends of JSON values without building anything.
 //!
-//! That the bytes are UTF-8 is checked by [`Input`] as they come in; here they are only bytes.
-//! Accepts what Python's `json` accepts, `NaN` and `Infinity` included, because that is what
-//! notebooks are written with. Nesting costs heap, not stack, and is bounded.
+//! [`Input`] checks UTF-8; the lexer sees only bytes. It accepts what Python's `json` accepts,
+//! including `NaN` and `Infinity`, because notebooks are written with it. Nesting costs heap, not
+//! stack, and is bounded.
 
 use std::io;
 
@@ -10,20 +10,20 @@ use wide::u8x16;
 
 use super::input::Input;
 
-/// Deeper than any real notebook (Python gives up near 1000), shallow enough to refuse an attack.
+/// Deeper than any real notebook (Python stops near 1000), but low enough to stop an attack.
 pub(crate) const MAX_DEPTH: usize = 10_000;
 
 /// Why the lexer stopped.
 #[derive(Debug)]
 pub(crate) enum LexError {
     Io(io::Error),
-    /// `what` reads after "line 3, column 5: ".
+    /// `problem` is worded to follow "line 3, column 5: ".
     Syntax {
-        what: &'static str,
+        problem: &'static str,
         offset: usize,
     },
-    /// The input stopped before the value did: what a half-written file looks like.
-    Ended {
+    /// The input ends inside a value, as in a half-written file.
+    UnexpectedEnd {
         offset: usize,
     },
 }
@@ -34,12 +34,12 @@ impl From<io::Error> for Box<LexError> {
     }
 }
 
-/// Boxed, so that a success, which is all there is millions of times, fits into a register.
-pub(crate) type Lexed<T> = Result<T, Box<LexError>>;
+/// Boxed, so that a success, the result of millions of calls, fits into a register.
+pub(crate) type LexResult<T> = Result<T, Box<LexError>>;
 
 pub(crate) struct Lexer<'r> {
     pub(crate) input: Input<'r>,
-    /// Open containers of the value being skipped; kept to reuse its memory.
+    /// Open containers of the value being skipped. Kept to reuse its memory.
     open: Vec<Container>,
 }
 
@@ -51,7 +51,7 @@ enum Container {
 
 #[expect(
     clippy::unnecessary_box_returns,
-    reason = "errors travel boxed here, see `Lexed`"
+    reason = "errors travel boxed here, see `LexResult`"
 )]
 impl<'r> Lexer<'r> {
     pub(crate) fn new(input: Input<'r>) -> Self {
@@ -65,30 +65,30 @@ impl<'r> Lexer<'r> {
         self.input.offset()
     }
 
-    pub(crate) fn syntax(&self, what: &'static str) -> Box<LexError> {
+    pub(crate) fn syntax_error(&self, problem: &'static str) -> Box<LexError> {
         Box::new(LexError::Syntax {
-            what,
+            problem,
             offset: self.offset(),
         })
     }
 
-    fn ended(offset: usize) -> Box<LexError> {
-        Box::new(LexError::Ended { offset })
+    fn unexpected_end(offset: usize) -> Box<LexError> {
+        Box::new(LexError::UnexpectedEnd { offset })
     }
 
-    /// The next byte that is no white space, not taken.
+    /// The next byte that is not white space, without consuming it.
     #[inline]
-    pub(crate) fn peek_token(&mut self) -> Lexed<Option<u8>> {
-        match self.input.loaded_ahead().first() {
+    pub(crate) fn peek_token(&mut self) -> LexResult<Option<u8>> {
+        match self.input.buffered_rest().first() {
             Some(&byte) if byte > b' ' => Ok(Some(byte)),
-            _ => self.peek_behind_space(),
+            _ => self.peek_after_space(),
         }
     }
 
-    fn peek_behind_space(&mut self) -> Lexed<Option<u8>> {
+    fn peek_after_space(&mut self) -> LexResult<Option<u8>> {
         loop {
-            let ahead = self.input.loaded_ahead();
-            let skip = space_prefix(ahead);
+            let ahead = self.input.buffered_rest();
+            let skip = space_len(ahead);
             let token = ahead.get(skip).copied();
             self.input.pos += skip;
             if token.is_some() {
@@ -100,38 +100,38 @@ impl<'r> Lexer<'r> {
         }
     }
 
-    /// Like [`peek_token`](Lexer::peek_token), where the input may not end.
-    pub(crate) fn need_token(&mut self) -> Lexed<u8> {
+    /// Like [`peek_token`](Lexer::peek_token), but the end of the input is an error.
+    pub(crate) fn require_token(&mut self) -> LexResult<u8> {
         let token = self.peek_token()?;
-        token.ok_or_else(|| Self::ended(self.offset()))
+        token.ok_or_else(|| Self::unexpected_end(self.offset()))
     }
 
-    /// Takes `byte` if it comes next.
-    pub(crate) fn take(&mut self, byte: u8) -> Lexed<bool> {
-        let found = self.need_token()? == byte;
+    /// Consumes `byte` if it comes next.
+    pub(crate) fn consume_if(&mut self, byte: u8) -> LexResult<bool> {
+        let found = self.require_token()? == byte;
         if found {
             self.input.pos += 1;
         }
         Ok(found)
     }
 
-    /// Takes `byte` or fails with `what`.
-    pub(crate) fn expect(&mut self, byte: u8, what: &'static str) -> Lexed<()> {
-        if self.take(byte)? {
+    /// Consumes `byte`, or fails with `problem`.
+    pub(crate) fn expect(&mut self, byte: u8, problem: &'static str) -> LexResult<()> {
+        if self.consume_if(byte)? {
             Ok(())
         } else {
-            Err(self.syntax(what))
+            Err(self.syntax_error(problem))
         }
     }
 
-    /// After a member or element: `true` if another follows, `false` at the closing byte.
-    pub(crate) fn another(&mut self, close: u8) -> Lexed<bool> {
-        let what = if close == b'}' {
+    /// After a member or element: `true` if another one follows, `false` at the closing byte.
+    pub(crate) fn next_item(&mut self, close: u8) -> LexResult<bool> {
+        let problem = if close == b'}' {
             "expected `,` or `}`"
         } else {
             "expected `,` or `]`"
         };
-        match self.need_token()? {
+        match self.require_token()? {
             b',' => {
                 self.input.pos += 1;
                 Ok(true)
@@ -140,27 +140,27 @@ impl<'r> Lexer<'r> {
                 self.input.pos += 1;
                 Ok(false)
             }
-            _ => Err(self.syntax(what)),
+            _ => Err(self.syntax_error(problem)),
         }
     }
 
     /// Skips a whole value of any kind.
-    pub(crate) fn skip_value(&mut self) -> Lexed<()> {
+    pub(crate) fn skip_value(&mut self) -> LexResult<()> {
         self.open.clear();
         loop {
-            match self.need_token()? {
+            match self.require_token()? {
                 b'{' => {
                     self.input.pos += 1;
-                    if !self.take(b'}')? {
-                        self.enter(Container::Object)?;
+                    if !self.consume_if(b'}')? {
+                        self.push_container(Container::Object)?;
                         self.skip_key()?;
                         continue;
                     }
                 }
                 b'[' => {
                     self.input.pos += 1;
-                    if !self.take(b']')? {
-                        self.enter(Container::Array)?;
+                    if !self.consume_if(b']')? {
+                        self.push_container(Container::Array)?;
                         continue;
                     }
                 }
@@ -176,13 +176,13 @@ impl<'r> Lexer<'r> {
                 match self.open.last() {
                     None => return Ok(()),
                     Some(Container::Object) => {
-                        if self.another(b'}')? {
+                        if self.next_item(b'}')? {
                             self.skip_key()?;
                             break;
                         }
                     }
                     Some(Container::Array) => {
-                        if self.another(b']')? {
+                        if self.next_item(b']')? {
                             break;
                         }
                     }
@@ -192,10 +192,10 @@ impl<'r> Lexer<'r> {
         }
     }
 
-    /// Skips the strings that follow one in an array: most of what outputs with text consist of.
-    fn skip_more_strings(&mut self) -> Lexed<()> {
-        while let [b',', rest @ ..] = self.input.loaded_ahead() {
-            let space = space_prefix(rest);
+    /// Skips the following strings of an array: most of the bytes of text outputs.
+    fn skip_more_strings(&mut self) -> LexResult<()> {
+        while let [b',', rest @ ..] = self.input.buffered_rest() {
+            let space = space_len(rest);
             if rest.get(space) != Some(&b'"') {
                 break;
             }
@@ -205,123 +205,125 @@ impl<'r> Lexer<'r> {
         Ok(())
     }
 
-    fn enter(&mut self, container: Container) -> Lexed<()> {
+    fn push_container(&mut self, container: Container) -> LexResult<()> {
         if self.open.len() >= MAX_DEPTH {
-            return Err(self.syntax("values are nested too deeply (more than 10000 levels)"));
+            return Err(self.syntax_error("values are nested too deeply (more than 10000 levels)"));
         }
         self.open.push(container);
         Ok(())
     }
 
-    fn skip_key(&mut self) -> Lexed<()> {
-        if self.need_token()? != b'"' {
-            return Err(self.syntax("expected a member name in double quotes"));
+    fn skip_key(&mut self) -> LexResult<()> {
+        if self.require_token()? != b'"' {
+            return Err(self.syntax_error("expected a member name in double quotes"));
         }
         self.skip_string()?;
         self.expect(b':', "expected `:`")
     }
 
     /// Skips a string token; the opening quote comes next.
-    pub(crate) fn skip_string(&mut self) -> Lexed<()> {
+    pub(crate) fn skip_string(&mut self) -> LexResult<()> {
         self.input.pos += 1;
         loop {
-            let (taken, stop) = string_prefix(self.input.loaded_ahead());
+            let (taken, stop) = string_prefix(self.input.buffered_rest());
             self.input.pos += taken;
             match stop {
                 StringStop::Quote => return Ok(()),
                 StringStop::Escape => self.skip_escape()?,
-                StringStop::Loaded => {
+                StringStop::BufferEnd => {
                     if !self.input.refill()? {
-                        return Err(Self::ended(self.offset()));
+                        return Err(Self::unexpected_end(self.offset()));
                     }
                 }
                 StringStop::Control => {
-                    return Err(self.syntax("control character in a string (it must be escaped)"));
+                    return Err(
+                        self.syntax_error("control character in a string (it must be escaped)")
+                    );
                 }
             }
         }
     }
 
-    fn skip_escape(&mut self) -> Lexed<()> {
+    fn skip_escape(&mut self) -> LexResult<()> {
         let offset = self.offset();
-        let ended = |ahead: &[u8]| Self::ended(offset + ahead.len());
-        let ahead = self.input.look(2)?;
+        let ended = |ahead: &[u8]| Self::unexpected_end(offset + ahead.len());
+        let ahead = self.input.peek_many(2)?;
         let &[_, letter, ..] = ahead else {
             return Err(ended(ahead));
         };
         let length = match letter {
             _ if is_short_escape(letter) => 2,
             b'u' => {
-                let ahead = self.input.look(6)?;
+                let ahead = self.input.peek_many(6)?;
                 if ahead[2..].iter().any(|b| !b.is_ascii_hexdigit()) {
-                    return Err(self.syntax("`\\u` needs four hexadecimal digits"));
+                    return Err(self.syntax_error("`\\u` needs four hexadecimal digits"));
                 }
                 if ahead.len() < 6 {
                     return Err(ended(ahead));
                 }
                 6
             }
-            _ => return Err(self.syntax("unknown escape in a string")),
+            _ => return Err(self.syntax_error("unknown escape in a string")),
         };
         self.input.pos += length;
         Ok(())
     }
 
-    fn skip_scalar(&mut self) -> Lexed<()> {
+    fn skip_scalar(&mut self) -> LexResult<()> {
         let word = match self.input.peek()? {
             Some(b'n') => "null",
             Some(b't') => "true",
             Some(b'f') => "false",
             Some(b'N') => "NaN",
             Some(b'I') => "Infinity",
-            Some(b'-') if self.input.look(2)?.get(1) == Some(&b'I') => "-Infinity",
+            Some(b'-') if self.input.peek_many(2)?.get(1) == Some(&b'I') => "-Infinity",
             _ => return self.skip_number(),
         };
         let offset = self.offset();
-        let ahead = self.input.look(word.len())?;
+        let ahead = self.input.peek_many(word.len())?;
         if ahead == word.as_bytes() {
             self.input.pos += word.len();
             return Ok(());
         }
         if word.as_bytes().starts_with(ahead) {
-            return Err(Self::ended(offset + ahead.len()));
+            return Err(Self::unexpected_end(offset + ahead.len()));
         }
-        Err(self.syntax("expected a value"))
+        Err(self.syntax_error("expected a value"))
     }
 
-    fn skip_number(&mut self) -> Lexed<()> {
+    fn skip_number(&mut self) -> LexResult<()> {
         if self.input.peek()? == Some(b'-') {
             self.input.pos += 1;
         }
         match self.input.peek()? {
             Some(b'0') => self.input.pos += 1,
             Some(b'1'..=b'9') => self.skip_digits()?,
-            Some(_) => return Err(self.syntax("expected a value")),
-            None => return Err(Self::ended(self.offset())),
+            Some(_) => return Err(self.syntax_error("expected a value")),
+            None => return Err(Self::unexpected_end(self.offset())),
         }
         if self.input.peek()? == Some(b'.') {
             self.input.pos += 1;
-            self.need_digits()?;
+            self.require_digits()?;
         }
         if matches!(self.input.peek()?, Some(b'e' | b'E')) {
             self.input.pos += 1;
             if matches!(self.input.peek()?, Some(b'+' | b'-')) {
                 self.input.pos += 1;
             }
-            self.need_digits()?;
+            self.require_digits()?;
         }
         Ok(())
     }
 
-    fn need_digits(&mut self) -> Lexed<()> {
+    fn require_digits(&mut self) -> LexResult<()> {
         match self.input.peek()? {
             Some(b'0'..=b'9') => self.skip_digits(),
-            Some(_) => Err(self.syntax("expected a digit")),
-            None => Err(Self::ended(self.offset())),
+            Some(_) => Err(self.syntax_error("expected a digit")),
+            None => Err(Self::unexpected_end(self.offset())),
         }
     }
 
-    fn skip_digits(&mut self) -> Lexed<()> {
+    fn skip_digits(&mut self) -> LexResult<()> {
         while let Some(b'0'..=b'9') = self.input.peek()? {
             self.input.pos += 1;
         }
@@ -331,28 +333,28 @@ impl<'r> Lexer<'r> {
 
 /// Why [`string_prefix`] stopped.
 enum StringStop {
-    /// The closing quote was taken.
+    /// After the closing quote.
     Quote,
-    /// An escape that takes a closer look comes next.
+    /// Before an escape that needs an exact check.
     Escape,
-    /// A control character comes next.
+    /// Before a control character.
     Control,
-    /// Nothing more is loaded.
-    Loaded,
+    /// At the end of the buffered bytes.
+    BufferEnd,
 }
 
-/// How many bytes of the inside of a string can be taken in one go, and what stops them.
+/// The number of string bytes that can be consumed at once, and why it stops there.
 ///
-/// Nearly all the time of a scan is spent here: in lines of text, a few dozen bytes each, and in
-/// base64 images, megabytes each. So it goes by blocks, and each block is looked at once.
+/// A scan spends nearly all its time here: in lines of text with a few dozen bytes each, and in
+/// base64 images with megabytes each. So it works in blocks and examines each block once.
 fn string_prefix(bytes: &[u8]) -> (usize, StringStop) {
     const BLOCK: usize = 64;
     let (blocks, tail) = bytes.as_chunks::<BLOCK>();
-    // Everything before this is taken: an escape may reach into the next block.
+    // Everything before this offset is consumed: an escape may reach into the next block.
     let mut taken = 0;
     for (index, block) in blocks.iter().enumerate() {
         let start = index * BLOCK;
-        let mut mask = specials(block);
+        let mut mask = special_mask(block);
         if taken > start {
             mask &= u64::MAX << (taken - start);
         }
@@ -386,10 +388,10 @@ fn string_prefix(bytes: &[u8]) -> (usize, StringStop) {
             _ => at += 1,
         }
     }
-    (at, StringStop::Loaded)
+    (at, StringStop::BufferEnd)
 }
 
-/// Length of the escape that comes first; 0 if it is wrong, or not all of it is loaded.
+/// Length of the first escape; 0 if it is invalid or not completely buffered.
 fn escape_length(bytes: &[u8]) -> usize {
     match bytes {
         [_, letter, ..] if is_short_escape(*letter) => 2,
@@ -400,33 +402,33 @@ fn escape_length(bytes: &[u8]) -> usize {
     }
 }
 
-/// A bit for each quote, backslash and control character among 64 bytes.
-fn specials(block: &[u8; 64]) -> u64 {
+/// One bit for each quote, backslash and control character in 64 bytes.
+fn special_mask(block: &[u8; 64]) -> u64 {
     let (lanes, _) = block.as_chunks::<16>();
-    let marks = |lane: [u8; 16]| {
+    let special_lanes = |lane: [u8; 16]| {
         let bytes = u8x16::from(lane);
         bytes.simd_eq(u8x16::splat(b'"'))
             | bytes.simd_eq(u8x16::splat(b'\\'))
             | bytes.simd_lt(u8x16::splat(0x20))
     };
-    let marks = [
-        marks(lanes[0]),
-        marks(lanes[1]),
-        marks(lanes[2]),
-        marks(lanes[3]),
+    let masks = [
+        special_lanes(lanes[0]),
+        special_lanes(lanes[1]),
+        special_lanes(lanes[2]),
+        special_lanes(lanes[3]),
     ];
-    // Most blocks of an image have none: one question for all of it.
-    let any = (marks[0] | marks[1]) | (marks[2] | marks[3]);
+    // Most blocks of an image have none: one test for the whole block.
+    let any = (masks[0] | masks[1]) | (masks[2] | masks[3]);
     if any.to_bitmask() == 0 {
         return 0;
     }
     let bits = |lane: u8x16| u64::from(lane.to_bitmask());
-    bits(marks[0]) | bits(marks[1]) << 16 | bits(marks[2]) << 32 | bits(marks[3]) << 48
+    bits(masks[0]) | bits(masks[1]) << 16 | bits(masks[2]) << 32 | bits(masks[3]) << 48
 }
 
-/// Whether a backslash and this letter are a whole escape.
+/// Whether a backslash and this letter are a complete escape.
 fn is_short_escape(letter: u8) -> bool {
-    // A table, because a jump for each letter would be guessed wrong half of the time.
+    // A table, because the branch predictor would miss half of the letters.
     const SHORT: [bool; 256] = {
         let mut short = [false; 256];
         let letters = b"\"\\/bfnrt";
@@ -440,8 +442,8 @@ fn is_short_escape(letter: u8) -> bool {
     SHORT[usize::from(letter)]
 }
 
-/// How many bytes of white space come first: line breaks with their indentation, mostly.
-fn space_prefix(bytes: &[u8]) -> usize {
+/// The number of leading white space bytes: mostly line breaks with indentation.
+fn space_len(bytes: &[u8]) -> usize {
     let is_space = |byte: u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
     let (lanes, tail) = bytes.as_chunks::<16>();
     for (index, lane) in lanes.iter().enumerate() {
@@ -467,9 +469,9 @@ mod tests {
         unboxed(json, chunk).map_err(|error| *error)
     }
 
-    fn unboxed(json: &[u8], chunk: usize) -> Lexed<usize> {
-        struct Slowly<'a>(&'a [u8], usize);
-        impl io::Read for Slowly<'_> {
+    fn unboxed(json: &[u8], chunk: usize) -> LexResult<usize> {
+        struct ChunkedReader<'a>(&'a [u8], usize);
+        impl io::Read for ChunkedReader<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
                 let count = self.1.min(self.0.len()).min(buffer.len());
                 buffer[..count].copy_from_slice(&self.0[..count]);
@@ -477,14 +479,14 @@ mod tests {
                 Ok(count)
             }
         }
-        let mut reader = Slowly(json, chunk);
-        let mut lexer = Lexer::new(Input::window(&mut reader));
+        let mut reader = ChunkedReader(json, chunk);
+        let mut lexer = Lexer::new(Input::windowed(&mut reader));
         lexer.skip_value()?;
         Ok(lexer.offset())
     }
 
     #[test]
-    fn values_end_where_they_end_however_the_bytes_arrive() {
+    fn value_end_does_not_depend_on_chunks() {
         let long = format!("\"{}é\\u00e9\\n𝄞\"", "x".repeat(300));
         for json in [
             "null",
@@ -514,17 +516,17 @@ mod tests {
     }
 
     #[test]
-    fn strings_end_wherever_they_end() {
+    fn string_end_is_found_at_any_offset() {
         for length in (0..140).chain([255, 256, 257]) {
             for at in 0..=length {
-                for (what, more) in [
+                for (escape, more) in [
                     ("\\n", 2),
                     ("\\\\", 2),
                     ("\\\"", 2),
                     ("\\u00e9", 6),
                     ("é", 2),
                 ] {
-                    let json = format!("\"{}{what}{}\"", "a".repeat(at), "b".repeat(length - at));
+                    let json = format!("\"{}{escape}{}\"", "a".repeat(at), "b".repeat(length - at));
                     assert_eq!(json.len(), length + more + 2);
                     assert_eq!(skip(json.as_bytes(), 100).ok(), Some(json.len()), "{json}");
                     assert!(
@@ -543,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_values_are_refused_where_they_break() {
+    fn syntax_errors_have_exact_offsets() {
         for (json, offset) in [
             ("[1,]", 3),
             ("{\"a\" 1}", 5),
@@ -562,8 +564,8 @@ mod tests {
             ("{\"a\":", 5),
         ] {
             let found = match skip(json.as_bytes(), 1) {
-                Err(LexError::Syntax { offset, .. } | LexError::Ended { offset }) => offset,
-                // `01` is the value `0` with something after it; whoever called sees that.
+                Err(LexError::Syntax { offset, .. } | LexError::UnexpectedEnd { offset }) => offset,
+                // `01` is the value `0` followed by another byte; the caller reports that.
                 other => {
                     assert_eq!((json, other.ok()), ("01", Some(1)));
                     continue;
@@ -574,11 +576,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_levels_are_refused_without_a_deep_stack() {
+    fn deep_nesting_is_rejected_without_deep_stack() {
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         assert!(matches!(
             skip(deep.as_bytes(), 4096),
-            Err(LexError::Syntax { what, .. }) if what.contains("nested too deeply")
+            Err(LexError::Syntax { problem, .. }) if problem.contains("nested too deeply")
         ));
         let fine = "[".repeat(9_000) + &"]".repeat(9_000);
         assert_eq!(skip(fine.as_bytes(), 4096).ok(), Some(18_000));

@@ -1,16 +1,16 @@
-//! String tokens into text, and text into string tokens.
+//! Decodes and encodes JSON string tokens.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Appends the text of a string token (quotes included) to `out`.
 ///
-/// Escapes that are half of a surrogate pair stand for no character; they become U+FFFD.
+/// An escaped lone surrogate is no character; it becomes U+FFFD.
 pub(crate) fn decode_into(token: &[u8], out: &mut String) {
-    let mut rest = inside(token);
+    let mut rest = string_contents(token);
     loop {
         let plain = memchr::memchr(b'\\', rest).unwrap_or(rest.len());
-        // The lexer has checked the encoding: the other form is never needed.
+        // The scan has checked the encoding, so the second arm is never needed.
         match std::str::from_utf8(&rest[..plain]) {
             Ok(text) => out.push_str(text),
             Err(_) => out.push_str(&String::from_utf8_lossy(&rest[..plain])),
@@ -27,7 +27,7 @@ pub(crate) fn decode_into(token: &[u8], out: &mut String) {
 
 /// The text of a string token.
 pub(crate) fn decode(token: &[u8]) -> Cow<'_, str> {
-    let bytes = inside(token);
+    let bytes = string_contents(token);
     if memchr::memchr(b'\\', bytes).is_none() {
         return String::from_utf8_lossy(bytes);
     }
@@ -37,14 +37,15 @@ pub(crate) fn decode(token: &[u8]) -> Cow<'_, str> {
 }
 
 /// The bytes between the quotes.
-pub(crate) fn inside(token: &[u8]) -> &[u8] {
+pub(crate) fn string_contents(token: &[u8]) -> &[u8] {
     if token.len() < 2 {
         return &[];
     }
     &token[1..token.len() - 1]
 }
 
-/// The character of the escape at the start of `bytes` (`None`: a lone surrogate) and its length.
+/// The character of the escape at the start of `bytes` (`None` for a lone surrogate) and its
+/// length.
 pub(crate) fn decode_escape(bytes: &[u8]) -> (Option<char>, usize) {
     let simple = |character| (Some(character), 2);
     match bytes.get(1) {
@@ -79,8 +80,8 @@ fn code_unit(bytes: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Whether the inside of a string token ends in the first half of a surrogate pair, on its own.
-pub(crate) fn ends_in_high(inside: &str) -> bool {
+/// Whether the contents of a string token end with an escaped lone high surrogate.
+pub(crate) fn ends_with_high_surrogate(inside: &str) -> bool {
     let Some(at) = inside.len().checked_sub(6) else {
         return false;
     };
@@ -91,19 +92,19 @@ pub(crate) fn ends_in_high(inside: &str) -> bool {
         && backslashes.take_while(|&&b| b == b'\\').count() % 2 == 0
 }
 
-/// Whether an escape is the second half of a surrogate pair.
-pub(crate) fn is_low(escape: &str) -> bool {
+/// Whether an escape is a low surrogate.
+pub(crate) fn is_low_surrogate(escape: &str) -> bool {
     code_unit(escape.as_bytes()).is_some_and(|unit| (0xdc00..0xe000).contains(&unit))
 }
 
-/// Whether new text is written in ASCII (`\u00e9`) or as it is (`é`).
+/// Whether new text escapes non-ASCII characters (`\u00e9`) or not (`é`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escapes {
     Ascii,
     Utf8,
 }
 
-/// Appends `text` as the inside of a string token, the way Python and JavaScript write it.
+/// Appends `text` as the contents of a string token, as Python and JavaScript write it.
 pub(crate) fn encode_into(text: &str, escapes: Escapes, out: &mut String) {
     for character in text.chars() {
         match character {
@@ -114,10 +115,12 @@ pub(crate) fn encode_into(text: &str, escapes: Escapes, out: &mut String) {
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            '\0'..='\u{1f}' => push_unit(u16::try_from(u32::from(character)).unwrap_or(0), out),
+            '\0'..='\u{1f}' => {
+                push_code_unit(u16::try_from(u32::from(character)).unwrap_or(0), out);
+            }
             _ if escapes == Escapes::Ascii && !character.is_ascii() => {
                 for &mut unit in character.encode_utf16(&mut [0; 2]) {
-                    push_unit(unit, out);
+                    push_code_unit(unit, out);
                 }
             }
             _ => out.push(character),
@@ -134,7 +137,7 @@ pub(crate) fn encode(text: &str, escapes: Escapes) -> String {
     out
 }
 
-fn push_unit(unit: u16, out: &mut String) {
+fn push_code_unit(unit: u16, out: &mut String) {
     // Writing to a String cannot fail.
     write!(out, "\\u{unit:04x}").ok();
 }

@@ -1,74 +1,74 @@
-//! Checks that bytes are UTF-8, piece by piece.
+//! Checks UTF-8 incrementally.
 
-/// What was found so far.
+/// The state of the check.
 #[derive(Default)]
-pub(crate) struct Utf8 {
+pub(crate) struct Utf8Checker {
     /// Offset of the first byte that is not UTF-8.
-    pub(crate) bad: Option<usize>,
-    /// Bytes of whole characters that were checked.
-    checked: usize,
-    /// A character that the last piece cut: its bytes so far, and how many.
-    cut: [u8; 4],
-    cut_length: usize,
+    pub(crate) invalid_at: Option<usize>,
+    /// Number of bytes in complete, valid characters so far.
+    valid_len: usize,
+    /// A character that the last chunk ended inside: its bytes so far, and their number.
+    partial: [u8; 4],
+    partial_len: usize,
 }
 
-impl Utf8 {
-    /// Checks bytes that are all there.
-    pub(crate) fn checked(bytes: &[u8]) -> Self {
+impl Utf8Checker {
+    /// Checks all bytes at once.
+    pub(crate) fn check_all(bytes: &[u8]) -> Self {
         let mut utf8 = Self::default();
-        utf8.check(bytes);
-        utf8.end();
+        utf8.push(bytes);
+        utf8.finish();
         utf8
     }
 
-    /// Takes the next piece.
-    pub(crate) fn check(&mut self, mut piece: &[u8]) {
-        while self.cut_length > 0 && self.bad.is_none() {
-            let Some((&next, rest)) = piece.split_first() else {
+    /// Checks the next chunk.
+    pub(crate) fn push(&mut self, mut chunk: &[u8]) {
+        while self.partial_len > 0 && self.invalid_at.is_none() {
+            let Some((&next, rest)) = chunk.split_first() else {
                 return;
             };
-            self.cut[self.cut_length] = next;
-            self.cut_length += 1;
-            piece = rest;
-            match std::str::from_utf8(&self.cut[..self.cut_length]) {
+            self.partial[self.partial_len] = next;
+            self.partial_len += 1;
+            chunk = rest;
+            match std::str::from_utf8(&self.partial[..self.partial_len]) {
                 Ok(_) => {
-                    self.checked += self.cut_length;
-                    self.cut_length = 0;
+                    self.valid_len += self.partial_len;
+                    self.partial_len = 0;
                 }
-                Err(error) if error.error_len().is_some() => self.bad = Some(self.checked),
+                Err(error) if error.error_len().is_some() => self.invalid_at = Some(self.valid_len),
                 Err(_) => {}
             }
         }
-        if self.bad.is_some() {
+        if self.invalid_at.is_some() {
             return;
         }
-        let whole = whole_characters(piece);
-        // The quick check has no answer to where it goes wrong; the other is for that.
-        if simdutf8::basic::from_utf8(&piece[..whole]).is_ok() {
-            self.checked += whole;
-            self.cut_length = piece.len() - whole;
-            self.cut[..self.cut_length].copy_from_slice(&piece[whole..]);
+        let whole = complete_prefix_len(chunk);
+        // The fast check does not return the position of an error; the exact one does.
+        if simdutf8::basic::from_utf8(&chunk[..whole]).is_ok() {
+            self.valid_len += whole;
+            self.partial_len = chunk.len() - whole;
+            self.partial[..self.partial_len].copy_from_slice(&chunk[whole..]);
             return;
         }
-        let Err(error) = std::str::from_utf8(piece) else {
-            self.checked += piece.len();
+        let Err(error) = std::str::from_utf8(chunk) else {
+            self.valid_len += chunk.len();
             return;
         };
-        self.checked += error.valid_up_to();
-        self.bad = Some(self.checked);
+        self.valid_len += error.valid_up_to();
+        self.invalid_at = Some(self.valid_len);
     }
 
-    /// No more pieces: a character that is still cut is broken.
-    pub(crate) fn end(&mut self) {
-        if self.cut_length > 0 && self.bad.is_none() {
-            self.bad = Some(self.checked);
+    /// Ends the input: an incomplete character is invalid.
+    pub(crate) fn finish(&mut self) {
+        if self.partial_len > 0 && self.invalid_at.is_none() {
+            self.invalid_at = Some(self.valid_len);
         }
     }
 }
 
-/// How many bytes there are without the beginning of a character at the end.
-fn whole_characters(piece: &[u8]) -> usize {
-    for (back, &byte) in piece.iter().rev().take(3).enumerate() {
+/// The length of `piece` without an incomplete character at the end.
+fn complete_prefix_len(chunk: &[u8]) -> usize {
+    for (back, &byte) in chunk.iter().rev().take(3).enumerate() {
         let length = match byte {
             0x80..0xc0 => continue,
             0xf0.. => 4,
@@ -77,27 +77,27 @@ fn whole_characters(piece: &[u8]) -> usize {
             _ => 1,
         };
         return if back + 1 < length {
-            piece.len() - back - 1
+            chunk.len() - back - 1
         } else {
-            piece.len()
+            chunk.len()
         };
     }
-    piece.len()
+    chunk.len()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn bad(bytes: &[u8], size: usize) -> Option<usize> {
-        let mut utf8 = Utf8::default();
-        bytes.chunks(size).for_each(|piece| utf8.check(piece));
-        utf8.end();
-        utf8.bad
+    fn first_invalid(bytes: &[u8], size: usize) -> Option<usize> {
+        let mut utf8 = Utf8Checker::default();
+        bytes.chunks(size).for_each(|chunk| utf8.push(chunk));
+        utf8.finish();
+        utf8.invalid_at
     }
 
     #[test]
-    fn broken_characters_are_found_however_they_are_cut() {
+    fn invalid_utf8_is_found_across_chunks() {
         for (bytes, expected) in [
             (&b"caf\xe9!"[..], Some(3)),
             ("é€𝄞".as_bytes(), None),
@@ -108,7 +108,7 @@ mod tests {
             (b"\xc3\xa9\xa9", Some(2)),
         ] {
             for size in 1..6 {
-                assert_eq!(bad(bytes, size), expected, "{bytes:?} by {size}");
+                assert_eq!(first_invalid(bytes, size), expected, "{bytes:?} by {size}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The scan gives the same whatever way the bytes come.
+//! The scan gives the same result however the bytes arrive.
 
 use super::*;
 
@@ -7,52 +7,61 @@ const NOTEBOOK: &str = "{\"cells\": [\n {\"cell_type\": \"code\", \"source\": [\
     {\"id\": 5, \"source\": \"\\ud83d\", \"cell_type\": \"raw\"}, {\"cell_type\": \"markdown\"}\n], \
     \"nbformat\": 4, \"nbformat_minor\": 5}\n";
 
-/// What a visitor sees of each cell.
+/// Records each cell that it visits.
 #[derive(Debug, Default, PartialEq)]
-struct Seen(Vec<SeenCell>);
+struct RecordingVisitor(Vec<VisitedCell>);
 
 /// Kind, source, id and hash.
-type SeenCell = (CellKind, Option<Vec<u8>>, Option<Vec<u8>>, Revision);
+type VisitedCell = (CellKind, Option<Vec<u8>>, Option<Vec<u8>>, Revision);
 
-impl Visitor for Seen {
-    fn begin(&mut self) {
+impl Visitor for RecordingVisitor {
+    fn begin_cells(&mut self) {
         self.0.clear();
     }
 
-    fn cell(&mut self, span: &CellSpan, found: &Found<'_>) {
+    fn cell(&mut self, span: &CellSpans, scanned: &ScannedCell<'_>) {
         let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
-        self.0
-            .push((span.kind, owned(found.source), owned(found.id), found.hash));
+        self.0.push((
+            span.kind,
+            owned(scanned.source),
+            owned(scanned.id),
+            scanned.hash,
+        ));
     }
 }
 
-fn ahead(bytes: &[u8], size: usize) -> (Seen, Result<Revision, String>) {
-    let mut seen = Seen::default();
+fn scan_ahead(bytes: &[u8], size: usize) -> (RecordingVisitor, Result<Revision, String>) {
+    let mut visitor = RecordingVisitor::default();
     let mut reader = bytes;
     let result = std::thread::scope(|scope| {
-        let input = Input::ahead(Ahead::start(scope, &mut reader, size));
-        let mut scan = Scan::new(input, &mut seen, Contents::Shown);
-        let result = scan.document().map_err(|stop| scan.report(stop));
+        let input = Input::from_read_ahead(ReadAhead::start(scope, &mut reader, size));
+        let mut scan = Scan::new(input, &mut visitor, ScanDetail::Sources);
+        let result = scan.document().map_err(|stop| scan.scan_error(stop));
         result.map(|_| scan.lexer.input.revision())
     });
-    (seen, result.map_err(|error| format!("{error:?}")))
+    (visitor, result.map_err(|error| format!("{error:?}")))
 }
 
 #[test]
-fn a_thread_that_reads_ahead_changes_nothing() {
-    let mut expected = Seen::default();
-    let window = window(&mut NOTEBOOK.as_bytes(), 0, &mut expected, Contents::Shown);
+fn read_ahead_gives_the_same_result() {
+    let mut expected = RecordingVisitor::default();
+    let window = scan_stream(
+        &mut NOTEBOOK.as_bytes(),
+        0,
+        &mut expected,
+        ScanDetail::Sources,
+    );
     assert_eq!(expected.0.len(), 3);
     let (_, revision) = window.ok().unwrap();
     for size in 1..NOTEBOOK.len() + 2 {
-        let (seen, result) = ahead(NOTEBOOK.as_bytes(), size);
-        assert_eq!(seen, expected, "by {size}");
+        let (visitor, result) = scan_ahead(NOTEBOOK.as_bytes(), size);
+        assert_eq!(visitor, expected, "by {size}");
         assert_eq!(result, Ok(revision), "by {size}");
     }
 }
 
 #[test]
-fn a_thread_that_reads_ahead_ends_with_a_broken_file() {
+fn read_ahead_stops_on_a_broken_file() {
     let long = format!("{}{}", &NOTEBOOK[..200], "x".repeat(10_000));
     let not_text = NOTEBOOK.replace("'é'", "'#'").into_bytes();
     let not_text: Vec<u8> = not_text
@@ -60,9 +69,9 @@ fn a_thread_that_reads_ahead_ends_with_a_broken_file() {
         .map(|&b| if b == b'#' { 0xe9 } else { b })
         .collect();
     for size in [1, 7, 64, 4096] {
-        assert!(ahead(&NOTEBOOK.as_bytes()[..100], size).1.is_err());
-        assert!(ahead(long.as_bytes(), size).1.is_err());
-        let error = ahead(&not_text, size).1.unwrap_err();
+        assert!(scan_ahead(&NOTEBOOK.as_bytes()[..100], size).1.is_err());
+        assert!(scan_ahead(long.as_bytes(), size).1.is_err());
+        let error = scan_ahead(&not_text, size).1.unwrap_err();
         assert!(error.contains("NotUtf8"), "{error}");
     }
 }

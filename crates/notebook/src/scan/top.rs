@@ -1,17 +1,17 @@
-//! What the top level of a notebook says about its format, and whether we can work with it.
+//! The top-level members of a notebook, and whether its format is supported.
 
-use super::Stop;
+use super::ScanStop;
 use crate::error::FormatError;
 use crate::span::Span;
 
-/// What the top level says about the format.
+/// The top-level members that describe the format.
 #[derive(Default)]
-pub(super) struct Top {
+pub(super) struct TopLevel {
     pub(super) major: Option<Number>,
     pub(super) minor: Option<Number>,
     pub(super) cells: Option<Span>,
-    /// Where `cells` is, if it is no array.
-    pub(super) bad_cells: Option<usize>,
+    /// Offset of the value of `cells`, if it is not an array.
+    pub(super) cells_not_array: Option<usize>,
     pub(super) metadata: Span,
     pub(super) worksheets: bool,
 }
@@ -21,10 +21,10 @@ pub(super) enum Number {
     Other(String),
 }
 
-impl Top {
-    /// The minor number of a notebook we can work with.
-    pub(super) fn check(&self) -> Result<u32, Stop> {
-        let stop = |error| Err(Stop::Format(error));
+impl TopLevel {
+    /// The minor version, if the format is supported.
+    pub(super) fn supported_minor(&self) -> Result<u32, ScanStop> {
+        let stop = |error| Err(ScanStop::Format(error));
         match &self.major {
             Some(Number::Whole(major @ 0..=3)) => {
                 return stop(FormatError::OldFormat { major: *major });
@@ -42,8 +42,8 @@ impl Top {
             }
             Some(Number::Other(_)) => return stop(FormatError::NoFormatNumber),
         }
-        if let Some(offset) = self.bad_cells {
-            return Err(Stop::CellsNotAnArray { offset });
+        if let Some(offset) = self.cells_not_array {
+            return Err(ScanStop::CellsNotAnArray { offset });
         }
         if self.cells.is_none() {
             return stop(if self.worksheets {

@@ -1,8 +1,8 @@
 //! The lines of the text view that are not source.
 //!
-//! A marker begins a cell: `# %% [code] cell:3`, with the id (`# %% [code] cell:3 id:ab12`) when
-//! asked for. Fences enclose outputs that are shown but not part of the text. A source line that
-//! has the shape of either is shown with one more `%`, whatever number it has already.
+//! A marker starts a cell: `# %% [code] cell:3`, optionally with the id (`# %% [code] cell:3
+//! id:ab12`). Fences enclose outputs, which are shown but not part of the text. A source line
+//! that looks like either is shown with one more `%`, whatever number it already has.
 
 use crate::cell::CellKind;
 
@@ -15,47 +15,52 @@ const FENCE_CLOSE: &str = "--- end of outputs ---";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Marker<'t> {
     pub(crate) kind: CellKind,
-    /// `None` without `cell:N`; saturates on numbers no notebook has.
+    /// `None` without `cell:N`. Saturates on overflow.
     pub(crate) cell: Option<usize>,
     pub(crate) id: Option<&'t str>,
 }
 
-/// What a line of the view is.
+/// The kind of a line of the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Line<'t> {
+pub(crate) enum ViewLine<'t> {
     Marker(Marker<'t>),
     FenceOpen,
     FenceClose,
-    /// A source line in the shape of a marker or fence, to be shown with one `%` less.
+    /// A source line that looks like a marker or fence, escaped by one more `%`.
     Escaped,
-    /// Text that somebody may have meant as a marker.
+    /// Text that may have been meant as a marker.
     NearMarker,
     Text,
 }
 
-/// Tells what `line` (without its line feed) is.
-pub(crate) fn classify(line: &str) -> Line<'_> {
-    if let Some((depth, found)) = shape(line) {
-        return if depth > 2 { Line::Escaped } else { found };
+/// Classifies `line`, which has no line feed.
+pub(crate) fn classify(line: &str) -> ViewLine<'_> {
+    if let Some((depth, found)) = marker_shape(line) {
+        return if depth > 2 { ViewLine::Escaped } else { found };
     }
-    if is_near(line) {
-        return Line::NearMarker;
+    if is_near_marker(line) {
+        return ViewLine::NearMarker;
     }
-    Line::Text
+    ViewLine::Text
 }
 
 /// Whether a source line must be escaped in the view.
 pub(crate) fn needs_escape(line: &str) -> bool {
-    shape(line).is_some()
+    marker_shape(line).is_some()
 }
 
-/// Whether any line of `source` might need an escape: a quick look before the careful one.
+/// Whether any line of `source` might need an escape: a fast check before the exact one.
 pub(crate) fn may_need_escape(source: &str) -> bool {
     memchr::memmem::find(source.as_bytes(), START.as_bytes()).is_some()
 }
 
 /// The marker line of a cell, without a line feed.
-pub(crate) fn write(kind: CellKind, cell: Option<usize>, id: Option<&str>, out: &mut String) {
+pub(crate) fn write_marker(
+    kind: CellKind,
+    cell: Option<usize>,
+    id: Option<&str>,
+    out: &mut String,
+) {
     out.push_str(START);
     out.push_str(" [");
     out.push_str(kind.name());
@@ -70,37 +75,37 @@ pub(crate) fn write(kind: CellKind, cell: Option<usize>, id: Option<&str>, out: 
     }
 }
 
-/// The lines around shown outputs.
+/// The line before displayed outputs.
 pub(crate) fn fence_open(cell: usize) -> String {
     format!("{START}{FENCE_OPEN}{cell} (not part of the source) ---")
 }
 
-/// See [`fence_open`].
+/// The line after displayed outputs.
 pub(crate) fn fence_close() -> String {
     format!("{START}{FENCE_CLOSE}")
 }
 
-/// An id that can stand in a marker. Others are left out of the view.
+/// Whether an id can be part of a marker. Other ids are left out of the view.
 fn is_plain_id(id: &str) -> bool {
     !id.is_empty() && !id.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// The number of `%` and what the line is, if it has the shape of a marker or fence.
-fn shape(line: &str) -> Option<(usize, Line<'_>)> {
-    // A carriage return at the end belongs to the line break in a text with CRLF. Of several, too:
-    // which of them such a text adds or takes away must not turn a line into a marker.
+/// The number of `%` and the kind of the line, if it looks like a marker or fence.
+fn marker_shape(line: &str) -> Option<(usize, ViewLine<'_>)> {
+    // In a text with CRLF, a carriage return at the end belongs to the line break. The same holds
+    // for several: adding or removing one of them must not turn a line into a marker.
     let line = line.trim_end_matches('\r');
     if !line.starts_with(START) {
         return None;
     }
     let after = line[2..].trim_start_matches('%');
     let depth = line.len() - 2 - after.len();
-    let found = if let Some(marker) = after.strip_prefix(" [").and_then(marker) {
-        Line::Marker(marker)
+    let found = if let Some(marker) = after.strip_prefix(" [").and_then(parse_marker) {
+        ViewLine::Marker(marker)
     } else if after.starts_with(FENCE_OPEN) && after.ends_with(" ---") {
-        Line::FenceOpen
+        ViewLine::FenceOpen
     } else if after == FENCE_CLOSE {
-        Line::FenceClose
+        ViewLine::FenceClose
     } else {
         return None;
     };
@@ -108,7 +113,7 @@ fn shape(line: &str) -> Option<(usize, Line<'_>)> {
 }
 
 /// The part of a marker after the opening bracket.
-fn marker(text: &str) -> Option<Marker<'_>> {
+fn parse_marker(text: &str) -> Option<Marker<'_>> {
     let (kind, mut rest) = text.split_once(']')?;
     let kind = CellKind::from_name(kind)?;
     let mut cell = None;
@@ -131,9 +136,9 @@ fn marker(text: &str) -> Option<Marker<'_>> {
     rest.is_empty().then_some(Marker { kind, cell, id })
 }
 
-/// `# %%`, `#%% [code]`, `# %% [sql]`, ` # %% title`: what other tools take as a cell border, but
-/// not commented magics such as `# %%time`.
-fn is_near(line: &str) -> bool {
+/// `# %%`, `#%% [code]`, `# %% [sql]`, ` # %% title`: cell borders of other tools, but not
+/// commented magics such as `# %%time`.
+fn is_near_marker(line: &str) -> bool {
     let line = line.trim();
     let Some(rest) = line.strip_prefix('#') else {
         return false;
@@ -148,8 +153,8 @@ fn is_near(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn marker(kind: CellKind, cell: Option<usize>, id: Option<&str>) -> Line<'_> {
-        Line::Marker(Marker { kind, cell, id })
+    fn marker(kind: CellKind, cell: Option<usize>, id: Option<&str>) -> ViewLine<'_> {
+        ViewLine::Marker(Marker { kind, cell, id })
     }
 
     #[test]
@@ -169,28 +174,28 @@ mod tests {
                 "# %% [code] cell:99999999999999999999999",
                 marker(Code, Some(usize::MAX), None),
             ),
-            ("# %%% [code] cell:0", Line::Escaped),
-            ("# %%%% [raw]", Line::Escaped),
-            ("# %%%--- end of outputs ---", Line::Escaped),
-            ("# %%--- end of outputs ---", Line::FenceClose),
+            ("# %%% [code] cell:0", ViewLine::Escaped),
+            ("# %%%% [raw]", ViewLine::Escaped),
+            ("# %%%--- end of outputs ---", ViewLine::Escaped),
+            ("# %%--- end of outputs ---", ViewLine::FenceClose),
             (
                 "# %%--- outputs of cell:3 (not part of the source) ---",
-                Line::FenceOpen,
+                ViewLine::FenceOpen,
             ),
-            ("# %% [sql]", Line::NearMarker),
-            ("#%% [code]", Line::NearMarker),
-            ("# %% [Code]", Line::NearMarker),
-            ("# %% [code] ", Line::NearMarker),
-            (" # %% [code]", Line::NearMarker),
-            ("# %% [code] cell:", Line::NearMarker),
-            ("# %% [code] cell:1 more", Line::NearMarker),
-            ("# %% [code] id:a b", Line::NearMarker),
-            ("# %%", Line::NearMarker),
-            ("# %% Title", Line::NearMarker),
-            ("# %%time", Line::Text),
-            ("%%time", Line::Text),
-            ("# %", Line::Text),
-            ("", Line::Text),
+            ("# %% [sql]", ViewLine::NearMarker),
+            ("#%% [code]", ViewLine::NearMarker),
+            ("# %% [Code]", ViewLine::NearMarker),
+            ("# %% [code] ", ViewLine::NearMarker),
+            (" # %% [code]", ViewLine::NearMarker),
+            ("# %% [code] cell:", ViewLine::NearMarker),
+            ("# %% [code] cell:1 more", ViewLine::NearMarker),
+            ("# %% [code] id:a b", ViewLine::NearMarker),
+            ("# %%", ViewLine::NearMarker),
+            ("# %% Title", ViewLine::NearMarker),
+            ("# %%time", ViewLine::Text),
+            ("%%time", ViewLine::Text),
+            ("# %", ViewLine::Text),
+            ("", ViewLine::Text),
         ] {
             assert_eq!(classify(line), expected, "{line:?}");
         }

@@ -1,18 +1,18 @@
-//! Reads an edited text view.
+//! Parses an edited text view.
 
 use crate::cell::CellKind;
 use crate::error::EditError;
 
-use super::marker::{self, Line};
+use super::marker::{self, ViewLine};
 
 /// One cell of an edited text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The kind its marker says.
+    /// The kind in its marker.
     pub kind: CellKind,
-    /// The cell it claims to be, from `cell:N`.
+    /// The cell it names with `cell:N`.
     pub cell: Option<usize>,
-    /// The cell it claims to be, from `id:ID`.
+    /// The cell it names with `id:ID`.
     pub id: Option<String>,
     /// Its source, unescaped.
     pub source: String,
@@ -22,16 +22,16 @@ pub struct Block {
     pub near_markers: Vec<(usize, String)>,
 }
 
-/// An edited text, taken apart.
+/// A parsed text view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedText {
     /// The cells.
     pub blocks: Vec<Block>,
-    /// The text came with CRLF line ends, which were taken off.
+    /// Whether the text had CRLF line endings, which were removed.
     pub crlf: bool,
 }
 
-/// Takes an edited text apart. `text` is the view itself, without the newline that printing adds.
+/// Parses an edited text. `text` is the view itself, without the newline that printing adds.
 pub fn parse(text: &str) -> Result<ParsedText, EditError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.is_empty() {
@@ -49,17 +49,17 @@ pub fn parse(text: &str) -> Result<ParsedText, EditError> {
         let number = index + 1;
         let found = marker::classify(line);
         if fence.is_some() {
-            if found == Line::FenceClose {
+            if found == ViewLine::FenceClose {
                 fence = None;
             }
             continue;
         }
         match (found, parsed.blocks.last_mut()) {
-            (Line::Marker(marker), _) => parsed.blocks.push(Block {
+            (ViewLine::Marker(marker), _) => parsed.blocks.push(Block {
                 kind: marker.kind,
                 cell: marker.cell,
                 id: marker.id.map(str::to_owned),
-                // A newline before each line; the first is taken off at the end.
+                // A newline precedes each line; the first one is removed at the end.
                 source: String::new(),
                 line: number,
                 near_markers: Vec::new(),
@@ -69,22 +69,23 @@ pub fn parse(text: &str) -> Result<ParsedText, EditError> {
                     found: line.chars().take(60).collect(),
                 });
             }
-            (Line::FenceOpen, _) => fence = Some(number),
+            (ViewLine::FenceOpen, _) => fence = Some(number),
             (found, Some(block)) => {
-                // No line break follows the last line: a carriage return there is its own.
+                // No line break follows the last line: a carriage return there belongs to the
+                // source.
                 let line = if crlf && lines.peek().is_some() {
                     line.strip_suffix('\r').unwrap_or(line)
                 } else {
                     line
                 };
                 block.source.push('\n');
-                if found == Line::Escaped {
+                if found == ViewLine::Escaped {
                     block.source.push_str("# ");
                     block.source.push_str(&line[3..]);
                 } else {
                     block.source.push_str(line);
                 }
-                if found == Line::NearMarker {
+                if found == ViewLine::NearMarker {
                     block.near_markers.push((number, line.to_owned()));
                 }
             }
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn text_before_the_first_marker_is_refused() {
+    fn text_before_the_first_marker_is_rejected() {
         for text in ["\n# %% [code]", "import os", " ", "# %% [sql]"] {
             assert!(
                 matches!(parse(text), Err(EditError::NoFirstMarker { .. })),

@@ -5,23 +5,24 @@ use crate::document::Cells;
 
 use super::marker;
 
-/// What markers carry besides the kind.
+/// The parts of a marker in addition to the kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Markers {
+pub enum MarkerStyle {
     /// `cell:N`.
     #[default]
     Indexes,
     /// `cell:N id:ID`.
     Ids,
-    /// Only the id, if there is one: markers that do not change when cells before them do.
+    /// Only the id, if there is one. Such markers do not change when earlier cells are added or
+    /// removed.
     Stable,
 }
 
-/// The text view of all cells. Without the extra newline with which it is printed.
-pub fn render(cells: &dyn Cells, markers: Markers) -> String {
+/// The text view of all cells, without the newline that printing adds.
+pub fn render(cells: &dyn Cells, markers: MarkerStyle) -> String {
     let mut out = String::new();
     for index in 0..cells.count() {
-        let id = (markers != Markers::Indexes)
+        let id = (markers != MarkerStyle::Indexes)
             .then(|| cells.id(index))
             .flatten();
         let source = cells.source(index);
@@ -44,16 +45,16 @@ pub fn append_cell(
     kind: CellKind,
     id: Option<&str>,
     source: &str,
-    markers: Markers,
+    markers: MarkerStyle,
 ) {
     if !out.is_empty() {
         out.push('\n');
     }
-    let number = (markers != Markers::Stable).then_some(index);
-    marker::write(
+    let number = (markers != MarkerStyle::Stable).then_some(index);
+    marker::write_marker(
         kind,
         number,
-        id.filter(|_| markers != Markers::Indexes),
+        id.filter(|_| markers != MarkerStyle::Indexes),
         out,
     );
     if !source.is_empty() {

@@ -1,40 +1,40 @@
-//! Two changes of one cell, put together.
+//! Merges two changes of one cell.
 
 use std::borrow::Cow;
 
-use super::Marks;
-use super::members::{Members, Three, Verdict};
+use super::ConflictMarkers;
+use super::members::{MemberMerge, MemberMerger, ThreeObjects};
 use super::text;
-use crate::cell::{CellKind, EXECUTION};
+use crate::cell::{CellKind, EXECUTION_KEY};
 use crate::document::{Cells, Notebook};
-use crate::json::alter::{Change, Changes, Object};
 use crate::json::content;
+use crate::json::object_edit::{MemberChange, MemberChanges, Object};
 use crate::layout::Layout;
-use crate::source::{self, Shape};
+use crate::source::{self, SourceShape};
 
 /// A cell of one of the notebooks.
 #[derive(Clone, Copy)]
-pub(super) struct Cell<'n> {
+pub(super) struct CellRef<'n> {
     pub(super) notebook: &'n Notebook,
     pub(super) index: usize,
 }
 
-/// What came of two changes of a cell.
+/// The merge of two changes of a cell.
 #[derive(Default)]
 pub(super) struct MergedCell {
-    pub(super) changes: Changes,
-    /// Members that both changed; ours is kept.
-    pub(super) clashes: Vec<String>,
-    /// Lines of both stand between marks.
+    pub(super) changes: MemberChanges,
+    /// Members that both sides changed; ours is kept.
+    pub(super) member_conflicts: Vec<String>,
+    /// Whether the source has conflict markers.
     pub(super) source_conflict: bool,
-    /// Both changed what the cell is.
+    /// Whether both sides changed the kind.
     pub(super) kind_conflict: bool,
-    /// There were outputs, and they fit the source no more.
-    pub(super) cleared: bool,
+    /// Whether outputs were removed because they do not belong to the merged source.
+    pub(super) outputs_cleared: bool,
 }
 
-/// Members that have rules of their own.
-const OWN: [&str; 7] = [
+/// Members with their own merge rules.
+const HANDLED_MEMBERS: [&str; 7] = [
     "attachments",
     "cell_type",
     "execution_count",
@@ -44,15 +44,15 @@ const OWN: [&str; 7] = [
     "source",
 ];
 
-/// What a run leaves in a cell, and what it is when there was none.
-const RUN: [(&str, &str); 2] = [("execution_count", "null"), ("outputs", "[]")];
+/// The members that a run sets, and their values before any run.
+const RUN_MEMBERS: [(&str, &str); 2] = [("execution_count", "null"), ("outputs", "[]")];
 
-/// Metadata that changes by looking at a cell.
-const VIEW: [&str; 3] = [EXECUTION, "collapsed", "scrolled"];
+/// Metadata that running or viewing a cell changes.
+const VIEW_METADATA: [&str; 3] = [EXECUTION_KEY, "collapsed", "scrolled"];
 
-impl<'n> Cell<'n> {
+impl<'n> CellRef<'n> {
     pub(super) fn object(self) -> Option<Object<'n>> {
-        Object::at(self.notebook.bytes(), self.notebook.cell(self.index).span)
+        Object::parse(self.notebook.bytes(), self.notebook.cell(self.index).span)
     }
 
     pub(super) fn kind(self) -> CellKind {
@@ -64,8 +64,8 @@ impl<'n> Cell<'n> {
     }
 }
 
-/// Whether a person changed the cell: more than what running and looking at it changes.
-pub(super) fn is_touched(base: Cell<'_>, now: Cell<'_>) -> bool {
+/// Whether a user changed the cell, beyond running and viewing it.
+pub(super) fn is_changed_by_user(base: CellRef<'_>, now: CellRef<'_>) -> bool {
     if base.kind() != now.kind() || base.source() != now.source() {
         return true;
     }
@@ -75,55 +75,62 @@ pub(super) fn is_touched(base: Cell<'_>, now: Cell<'_>) -> bool {
     let differs = |old: &Object<'_>, new: &Object<'_>, skip: &[&str]| {
         let names = old.names().into_iter().chain(new.names());
         let mut names = names.filter(|name| !skip.contains(name));
-        names.any(|name| !new.agrees(Some(old), name))
+        names.any(|name| !new.same_member(Some(old), name))
     };
     let no_change = ["execution_count", "id", "metadata", "outputs", "source"];
-    let metadata_differs = match (old.object("metadata"), new.object("metadata")) {
-        (Some(old), Some(new)) => differs(&old, &new, &VIEW),
-        _ => !new.agrees(Some(&old), "metadata"),
+    let metadata_differs = match (old.get_object("metadata"), new.get_object("metadata")) {
+        (Some(old), Some(new)) => differs(&old, &new, &VIEW_METADATA),
+        _ => !new.same_member(Some(&old), "metadata"),
     };
     metadata_differs || differs(&old, &new, &no_change)
 }
 
-/// Whose outputs fit the source in the end.
+/// The side whose outputs belong to the merged source.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fitting {
+enum OutputsFrom {
     Ours,
     Theirs,
-    Nobodys,
+    Neither,
 }
 
-/// Puts cells together.
+/// Merges cells.
 pub(super) struct CellMerger<'m> {
-    pub(super) members: Members<'m>,
-    /// How our file is laid out.
+    pub(super) members: MemberMerger<'m>,
+    /// The layout of our file.
     pub(super) layout: &'m Layout,
-    pub(super) marks: &'m Marks,
-    /// How the lines of our cells are indented, if they have lines of their own.
-    pub(super) at: Option<&'m str>,
+    pub(super) markers: &'m ConflictMarkers,
+    /// The indentation of our cells, if each starts on its own line.
+    pub(super) cell_indentation: Option<&'m str>,
 }
 
 impl CellMerger<'_> {
-    /// What has to be done to our cell.
+    /// The changes to apply to our cell.
     pub(super) fn merge(
         &mut self,
-        base: Option<Cell<'_>>,
-        ours: Cell<'_>,
-        theirs: Cell<'_>,
+        base: Option<CellRef<'_>>,
+        ours: CellRef<'_>,
+        theirs: CellRef<'_>,
     ) -> MergedCell {
         let (Some(our), Some(their)) = (ours.object(), theirs.object()) else {
             return MergedCell::default();
         };
-        let three = Three {
-            base: base.and_then(Cell::object),
+        let three = ThreeObjects {
+            base: base.and_then(CellRef::object),
             ours: our,
             theirs: their,
         };
-        let inside = three.ours.inside(self.at, self.members.spacing);
-        let mut merging = Merging {
-            inside: inside.as_deref(),
+        let member_indentation = three
+            .ours
+            .member_indentation(self.cell_indentation, self.members.style);
+        let mut state = CellMergeState {
+            member_indentation: member_indentation.as_deref(),
             merged: MergedCell {
-                changes: self.members.merge(&three, &OWN, self.at, &mut Vec::new()),
+                changes: self.members.merge(
+                    &three,
+                    &HANDLED_MEMBERS,
+                    self.cell_indentation,
+                    &mut Vec::new(),
+                ),
                 ..MergedCell::default()
             },
             kinds: [ours.kind(), theirs.kind()],
@@ -131,80 +138,82 @@ impl CellMerger<'_> {
             three,
             members: &mut self.members,
         };
-        merging.kind(base.map(Cell::kind));
-        let old = base.map(Cell::source).unwrap_or_default();
+        state.merge_kind(base.map(CellRef::kind));
+        let old = base.map(CellRef::source).unwrap_or_default();
         let (our, their) = (ours.source(), theirs.source());
-        let text = merging.source(&old, &our, &their, self.marks);
+        let text = state.merge_source(&old, &our, &their, self.markers);
         if text != our {
-            let value = written(self.layout, ours, &text);
-            merging.set("source", Change::Set(value));
+            let value = source_value(self.layout, ours, &text);
+            state.set("source", MemberChange::Set(value));
         }
         let fits = [text == our, text == their];
-        let fitting = merging.fitting(fits);
-        merging.run(fitting);
-        merging.metadata(fitting);
-        merging.attachments();
-        if merging.three.verdict("id") == Verdict::Theirs {
-            merging.take("id");
+        let outputs_from = state.outputs_from(fits);
+        state.merge_run(outputs_from);
+        state.merge_metadata(outputs_from);
+        state.merge_attachments();
+        if state.three.decide("id") == MemberMerge::TakeTheirs {
+            state.take_theirs("id");
         }
-        let mut merged = merging.merged;
-        merged.clashes = std::mem::take(&mut self.members.clashes);
+        let mut merged = state.merged;
+        merged.member_conflicts = std::mem::take(&mut self.members.conflicts);
         merged
     }
 }
 
-/// Our source with new text, in the shape it has.
-fn written(layout: &Layout, ours: Cell<'_>, text: &str) -> String {
+/// The value of our source with new text, in its old shape.
+fn source_value(layout: &Layout, ours: CellRef<'_>, text: &str) -> String {
     let value = ours.notebook.slice(ours.notebook.cell(ours.index).source);
     let shape = match value.first() {
-        Some(b'"') => Shape::Text,
-        Some(b'[') => Shape::Lines(layout.array_like(value)),
+        Some(b'"') => SourceShape::Text,
+        Some(b'[') => SourceShape::Lines(layout.array_like(value)),
         _ => layout.shape.clone(),
     };
-    source::replace(value, text, &shape, layout.escapes).value
+    source::rewrite_value(value, text, &shape, layout.escapes).value
 }
 
-/// A cell on its way.
-struct Merging<'c, 'n, 'm> {
-    three: Three<'n>,
-    /// What our cell and theirs are, and what it will be.
+/// The state of one cell merge.
+struct CellMergeState<'c, 'n, 'm> {
+    three: ThreeObjects<'n>,
+    /// The kinds of our and of their cell, and the merged kind.
     kinds: [CellKind; 2],
     kind: CellKind,
-    members: &'c mut Members<'m>,
-    inside: Option<&'c str>,
+    members: &'c mut MemberMerger<'m>,
+    member_indentation: Option<&'c str>,
     merged: MergedCell,
 }
 
-impl Merging<'_, '_, '_> {
-    fn set(&mut self, name: &str, change: Change) {
+impl CellMergeState<'_, '_, '_> {
+    fn set(&mut self, name: &str, change: MemberChange) {
         self.merged.changes.insert(name.to_owned(), change);
     }
 
-    /// Their member instead of ours.
-    fn take(&mut self, name: &str) {
-        let change = self.members.theirs(&self.three, name, self.inside);
+    /// Takes their member instead of ours.
+    fn take_theirs(&mut self, name: &str) {
+        let change = self
+            .members
+            .take_theirs(&self.three, name, self.member_indentation);
         self.set(name, change);
     }
 
-    fn kind(&mut self, old: Option<CellKind>) {
+    fn merge_kind(&mut self, old: Option<CellKind>) {
         let [our, their] = self.kinds;
         if our == their || old == Some(their) {
             return;
         }
         if old == Some(our) {
             self.kind = their;
-            self.set("cell_type", Change::Set(format!("\"{their}\"")));
+            self.set("cell_type", MemberChange::Set(format!("\"{their}\"")));
         } else {
             self.merged.kind_conflict = true;
         }
     }
 
-    fn source<'t>(
+    fn merge_source<'t>(
         &mut self,
         old: &str,
         our: &'t str,
         their: &'t str,
-        marks: &Marks,
+        markers: &ConflictMarkers,
     ) -> Cow<'t, str> {
         if our == their || old == their {
             return our.into();
@@ -212,141 +221,162 @@ impl Merging<'_, '_, '_> {
         if old == our {
             return their.into();
         }
-        let both = text::merge(old, our, their, marks);
+        let both = text::merge_text(old, our, their, markers);
         self.merged.source_conflict = both.conflict;
         both.text.into()
     }
 
-    /// Whose outputs fit, where `fits` says whose source it is.
-    fn fitting(&self, fits: [bool; 2]) -> Fitting {
+    /// The side whose outputs are kept. `fits` holds for each side whether its source is the
+    /// merged one.
+    fn outputs_from(&self, fits: [bool; 2]) -> OutputsFrom {
         let fits = [
             fits[0] && self.kinds[0] == self.kind,
             fits[1] && self.kinds[1] == self.kind,
         ];
         match fits {
-            [true, true] if self.is_theirs_newer() => Fitting::Theirs,
-            [true, _] => Fitting::Ours,
-            [false, true] => Fitting::Theirs,
-            [false, false] => Fitting::Nobodys,
+            [true, true] if self.is_theirs_newer() => OutputsFrom::Theirs,
+            [true, _] => OutputsFrom::Ours,
+            [false, true] => OutputsFrom::Theirs,
+            [false, false] => OutputsFrom::Neither,
         }
     }
 
     /// Whether only they ran the cell again.
     fn is_theirs_newer(&self) -> bool {
-        let (our, their) = (Run::of(&self.three.ours), Run::of(&self.three.theirs));
+        let (our, their) = (
+            RunResult::from_cell(&self.three.ours),
+            RunResult::from_cell(&self.three.theirs),
+        );
         match &self.three.base {
             Some(base) => {
-                let old = Run::of(base);
+                let old = RunResult::from_cell(base);
                 our.is_same(&old) && !their.is_same(&old)
             }
             None => our.is_none(),
         }
     }
 
-    /// Outputs and execution count.
-    fn run(&mut self, fitting: Fitting) {
+    /// Merges outputs and execution count.
+    fn merge_run(&mut self, outputs_from: OutputsFrom) {
         let [our, their] = self.kinds;
-        for (name, empty) in RUN {
+        for (name, empty) in RUN_MEMBERS {
             let value = self.three.ours.get(name);
-            let agrees = self.three.ours.agrees(Some(&self.three.theirs), name);
+            let agrees = self.three.ours.same_member(Some(&self.three.theirs), name);
             if self.kind != CellKind::Code {
-                // There should be none; what is there all the same is treated like anything else.
-                if our != self.kind || (their == our && self.three.verdict(name) == Verdict::Theirs)
+                // Not valid in such a cell; if present, merged like any other member.
+                if our != self.kind
+                    || (their == our && self.three.decide(name) == MemberMerge::TakeTheirs)
                 {
-                    self.take(name);
+                    self.take_theirs(name);
                 }
                 continue;
             }
-            match fitting {
-                Fitting::Ours => {}
-                Fitting::Theirs if agrees => {}
-                Fitting::Theirs => self.take(name),
-                Fitting::Nobodys => {
+            match outputs_from {
+                OutputsFrom::Ours => {}
+                OutputsFrom::Theirs if agrees => {}
+                OutputsFrom::Theirs => self.take_theirs(name),
+                OutputsFrom::Neither => {
                     let had = |value: Option<&[u8]>| {
                         name == "outputs"
-                            && value
-                                .is_some_and(|value| !content::same(name, Some(value), Some(b"[]")))
+                            && value.is_some_and(|value| {
+                                !content::same_content(name, Some(value), Some(b"[]"))
+                            })
                     };
-                    self.merged.cleared |= had(value) || had(self.three.theirs.get(name));
+                    self.merged.outputs_cleared |= had(value) || had(self.three.theirs.get(name));
                     if value != Some(empty.as_bytes()) {
-                        self.set(name, Change::Set(empty.to_owned()));
+                        self.set(name, MemberChange::Set(empty.to_owned()));
                     }
                 }
             }
         }
     }
 
-    fn metadata(&mut self, fitting: Fitting) {
+    fn merge_metadata(&mut self, outputs_from: OutputsFrom) {
         let mut path = vec!["metadata".to_owned()];
-        let Some(inner) = self.three.inner("metadata") else {
-            match self.three.verdict("metadata") {
-                Verdict::Ours => {}
-                Verdict::Theirs => self.take("metadata"),
-                Verdict::Both => self.members.clashes.append(&mut path),
+        let Some(inner) = self.three.nested("metadata") else {
+            match self.three.decide("metadata") {
+                MemberMerge::KeepOurs => {}
+                MemberMerge::TakeTheirs => self.take_theirs("metadata"),
+                MemberMerge::Conflict => self.members.conflicts.append(&mut path),
             }
             return;
         };
-        let at = self.inside;
-        let mut changes = self.members.merge(&inner, &[EXECUTION], at, &mut path);
-        let takes_theirs = match fitting {
-            Fitting::Theirs => !inner.ours.agrees(Some(&inner.theirs), EXECUTION),
-            _ => self.kind != CellKind::Code && inner.verdict(EXECUTION) == Verdict::Theirs,
+        let indentation = self.member_indentation;
+        let mut changes = self
+            .members
+            .merge(&inner, &[EXECUTION_KEY], indentation, &mut path);
+        let takes_theirs = match outputs_from {
+            OutputsFrom::Theirs => !inner.ours.same_member(Some(&inner.theirs), EXECUTION_KEY),
+            _ => {
+                self.kind != CellKind::Code
+                    && inner.decide(EXECUTION_KEY) == MemberMerge::TakeTheirs
+            }
         };
         if takes_theirs {
-            let place = inner.ours.inside(at, self.members.spacing);
-            let times = self.members.theirs(&inner, EXECUTION, place.as_deref());
-            changes.insert(EXECUTION.to_owned(), times);
-        } else if fitting == Fitting::Nobodys && inner.ours.get(EXECUTION).is_some() {
-            changes.insert(EXECUTION.to_owned(), Change::Remove);
+            let indentation = inner
+                .ours
+                .member_indentation(indentation, self.members.style);
+            let times = self
+                .members
+                .take_theirs(&inner, EXECUTION_KEY, indentation.as_deref());
+            changes.insert(EXECUTION_KEY.to_owned(), times);
+        } else if outputs_from == OutputsFrom::Neither && inner.ours.get(EXECUTION_KEY).is_some() {
+            changes.insert(EXECUTION_KEY.to_owned(), MemberChange::Remove);
         }
-        if let Some(change) = self.members.changed(&inner, &changes, at) {
+        if let Some(change) = self.members.changed_object(&inner, &changes, indentation) {
             self.set("metadata", change);
         }
     }
 
-    fn attachments(&mut self) {
+    fn merge_attachments(&mut self) {
         let name = "attachments";
         let became_code = self.kind == CellKind::Code && self.kinds[0] != self.kind;
         if became_code {
-            if !self.three.ours.agrees(Some(&self.three.theirs), name) {
-                self.take(name);
+            if !self.three.ours.same_member(Some(&self.three.theirs), name) {
+                self.take_theirs(name);
             }
             return;
         }
         let mut path = vec![name.to_owned()];
-        if let Some(change) = self.members.member(&self.three, self.inside, &mut path) {
+        if let Some(change) = self
+            .members
+            .member(&self.three, self.member_indentation, &mut path)
+        {
             self.set(name, change);
         }
     }
 }
 
-/// What running a cell has left in it.
-struct Run<'n> {
+/// The members that running a cell sets.
+struct RunResult<'n> {
     outputs: Option<&'n [u8]>,
-    count: Option<&'n [u8]>,
+    execution_count: Option<&'n [u8]>,
     times: Option<&'n [u8]>,
 }
 
-impl<'n> Run<'n> {
-    fn of(cell: &Object<'n>) -> Self {
-        let metadata = cell.object("metadata");
+impl<'n> RunResult<'n> {
+    fn from_cell(cell: &Object<'n>) -> Self {
+        let metadata = cell.get_object("metadata");
         Self {
             outputs: cell.get("outputs"),
-            count: cell.get("execution_count"),
-            times: metadata.and_then(|metadata| metadata.get(EXECUTION)),
+            execution_count: cell.get("execution_count"),
+            times: metadata.and_then(|metadata| metadata.get(EXECUTION_KEY)),
         }
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        content::same("execution_count", self.count, other.count)
-            && content::same(EXECUTION, self.times, other.times)
-            && content::same("outputs", self.outputs, other.outputs)
+        content::same_content(
+            "execution_count",
+            self.execution_count,
+            other.execution_count,
+        ) && content::same_content(EXECUTION_KEY, self.times, other.times)
+            && content::same_content("outputs", self.outputs, other.outputs)
     }
 
-    /// Whether the cell was never run.
+    /// Whether the cell never ran.
     fn is_none(&self) -> bool {
         let outputs = self.outputs.unwrap_or(b"[]");
-        let count = self.count.unwrap_or(b"null");
-        content::same("outputs", Some(outputs), Some(b"[]")) && count == b"null"
+        let count = self.execution_count.unwrap_or(b"null");
+        content::same_content("outputs", Some(outputs), Some(b"[]")) && count == b"null"
     }
 }

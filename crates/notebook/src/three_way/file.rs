@@ -1,99 +1,99 @@
-//! The file that comes of two: ours, with what they changed spliced in.
+//! Writes the merged file: ours, with their changes spliced in.
 
 use std::collections::{HashMap, HashSet};
 
-use super::cell::{Cell, CellMerger, MergedCell};
-use super::members::{Members, Three, text_of};
-use super::order::{Item, Placed, arrange};
-use super::{Marks, Merged, Remark};
+use super::cell::{CellMerger, CellRef, MergedCell};
+use super::members::{MemberMerger, ThreeObjects, as_text};
+use super::order::{CellOrigin, PlacedCell, order_cells};
+use super::{ConflictMarkers, MergeNotice, MergedNotebook};
 use crate::document::{Cells, Notebook};
 use crate::ids;
-use crate::json::alter::{Change, Changes, Object, indentation};
+use crate::json::object_edit::{MemberChange, MemberChanges, Object, trailing_indentation};
+use crate::json::style::Style;
 use crate::json::text::{self, Escapes};
 use crate::layout::Layout;
-use crate::layout::Style;
-use crate::source::{self, ArrayLayout, Shape};
+use crate::source::{self, ArrayLayout, SourceShape};
 use crate::span::Span;
 
-/// Since this minor number cells have ids.
-const WITH_IDS: u32 = 5;
+/// The minor version since which cells have ids.
+const MINOR_WITH_IDS: u32 = 5;
 
-/// Members of the file that have rules of their own.
-const OWN: [&str; 2] = ["cells", "nbformat_minor"];
+/// Top-level members with their own merge rules.
+const HANDLED_MEMBERS: [&str; 2] = ["cells", "nbformat_minor"];
 
-pub(super) struct Merger<'n> {
+pub(super) struct FileMerger<'n> {
     base: &'n Notebook,
     ours: &'n Notebook,
     theirs: &'n Notebook,
-    marks: &'n Marks,
+    markers: &'n ConflictMarkers,
     layout: Layout,
-    spacing: Style,
-    /// How the lines of cells are indented, if they have lines of their own.
-    at: Option<String>,
-    /// The minor number of the result.
+    style: Style,
+    /// The indentation of cells, if each starts on its own line.
+    cell_indentation: Option<String>,
+    /// The minor version of the result.
     minor: u32,
-    taken: Ids,
-    remarks: Vec<Remark>,
+    used_ids: UsedIds,
+    notices: Vec<MergeNotice>,
 }
 
-/// Ids that are in use.
+/// Ids in use.
 #[derive(Default)]
-struct Ids {
-    /// By our cells that are in the result.
+struct UsedIds {
+    /// By our cells in the result.
     ours: HashSet<String>,
-    /// By how many of their cells.
+    /// By their cells, with the number of cells.
     theirs: HashMap<String, usize>,
     /// By any cell.
     all: HashSet<String>,
 }
 
-impl<'n> Merger<'n> {
+impl<'n> FileMerger<'n> {
     pub(super) fn new(
         base: &'n Notebook,
         ours: &'n Notebook,
         theirs: &'n Notebook,
-        marks: &'n Marks,
+        markers: &'n ConflictMarkers,
     ) -> Self {
-        let layout = Layout::of(ours, 0);
+        let layout = Layout::detect(ours, 0);
         Self {
             base,
             ours,
             theirs,
-            marks,
-            spacing: spacing(ours, layout.escapes),
-            at: indentation(&layout.cells.open),
+            markers,
+            style: detect_style(ours, layout.escapes),
+            cell_indentation: trailing_indentation(&layout.cells.open),
             layout,
-            minor: minor(base.minor(), ours.minor(), theirs.minor()),
-            taken: Ids::default(),
-            remarks: Vec::new(),
+            minor: merged_minor(base.minor(), ours.minor(), theirs.minor()),
+            used_ids: UsedIds::default(),
+            notices: Vec::new(),
         }
     }
 
-    pub(super) fn merge(mut self) -> Merged {
-        let placed = arrange(self.base, self.ours, self.theirs);
-        self.taken = Ids::of(self.ours, self.theirs, &placed);
-        let (bytes, top) = (self.ours.bytes(), self.ours.frame().top);
+    pub(super) fn merge(mut self) -> MergedNotebook {
+        let placed = order_cells(self.base, self.ours, self.theirs);
+        self.used_ids = UsedIds::collect(self.ours, self.theirs, &placed);
+        let (bytes, top) = (self.ours.bytes(), self.ours.spans().top);
         let cells = self.cells(&placed);
-        let Some(three) = self.tops() else {
-            // Not reached: a notebook is an object.
-            return Merged {
+        let Some(three) = self.top_objects() else {
+            // Unreachable: a notebook is an object.
+            return MergedNotebook {
                 bytes: bytes.to_vec(),
-                remarks: self.remarks,
+                notices: self.notices,
             };
         };
-        let mut members = Members {
-            spacing: &self.spacing,
-            clashes: Vec::new(),
+        let mut members = MemberMerger {
+            style: &self.style,
+            conflicts: Vec::new(),
         };
-        let mut changes = members.merge(&three, &OWN, Some(""), &mut Vec::new());
-        let clashes = members.clashes.into_iter();
-        let clashes = clashes.map(|name| Remark::Member { cell: None, name });
-        self.remarks.extend(clashes);
+        let mut changes = members.merge(&three, &HANDLED_MEMBERS, Some(""), &mut Vec::new());
+        let conflicts = members.conflicts.into_iter();
+        let conflicts = conflicts.map(|name| MergeNotice::MemberConflict { cell: None, name });
+        self.notices.extend(conflicts);
         if let Some(cells) = cells {
-            changes.insert("cells".to_owned(), Change::Set(cells));
+            changes.insert("cells".to_owned(), MemberChange::Set(cells));
         }
         if self.minor != self.ours.minor() {
-            let minor = Change::Set(self.minor.to_string());
+            let minor = MemberChange::Set(self.minor.to_string());
             changes.insert("nbformat_minor".to_owned(), minor);
         }
         let mut merged = bytes[..top.start()].to_vec();
@@ -101,38 +101,41 @@ impl<'n> Merger<'n> {
             merged.extend_from_slice(&bytes[top.range()]);
         } else {
             let like = three.theirs.names();
-            let text = three.ours.with(&changes, &like, Some(""), &self.spacing);
+            let text = three
+                .ours
+                .with_changes(&changes, &like, Some(""), &self.style);
             merged.extend_from_slice(text.as_bytes());
         }
         merged.extend_from_slice(&bytes[top.end()..]);
-        Merged {
+        MergedNotebook {
             bytes: merged,
-            remarks: self.remarks,
+            notices: self.notices,
         }
     }
 
-    fn tops(&self) -> Option<Three<'n>> {
-        let top = |notebook: &'n Notebook| Object::at(notebook.bytes(), notebook.frame().top);
-        Some(Three {
+    fn top_objects(&self) -> Option<ThreeObjects<'n>> {
+        let top = |notebook: &'n Notebook| Object::parse(notebook.bytes(), notebook.spans().top);
+        Some(ThreeObjects {
             base: top(self.base),
             ours: top(self.ours)?,
             theirs: top(self.theirs)?,
         })
     }
 
-    /// The `cells` array; `None` if it stays as it is.
-    fn cells(&mut self, placed: &[Placed]) -> Option<String> {
+    /// The `cells` array; `None` if it is unchanged.
+    fn cells(&mut self, placed: &[PlacedCell]) -> Option<String> {
         let texts: Vec<Option<String>> = placed
             .iter()
             .enumerate()
             .map(|(index, placed)| self.cell(index, placed))
             .collect();
-        let places = placed.iter().map(|placed| match placed.item {
-            Item::Ours { ours, .. } => Some(ours),
-            Item::Theirs(_) => None,
+        let our_indexes = placed.iter().map(|placed| match placed.origin {
+            CellOrigin::Ours { ours, .. } => Some(ours),
+            CellOrigin::Theirs(_) => None,
         });
-        let places: Vec<Option<usize>> = places.collect();
-        let in_place = places.len() == self.ours.count() && places.iter().flatten().is_sorted();
+        let our_indexes: Vec<Option<usize>> = our_indexes.collect();
+        let in_place =
+            our_indexes.len() == self.ours.count() && our_indexes.iter().flatten().is_sorted();
         if in_place && texts.iter().all(Option::is_none) {
             return None;
         }
@@ -142,42 +145,43 @@ impl<'n> Merger<'n> {
         let layout = &self.layout.cells;
         let mut out = format!("[{}", layout.open);
         let mut before = None;
-        for (index, (&place, text)) in places.iter().zip(&texts).enumerate() {
-            match (before, place) {
+        for (index, (&our_index, text)) in our_indexes.iter().zip(&texts).enumerate() {
+            match (before, our_index) {
                 _ if index == 0 => {}
                 (Some(one), Some(two)) if one + 1 == two => {
                     let (one, two) = (self.ours.cell(one).span, self.ours.cell(two).span);
                     let gap = Span::new(one.end(), two.start());
-                    out.push_str(&text_of(self.ours.slice(gap)));
+                    out.push_str(&as_text(self.ours.slice(gap)));
                 }
                 _ => out.push_str(&layout.between),
             }
-            match (text, place) {
+            match (text, our_index) {
                 (Some(text), _) => out.push_str(text),
-                (None, Some(place)) => {
-                    let span = self.ours.cell(place).span;
-                    out.push_str(&text_of(self.ours.slice(span)));
+                (None, Some(our_index)) => {
+                    let span = self.ours.cell(our_index).span;
+                    out.push_str(&as_text(self.ours.slice(span)));
                 }
                 (None, None) => {}
             }
-            before = place;
+            before = our_index;
         }
         out.push_str(&layout.close);
         out.push(']');
         Some(out)
     }
 
-    /// One cell of the result; `None` if it is ours as it is.
-    fn cell(&mut self, index: usize, placed: &Placed) -> Option<String> {
+    /// One cell of the result; `None` if it is our cell, unchanged.
+    fn cell(&mut self, index: usize, placed: &PlacedCell) -> Option<String> {
         if let Some(by) = placed.deleted_by {
-            self.remarks.push(Remark::Deleted { cell: index, by });
+            self.notices
+                .push(MergeNotice::DeletedAndChanged { cell: index, by });
         }
-        if placed.torn {
-            self.remarks.push(Remark::Moved { cell: index });
+        if placed.moved_by_both {
+            self.notices.push(MergeNotice::MoveConflict { cell: index });
         }
-        match placed.item {
-            Item::Ours { base, ours, theirs } => self.our_cell(index, base, ours, theirs),
-            Item::Theirs(theirs) => self.their_cell(index, theirs),
+        match placed.origin {
+            CellOrigin::Ours { base, ours, theirs } => self.our_cell(index, base, ours, theirs),
+            CellOrigin::Theirs(theirs) => self.their_cell(index, theirs),
         }
     }
 
@@ -188,120 +192,135 @@ impl<'n> Merger<'n> {
         ours: usize,
         theirs: Option<usize>,
     ) -> Option<String> {
-        let cell = |notebook: &'n Notebook, index: usize| Cell { notebook, index };
+        let cell = |notebook: &'n Notebook, index: usize| CellRef { notebook, index };
         let (our, their) = (cell(self.ours, ours), theirs.map(|n| cell(self.theirs, n)));
         let mut merged = MergedCell::default();
         if let Some(their) = their {
             let mut merger = CellMerger {
-                members: Members {
-                    spacing: &self.spacing,
-                    clashes: Vec::new(),
+                members: MemberMerger {
+                    style: &self.style,
+                    conflicts: Vec::new(),
                 },
                 layout: &self.layout,
-                marks: self.marks,
-                at: self.at.as_deref(),
+                markers: self.markers,
+                cell_indentation: self.cell_indentation.as_deref(),
             };
             merged = merger.merge(base.map(|base| cell(self.base, base)), our, their);
         }
-        self.tell(index, &merged);
-        self.fit_our_id(index, our, their, &mut merged.changes);
+        self.push_notices(index, &merged);
+        self.reconcile_our_id(index, our, their, &mut merged.changes);
         if merged.changes.is_empty() {
             return None;
         }
         let object = our.object()?;
-        let their = their.and_then(Cell::object);
+        let their = their.and_then(CellRef::object);
         let like = their.as_ref().map(Object::names).unwrap_or_default();
-        Some(object.with(&merged.changes, &like, self.at.as_deref(), &self.spacing))
+        Some(object.with_changes(
+            &merged.changes,
+            &like,
+            self.cell_indentation.as_deref(),
+            &self.style,
+        ))
     }
 
-    fn tell(&mut self, cell: usize, merged: &MergedCell) {
-        let told = [
-            (merged.kind_conflict, Remark::Kind { cell }),
-            (merged.source_conflict, Remark::Source { cell }),
-            (merged.cleared, Remark::Cleared { cell }),
+    fn push_notices(&mut self, cell: usize, merged: &MergedCell) {
+        let candidates = [
+            (merged.kind_conflict, MergeNotice::KindConflict { cell }),
+            (merged.source_conflict, MergeNotice::SourceConflict { cell }),
+            (merged.outputs_cleared, MergeNotice::OutputsCleared { cell }),
         ];
-        let told = told.into_iter().filter(|(is_so, _)| *is_so);
-        self.remarks.extend(told.map(|(_, remark)| remark));
-        let clashes = merged.clashes.iter().map(|name| Remark::Member {
-            cell: Some(cell),
-            name: name.clone(),
-        });
-        self.remarks.extend(clashes);
+        let candidates = candidates.into_iter().filter(|(applies, _)| *applies);
+        self.notices.extend(candidates.map(|(_, notice)| notice));
+        let conflicts = merged
+            .member_conflicts
+            .iter()
+            .map(|name| MergeNotice::MemberConflict {
+                cell: Some(cell),
+                name: name.clone(),
+            });
+        self.notices.extend(conflicts);
     }
 
-    /// An id where the result wants one and our side had none, and the other way round.
-    fn fit_our_id(
+    /// Adds an id to our cell if the result has ids and our file has none, and vice versa.
+    fn reconcile_our_id(
         &mut self,
         index: usize,
-        ours: Cell<'_>,
-        theirs: Option<Cell<'_>>,
-        changes: &mut Changes,
+        ours: CellRef<'_>,
+        theirs: Option<CellRef<'_>>,
+        changes: &mut MemberChanges,
     ) {
         let their_id = theirs.and_then(|their| their.notebook.id(their.index));
-        if let (Some(Change::Set(_)), Some(id)) = (changes.get("id"), their_id)
-            && self.taken.ours.contains(&*id)
+        if let (Some(MemberChange::Set(_)), Some(id)) = (changes.get("id"), their_id)
+            && self.used_ids.ours.contains(&*id)
         {
             changes.remove("id");
         }
         let has_id = match changes.get("id") {
-            Some(Change::Set(_)) => true,
-            Some(Change::Remove) => false,
+            Some(MemberChange::Set(_)) => true,
+            Some(MemberChange::Remove) => false,
             None => ours.notebook.id(ours.index).is_some(),
         };
-        if self.minor >= WITH_IDS && self.ours.minor() < WITH_IDS && !has_id {
+        if self.minor >= MINOR_WITH_IDS && self.ours.minor() < MINOR_WITH_IDS && !has_id {
             let id = self.new_id(index, ours);
-            changes.insert("id".to_owned(), Change::Set(id));
-        } else if self.minor < WITH_IDS && self.ours.minor() >= WITH_IDS && has_id {
-            changes.insert("id".to_owned(), Change::Remove);
+            changes.insert("id".to_owned(), MemberChange::Set(id));
+        } else if self.minor < MINOR_WITH_IDS && self.ours.minor() >= MINOR_WITH_IDS && has_id {
+            changes.insert("id".to_owned(), MemberChange::Remove);
         }
     }
 
-    fn new_id(&mut self, index: usize, cell: Cell<'_>) -> String {
-        let id = ids::derive(cell.kind(), &cell.source(), index, &self.taken.all);
-        self.taken.all.insert(id.clone());
+    fn new_id(&mut self, index: usize, cell: CellRef<'_>) -> String {
+        let id = ids::derive_id(cell.kind(), &cell.source(), index, &self.used_ids.all);
+        self.used_ids.all.insert(id.clone());
         text::encode(&id, self.layout.escapes)
     }
 
     /// A cell that only they have, in our layout.
     fn their_cell(&mut self, index: usize, theirs: usize) -> Option<String> {
-        let cell = Cell {
+        let cell = CellRef {
             notebook: self.theirs,
             index: theirs,
         };
-        let mut changes = Changes::new();
+        let mut changes = MemberChanges::new();
         if let Some(source) = self.their_source(cell) {
-            changes.insert("source".to_owned(), Change::Set(source));
+            changes.insert("source".to_owned(), MemberChange::Set(source));
         }
-        let has_had_ids = self.theirs.minor() >= WITH_IDS;
+        let has_had_ids = self.theirs.minor() >= MINOR_WITH_IDS;
         match self.theirs.id(theirs) {
-            Some(_) if self.minor < WITH_IDS && has_had_ids => {
-                changes.insert("id".to_owned(), Change::Remove);
+            Some(_) if self.minor < MINOR_WITH_IDS && has_had_ids => {
+                changes.insert("id".to_owned(), MemberChange::Remove);
             }
             Some(id)
-                if self.taken.ours.contains(&*id) && self.taken.theirs.get(&*id) == Some(&1) =>
+                if self.used_ids.ours.contains(&*id)
+                    && self.used_ids.theirs.get(&*id) == Some(&1) =>
             {
                 let new = self.new_id(index, cell);
-                changes.insert("id".to_owned(), Change::Set(new));
+                changes.insert("id".to_owned(), MemberChange::Set(new));
                 let id = id.into_owned();
-                self.remarks.push(Remark::Renamed { cell: index, id });
+                self.notices
+                    .push(MergeNotice::IdReplaced { cell: index, id });
             }
-            None if self.minor >= WITH_IDS && !has_had_ids => {
+            None if self.minor >= MINOR_WITH_IDS && !has_had_ids => {
                 let new = self.new_id(index, cell);
-                changes.insert("id".to_owned(), Change::Set(new));
+                changes.insert("id".to_owned(), MemberChange::Set(new));
             }
             _ => {}
         }
-        let text = cell.object()?.with(&changes, &[], None, &self.spacing);
-        let at = self.at.as_deref().filter(|_| self.has_open_cells());
-        Some(self.spacing.lay_out(&text, at))
+        let text = cell
+            .object()?
+            .with_changes(&changes, &[], None, &self.style);
+        let at = self
+            .cell_indentation
+            .as_deref()
+            .filter(|_| self.has_multiline_cells());
+        Some(self.style.format(&text, at))
     }
 
-    /// Their source in the shape that ours have, if theirs is another.
-    fn their_source(&self, cell: Cell<'_>) -> Option<String> {
+    /// Their source in the shape of our sources, if it differs.
+    fn their_source(&self, cell: CellRef<'_>) -> Option<String> {
         let value = cell.notebook.slice(cell.notebook.cell(cell.index).source);
         let shape = match (&self.layout.shape, value.first()?) {
-            (Shape::Text, b'[') => Shape::Text,
-            (Shape::Lines(_), b'"') => Shape::Lines(ArrayLayout {
+            (SourceShape::Text, b'[') => SourceShape::Text,
+            (SourceShape::Lines(_), b'"') => SourceShape::Lines(ArrayLayout {
                 open: String::new(),
                 between: ",".to_owned(),
                 close: String::new(),
@@ -309,27 +328,27 @@ impl<'n> Merger<'n> {
             _ => return None,
         };
         let source = cell.source();
-        // It may stand for half of a surrogate pair, which would not survive.
+        // U+FFFD may stand for a lone surrogate, which would be lost.
         let is_text = !source.contains(char::REPLACEMENT_CHARACTER);
-        is_text.then(|| source::fresh(&source, &shape, self.layout.escapes))
+        is_text.then(|| source::new_value(&source, &shape, self.layout.escapes))
     }
 
-    /// Whether the members of our cells have lines of their own.
-    fn has_open_cells(&self) -> bool {
+    /// Whether each member of our cells is on its own line.
+    fn has_multiline_cells(&self) -> bool {
         if self.ours.count() == 0 {
             return true;
         }
         let span = self.ours.cell(0).span;
-        let first = Object::at(self.ours.bytes(), span);
-        first.is_some_and(|cell| cell.inside(None, &self.spacing).is_some())
+        let first = Object::parse(self.ours.bytes(), span);
+        first.is_some_and(|cell| cell.member_indentation(None, &self.style).is_some())
     }
 }
 
-impl Ids {
-    fn of(ours: &Notebook, theirs: &Notebook, placed: &[Placed]) -> Self {
+impl UsedIds {
+    fn collect(ours: &Notebook, theirs: &Notebook, placed: &[PlacedCell]) -> Self {
         let mut ids = Self::default();
         for placed in placed {
-            if let Item::Ours { ours: cell, .. } = placed.item {
+            if let CellOrigin::Ours { ours: cell, .. } = placed.origin {
                 ids.ours.extend(ours.id(cell).map(String::from));
             }
         }
@@ -342,8 +361,8 @@ impl Ids {
     }
 }
 
-/// The minor number that two sides agree on.
-fn minor(base: u32, ours: u32, theirs: u32) -> u32 {
+/// The merged minor version.
+fn merged_minor(base: u32, ours: u32, theirs: u32) -> u32 {
     if theirs == base {
         ours
     } else if ours == base {
@@ -353,8 +372,8 @@ fn minor(base: u32, ours: u32, theirs: u32) -> u32 {
     }
 }
 
-/// How a file is laid out, as its beginning shows.
-fn spacing(notebook: &Notebook, escapes: Escapes) -> Style {
-    let top = notebook.slice(notebook.frame().top);
-    Style::of(top, escapes == Escapes::Ascii)
+/// The style of a file, read off its beginning.
+fn detect_style(notebook: &Notebook, escapes: Escapes) -> Style {
+    let top = notebook.slice(notebook.spans().top);
+    Style::detect(top, escapes == Escapes::Ascii)
 }

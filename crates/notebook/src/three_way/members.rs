@@ -1,63 +1,64 @@
-//! Two changes of one object, put together member by member.
+//! Merges two changes of one object, member by member.
 
 use std::borrow::Cow;
 
-use crate::json::alter::{Change, Changes, Object, strings};
+use crate::json::object_edit::{MemberChange, MemberChanges, Object, string_array};
+use crate::json::style::Style;
 use crate::json::text::{self, Escapes};
-use crate::layout::Style;
 
-/// Objects that mean something only as a whole.
-const WHOLE: [&str; 2] = ["kernelspec", "language_info"];
+/// Objects that are merged as a whole.
+const ATOMIC_OBJECTS: [&str; 2] = ["kernelspec", "language_info"];
 
-/// Objects nested deeper are taken as a whole: no metadata is, and nesting may be an attack.
-const DEEPEST: usize = 16;
+/// Objects nested deeper are merged as a whole: real metadata is shallower, and deep nesting may
+/// be an attack.
+const DEPTH_LIMIT: usize = 16;
 
-/// The same object in three notebooks.
-pub(super) struct Three<'n> {
+/// The same object in base, ours and theirs.
+pub(super) struct ThreeObjects<'n> {
     pub(super) base: Option<Object<'n>>,
     pub(super) ours: Object<'n>,
     pub(super) theirs: Object<'n>,
 }
 
-/// What to do with a member.
+/// How a member is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Ours,
-    Theirs,
-    /// Both changed it, and not to the same.
-    Both,
+pub(super) enum MemberMerge {
+    KeepOurs,
+    TakeTheirs,
+    /// Both sides changed it differently.
+    Conflict,
 }
 
-impl Three<'_> {
-    /// Who changed a member.
-    pub(super) fn verdict(&self, name: &str) -> Verdict {
+impl ThreeObjects<'_> {
+    /// Decides how a member is merged.
+    pub(super) fn decide(&self, name: &str) -> MemberMerge {
         let base = self.base.as_ref();
-        if self.ours.agrees(Some(&self.theirs), name) || self.theirs.agrees(base, name) {
-            Verdict::Ours
-        } else if self.ours.agrees(base, name) {
-            Verdict::Theirs
+        if self.ours.same_member(Some(&self.theirs), name) || self.theirs.same_member(base, name) {
+            MemberMerge::KeepOurs
+        } else if self.ours.same_member(base, name) {
+            MemberMerge::TakeTheirs
         } else {
-            Verdict::Both
+            MemberMerge::Conflict
         }
     }
 
-    /// The object that a member holds, if it is one on both sides.
-    pub(super) fn inner(&self, name: &str) -> Option<Self> {
+    /// The nested objects of a member, if it is an object on both sides.
+    pub(super) fn nested(&self, name: &str) -> Option<Self> {
         Some(Self {
-            base: self.base.as_ref().and_then(|base| base.object(name)),
-            ours: self.ours.object(name)?,
-            theirs: self.theirs.object(name)?,
+            base: self.base.as_ref().and_then(|base| base.get_object(name)),
+            ours: self.ours.get_object(name)?,
+            theirs: self.theirs.get_object(name)?,
         })
     }
 
-    /// Our tags, with those that they added and without those that they took away.
-    fn tags(&self) -> Option<String> {
+    /// Our tags, plus those that they added, minus those that they removed.
+    fn merged_tags(&self) -> Option<String> {
         let (our, their) = (
-            strings(self.ours.get("tags")?)?,
-            strings(self.theirs.get("tags")?)?,
+            string_array(self.ours.get("tags")?)?,
+            string_array(self.theirs.get("tags")?)?,
         );
         let old = self.base.as_ref().and_then(|base| base.get("tags"));
-        let old = old.and_then(strings).unwrap_or_default();
+        let old = old.and_then(string_array).unwrap_or_default();
         let kept = our
             .iter()
             .filter(|tag| their.contains(tag) || !old.contains(tag));
@@ -72,31 +73,31 @@ impl Three<'_> {
     }
 }
 
-/// Puts changes of objects together.
-pub(super) struct Members<'s> {
-    pub(super) spacing: &'s Style,
-    /// What both changed, by the names that lead to it: ours is kept.
-    pub(super) clashes: Vec<String>,
+/// Merges objects.
+pub(super) struct MemberMerger<'s> {
+    pub(super) style: &'s Style,
+    /// Paths of the members that both sides changed; ours is kept.
+    pub(super) conflicts: Vec<String>,
 }
 
-impl Members<'_> {
-    /// What has to be done to our object, which `path` leads to and whose line is indented by `at`.
-    /// The members in `skip` are left alone.
+impl MemberMerger<'_> {
+    /// The changes to apply to our object at `path`, whose line is indented by `at`. The members
+    /// in `skip` are left alone.
     pub(super) fn merge(
         &mut self,
-        three: &Three<'_>,
+        three: &ThreeObjects<'_>,
         skip: &[&str],
-        at: Option<&str>,
+        indentation: Option<&str>,
         path: &mut Vec<String>,
-    ) -> Changes {
-        let mut changes = Changes::new();
-        let inside = three.ours.inside(at, self.spacing);
+    ) -> MemberChanges {
+        let mut changes = MemberChanges::new();
+        let member_indentation = three.ours.member_indentation(indentation, self.style);
         let ours = three.ours.names().into_iter();
         let theirs = three.theirs.names().into_iter();
         let only_theirs = theirs.filter(|name| three.ours.get(name).is_none());
         for name in ours.chain(only_theirs).filter(|name| !skip.contains(name)) {
             path.push(name.to_owned());
-            let change = self.member(three, inside.as_deref(), path);
+            let change = self.member(three, member_indentation.as_deref(), path);
             path.pop();
             if let Some(change) = change {
                 changes.insert(name.to_owned(), change);
@@ -105,60 +106,74 @@ impl Members<'_> {
         changes
     }
 
-    /// What has to be done to the member of ours that `path` leads to.
+    /// The change to apply to our member at `path`.
     pub(super) fn member(
         &mut self,
-        three: &Three<'_>,
-        inside: Option<&str>,
+        three: &ThreeObjects<'_>,
+        member_indentation: Option<&str>,
         path: &mut Vec<String>,
-    ) -> Option<Change> {
+    ) -> Option<MemberChange> {
         let name = path.last()?.clone();
-        let verdict = three.verdict(&name);
-        if verdict == Verdict::Ours {
+        let decision = three.decide(&name);
+        if decision == MemberMerge::KeepOurs {
             return None;
         }
-        if verdict == Verdict::Both
+        if decision == MemberMerge::Conflict
             && name == "tags"
-            && let Some(tags) = three.tags()
+            && let Some(tags) = three.merged_tags()
         {
-            return Some(Change::Set(self.spacing.lay_out(&tags, inside)));
+            return Some(MemberChange::Set(
+                self.style.format(&tags, member_indentation),
+            ));
         }
-        // Inside of it, so that what stays the same there keeps its bytes.
-        let is_whole = verdict == Verdict::Both && WHOLE.contains(&name.as_str());
-        let is_deep = path.len() > DEEPEST;
-        if let Some(inner) = three.inner(&name).filter(|_| !is_whole && !is_deep) {
-            let changes = self.merge(&inner, &[], inside, path);
-            return self.changed(&inner, &changes, inside);
+        // Recurse, so that unchanged members keep their bytes.
+        let is_whole = decision == MemberMerge::Conflict && ATOMIC_OBJECTS.contains(&name.as_str());
+        let is_deep = path.len() > DEPTH_LIMIT;
+        if let Some(inner) = three.nested(&name).filter(|_| !is_whole && !is_deep) {
+            let changes = self.merge(&inner, &[], member_indentation, path);
+            return self.changed_object(&inner, &changes, member_indentation);
         }
-        if verdict == Verdict::Theirs {
-            return Some(self.theirs(three, &name, inside));
+        if decision == MemberMerge::TakeTheirs {
+            return Some(self.take_theirs(three, &name, member_indentation));
         }
-        self.clashes.push(path.join("."));
+        self.conflicts.push(path.join("."));
         None
     }
 
-    /// Our object with these changes, if there are any.
-    pub(super) fn changed(
+    /// Sets our object with these changes, if there are any.
+    pub(super) fn changed_object(
         &self,
-        three: &Three<'_>,
-        changes: &Changes,
-        at: Option<&str>,
-    ) -> Option<Change> {
+        three: &ThreeObjects<'_>,
+        changes: &MemberChanges,
+        indentation: Option<&str>,
+    ) -> Option<MemberChange> {
         let like = three.theirs.names();
-        (!changes.is_empty())
-            .then(|| Change::Set(three.ours.with(changes, &like, at, self.spacing)))
+        (!changes.is_empty()).then(|| {
+            MemberChange::Set(
+                three
+                    .ours
+                    .with_changes(changes, &like, indentation, self.style),
+            )
+        })
     }
 
-    /// Their member as it is, in our layout.
-    pub(super) fn theirs(&self, three: &Three<'_>, name: &str, inside: Option<&str>) -> Change {
+    /// Their member, in our layout.
+    pub(super) fn take_theirs(
+        &self,
+        three: &ThreeObjects<'_>,
+        name: &str,
+        member_indentation: Option<&str>,
+    ) -> MemberChange {
         match three.theirs.get(name) {
-            Some(value) => Change::Set(self.spacing.lay_out(&text_of(value), inside)),
-            None => Change::Remove,
+            Some(value) => {
+                MemberChange::Set(self.style.format(&as_text(value), member_indentation))
+            }
+            None => MemberChange::Remove,
         }
     }
 }
 
-/// Bytes that were checked to be UTF-8 when the file was read.
-pub(super) fn text_of(value: &[u8]) -> Cow<'_, str> {
+/// The text of a value. The scan has checked that it is UTF-8.
+pub(super) fn as_text(value: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(value)
 }

@@ -1,37 +1,47 @@
-//! Two changes of one text, put together line by line.
+//! Merges two changes of one text, line by line.
 
 use std::ops::Range;
 
-use super::Marks;
-use crate::lines::{Hunk, hunks};
+use super::ConflictMarkers;
+use crate::lines::{LineHunk, line_hunks};
 
-/// A text that two sides have changed.
+/// A merged text.
 pub(super) struct MergedText {
     pub(super) text: String,
-    /// Whether lines of both stand between marks.
+    /// Whether it has conflict markers.
     pub(super) conflict: bool,
 }
 
-/// Puts the changes from `base` to `ours` and to `theirs` together. Changes that touch each other are
-/// a conflict, as they are for git.
-pub(super) fn merge(base: &str, ours: &str, theirs: &str, marks: &Marks) -> MergedText {
-    // Without the line feeds: a line at the end that gets another one behind it has not changed.
+/// Merges the changes from `base` to `ours` and to `theirs`. Adjacent changes are a conflict, as
+/// in git.
+pub(super) fn merge_text(
+    base: &str,
+    ours: &str,
+    theirs: &str,
+    markers: &ConflictMarkers,
+) -> MergedText {
+    // Lines are compared without line feeds: appending a line does not change the one before it.
     let base: Vec<&str> = base.split('\n').collect();
-    let mut ours = Side::new(&base, ours);
-    let mut theirs = Side::new(&base, theirs);
+    let mut ours = TextSide::new(&base, ours);
+    let mut theirs = TextSide::new(&base, theirs);
     let mut lines: Vec<String> = Vec::new();
     let mut conflict = false;
     let mut done = 0;
     let keep = |lines: &mut Vec<String>, range: &[&str]| {
         lines.extend(range.iter().map(|line| (*line).to_owned()));
     };
-    while let Some(start) = ours.next().into_iter().chain(theirs.next()).min() {
+    while let Some(start) = ours
+        .next_start()
+        .into_iter()
+        .chain(theirs.next_start())
+        .min()
+    {
         let mut end = start;
         let (mut by_us, mut by_them) = (false, false);
         loop {
-            if let Some(further) = ours.take(end) {
+            if let Some(further) = ours.consume_until(end) {
                 (by_us, end) = (true, end.max(further));
-            } else if let Some(further) = theirs.take(end) {
+            } else if let Some(further) = theirs.consume_until(end) {
                 (by_them, end) = (true, end.max(further));
             } else {
                 break;
@@ -51,15 +61,15 @@ pub(super) fn merge(base: &str, ours: &str, theirs: &str, marks: &Marks) -> Merg
             let tail = std::iter::zip(our[head..].iter().rev(), their[head..].iter().rev());
             let tail = tail.take_while(|(a, b)| a == b).count();
             keep(&mut lines, &our[..head]);
-            lines.push(marks.line('<', &marks.ours));
+            lines.push(markers.marker_line('<', &markers.ours));
             keep(&mut lines, &our[head..our.len() - tail]);
-            lines.push(marks.line('=', ""));
+            lines.push(markers.marker_line('=', ""));
             keep(&mut lines, &their[head..their.len() - tail]);
-            lines.push(marks.line('>', &marks.theirs));
+            lines.push(markers.marker_line('>', &markers.theirs));
             keep(&mut lines, &our[our.len() - tail..]);
         }
-        ours.settle();
-        theirs.settle();
+        ours.advance();
+        theirs.advance();
     }
     keep(&mut lines, &base[done..]);
     MergedText {
@@ -68,48 +78,48 @@ pub(super) fn merge(base: &str, ours: &str, theirs: &str, marks: &Marks) -> Merg
     }
 }
 
-/// One side's changes, taken one after the other.
-struct Side<'t> {
+/// One side's changes, consumed in order.
+struct TextSide<'t> {
     lines: Vec<&'t str>,
-    hunks: std::iter::Peekable<std::vec::IntoIter<Hunk>>,
-    /// How far this side is ahead of the base: before the stretch at hand, and behind it.
-    before: isize,
-    behind: isize,
+    hunks: std::iter::Peekable<std::vec::IntoIter<LineHunk>>,
+    /// Line offset of this side relative to the base, before and after the current range.
+    offset_before: isize,
+    offset_after: isize,
 }
 
-impl<'t> Side<'t> {
+impl<'t> TextSide<'t> {
     fn new(base: &[&str], text: &'t str) -> Self {
         let lines: Vec<&str> = text.split('\n').collect();
         Self {
-            hunks: hunks(base, &lines).into_iter().peekable(),
+            hunks: line_hunks(base, &lines).into_iter().peekable(),
             lines,
-            before: 0,
-            behind: 0,
+            offset_before: 0,
+            offset_after: 0,
         }
     }
 
-    /// Where the next change begins.
-    fn next(&mut self) -> Option<usize> {
+    /// The start of the next change.
+    fn next_start(&mut self) -> Option<usize> {
         self.hunks.peek().map(|hunk| hunk.old.start)
     }
 
-    /// Takes the next change if it begins at `end` or before; says where it ends.
-    fn take(&mut self, end: usize) -> Option<usize> {
+    /// Consumes the next change if it starts at `end` or earlier. Returns its end.
+    fn consume_until(&mut self, end: usize) -> Option<usize> {
         let hunk = self.hunks.next_if(|hunk| hunk.old.start <= end)?;
-        self.behind = hunk.new.end.cast_signed() - hunk.old.end.cast_signed();
+        self.offset_after = hunk.new.end.cast_signed() - hunk.old.end.cast_signed();
         Some(hunk.old.end)
     }
 
-    /// What this side has in the place of these lines of the base.
+    /// The lines of this side in the given range of the base.
     fn lines(&self, base: Range<usize>) -> &[&'t str] {
-        let start = base.start.saturating_add_signed(self.before);
-        let end = base.end.saturating_add_signed(self.behind);
+        let start = base.start.saturating_add_signed(self.offset_before);
+        let end = base.end.saturating_add_signed(self.offset_after);
         &self.lines[start..end]
     }
 
-    /// The stretch at hand is done.
-    fn settle(&mut self) {
-        self.before = self.behind;
+    /// Completes the current range.
+    fn advance(&mut self) {
+        self.offset_before = self.offset_after;
     }
 }
 
@@ -118,18 +128,18 @@ mod tests {
     use super::*;
 
     fn merged(base: &str, ours: &str, theirs: &str) -> String {
-        let marks = Marks {
+        let markers = ConflictMarkers {
             size: 3,
             ours: "us".to_owned(),
             theirs: String::new(),
         };
-        let merged = merge(base, ours, theirs, &marks);
+        let merged = merge_text(base, ours, theirs, &markers);
         assert_eq!(merged.conflict, merged.text.contains("<<<"));
         merged.text
     }
 
     #[test]
-    fn changes_with_a_line_between_them_are_both_there() {
+    fn separated_changes_are_both_kept() {
         assert_eq!(merged("a\nb\nc", "A\nb\nc", "a\nb\nC"), "A\nb\nC");
         assert_eq!(
             merged("a\nb\nc", "x\na\nb\nc", "a\nb\nc\ny"),
@@ -148,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_side_or_the_same_change_twice_is_no_conflict() {
+    fn one_sided_or_equal_changes_are_no_conflict() {
         for (a, b) in [
             ("a\nb\nc", "a\nB\nc\nd"),
             ("", "x"),
@@ -166,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_touch_stand_between_marks_without_what_they_share() {
+    fn adjacent_changes_conflict_without_common_lines() {
         assert_eq!(
             merged("a\nb\nc", "a\nsame\nB\nend\nc", "a\nsame\nb\nβ\nend\nc"),
             "a\nsame\n<<< us\nB\n===\nb\nβ\n>>>\nend\nc"

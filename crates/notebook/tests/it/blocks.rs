@@ -1,9 +1,9 @@
-//! An edited view: what was asked for happens, and what was not touched stays.
+//! An edited view makes the requested changes and no others.
 
 use std::collections::HashSet;
 
 use cellwright_notebook::{
-    CellKind, Cells, Markers, Notebook, Revision, Tally, append_cell, compose, parse, rewrite,
+    CellKind, Cells, MarkerStyle, Notebook, Revision, Tally, append_cell, compose, parse, rewrite,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use proptest::sample::{Index, select};
 use crate::generate::{Generated, notebook};
 use crate::support::json::Document;
 use crate::support::text::typed;
-use crate::support::{cases, shown};
+use crate::support::{cases, lossy};
 
 /// A block of the edited view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ struct Block {
     source: String,
 }
 
-/// Something a person does to a view.
+/// One change that a user makes to a view.
 #[derive(Clone, Debug)]
 enum Action {
     Change(Index, String),
@@ -55,7 +55,7 @@ fn blocks_of(notebook: &Notebook) -> Vec<Block> {
         .collect()
 }
 
-fn act(blocks: &mut Vec<Block>, action: Action) {
+fn apply_action(blocks: &mut Vec<Block>, action: Action) {
     if let Action::Insert(at, kind, source) = action {
         let at = at.index(blocks.len() + 1);
         let origin = None;
@@ -88,8 +88,8 @@ fn act(blocks: &mut Vec<Block>, action: Action) {
     }
 }
 
-/// The view of edited blocks; new ones have markers that name no cell.
-fn view(blocks: &[Block], notebook: &Notebook, markers: Markers) -> String {
+/// The view of edited blocks. The markers of new blocks name no cell.
+fn view(blocks: &[Block], notebook: &Notebook, markers: MarkerStyle) -> String {
     let mut text = String::new();
     for block in blocks {
         let Block { kind, source, .. } = block;
@@ -97,7 +97,7 @@ fn view(blocks: &[Block], notebook: &Notebook, markers: Markers) -> String {
             let id = notebook.id(cell);
             append_cell(&mut text, cell, *kind, id.as_deref(), source, markers);
         } else {
-            append_cell(&mut text, 0, *kind, None, source, Markers::Stable);
+            append_cell(&mut text, 0, *kind, None, source, MarkerStyle::Stable);
         }
     }
     text
@@ -111,11 +111,11 @@ fn edited(notebook: &Notebook, text: &str) -> Vec<u8> {
     let mut written = Vec::new();
     edited.write_to(&mut written).unwrap();
     assert_eq!(written, bytes);
-    assert_eq!(edited.revision(), Revision::of(&bytes));
+    assert_eq!(edited.revision(), Revision::compute(&bytes));
     bytes
 }
 
-/// Checks the result of an edit against what was asked for.
+/// Checks the result of an edit against the edited blocks.
 fn check(old: &[u8], new: &[u8], blocks: &[Block], notebook: &Notebook) {
     let before = Document::read(old);
     let after = Document::read(new);
@@ -131,21 +131,21 @@ fn check(old: &[u8], new: &[u8], blocks: &[Block], notebook: &Notebook) {
             after.source(cell),
             block.source,
             "{}",
-            shown(after.raw(cell))
+            lossy(after.raw(cell))
         );
         match block.origin {
             Some(origin) => {
                 let kept =
                     block.kind == notebook.kind(origin) && block.source == notebook.source(origin);
                 if kept {
-                    assert_eq!(shown(after.raw(cell)), shown(before.raw(origin)));
+                    assert_eq!(lossy(after.raw(cell)), lossy(before.raw(origin)));
                 }
                 assert_eq!(after.id(cell), before.id(origin));
                 let old_metadata = before.cells()[origin].get("metadata");
                 let new_metadata = after.cells()[cell].get("metadata");
                 assert_eq!(
-                    old_metadata.map(|node| shown(node.raw(old))),
-                    new_metadata.map(|node| shown(node.raw(new)))
+                    old_metadata.map(|node| lossy(node.raw(old))),
+                    new_metadata.map(|node| lossy(node.raw(new)))
                 );
             }
             None => check_new_cell(&after, cell, block.kind, notebook.minor() >= 5),
@@ -161,7 +161,7 @@ fn check(old: &[u8], new: &[u8], blocks: &[Block], notebook: &Notebook) {
 
 fn check_new_cell(after: &Document<'_>, cell: usize, kind: CellKind, wants_id: bool) {
     let node = &after.cells()[cell];
-    let raw = |name: &str| node.get(name).map(|value| shown(value.raw(after.bytes)));
+    let raw = |name: &str| node.get(name).map(|value| lossy(value.raw(after.bytes)));
     assert_eq!(raw("metadata").as_deref(), Some("{}"));
     assert_eq!(after.id(cell).is_some(), wants_id);
     let code = kind == CellKind::Code;
@@ -173,13 +173,13 @@ fn check_new_cell(after: &Document<'_>, cell: usize, kind: CellKind, wants_id: b
     );
 }
 
-/// The most cells that can stay where they are, found by trying all choices.
-fn longest_rising(origins: &[usize]) -> usize {
+/// The largest number of cells that can keep their order, found by trying all subsets.
+fn longest_increasing_len(origins: &[usize]) -> usize {
     let choices = 0..1u32 << origins.len();
     let rising = choices.filter_map(|choice| {
         let chosen: Vec<usize> = (0..origins.len())
-            .filter(|place| choice >> place & 1 == 1)
-            .map(|place| origins[place])
+            .filter(|index| choice >> index & 1 == 1)
+            .map(|index| origins[index])
             .collect();
         chosen.is_sorted().then_some(chosen.len())
     });
@@ -190,7 +190,7 @@ proptest! {
     #![proptest_config(cases(2000))]
 
     #[test]
-    fn edited_views_become_what_was_asked_for(
+    fn edited_view_gives_the_requested_cells(
         Generated(bytes) in notebook(),
         actions in vec(action(), 0..6),
         ids in any::<bool>(),
@@ -199,31 +199,31 @@ proptest! {
         let original = blocks_of(&notebook);
         let mut blocks = original.clone();
         for action in actions {
-            act(&mut blocks, action);
+            apply_action(&mut blocks, action);
         }
-        let markers = if ids { Markers::Ids } else { Markers::Indexes };
+        let markers = if ids { MarkerStyle::Ids } else { MarkerStyle::Indexes };
         let text = view(&blocks, &notebook, markers);
         let new = edited(&notebook, &text);
         check(&bytes, &new, &blocks, &notebook);
         if blocks == original {
-            prop_assert_eq!(shown(&new), shown(&bytes));
+            prop_assert_eq!(lossy(&new), lossy(&bytes));
         }
-        // The same edit of the same file gives the same file, ids included.
+        // The same edit of the same file gives the same file, including ids.
         let again = Notebook::parse(&bytes[..]).unwrap();
-        prop_assert_eq!(shown(&edited(&again, &text)), shown(&new));
+        prop_assert_eq!(lossy(&edited(&again, &text)), lossy(&new));
         let (plan, _) = rewrite(&notebook, parse(&text).unwrap());
-        let tally = Tally::of(&plan, &notebook);
+        let tally = Tally::count(&plan, &notebook);
         let new_blocks = blocks.iter().filter(|block| block.origin.is_none()).count();
         prop_assert_eq!(tally.added, new_blocks);
         prop_assert_eq!(tally.kept + tally.changed + tally.removed, notebook.count());
         prop_assert_eq!(tally.kept + tally.changed + tally.added, blocks.len());
         let origins: Vec<usize> = blocks.iter().filter_map(|block| block.origin).collect();
-        prop_assert_eq!(tally.moved, origins.len() - longest_rising(&origins));
+        prop_assert_eq!(tally.moved, origins.len() - longest_increasing_len(&origins));
     }
 }
 
 #[test]
-fn the_first_cell_of_an_empty_notebook_is_laid_out_like_the_rest() {
+fn first_cell_of_empty_notebook_follows_file_layout() {
     for (empty, expected) in [
         (
             "{\"cells\":[],\"nbformat\":4,\"nbformat_minor\":4}",
@@ -235,7 +235,7 @@ fn the_first_cell_of_an_empty_notebook_is_laid_out_like_the_rest() {
             "{\n  \"cells\": [\n    {\n      \"cell_type\": \"raw\",\n      \"metadata\": {},\n      \
              \"source\": [\n        \"a\\n\",\n        \"b\"\n      ]\n    }\n  ],\n  \"nbformat\": 4\n}\n",
         ),
-        // Colons in the first name are none of the layout's.
+        // Colons inside the first name do not belong to the layout.
         (
             "{\"a\\\"::b\":1,\"cells\":[],\"nbformat\":4}",
             "{\"a\\\"::b\":1,\"cells\":[{\"cell_type\": \"raw\",\"metadata\": {},\
@@ -244,6 +244,6 @@ fn the_first_cell_of_an_empty_notebook_is_laid_out_like_the_rest() {
     ] {
         let notebook = Notebook::parse(empty).unwrap();
         let new = edited(&notebook, "# %% [raw]\na\nb");
-        assert_eq!(shown(&new), expected);
+        assert_eq!(lossy(&new), expected);
     }
 }

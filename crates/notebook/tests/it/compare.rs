@@ -1,15 +1,15 @@
-//! Two notebooks side by side, the text that is shown for changes, and notebooks without outputs.
+//! Comparison of two notebooks, textconv, and removal of outputs.
 
-use cellwright_notebook::edit::{Operation, Place};
+use cellwright_notebook::edit::{CellPosition, Operation};
 use cellwright_notebook::{
-    CellKind, Cells, Comparison, Notebook, Scope, compare, compose, review, strip,
+    CellKind, Cells, Comparison, Notebook, Scope, compare, compose, render_textconv, strip_outputs,
 };
 use proptest::prelude::*;
 
 use crate::generate::{Generated, layout, notebook};
 use crate::support::json::{Document, Value};
 use crate::support::relayout::{Layout, Order, relayout};
-use crate::support::{cases, shown};
+use crate::support::{cases, lossy};
 
 const BASE: &str = r#"{
  "cells": [
@@ -40,7 +40,7 @@ fn with(old: &str, new: &str) -> Comparison {
 }
 
 #[test]
-fn a_source_is_shown_by_its_lines() {
+fn source_difference_is_shown_by_line() {
     let found = with("\"text\"]", "\"words\"]");
     assert_eq!(found.members, []);
     let [cell] = &found.cells[..] else {
@@ -53,7 +53,7 @@ fn a_source_is_shown_by_its_lines() {
     let [hunk] = &cell.source[..] else {
         panic!("{found:?}")
     };
-    assert_eq!(hunk.place, "@@ -1,3 +1,3 @@");
+    assert_eq!(hunk.header, "@@ -1,3 +1,3 @@");
     assert_eq!(hunk.lines, " Title\n \n-text\n+words\n");
     assert_eq!((&cell.outputs, &cell.members), (&vec![], &vec![]));
 }
@@ -66,11 +66,11 @@ fn outputs_are_compared_one_by_one() {
         panic!("{found:?}")
     };
     assert_eq!(
-        output.old.as_ref().unwrap().what,
+        output.old.as_ref().unwrap().labels,
         ["image/png", "text/plain"]
     );
     assert_eq!(output.new.as_ref().unwrap().kind, "display_data");
-    // Of the same length, and still seen.
+    // Same length, but the difference is detected.
     assert!(
         cell.output_text[0]
             .lines
@@ -83,7 +83,7 @@ fn outputs_are_compared_one_by_one() {
     );
     assert!(cell.source.is_empty());
 
-    // A stream in another shape says the same.
+    // A stream in another shape has the same content.
     assert!(with(r#"["one\n", "two\n"]"#, r#""one\ntwo\n""#).is_same());
     let counts = with("\"execution_count\": 3", "\"execution_count\": 4");
     assert_eq!(counts.cells[0].execution_counts, Some([Some(3), Some(4)]));
@@ -96,12 +96,12 @@ fn outputs_are_compared_one_by_one() {
     let [output] = &gone.cells[0].outputs[..] else {
         panic!("{gone:?}")
     };
-    assert_eq!(output.old.as_ref().unwrap().what, ["stdout"]);
+    assert_eq!(output.old.as_ref().unwrap().labels, ["stdout"]);
     assert_eq!(output.new, None);
 }
 
 #[test]
-fn metadata_is_told_down_to_the_value() {
+fn metadata_difference_names_the_value() {
     let found = with("\"Python 3\"", "\"Python 3.14\"");
     let [member] = &found.members[..] else {
         panic!("{found:?}")
@@ -116,16 +116,16 @@ fn metadata_is_told_down_to_the_value() {
     assert_eq!(member.name, "metadata.tags");
     assert_eq!(member.old.as_deref(), Some(r#"["slow", "plots"]"#));
     assert_eq!(member.new, None);
-    // Who looks at sources does not see any of that.
+    // With `Scope::Sources` none of this is a difference.
     let new = parse(&BASE.replace("slow", "fast").replace("AAAA", "AAAB"));
     assert!(compare(&parse(BASE), &new, Scope::Sources).is_same());
 }
 
 #[test]
-fn cells_come_go_and_move() {
+fn added_removed_and_moved_cells_are_reported() {
     let old = parse(BASE);
     let insert = Operation::Insert {
-        place: Place::At(0),
+        position: CellPosition::At(0),
         kind: CellKind::Raw,
         source: "new".to_owned(),
         tags: Vec::new(),
@@ -133,26 +133,26 @@ fn cells_come_go_and_move() {
     let mut plan = insert.draft(&old).unwrap().plan;
     plan.slots.swap(1, 3);
     plan.slots.remove(2);
-    let new = parse(&shown(&compose(&old, &plan).to_bytes()));
+    let new = parse(&lossy(&compose(&old, &plan).to_bytes()));
     let found = compare(&old, &new, Scope::All);
-    let seen: Vec<_> = found
+    let reported: Vec<_> = found
         .cells
         .iter()
         .map(|cell| (cell.old, cell.new, cell.moved))
         .collect();
-    // The new one; one of the two that changed places; the one that stood behind the title.
+    // The new cell, one of the two swapped cells, and the cell that followed the title.
     let expected = [
         (None, Some(0), false),
         (Some(2), Some(1), true),
         (Some(1), None, false),
     ];
-    assert_eq!(seen, expected);
+    assert_eq!(reported, expected);
     assert_eq!(found.cells[0].source[0].lines, "+new\n");
     assert_eq!(found.cells[2].source[0].lines, "-plot()\n");
 }
 
 #[test]
-fn a_review_shows_sources_outputs_and_tags() {
+fn textconv_shows_sources_outputs_and_tags() {
     let expected = "\
 #: kernelspec: python3
 # %% [markdown] id:title
@@ -169,40 +169,40 @@ plot()
 # %% [code] id:last
 last
 ";
-    let text = review(&parse(BASE), Scope::All);
+    let text = render_textconv(&parse(BASE), Scope::All);
     let at = text.find("bytes, ").unwrap() + 7;
     let text = text.replace(&text[at..at + 8], "FINGER");
     assert_eq!(text, expected);
-    let (shown, outputs): (Vec<&str>, Vec<&str>) =
+    let (expected_sources, outputs): (Vec<&str>, Vec<&str>) =
         expected.lines().partition(|line| !line.starts_with("#> "));
     assert_eq!(outputs.len(), 4);
-    let sources = review(&parse(BASE), Scope::Sources);
-    assert_eq!(sources.lines().collect::<Vec<_>>(), shown);
+    let sources = render_textconv(&parse(BASE), Scope::Sources);
+    assert_eq!(sources.lines().collect::<Vec<_>>(), expected_sources);
     let long = vec!["line\\n"; 100].concat();
-    let text = review(&parse(&BASE.replace("one\\n", &long)), Scope::All);
+    let text = render_textconv(&parse(&BASE.replace("one\\n", &long)), Scope::All);
     assert!(text.contains("#> line\n#> [… 63 more lines, "), "{text}");
-    assert_eq!(review(&Notebook::empty(), Scope::All), "");
+    assert_eq!(render_textconv(&Notebook::empty(), Scope::All), "");
 }
 
 #[test]
-fn what_a_run_left_is_taken_out_and_nothing_else() {
-    let stripped = strip(&parse(BASE)).into_owned();
+fn strip_removes_only_run_results() {
+    let stripped = strip_outputs(&parse(BASE)).into_owned();
     let expected = BASE
         .replace("\"execution_count\": 3", "\"execution_count\": null")
         .replace(r#""execution": {"iopub.status.busy": "2026"}, "#, "");
     let start = expected.find("\"outputs\": [\n").unwrap() + 11;
     let end = expected.find("\n   ],\n   \"source\": \"plot()\"").unwrap() + 5;
     let expected = format!("{}[]{}", &expected[..start], &expected[end..]);
-    assert_eq!(shown(&stripped), expected);
-    // Times alone are no sign that the cell has run.
+    assert_eq!(lossy(&stripped), expected);
+    // Execution times alone do not mean that the cell ran.
     let times = BASE.replace(
         "\"metadata\": {}, \"outputs\": []",
         r#""metadata": {"execution": 1}, "outputs": []"#,
     );
-    assert!(shown(&strip(&parse(&times))).contains(r#""metadata": {"execution": 1}"#));
+    assert!(lossy(&strip_outputs(&parse(&times))).contains(r#""metadata": {"execution": 1}"#));
 }
 
-fn written_anew(bytes: &[u8], layout: &Layout) -> Vec<u8> {
+fn with_layout(bytes: &[u8], layout: &Layout) -> Vec<u8> {
     let text = std::str::from_utf8(bytes).unwrap();
     let layout = Layout {
         order: Order::AsIs,
@@ -217,16 +217,16 @@ proptest! {
     #[test]
     fn layout_is_no_difference(Generated(bytes) in notebook(), layout in layout()) {
         let old = Notebook::parse(&bytes[..]).unwrap();
-        let new = Notebook::parse(written_anew(&bytes, &layout)).unwrap();
+        let new = Notebook::parse(with_layout(&bytes, &layout)).unwrap();
         prop_assert_eq!(compare(&old, &new, Scope::All), Comparison::default());
-        prop_assert_eq!(review(&old, Scope::All), review(&new, Scope::All));
+        prop_assert_eq!(render_textconv(&old, Scope::All), render_textconv(&new, Scope::All));
     }
 
     #[test]
     fn any_two_notebooks_can_be_compared(Generated(old) in notebook(), Generated(new) in notebook()) {
         let (old, new) = (Notebook::parse(old).unwrap(), Notebook::parse(new).unwrap());
         let found = compare(&old, &new, Scope::Sources);
-        // Every source that is not in both is told.
+        // Every source that only one notebook has is reported.
         let sources = |notebook: &Notebook| -> Vec<String> {
             (0..notebook.count()).map(|cell| format!("{} {}", notebook.kind(cell), notebook.source(cell))).collect()
         };
@@ -243,9 +243,9 @@ proptest! {
     }
 
     #[test]
-    fn a_stripped_notebook_has_no_outputs_and_is_stripped_for_good(Generated(bytes) in notebook()) {
+    fn strip_is_complete_and_idempotent(Generated(bytes) in notebook()) {
         let notebook = Notebook::parse(&bytes[..]).unwrap();
-        let stripped = strip(&notebook).into_owned();
+        let stripped = strip_outputs(&notebook).into_owned();
         let document = Document::read(&stripped);
         for (index, cell) in document.cells().iter().enumerate() {
             if document.kind(index) == "code" {
@@ -255,10 +255,10 @@ proptest! {
             }
         }
         let again = Notebook::parse(&stripped[..]).unwrap();
-        prop_assert_eq!(shown(&strip(&again)), shown(&stripped));
+        prop_assert_eq!(lossy(&strip_outputs(&again)), lossy(&stripped));
         let found = compare(&notebook, &again, Scope::Sources);
         prop_assert!(found.is_same());
-        // Nothing to take out, nothing changed.
+        // Nothing to remove, so nothing changed.
         let original = Document::read(&bytes);
         let is_clean = original.cells().iter().enumerate().all(|(index, cell)| {
             let outputs = cell.get("outputs").is_none_or(|outputs| match &outputs.value {
@@ -269,7 +269,7 @@ proptest! {
             original.kind(index) != "code" || (outputs && count)
         });
         if is_clean {
-            prop_assert_eq!(shown(&stripped), shown(&bytes));
+            prop_assert_eq!(lossy(&stripped), lossy(&bytes));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Real notebooks, where they are at hand, and always the ones that belong to the tests.
+//! Real notebooks: the fixtures of the tests, and a corpus where it is available.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,14 +6,14 @@ use std::path::Path;
 
 use cellwright_notebook::edit::{Address, Operation};
 use cellwright_notebook::{
-    Cells, FormatError, Markers, Notebook, compose, edit, file, parse, render, rewrite,
+    Cells, FormatError, MarkerStyle, Notebook, compose, edit, file, parse, render, rewrite,
 };
 
 use crate::single::assert_only_changed;
 use crate::support::json::Document;
 use crate::support::{corpus, fixtures, notebooks_in};
 
-/// Checks everything that must hold for a notebook that we accept.
+/// Checks everything that must hold for an accepted notebook.
 fn check(path: &Path, notebook: &Notebook) {
     let name = path.display();
     let bytes = notebook.bytes();
@@ -28,7 +28,7 @@ fn check(path: &Path, notebook: &Notebook) {
             "{name}"
         );
     }
-    for markers in [Markers::Indexes, Markers::Ids] {
+    for markers in [MarkerStyle::Indexes, MarkerStyle::Ids] {
         let text = render(notebook, markers);
         let (plan, notices) = rewrite(notebook, parse(&text).unwrap());
         assert_eq!(notices, [], "{name}");
@@ -36,10 +36,10 @@ fn check(path: &Path, notebook: &Notebook) {
         let printed = edit::replace_all(notebook, &format!("{text}\n")).unwrap();
         assert!(printed.plan.changes_nothing(notebook), "{name}");
     }
-    // The same file, read without being held.
-    let glance = file::glance(path, Some(Markers::Ids), None).unwrap();
-    assert!(glance.text == render(notebook, Markers::Ids), "{name}");
-    assert_eq!(glance.revision, notebook.revision(), "{name}");
+    // The same file, read without keeping it in memory.
+    let view = file::read_view(path, Some(MarkerStyle::Ids), None).unwrap();
+    assert!(view.text == render(notebook, MarkerStyle::Ids), "{name}");
+    assert_eq!(view.revision, notebook.revision(), "{name}");
     if notebook.count() > 0 {
         let last = notebook.count() - 1;
         let is_large = bytes.len() > 500_000;
@@ -64,14 +64,14 @@ fn check_edit(path: &Path, notebook: &Notebook, document: &Document<'_>, cell: u
     let plan = operation.draft(notebook).unwrap().plan;
     let new = compose(notebook, &plan).to_bytes();
     let node = &document.cells()[cell];
-    let place = node.get("source").unwrap_or(node).span.clone();
-    assert_only_changed(notebook.bytes(), &new, place);
+    let span = node.get("source").unwrap_or(node).span.clone();
+    assert_only_changed(notebook.bytes(), &new, span);
     let edited = Notebook::parse(new).unwrap();
     assert_eq!(edited.source(cell), source, "{}", path.display());
 }
 
 #[test]
-fn the_notebooks_of_the_tests_are_accepted_or_refused_as_their_names_say() {
+fn fixtures_are_accepted_or_rejected_by_name() {
     for path in fixtures() {
         let name = path.file_stem().unwrap().to_str().unwrap();
         let parsed = Notebook::parse(fs::read(&path).unwrap());
@@ -90,7 +90,7 @@ fn the_notebooks_of_the_tests_are_accepted_or_refused_as_their_names_say() {
 }
 
 #[test]
-fn notebooks_of_other_people_survive() {
+fn corpus_notebooks_round_trip() {
     let Some(folder) = corpus() else { return };
     for path in notebooks_in(&folder) {
         if let Ok(notebook) = Notebook::parse(fs::read(&path).unwrap()) {
@@ -99,13 +99,13 @@ fn notebooks_of_other_people_survive() {
     }
 }
 
-/// What is known of a notebook in the corpus.
-struct Known {
+/// An entry of the corpus manifest.
+struct CorpusEntry {
     format: String,
     verdict: String,
 }
 
-fn manifest(folder: &Path) -> BTreeMap<String, Known> {
+fn manifest(folder: &Path) -> BTreeMap<String, CorpusEntry> {
     let text = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
     let mut rows = text
         .lines()
@@ -118,43 +118,43 @@ fn manifest(folder: &Path) -> BTreeMap<String, Known> {
         column("nbformat_validate"),
     );
     rows.map(|row| {
-        let known = Known {
+        let entry = CorpusEntry {
             format: row[format].to_owned(),
             verdict: row[verdict].to_owned(),
         };
-        (row[file].to_owned(), known)
+        (row[file].to_owned(), entry)
     })
     .collect()
 }
 
 #[test]
-fn what_python_can_read_is_accepted_and_what_it_cannot_is_refused() {
+fn corpus_acceptance_matches_nbformat() {
     let Some(folder) = corpus() else { return };
-    let known = manifest(&folder);
+    let entry = manifest(&folder);
     for path in notebooks_in(&folder) {
         let name = path.file_name().unwrap().to_str().unwrap();
-        let Some(known) = known.get(name) else {
+        let Some(entry) = entry.get(name) else {
             continue;
         };
         let parsed = Notebook::parse(fs::read(&path).unwrap());
-        let major = known.format.split('.').next().unwrap();
-        let is_right = match (known.verdict.as_str(), major) {
-            // Whatever the schema says of it, an old format has no cells that we could show.
+        let major = entry.format.split('.').next().unwrap();
+        let is_right = match (entry.verdict.as_str(), major) {
+            // Valid or not, an old format has no cells to show.
             (_, "2" | "3") => matches!(
                 parsed,
                 Err(FormatError::OldFormat { major: found }) if found.to_string() == major
             ),
             ("ok", "4") => parsed.is_ok(),
-            // Readable, but not by the schema. What we accept of these is wrong in a detail that
-            // no edit depends on: `source`, `outputs`, `execution_count` or the minor number is
-            // missing; outputs stand on a Markdown cell; ids stand where the minor number allows
-            // none, or are not made of the characters an id may have; a kernelspec has no name; an
-            // output has a member that the schema does not know. What we refuse has a cell that is
-            // no cell: its `cell_type` is missing or unknown.
+            // Readable, but invalid by the schema. Accepted notebooks of this group are wrong in
+            // a detail that no edit depends on: `source`, `outputs`, `execution_count` or the
+            // minor version is missing; a Markdown cell has outputs; ids occur where the minor
+            // version allows none, or have invalid characters; a kernelspec has no name; an
+            // output has an unknown member. Rejected ones have a cell without a valid
+            // `cell_type`.
             ("NotebookValidationError", "4") => {
                 matches!(parsed, Ok(_) | Err(FormatError::BadCell { .. }))
             }
-            // Not JSON, not UTF-8, no object, or no number of a format.
+            // Not JSON, not UTF-8, no object, or no format number.
             (
                 "NotJSONError" | "UnicodeDecodeError" | "AttributeError" | "ValidationError"
                 | "NBFormatError",
@@ -162,6 +162,6 @@ fn what_python_can_read_is_accepted_and_what_it_cannot_is_refused() {
             ) => parsed.is_err(),
             (verdict, _) => panic!("{name}: unknown verdict {verdict}"),
         };
-        assert!(is_right, "{name}: {} but {parsed:?}", known.verdict);
+        assert!(is_right, "{name}: {} but {parsed:?}", entry.verdict);
     }
 }

@@ -1,16 +1,18 @@
-//! A save that fails at any of its steps leaves the file as it was and nothing beside it.
+//! A save that fails at any step leaves the original file and no other file. Saves are flushed,
+//! and a change by another program is never lost.
 
 use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::process::Command;
 
-use cellwright_notebook::edit::{Address, Operation, Place};
-use cellwright_notebook::file::{self, Missing, Request, Step};
+use cellwright_notebook::edit::{Address, CellPosition, Operation};
+use cellwright_notebook::file::{self, ChangeRequest, OnMissing, SaveStep};
 use cellwright_notebook::{CellKind, NotebookError};
 use tempfile::TempDir;
 
-/// Large enough to be written in several pieces.
+/// Large enough to be written in several chunks.
 fn notebook() -> String {
     format!(
         r#"{{"cells":[{{"cell_type":"code","execution_count":1,"metadata":{{}},"outputs":[{{"output_type":"stream","name":"stdout","text":"{}"}}],"source":"old"}}],"metadata":{{}},"nbformat":4,"nbformat_minor":4}}"#,
@@ -34,16 +36,17 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Runs the edit with the `nth` step failing with `kind`. `None` if there are fewer steps.
-fn failing(
+/// Runs the edit with the `nth` step failing with `kind`. Returns `None` if there are fewer
+/// steps.
+fn edit_with_failing_step(
     path: &Path,
     operation: &Operation,
     nth: usize,
     kind: io::ErrorKind,
-) -> Option<(Step, NotebookError)> {
+) -> Option<(SaveStep, NotebookError)> {
     let count = Cell::new(0);
     let failed = Cell::new(None);
-    let watch = |step: Step| {
+    let on_step = |step: SaveStep| {
         count.set(count.get() + 1);
         if count.get() - 1 == nth {
             failed.set(Some(step));
@@ -51,10 +54,10 @@ fn failing(
         }
         Ok(())
     };
-    let request = Request {
-        watch: Some(&watch),
-        missing: Missing::Create,
-        ..Request::default()
+    let request = ChangeRequest {
+        on_step: Some(&on_step),
+        on_missing: OnMissing::Create,
+        ..ChangeRequest::default()
     };
     let result = file::change(path, request, &|cells| operation.draft(cells));
     let step = failed.get()?;
@@ -66,15 +69,17 @@ fn every_failing_step_leaves_the_original() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.ipynb");
     fs::write(&path, notebook()).unwrap();
-    let mut seen = Vec::new();
+    let mut steps = Vec::new();
     for nth in 0.. {
-        let Some((step, error)) = failing(&path, &edit(), nth, io::ErrorKind::StorageFull) else {
+        let Some((step, error)) =
+            edit_with_failing_step(&path, &edit(), nth, io::ErrorKind::StorageFull)
+        else {
             break;
         };
-        seen.push(step);
+        steps.push(step);
         assert_eq!(names(folder.path()), ["a.ipynb"], "after {step:?}");
-        if matches!(step, Step::Recheck | Step::SyncFolder) {
-            // The new file is in place by then; that is what the error says.
+        if matches!(step, SaveStep::Recheck | SaveStep::SyncFolder) {
+            // The new file is in place by then, which the error reports.
             assert!(matches!(error, NotebookError::NotDurable { .. }), "{error}");
             assert!(
                 fs::read_to_string(&path)
@@ -95,35 +100,40 @@ fn every_failing_step_leaves_the_original() {
         }
     }
     for step in [
-        Step::Create,
-        Step::Write,
-        Step::Attributes,
-        Step::Sync,
-        Step::Check,
-        Step::Publish,
-        Step::SyncFolder,
+        SaveStep::Create,
+        SaveStep::Write,
+        SaveStep::Attributes,
+        SaveStep::Sync,
+        SaveStep::Check,
+        SaveStep::Publish,
+        SaveStep::SyncFolder,
     ] {
-        assert!(seen.contains(&step), "{step:?} was not tried");
+        assert!(steps.contains(&step), "{step:?} was not tried");
     }
-    let writes = seen.iter().filter(|step| **step == Step::Write).count();
+    let writes = steps
+        .iter()
+        .filter(|step| **step == SaveStep::Write)
+        .count();
     assert!(writes > 3, "only {writes} writes were tried");
 }
 
 #[test]
-fn a_new_file_that_cannot_be_written_is_not_there() {
+fn failed_create_leaves_no_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("new.ipynb");
     let insert = Operation::Insert {
-        place: Place::End,
+        position: CellPosition::End,
         kind: CellKind::Code,
         source: "x".to_owned(),
         tags: Vec::new(),
     };
     for nth in 0.. {
-        let Some((step, _)) = failing(&path, &insert, nth, io::ErrorKind::PermissionDenied) else {
+        let Some((step, _)) =
+            edit_with_failing_step(&path, &insert, nth, io::ErrorKind::PermissionDenied)
+        else {
             break;
         };
-        if step == Step::SyncFolder {
+        if step == SaveStep::SyncFolder {
             fs::remove_file(&path).unwrap();
         }
         assert!(names(folder.path()).is_empty(), "after {step:?}");
@@ -131,14 +141,14 @@ fn a_new_file_that_cannot_be_written_is_not_there() {
 }
 
 #[test]
-fn a_change_by_somebody_else_while_saving_is_not_overwritten() {
+fn change_by_other_program_during_save_is_kept() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.ipynb");
     fs::write(&path, notebook()).unwrap();
     let interfered = Cell::new(false);
-    // Another program, which knows nothing of locks, writes just before the file is replaced.
-    let watch = |step: Step| {
-        if step == Step::Check && !interfered.replace(true) {
+    // Another program, which does not use locks, writes just before the file is replaced.
+    let on_step = |step: SaveStep| {
+        if step == SaveStep::Check && !interfered.replace(true) {
             fs::write(
                 &path,
                 notebook()
@@ -148,42 +158,166 @@ fn a_change_by_somebody_else_while_saving_is_not_overwritten() {
         }
         Ok(())
     };
-    let request = Request {
-        watch: Some(&watch),
-        ..Request::default()
+    let request = ChangeRequest {
+        on_step: Some(&on_step),
+        ..ChangeRequest::default()
     };
     let changed = file::change(&path, request, &|cells| edit().draft(cells)).unwrap();
     let content = fs::read_to_string(&path).unwrap();
     assert!(content.contains("theirs") && content.contains(r#""source":"new""#));
     assert_eq!(
-        cellwright_notebook::Revision::of(content.as_bytes()),
+        cellwright_notebook::Revision::compute(content.as_bytes()),
         changed.after
     );
 }
 
 #[test]
-fn a_write_into_the_old_file_at_the_last_moment_is_not_thrown_away() {
+fn write_into_old_file_after_replace_is_kept() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.ipynb");
     fs::write(&path, notebook()).unwrap();
-    // Opened before our save, as by a program that rewrites in place; written after the exchange.
+    // Opened before our save, as by a program that rewrites in place; written after the swap.
     let mut theirs = fs::File::options().write(true).open(&path).unwrap();
     let interfered = Cell::new(false);
-    let watch = |step: Step| {
-        if step == Step::Recheck && !interfered.replace(true) {
+    let on_step = |step: SaveStep| {
+        if step == SaveStep::Recheck && !interfered.replace(true) {
             let content = notebook().replace("xxxx\"", "theirs\"");
             theirs.set_len(0)?;
             io::Write::write_all(&mut &theirs, content.as_bytes())?;
         }
         Ok(())
     };
-    let request = Request {
-        watch: Some(&watch),
-        ..Request::default()
+    let request = ChangeRequest {
+        on_step: Some(&on_step),
+        ..ChangeRequest::default()
     };
     file::change(&path, request, &|cells| edit().draft(cells)).unwrap();
     let content = fs::read_to_string(&path).unwrap();
     assert!(content.contains("theirs") && content.contains(r#""source":"new""#));
     assert_eq!(names(folder.path()), ["a.ipynb"]);
     io::Write::flush(&mut theirs).unwrap();
+}
+
+/// The file changes after it was replaced and before it is read back.
+#[test]
+fn change_by_other_program_right_after_save_is_reported() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.ipynb");
+    let other = notebook().replace("xxxx\"", "theirs\"");
+    let on_step = |step: SaveStep| match step {
+        SaveStep::SyncFolder => fs::write(&path, &other),
+        _ => Ok(()),
+    };
+    let request = ChangeRequest {
+        on_step: Some(&on_step),
+        ..ChangeRequest::default()
+    };
+    let assert_reported = |error: &NotebookError| {
+        assert!(
+            matches!(error, NotebookError::NotReadBack { .. }),
+            "{error}"
+        );
+        let message = format!(
+            "{} was changed by another program right after it was saved",
+            path.display()
+        );
+        assert_eq!(error.to_string(), message);
+        assert!(fs::read_to_string(&path).unwrap() == other);
+    };
+    fs::write(&path, notebook()).unwrap();
+    assert_reported(&file::change(&path, request, &|cells| edit().draft(cells)).unwrap_err());
+    fs::write(&path, notebook()).unwrap();
+    assert_reported(&file::upgrade(&path, request).unwrap_err());
+}
+
+/// A file that was modified within the precision of its time stamps may change again without getting a
+/// new one. Kernels with fine-grained time stamps (Linux 6.13 and later, on most file systems) do not
+/// have this problem.
+#[test]
+fn change_within_one_tick_of_the_clock_is_kept() {
+    const ROUNDS: usize = 100;
+    let notebook = |name: &str| {
+        format!(
+            r#"{{"cells":[{{"cell_type":"raw","metadata":{{}},"source":"old"}},{{"cell_type":"raw","metadata":{{}},"source":"{name}"}}],"metadata":{{}},"nbformat":4,"nbformat_minor":4}}"#
+        )
+    };
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.ipynb");
+    for round in 0..ROUNDS {
+        fs::write(&path, notebook("before")).unwrap();
+        let interfered = Cell::new(false);
+        let on_step = |step: SaveStep| {
+            if step == SaveStep::Check && !interfered.replace(true) {
+                let file = fs::File::options().write(true).open(&path)?;
+                io::Write::write_all(&mut &file, notebook("theirs").as_bytes())?;
+            }
+            Ok(())
+        };
+        let request = ChangeRequest {
+            on_step: Some(&on_step),
+            ..ChangeRequest::default()
+        };
+        file::change(&path, request, &|cells| edit().draft(cells)).unwrap();
+        let content = fs::read_to_string(&path).unwrap();
+        let expected = notebook("theirs").replace("\"old\"", "\"new\"");
+        assert_eq!(content, expected, "in round {round}");
+    }
+}
+
+/// The variable with the path of the notebook that the child process edits.
+const TRACED: &str = "CELLWRIGHT_TEST_TRACED";
+
+/// Without these flushes a power cut could leave an empty file, or neither file.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
+fn file_and_folder_are_flushed_around_the_replacement() {
+    if let Some(path) = std::env::var_os(TRACED) {
+        let request = ChangeRequest::default();
+        file::change(Path::new(&path), request, &|cells| edit().draft(cells)).unwrap();
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let folder_path = folder.path().canonicalize().unwrap();
+    let path = folder_path.join("a.ipynb");
+    fs::write(&path, notebook()).unwrap();
+    let log_folder = TempDir::new().unwrap();
+    let log = log_folder.path().join("log");
+    let traced = Command::new("strace")
+        .args([
+            "-f",
+            "-y",
+            "-e",
+            "trace=fsync,fdatasync,rename,renameat,renameat2",
+            "-o",
+        ])
+        .arg(&log)
+        .arg(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "faults::file_and_folder_are_flushed_around_the_replacement",
+        ])
+        .env(TRACED, &path)
+        .output();
+    let trace = fs::read_to_string(&log).unwrap_or_default();
+    match traced {
+        Ok(output) if trace.contains("exited with") => assert!(output.status.success()),
+        _ => {
+            eprintln!("not run: strace is not installed, or may not trace");
+            return;
+        }
+    }
+    let in_folder = format!("<{}/", folder_path.display());
+    let of_folder = format!("<{}>)", folder_path.display());
+    let position = |call: &str, argument: &str| {
+        let matches = |line: &str| line.contains(call) && line.contains(argument);
+        let found = trace.lines().position(matches);
+        found.unwrap_or_else(|| panic!("no {call} of {argument} in\n{trace}"))
+    };
+    let file_flushed = position("sync(", &in_folder);
+    let replaced = position("rename", &format!("{}\"", path.display()));
+    let folder_flushed = position("sync(", &of_folder);
+    assert!(
+        file_flushed < replaced && replaced < folder_flushed,
+        "{trace}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Notebooks as raw JSON text, from tidy to barely legal.
+//! Generates notebooks as JSON text, from tidy to barely valid.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use proptest::sample::select;
 
 use crate::support::relayout::{Layout, Order, Spacing, relayout};
 use crate::support::text::{Spelling, source, spell};
-use crate::support::{Dice, shown};
+use crate::support::{SeededRandom, lossy};
 
 /// The bytes of a notebook.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ pub(crate) struct Generated(pub(crate) Vec<u8>);
 
 impl fmt::Debug for Generated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(&self.0))
+        f.write_str(&lossy(&self.0))
     }
 }
 
@@ -27,7 +27,7 @@ enum Shape {
     Missing,
     Text,
     Lines,
-    /// Cut anywhere, with empty elements in between.
+    /// Split anywhere, with empty elements in between.
     Odd(u64),
 }
 
@@ -43,7 +43,7 @@ struct Cell {
     outputs: Option<&'static str>,
     attachments: bool,
     extra: Option<&'static str>,
-    /// An earlier `source` that every reader must overlook.
+    /// An earlier `source` that every reader must ignore.
     shadowed: bool,
 }
 
@@ -118,7 +118,7 @@ fn cell() -> impl Strategy<Value = Cell> {
     );
     (parts, more).prop_map(|((kind, text, shape, spelling, id, metadata), more)| {
         let (count, outputs, extra, attachments, shadowed, irregular) = more;
-        // Outputs on Markdown are wrong, so there are some.
+        // Outputs on Markdown cells are invalid, so some cells have them.
         let has_outputs = (kind == "code") != irregular;
         Cell {
             kind,
@@ -170,10 +170,10 @@ impl Cell {
             Shape::Text => return Some(quoted(&self.text)),
             Shape::Lines => self.text.split_inclusive('\n').map(quoted).collect(),
             Shape::Odd(seed) => {
-                let mut dice = Dice::new(seed);
+                let mut random = SeededRandom::new(seed);
                 let mut elements = vec![String::new()];
                 for character in self.text.chars() {
-                    while dice.one_in(4) {
+                    while random.one_in(4) {
                         elements.push(String::new());
                     }
                     elements.last_mut().unwrap().push(character);
@@ -204,18 +204,15 @@ pub(crate) fn layout() -> impl Strategy<Value = Layout> {
         1 => any::<u64>().prop_map(Order::Shuffled),
     ];
     let end = select(vec!["", "\n", "\r\n", "\n\n"]);
-    (spacing, order, prop::bool::weighted(0.1), end).prop_map(|(spacing, order, mark, end)| {
-        Layout {
-            spacing,
-            order,
-            mark,
-            end,
-        }
+    (spacing, order, prop::bool::weighted(0.1), end).prop_map(|(spacing, order, bom, end)| Layout {
+        spacing,
+        order,
+        bom,
+        end,
     })
 }
 
-/// Members of the top level that nobody knows. The first has colons where a careless reader would
-/// look for one.
+/// Unknown top-level members. The first has colons where a careless parser would look for one.
 const TOP: [&str; 4] = [
     r#""a\"::b":1"#,
     r#""cell":[{"cell_type":"code"}]"#,

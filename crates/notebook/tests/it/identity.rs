@@ -1,13 +1,13 @@
-//! A view that nobody changed gives the file that was there, byte for byte.
+//! An unchanged view gives the original file, byte for byte.
 
-use cellwright_notebook::{Cells, Markers, Notebook, compose, edit, parse, render, rewrite};
+use cellwright_notebook::{Cells, MarkerStyle, Notebook, compose, edit, parse, render, rewrite};
 use proptest::prelude::*;
 
 use crate::generate::{Generated, notebook};
 use crate::support::json::Document;
-use crate::support::{cases, shown};
+use crate::support::{cases, lossy};
 
-const MARKERS: [Markers; 3] = [Markers::Indexes, Markers::Ids, Markers::Indexes];
+const MARKERS: [MarkerStyle; 3] = [MarkerStyle::Indexes, MarkerStyle::Ids, MarkerStyle::Indexes];
 
 fn through_text(notebook: &Notebook, text: &str) -> Vec<u8> {
     let (plan, notices) = rewrite(notebook, parse(text).unwrap());
@@ -22,12 +22,12 @@ fn through_print(notebook: &Notebook, printed: &str) -> Vec<u8> {
     compose(notebook, &draft.plan).to_bytes()
 }
 
-/// Windows' text mode: every line feed gets a carriage return, whatever stands before it.
+/// Windows' text mode: every line feed gets a carriage return, whatever precedes it.
 fn naive_crlf(text: &str) -> String {
     text.replace('\n', "\r\n")
 }
 
-/// `unix2dos` and editors: line ends that are CRLF already stay so.
+/// `unix2dos` and editors: existing CRLF stays.
 fn careful_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
@@ -36,7 +36,7 @@ proptest! {
     #![proptest_config(cases(1500))]
 
     #[test]
-    fn what_is_seen_is_what_an_independent_reader_sees(Generated(bytes) in notebook()) {
+    fn cells_match_independent_reader(Generated(bytes) in notebook()) {
         let notebook = Notebook::parse(&bytes[..]).unwrap();
         let document = Document::read(&bytes);
         prop_assert_eq!(notebook.count(), document.cells().len());
@@ -48,40 +48,40 @@ proptest! {
     }
 
     #[test]
-    fn an_unchanged_view_leaves_every_byte(Generated(bytes) in notebook()) {
+    fn unchanged_view_keeps_every_byte(Generated(bytes) in notebook()) {
         let notebook = Notebook::parse(&bytes[..]).unwrap();
         for markers in MARKERS {
             let text = render(&notebook, markers);
-            prop_assert_eq!(shown(&through_text(&notebook, &text)), shown(&bytes));
+            prop_assert_eq!(lossy(&through_text(&notebook, &text)), lossy(&bytes));
             let printed = text + "\n";
-            prop_assert_eq!(shown(&through_print(&notebook, &printed)), shown(&bytes));
+            prop_assert_eq!(lossy(&through_print(&notebook, &printed)), lossy(&bytes));
         }
     }
 
     #[test]
-    fn an_unchanged_view_with_other_line_ends_leaves_every_byte(Generated(bytes) in notebook()) {
+    fn unchanged_view_with_crlf_keeps_every_byte(Generated(bytes) in notebook()) {
         let notebook = Notebook::parse(&bytes[..]).unwrap();
         for markers in MARKERS {
             let text = render(&notebook, markers);
             for convert in [naive_crlf, careful_crlf] {
-                // A single marker has no line end to convert: it is the printed form that counts.
+                // A single marker has no line break to convert, so the printed form is used.
                 let printed = convert(&format!("{text}\n"));
-                prop_assert_eq!(shown(&through_print(&notebook, &printed)), shown(&bytes));
+                prop_assert_eq!(lossy(&through_print(&notebook, &printed)), lossy(&bytes));
                 let marked = format!("\u{feff}{printed}");
-                prop_assert_eq!(shown(&through_print(&notebook, &marked)), shown(&bytes));
+                prop_assert_eq!(lossy(&through_print(&notebook, &marked)), lossy(&bytes));
             }
         }
     }
 }
 
 #[test]
-fn an_edit_in_a_view_with_crlf_keeps_the_line_ends_that_a_cell_has() {
+fn crlf_view_edit_keeps_line_endings_of_cells() {
     let notebook = Notebook::parse(
         r#"{"cells":[{"cell_type":"raw","source":"a\r\nb"},{"cell_type":"raw","source":"c\nd"}],
         "nbformat":4}"#,
     )
     .unwrap();
-    let view = format!("{}\n", render(&notebook, Markers::Indexes));
+    let view = format!("{}\n", render(&notebook, MarkerStyle::Indexes));
     for convert in [naive_crlf, careful_crlf] {
         let edited = convert(&view).replace('b', "B").replace('d', "D");
         let draft = edit::replace_all(&notebook, &edited).unwrap();

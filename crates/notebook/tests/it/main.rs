@@ -1,10 +1,10 @@
-//! What the crate promises, tested from outside: nothing is lost, only what was asked for changes,
-//! Python's own notebook library agrees, and no update is lost.
+//! The guarantees of the crate, tested through its public API: no content is lost, edits change
+//! only what they name, nbformat agrees, and no update is lost.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "who runs the tests gives them an interpreter and patience in variables"
+    reason = "the interpreter and the number of cases come from variables"
 )]
 
 mod blocks;

@@ -1,27 +1,27 @@
-//! An edit made for an older revision: merged where nothing is lost by it, refused where not.
+//! An edit made for an older revision is merged if nothing is lost, and rejected otherwise.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use cellwright_notebook::edit::{self, Address, Draft, Operation, Place};
-use cellwright_notebook::file::{self, Changed, Request};
+use cellwright_notebook::edit::{self, Address, CellPosition, Draft, Operation};
+use cellwright_notebook::file::{self, ChangeOutcome, ChangeRequest};
 use cellwright_notebook::{
-    Baselines, CellKind, Cells, EditError, Markers, Notebook, NotebookError, Notice,
+    Baselines, CellKind, Cells, EditError, MarkerStyle, Notebook, NotebookError, Notice,
 };
 use tempfile::TempDir;
 
 pub(crate) type Drafter<'d> = &'d dyn Fn(&dyn Cells) -> Result<Draft, EditError>;
 
-/// A notebook that was read, and may change before it is written.
-pub(crate) struct Scene {
+/// A notebook that was read and may change before it is written.
+pub(crate) struct MergeFixture {
     pub(crate) path: PathBuf,
     baselines: Baselines,
     revision: String,
     _folder: TempDir,
 }
 
-impl Scene {
+impl MergeFixture {
     /// A notebook of code cells with these sources, each with an output that names it.
     pub(crate) fn new(sources: &[&str], ids: bool) -> Self {
         let cells: Vec<String> = sources
@@ -51,43 +51,43 @@ impl Scene {
         )
         .unwrap();
         let baselines = Baselines::new(folder.path().join("baselines"));
-        let glance = file::glance(&path, None, Some(&baselines)).unwrap();
+        let view = file::read_view(&path, None, Some(&baselines)).unwrap();
         Self {
             path,
             baselines,
-            revision: glance.revision.to_string(),
+            revision: view.revision.to_string(),
             _folder: folder,
         }
     }
 
-    /// Somebody else changes the file.
-    pub(crate) fn they(&self, draft: Drafter<'_>) {
-        file::change(&self.path, Request::default(), draft).unwrap();
+    /// Another program changes the file.
+    pub(crate) fn apply_theirs(&self, draft: Drafter<'_>) {
+        file::change(&self.path, ChangeRequest::default(), draft).unwrap();
     }
 
-    fn they_do(&self, operation: &Operation) {
-        self.they(&|cells| operation.draft(cells));
+    fn apply_their_operation(&self, operation: &Operation) {
+        self.apply_theirs(&|cells| operation.draft(cells));
     }
 
-    /// Somebody else changes the bytes of the file.
-    fn they_replace(&self, old: &str, new: &str) {
+    /// Another program changes the bytes of the file.
+    fn replace_bytes(&self, old: &str, new: &str) {
         let text = fs::read_to_string(&self.path).unwrap();
         assert!(text.contains(old), "{old} is not in {text}");
         fs::write(&self.path, text.replace(old, new)).unwrap();
     }
 
-    /// We change the file as we have read it.
-    pub(crate) fn we(&self, draft: Drafter<'_>) -> Result<Changed, NotebookError> {
-        let request = Request {
+    /// Applies an edit made for the revision that was read.
+    pub(crate) fn apply_ours(&self, draft: Drafter<'_>) -> Result<ChangeOutcome, NotebookError> {
+        let request = ChangeRequest {
             revision: Some(&self.revision),
             baselines: Some(&self.baselines),
-            ..Request::default()
+            ..ChangeRequest::default()
         };
         file::change(&self.path, request, draft)
     }
 
-    fn we_do(&self, operation: &Operation) -> Result<Changed, NotebookError> {
-        self.we(&|cells| operation.draft(cells))
+    fn apply_our_operation(&self, operation: &Operation) -> Result<ChangeOutcome, NotebookError> {
+        self.apply_ours(&|cells| operation.draft(cells))
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -101,10 +101,10 @@ impl Scene {
             .collect()
     }
 
-    /// Asserts that we are refused and nothing is written.
-    fn refuses(&self, operation: &Operation) {
+    /// Asserts that the operation is a conflict and nothing is written.
+    fn assert_conflict(&self, operation: &Operation) {
         let before = self.bytes();
-        let result = self.we_do(operation);
+        let result = self.apply_our_operation(operation);
         assert!(
             matches!(result, Err(NotebookError::Conflict { .. })),
             "{operation:?}: {result:?}"
@@ -124,9 +124,9 @@ fn edit(index: usize, source: &str) -> Operation {
     }
 }
 
-fn insert(place: Place, source: &str) -> Operation {
+fn insert(position: CellPosition, source: &str) -> Operation {
     Operation::Insert {
-        place,
+        position,
         kind: CellKind::Code,
         source: source.to_owned(),
         tags: Vec::new(),
@@ -153,20 +153,20 @@ fn clear(index: usize) -> Operation {
 fn move_to(index: usize, to: usize) -> Operation {
     Operation::Move {
         cell: cell(index),
-        place: Place::At(to),
+        position: CellPosition::At(to),
     }
 }
 
 const BASE: [&str; 5] = ["A", "B", "C", "D", "E"];
 
-/// What somebody else may do, all of it away from `D`.
+/// Operations of the other side, all away from `D`.
 fn their_operations() -> Vec<Operation> {
     vec![
         edit(1, "B by them"),
         kind(1),
         clear(1),
-        insert(Place::At(0), "new by them"),
-        insert(Place::After(cell(1)), "new by them"),
+        insert(CellPosition::At(0), "new by them"),
+        insert(CellPosition::After(cell(1)), "new by them"),
         delete(1),
         delete(0),
         move_to(1, 0),
@@ -174,36 +174,36 @@ fn their_operations() -> Vec<Operation> {
     ]
 }
 
-/// What we may do to the cell `D`, wherever it is.
+/// Our operations on the cell `D` at `index`.
 fn our_operations(index: usize) -> Vec<Operation> {
     vec![
         edit(index, "D by us"),
         kind(index),
         clear(index),
         delete(index),
-        insert(Place::After(cell(index)), "new by us"),
-        insert(Place::Before(cell(index)), "new by us"),
-        insert(Place::End, "new by us"),
+        insert(CellPosition::After(cell(index)), "new by us"),
+        insert(CellPosition::Before(cell(index)), "new by us"),
+        insert(CellPosition::End, "new by us"),
     ]
 }
 
 #[test]
-fn changes_to_different_cells_are_merged_whatever_they_are() {
+fn changes_to_different_cells_merge() {
     for ids in [true, false] {
         for theirs in their_operations() {
             for (number, ours) in our_operations(3).into_iter().enumerate() {
-                let merged = Scene::new(&BASE, ids);
-                merged.they_do(&theirs);
+                let merged = MergeFixture::new(&BASE, ids);
+                merged.apply_their_operation(&theirs);
                 let with = Notebook::parse(merged.bytes()).unwrap().revision();
-                let changed = merged.we_do(&ours).unwrap();
+                let changed = merged.apply_our_operation(&ours).unwrap();
                 assert!(changed.notices.contains(&Notice::Merged { with }));
 
-                // What it must come to: our operation on the cell where it is now.
-                let expected = Scene::new(&BASE, ids);
-                expected.they_do(&theirs);
+                // The expected result: our operation on the cell's current index.
+                let expected = MergeFixture::new(&BASE, ids);
+                expected.apply_their_operation(&theirs);
                 let now = expected.sources().iter().position(|s| s == "D").unwrap();
-                expected.they_do(&our_operations(now)[number]);
-                let text = |scene: &Scene| String::from_utf8(scene.bytes()).unwrap();
+                expected.apply_their_operation(&our_operations(now)[number]);
+                let text = |fixture: &MergeFixture| String::from_utf8(fixture.bytes()).unwrap();
                 assert_eq!(text(&merged), text(&expected), "{theirs:?} and {ours:?}");
             }
         }
@@ -211,43 +211,43 @@ fn changes_to_different_cells_are_merged_whatever_they_are() {
 }
 
 #[test]
-fn a_cell_that_only_we_move_arrives() {
+fn our_move_survives_their_changes() {
     for ids in [true, false] {
         for theirs in [
             edit(1, "B by them"),
-            insert(Place::After(cell(1)), "new by them"),
+            insert(CellPosition::After(cell(1)), "new by them"),
             delete(1),
         ] {
-            let scene = Scene::new(&BASE, ids);
-            scene.they_do(&theirs);
-            let mut others = scene.sources();
+            let fixture = MergeFixture::new(&BASE, ids);
+            fixture.apply_their_operation(&theirs);
+            let mut others = fixture.sources();
             others.retain(|source| source != "D");
-            scene.we_do(&move_to(3, 0)).unwrap();
+            fixture.apply_our_operation(&move_to(3, 0)).unwrap();
             others.insert(0, "D".to_owned());
-            assert_eq!(scene.sources(), others, "{theirs:?}");
+            assert_eq!(fixture.sources(), others, "{theirs:?}");
         }
     }
 }
 
 #[test]
-fn a_view_edited_meanwhile_is_merged_as_a_whole() {
-    let scene = Scene::new(&BASE, true);
-    let glance = file::glance(&scene.path, Some(Markers::Indexes), None).unwrap();
-    scene.they_do(&insert(Place::At(0), "new by them"));
-    scene.they_do(&delete(2));
-    let edited = glance.text.replace("\nE", "\nE by us\n# %% [raw]\nmore");
-    let changed = scene
-        .we(&|cells| edit::replace_all(cells, &edited))
+fn edited_view_merges_with_concurrent_changes() {
+    let fixture = MergeFixture::new(&BASE, true);
+    let view = file::read_view(&fixture.path, Some(MarkerStyle::Indexes), None).unwrap();
+    fixture.apply_their_operation(&insert(CellPosition::At(0), "new by them"));
+    fixture.apply_their_operation(&delete(2));
+    let edited = view.text.replace("\nE", "\nE by us\n# %% [raw]\nmore");
+    let changed = fixture
+        .apply_ours(&|cells| edit::replace_all(cells, &edited))
         .unwrap();
     assert_eq!(
-        scene.sources(),
+        fixture.sources(),
         ["new by them", "A", "C", "D", "E by us", "more"]
     );
     assert_eq!((changed.tally.changed, changed.tally.added), (1, 1));
 }
 
 #[test]
-fn a_cell_that_both_changed_is_a_conflict() {
+fn cell_changed_by_both_is_a_conflict() {
     for ids in [true, false] {
         let theirs = [edit(3, "D by them"), kind(3), delete(3)];
         let ours = [edit(3, "D by us"), clear(3)];
@@ -261,103 +261,114 @@ fn a_cell_that_both_changed_is_a_conflict() {
                 (&delete(3), &kind(3)),
             ])
         {
-            let scene = Scene::new(&BASE, ids);
-            scene.they_do(theirs);
-            scene.refuses(ours);
+            let fixture = MergeFixture::new(&BASE, ids);
+            fixture.apply_their_operation(theirs);
+            fixture.assert_conflict(ours);
         }
     }
 }
 
 #[test]
-fn new_outputs_are_not_lost_with_the_cell_they_belong_to() {
+fn new_outputs_block_delete_kind_change_and_clear() {
     for ids in [true, false] {
         for ours in [delete(3), kind(3), clear(3)] {
-            let scene = Scene::new(&BASE, ids);
-            scene.they_replace("out of D", "new output of D");
-            scene.refuses(&ours);
+            let fixture = MergeFixture::new(&BASE, ids);
+            fixture.replace_bytes("out of D", "new output of D");
+            fixture.assert_conflict(&ours);
         }
-        let scene = Scene::new(&BASE, ids);
-        scene.they_replace("out of D", "new output of D");
-        scene.we_do(&edit(3, "D by us")).unwrap();
-        let text = String::from_utf8(scene.bytes()).unwrap();
+        let fixture = MergeFixture::new(&BASE, ids);
+        fixture.replace_bytes("out of D", "new output of D");
+        fixture.apply_our_operation(&edit(3, "D by us")).unwrap();
+        let text = String::from_utf8(fixture.bytes()).unwrap();
         assert!(text.contains("new output of D") && text.contains("D by us"));
     }
 }
 
 #[test]
-fn cells_that_both_moved_are_a_conflict() {
-    let scene = Scene::new(&BASE, true);
-    scene.they_do(&move_to(0, 4));
-    scene.refuses(&move_to(3, 0));
+fn moves_by_both_are_a_conflict() {
+    let fixture = MergeFixture::new(&BASE, true);
+    fixture.apply_their_operation(&move_to(0, 4));
+    fixture.assert_conflict(&move_to(3, 0));
 }
 
 #[test]
-fn a_revision_that_nobody_remembers_is_a_conflict() {
-    let mut scene = Scene::new(&BASE, true);
-    let known = scene.revision.clone();
-    for unknown in ["00000000", "", "latest", &known[..7], "../../../etc/passwd"] {
-        scene.revision = unknown.to_owned();
-        scene.refuses(&edit(0, "x"));
+fn unknown_revision_is_a_conflict() {
+    let mut fixture = MergeFixture::new(&BASE, true);
+    let stored = fixture.revision.clone();
+    for unknown in [
+        "00000000",
+        "",
+        "latest",
+        &stored[..7],
+        "../../../etc/passwd",
+    ] {
+        fixture.revision = unknown.to_owned();
+        fixture.assert_conflict(&edit(0, "x"));
     }
-    scene.revision = known;
-    scene.they_do(&edit(1, "B by them"));
-    scene.baselines = Baselines::new(scene.path.with_file_name("elsewhere"));
-    scene.refuses(&edit(0, "x"));
+    fixture.revision = stored;
+    fixture.apply_their_operation(&edit(1, "B by them"));
+    fixture.baselines = Baselines::new(fixture.path.with_file_name("elsewhere"));
+    fixture.assert_conflict(&edit(0, "x"));
 }
 
 #[test]
-fn a_beginning_that_two_revisions_share_names_none() {
-    let mut scene = Scene::new(&BASE, true);
-    scene.they_do(&edit(1, "B by them"));
-    let folder = scene.path.with_file_name("baselines");
-    let other = format!("{}{}", &scene.revision[..8], "0".repeat(24));
-    fs::copy(folder.join(&scene.revision), folder.join(other)).unwrap();
-    let whole = scene.revision.clone();
-    scene.revision.truncate(8);
-    scene.refuses(&edit(0, "A by us"));
-    scene.revision = whole;
-    scene.we_do(&edit(0, "A by us")).unwrap();
+fn ambiguous_revision_prefix_is_a_conflict() {
+    let mut fixture = MergeFixture::new(&BASE, true);
+    fixture.apply_their_operation(&edit(1, "B by them"));
+    let folder = fixture.path.with_file_name("baselines");
+    let other = format!("{}{}", &fixture.revision[..8], "0".repeat(24));
+    fs::copy(folder.join(&fixture.revision), folder.join(other)).unwrap();
+    let whole = fixture.revision.clone();
+    fixture.revision.truncate(8);
+    fixture.assert_conflict(&edit(0, "A by us"));
+    fixture.revision = whole;
+    fixture.apply_our_operation(&edit(0, "A by us")).unwrap();
 }
 
 #[test]
-fn the_beginning_of_a_revision_names_it() {
-    let mut scene = Scene::new(&BASE, true);
-    scene.revision = scene.revision[..8].to_uppercase();
-    scene.they_do(&edit(1, "B by them"));
-    scene.we_do(&edit(0, "A by us")).unwrap();
-    assert_eq!(scene.sources()[..2], ["A by us", "B by them"]);
+fn revision_prefix_is_accepted() {
+    let mut fixture = MergeFixture::new(&BASE, true);
+    fixture.revision = fixture.revision[..8].to_uppercase();
+    fixture.apply_their_operation(&edit(1, "B by them"));
+    fixture.apply_our_operation(&edit(0, "A by us")).unwrap();
+    assert_eq!(fixture.sources()[..2], ["A by us", "B by them"]);
 }
 
 #[test]
-fn a_file_that_was_only_touched_has_not_changed() {
-    let scene = Scene::new(&BASE, true);
-    fs::write(&scene.path, scene.bytes()).unwrap();
-    let file = fs::File::options().append(true).open(&scene.path).unwrap();
+fn touched_file_counts_as_unchanged() {
+    let fixture = MergeFixture::new(&BASE, true);
+    fs::write(&fixture.path, fixture.bytes()).unwrap();
+    let file = fs::File::options()
+        .append(true)
+        .open(&fixture.path)
+        .unwrap();
     file.set_modified(SystemTime::now()).unwrap();
-    let changed = scene.we_do(&edit(0, "A by us")).unwrap();
+    let changed = fixture.apply_our_operation(&edit(0, "A by us")).unwrap();
     assert_eq!(changed.notices, []);
-    assert_eq!(changed.before.unwrap().to_string(), scene.revision);
+    assert_eq!(changed.before.unwrap().to_string(), fixture.revision);
 }
 
 #[test]
-fn what_both_did_alike_is_no_conflict() {
+fn same_change_by_both_is_no_conflict() {
     for ids in [true, false] {
         for same in [edit(3, "D by both"), kind(3), clear(3), delete(3)] {
-            let scene = Scene::new(&BASE, ids);
-            scene.they_do(&same);
-            let theirs = scene.bytes();
-            let changed = scene.we_do(&same).unwrap_or_else(|error| {
+            let fixture = MergeFixture::new(&BASE, ids);
+            fixture.apply_their_operation(&same);
+            let theirs = fixture.bytes();
+            let changed = fixture.apply_our_operation(&same).unwrap_or_else(|error| {
                 panic!("{same:?}: {error:?}");
             });
-            assert_eq!(scene.bytes(), theirs, "{same:?}");
+            assert_eq!(fixture.bytes(), theirs, "{same:?}");
             assert!(changed.notices.contains(&Notice::Unchanged), "{same:?}");
         }
-        // Two new cells are two, even if they say the same.
-        let scene = Scene::new(&BASE, ids);
-        scene.they_do(&insert(Place::End, "new"));
-        scene.we_do(&insert(Place::End, "new")).unwrap();
-        assert_eq!(scene.sources()[5..], ["new", "new"]);
-        let notebook = file::load(&scene.path).unwrap();
+        // Two new cells stay two, even if they are equal.
+        let fixture = MergeFixture::new(&BASE, ids);
+        fixture.apply_their_operation(&insert(CellPosition::End, "new"));
+        fixture
+            .apply_our_operation(&insert(CellPosition::End, "new"))
+            .unwrap();
+        assert_eq!(fixture.sources()[5..], ["new", "new"]);
+        let notebook = file::load(&fixture.path).unwrap();
         assert!(!ids || notebook.id(5) != notebook.id(6));
     }
 }

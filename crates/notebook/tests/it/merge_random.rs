@@ -1,4 +1,5 @@
-//! Two sides change one notebook at random: either both changes are in it, or the second is refused.
+//! Two sides change one notebook at random: either the file has both changes, or the second is
+//! rejected.
 
 use cellwright_notebook::edit::Draft;
 use cellwright_notebook::{Cells, NotebookError, Plan, Slot};
@@ -6,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::merge::Scene;
+use crate::merge::MergeFixture;
 use crate::support::cases;
 
 #[derive(Clone, Debug)]
@@ -26,29 +27,29 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// A cell as one side wants it.
+/// A cell as one side edited it.
 #[derive(Clone, Debug)]
-struct Cell {
+struct EditedCell {
     origin: Option<usize>,
-    /// `None` keeps what is there.
+    /// `None` keeps the old source.
     source: Option<String>,
 }
 
-/// What one side wants the notebook to be.
+/// The notebook as one side edited it.
 #[derive(Clone, Debug)]
-struct Side(Vec<Cell>);
+struct EditedSide(Vec<EditedCell>);
 
-impl Side {
-    fn of(name: &str, count: usize, actions: &[Action]) -> Self {
-        let mut cells: Vec<Cell> = (0..count)
-            .map(|cell| Cell {
+impl EditedSide {
+    fn after(name: &str, count: usize, actions: &[Action]) -> Self {
+        let mut cells: Vec<EditedCell> = (0..count)
+            .map(|cell| EditedCell {
                 origin: Some(cell),
                 source: None,
             })
             .collect();
         for (number, action) in actions.iter().enumerate() {
             if let Action::Insert(at) = action {
-                let cell = Cell {
+                let cell = EditedCell {
                     origin: None,
                     source: Some(format!("new {number} by {name}")),
                 };
@@ -102,10 +103,13 @@ impl Side {
         !self.0.iter().filter_map(|cell| cell.origin).is_sorted()
     }
 
-    fn fate(&self, origin: usize) -> Fate<'_> {
+    fn change_to(&self, origin: usize) -> CellChange<'_> {
         match self.0.iter().find(|cell| cell.origin == Some(origin)) {
-            None => Fate::Deleted,
-            Some(cell) => cell.source.as_deref().map_or(Fate::Kept, Fate::Edited),
+            None => CellChange::Deleted,
+            Some(cell) => cell
+                .source
+                .as_deref()
+                .map_or(CellChange::Kept, CellChange::Edited),
         }
     }
 
@@ -116,7 +120,7 @@ impl Side {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate<'s> {
+enum CellChange<'s> {
     Kept,
     Edited(&'s str),
     Deleted,
@@ -124,44 +128,49 @@ enum Fate<'s> {
 
 const BASE: [&str; 6] = ["zero", "one", "two", "three", "four", "five"];
 
-/// The source that a cell must have in the end, or none; `Err` if the sides cannot agree.
-fn outcome(ours: Fate<'_>, theirs: Fate<'_>, base: &str) -> Result<Option<String>, ()> {
+/// The source that a cell must have in the result (`None` if deleted); `Err` if the sides
+/// conflict.
+fn outcome(ours: CellChange<'_>, theirs: CellChange<'_>, base: &str) -> Result<Option<String>, ()> {
     match (ours, theirs) {
-        (Fate::Kept, Fate::Kept) => Ok(Some(base.to_owned())),
-        (Fate::Edited(new), Fate::Kept) | (Fate::Kept, Fate::Edited(new)) => Ok(Some(new.into())),
-        (Fate::Deleted, Fate::Kept | Fate::Deleted) | (Fate::Kept, Fate::Deleted) => Ok(None),
-        (Fate::Edited(_), _) | (Fate::Deleted, Fate::Edited(_)) => Err(()),
+        (CellChange::Kept, CellChange::Kept) => Ok(Some(base.to_owned())),
+        (CellChange::Edited(new), CellChange::Kept)
+        | (CellChange::Kept, CellChange::Edited(new)) => Ok(Some(new.into())),
+        (CellChange::Deleted, CellChange::Kept | CellChange::Deleted)
+        | (CellChange::Kept, CellChange::Deleted) => Ok(None),
+        (CellChange::Edited(_), _) | (CellChange::Deleted, CellChange::Edited(_)) => Err(()),
     }
 }
 
-/// The sources of one side that are in the result, in its order.
-fn in_order(side: &Side, agreed: &[Option<String>], result: &[String]) -> Vec<String> {
-    let wanted = side.0.iter().filter_map(|cell| match cell.origin {
+/// The sources of one side that are in the result, in that side's order.
+fn in_order(side: &EditedSide, agreed: &[Option<String>], result: &[String]) -> Vec<String> {
+    let in_side_order = side.0.iter().filter_map(|cell| match cell.origin {
         Some(origin) => agreed[origin].clone(),
         None => cell.source.clone(),
     });
-    wanted.filter(|source| result.contains(source)).collect()
+    in_side_order
+        .filter(|source| result.contains(source))
+        .collect()
 }
 
-fn check(count: usize, ids: bool, ours: &Side, theirs: &Side) {
-    let scene = Scene::new(&BASE[..count], ids);
-    scene.they(&|cells| Ok(theirs.draft(cells)));
-    let before = scene.bytes();
+fn check(count: usize, ids: bool, ours: &EditedSide, theirs: &EditedSide) {
+    let fixture = MergeFixture::new(&BASE[..count], ids);
+    fixture.apply_theirs(&|cells| Ok(theirs.draft(cells)));
+    let before = fixture.bytes();
     let outcomes: Vec<_> = (0..count)
-        .map(|cell| outcome(ours.fate(cell), theirs.fate(cell), BASE[cell]))
+        .map(|cell| outcome(ours.change_to(cell), theirs.change_to(cell), BASE[cell]))
         .collect();
     let agree = outcomes.iter().all(Result::is_ok);
-    match scene.we(&|cells| Ok(ours.draft(cells))) {
+    match fixture.apply_ours(&|cells| Ok(ours.draft(cells))) {
         Ok(_) => {
             if !ids && !agree {
-                // Without ids a cell that was edited and moved cannot be told from a new one, so a
-                // deletion may miss it. What they wrote must still be there.
-                assert_nothing_lost(&scene, ours, theirs, count);
+                // Without ids, a cell that was edited and moved cannot be distinguished from a
+                // new one, so a deletion may miss it. The edited text must still be there.
+                assert_nothing_lost(&fixture, ours, theirs, count);
                 return;
             }
             assert!(agree, "both changed a cell, but there was no conflict");
             let agreed: Vec<Option<String>> = outcomes.into_iter().map(Result::unwrap).collect();
-            let result = scene.sources();
+            let result = fixture.sources();
             let mut expected: Vec<String> = agreed.iter().flatten().cloned().collect();
             expected.extend(ours.new_sources().chain(theirs.new_sources()));
             expected.sort();
@@ -173,30 +182,37 @@ fn check(count: usize, ids: bool, ours: &Side, theirs: &Side) {
             }
             for (side, other) in [(ours, theirs), (theirs, ours)] {
                 if !other.has_moved() {
-                    let wanted = in_order(side, &agreed, &result);
+                    let in_side_order = in_order(side, &agreed, &result);
                     let mut found = result.clone();
-                    found.retain(|source| wanted.contains(source));
-                    assert_eq!(found, wanted);
+                    found.retain(|source| in_side_order.contains(source));
+                    assert_eq!(found, in_side_order);
                 }
             }
         }
-        Err(NotebookError::Conflict { why, .. }) => {
-            assert_eq!(scene.bytes(), before, "written in spite of a conflict");
-            // Where everything around is gone, there is no place left to put our change.
-            let uprooted = why.contains("shares no cell") || why.contains("around a new cell");
-            let needless = ids && agree && !(ours.has_moved() && theirs.has_moved()) && !uprooted;
+        Err(NotebookError::Conflict { reason: why, .. }) => {
+            assert_eq!(fixture.bytes(), before, "written in spite of a conflict");
+            // If all neighbours are gone, our change has no position left.
+            let has_no_position =
+                why.contains("shares no cell") || why.contains("around a new cell");
+            let needless =
+                ids && agree && !(ours.has_moved() && theirs.has_moved()) && !has_no_position;
             assert!(!needless, "needless conflict: {why}");
         }
         Err(other) => panic!("{other:?}"),
     }
 }
 
-fn assert_nothing_lost(scene: &Scene, ours: &Side, theirs: &Side, count: usize) {
-    let result = scene.sources();
-    let edited = (0..count).flat_map(|cell| [ours.fate(cell), theirs.fate(cell)]);
+fn assert_nothing_lost(
+    fixture: &MergeFixture,
+    ours: &EditedSide,
+    theirs: &EditedSide,
+    count: usize,
+) {
+    let result = fixture.sources();
+    let edited = (0..count).flat_map(|cell| [ours.change_to(cell), theirs.change_to(cell)]);
     let mut written: Vec<String> = ours.new_sources().chain(theirs.new_sources()).collect();
-    written.extend(edited.filter_map(|fate| match fate {
-        Fate::Edited(new) => Some(new.to_owned()),
+    written.extend(edited.filter_map(|change| match change {
+        CellChange::Edited(new) => Some(new.to_owned()),
         _ => None,
     }));
     for source in written {
@@ -208,14 +224,14 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn both_changes_are_there_or_the_second_is_refused(
+    fn both_changes_are_kept_or_second_is_rejected(
         count in 1..=BASE.len(),
         ids in any::<bool>(),
         ours in vec(action(), 0..4),
         theirs in vec(action(), 0..4),
     ) {
-        let ours = Side::of("us", count, &ours);
-        let theirs = Side::of("them", count, &theirs);
+        let ours = EditedSide::after("us", count, &ours);
+        let theirs = EditedSide::after("them", count, &theirs);
         check(count, ids, &ours, &theirs);
     }
 }

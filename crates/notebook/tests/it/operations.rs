@@ -1,10 +1,10 @@
-//! One-cell operations put things where they should, in the way the file writes them.
+//! Operations on one cell put it at the right position, in the layout of the file.
 
-use cellwright_notebook::edit::{Address, Operation, Place};
+use cellwright_notebook::edit::{Address, CellPosition, Operation};
 use cellwright_notebook::{CellKind, Cells, EditError, Notebook, compose};
 
 use crate::support::json::Document;
-use crate::support::shown;
+use crate::support::lossy;
 
 fn notebook(cells: &[&str]) -> Notebook {
     let cells: Vec<String> = cells
@@ -33,32 +33,32 @@ fn sources(notebook: &Notebook) -> String {
         .collect()
 }
 
-/// Every way to name a place among four cells, and before which cell of the old order it is.
-fn places() -> Vec<(Place, usize)> {
-    let mut places = vec![(Place::End, 4)];
+/// Every way to name a position among four cells, with the old index that it is before.
+fn positions() -> Vec<(CellPosition, usize)> {
+    let mut positions = vec![(CellPosition::End, 4)];
     for cell in 0..4 {
         let name = Address::Id("abcd"[cell..=cell].to_owned());
-        places.push((Place::Before(Address::Index(cell)), cell));
-        places.push((Place::After(Address::Index(cell)), cell + 1));
-        places.push((Place::Before(name.clone()), cell));
-        places.push((Place::After(name), cell + 1));
+        positions.push((CellPosition::Before(Address::Index(cell)), cell));
+        positions.push((CellPosition::After(Address::Index(cell)), cell + 1));
+        positions.push((CellPosition::Before(name.clone()), cell));
+        positions.push((CellPosition::After(name), cell + 1));
     }
-    places
+    positions
 }
 
 #[test]
-fn cells_go_where_they_are_put() {
+fn insert_puts_cell_at_position() {
     let notebook = notebook(&["a", "b", "c", "d"]);
-    for (place, before) in places()
+    for (position, before) in positions()
         .into_iter()
-        .chain((0..=4).map(|n| (Place::At(n), n)))
+        .chain((0..=4).map(|n| (CellPosition::At(n), n)))
     {
         let kind = CellKind::Raw;
         let source = "N".to_owned();
         let new = apply(
             &notebook,
             &Operation::Insert {
-                place,
+                position,
                 kind,
                 source,
                 tags: Vec::new(),
@@ -71,23 +71,23 @@ fn cells_go_where_they_are_put() {
 }
 
 #[test]
-fn cells_arrive_where_they_are_moved_to() {
+fn move_puts_cell_at_position() {
     let notebook = notebook(&["a", "b", "c", "d"]);
     for from in 0..4 {
         let cell = Address::Index(from);
         let name = "abcd"[from..=from].to_owned();
-        for (place, before) in places() {
+        for (position, before) in positions() {
             let mut expected = "abcd".to_owned();
             expected.insert(before, 'X');
             let expected = expected.replace(&name, "").replace('X', &name);
             let cell = cell.clone();
-            let new = apply(&notebook, &Operation::Move { cell, place });
+            let new = apply(&notebook, &Operation::Move { cell, position });
             assert_eq!(sources(&new), expected);
         }
         for to in 0..4 {
             let cell = cell.clone();
-            let place = Place::At(to);
-            let new = apply(&notebook, &Operation::Move { cell, place });
+            let position = CellPosition::At(to);
+            let new = apply(&notebook, &Operation::Move { cell, position });
             assert_eq!(new.source(to), name);
             assert_eq!(sources(&new).replace(&name, ""), "abcd".replace(&name, ""));
         }
@@ -95,7 +95,7 @@ fn cells_arrive_where_they_are_moved_to() {
 }
 
 #[test]
-fn places_that_are_not_there_are_refused() {
+fn invalid_positions_are_rejected() {
     let cells = notebook(&["a", "b"]);
     let draft = |operation: Operation| operation.draft(&cells).map(|_| ());
     let out_of_range = |index, last, inserting| {
@@ -107,15 +107,15 @@ fn places_that_are_not_there_are_refused() {
     };
     let cell = Address::Index(2);
     assert_eq!(draft(Operation::Delete { cell }), out_of_range(2, 1, false));
-    let (cell, place) = (Address::Index(0), Place::At(2));
+    let (cell, position) = (Address::Index(0), CellPosition::At(2));
     assert_eq!(
-        draft(Operation::Move { cell, place }),
+        draft(Operation::Move { cell, position }),
         out_of_range(2, 1, false)
     );
-    let (place, kind, source) = (Place::At(3), CellKind::Code, String::new());
+    let (position, kind, source) = (CellPosition::At(3), CellKind::Code, String::new());
     assert_eq!(
         draft(Operation::Insert {
-            place,
+            position,
             kind,
             source,
             tags: Vec::new(),
@@ -130,17 +130,17 @@ fn places_that_are_not_there_are_refused() {
     let nothing = Notebook::empty();
     let cell = Address::Index(0);
     assert!(Operation::Delete { cell }.draft(&nothing).is_err());
-    let (cell, place) = (Address::Index(0), Place::End);
-    assert!(Operation::Move { cell, place }.draft(&nothing).is_err());
+    let (cell, position) = (Address::Index(0), CellPosition::End);
+    assert!(Operation::Move { cell, position }.draft(&nothing).is_err());
 }
 
 #[test]
-fn a_new_cell_has_its_members_in_the_order_of_its_neighbours() {
+fn new_cell_follows_member_order_of_neighbours() {
     let notebook = notebook(&["a"]);
     let new = apply(
         &notebook,
         &Operation::Insert {
-            place: Place::End,
+            position: CellPosition::End,
             kind: CellKind::Code,
             source: "b".to_owned(),
             tags: Vec::new(),
@@ -161,7 +161,7 @@ fn a_new_cell_has_its_members_in_the_order_of_its_neighbours() {
 }
 
 #[test]
-fn a_file_in_ascii_stays_in_ascii() {
+fn ascii_file_stays_ascii() {
     let source = "ü\u{10000}".to_owned();
     for (old, is_ascii) in [
         ("\\u00e9", true),
@@ -176,27 +176,27 @@ fn a_file_in_ascii_stays_in_ascii() {
             source: format!("{}\n{source}", cells.source(0)),
         };
         let kind = CellKind::Raw;
-        let place = Place::End;
+        let position = CellPosition::End;
         let source = source.clone();
         for operation in [
             edit,
             Operation::Insert {
-                place,
+                position,
                 kind,
                 source,
                 tags: Vec::new(),
             },
         ] {
             let new = apply(&cells, &operation);
-            assert_eq!(new.bytes().is_ascii(), is_ascii, "{}", shown(new.bytes()));
+            assert_eq!(new.bytes().is_ascii(), is_ascii, "{}", lossy(new.bytes()));
         }
     }
 }
 
 #[test]
-fn an_id_that_is_taken_is_not_given_again() {
+fn used_id_is_not_assigned_again() {
     let insert = Operation::Insert {
-        place: Place::End,
+        position: CellPosition::End,
         kind: CellKind::Raw,
         source: "b".to_owned(),
         tags: Vec::new(),

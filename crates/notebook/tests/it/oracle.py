@@ -1,7 +1,7 @@
-"""What Python's own notebook library says about the notebooks in a folder.
+"""Checks the notebooks in a folder with nbformat, Python's notebook library.
 
-Reads jobs.json there and prints one JSON document: for each job what nbformat finds in the original
-and in each variant of it. It judges nothing; oracle.rs does.
+Reads jobs.json there and prints one JSON document: for each job the results of nbformat for the
+original and for each variant of it. oracle.rs evaluates the results.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 
-# nbformat logs every invalid notebook that it reads; oracle.rs wants to know only the verdicts.
+# nbformat logs every invalid notebook that it reads; oracle.rs only needs the results.
 logging.disable(logging.CRITICAL)
 
 
@@ -22,12 +22,12 @@ def read(path, as_version=nbformat.NO_CONVERT):
 
 
 def is_text(text):
-    """Whether text holds no half of a surrogate pair, which Rust has no strings for."""
+    """Whether text has no lone surrogate, which a Rust string cannot hold."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def verdict(path, sources):
-    """Whether a notebook is valid, what was warned of, and which sources differ from `sources`."""
+    """Whether a notebook is valid, the number of id warnings, and the sources that differ from `sources`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -47,19 +47,19 @@ def verdict(path, sources):
             error = None
         except Exception as invalid:
             error = f"{invalid!s:.300}"
-    # Missing and double ids are repaired on the fly and only warned of.
+    # nbformat repairs missing and duplicate ids and only warns.
     kinds = [warning.category.__name__ for warning in caught]
     ids = sum(kind in ("MissingIDFieldWarning", "DuplicateCellId") for kind in kinds)
     return {"valid": error is None, "error": error, "ids": ids, "differing": differing}
 
 
 def content(notebook):
-    """A notebook as text, without ids and without what a conversion notes about itself."""
-    # Within nbformat 4 Python converts nothing, not even the number.
+    """A notebook as text, without ids and without the members that a conversion adds."""
+    # Within nbformat 4 Python converts nothing, not even the minor version.
     notebook.pop("nbformat_minor", None)
     for cell in notebook.cells:
         cell.pop("id", None)
-        # Dropped whenever nbformat 4 is read, but not when it is converted to.
+        # nbformat drops it when it reads nbformat 4, but not when it converts to it.
         cell.metadata.pop("trusted", None)
     for name in ("orig_nbformat", "orig_nbformat_minor"):
         notebook.metadata.pop(name, None)
@@ -67,7 +67,7 @@ def content(notebook):
 
 
 def conversion(original, upgraded):
-    """How an upgrade differs from what nbformat makes of the original; None if it does not."""
+    """How an upgrade differs from nbformat's conversion of the original; None if it does not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

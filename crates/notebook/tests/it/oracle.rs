@@ -1,12 +1,14 @@
-//! Python's own notebook library agrees with us, before and after every kind of edit.
+//! nbformat, Python's notebook library, agrees with the crate before and after every kind of
+//! edit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cellwright_notebook::edit::{Address, Operation, Place};
+use cellwright_notebook::edit::{Address, CellPosition, Operation};
 use cellwright_notebook::{
-    CellKind, Cells, FormatError, Marks, Notebook, Outputs, Plan, Slot, compose, three_way, upgrade,
+    CellKind, Cells, ConflictMarkers, FormatError, Notebook, OutputAction, Plan, Slot, compose,
+    merge_three_way, upgrade,
 };
 use serde_json::{Map, Value, json};
 
@@ -46,7 +48,7 @@ fn next_kind(kind: CellKind) -> CellKind {
 fn edits(notebook: &Notebook) -> Vec<(&'static str, Plan)> {
     let draft = |operation: Operation| operation.draft(notebook).unwrap().plan;
     let insert = |kind| Operation::Insert {
-        place: Place::End,
+        position: CellPosition::End,
         kind,
         source: "print('é')\n\n# two lines more".to_owned(),
         tags: Vec::new(),
@@ -84,13 +86,13 @@ fn edits(notebook: &Notebook) -> Vec<(&'static str, Plan)> {
     edits
 }
 
-/// The notebook after two have changed it and were put together.
+/// The merge of two edited versions of the notebook.
 fn merge(notebook: &Notebook) -> Vec<u8> {
     let mut ours = Plan::keep_all(notebook);
     let mut theirs = ours.clone();
     if let Some(slot) = ours.slots.first_mut() {
         slot.source = Some(format!("# ours\n{}", notebook.source(0)));
-        slot.outputs = Outputs::Clear;
+        slot.outputs = OutputAction::Clear;
     }
     ours.slots.push(Slot::new(CellKind::Code, "'ours'"));
     if let Some(slot) = theirs.slots.first_mut() {
@@ -101,18 +103,24 @@ fn merge(notebook: &Notebook) -> Vec<u8> {
     }
     theirs.slots.push(Slot::new(CellKind::Markdown, "*theirs*"));
     let side = |plan: &Plan| Notebook::parse(compose(notebook, plan).to_bytes()).unwrap();
-    three_way(notebook, &side(&ours), &side(&theirs), &Marks::default()).bytes
+    merge_three_way(
+        notebook,
+        &side(&ours),
+        &side(&theirs),
+        &ConflictMarkers::default(),
+    )
+    .bytes
 }
 
-/// Files for Python to look at, and what we say of them.
-pub(crate) struct Jobs<'f> {
+/// Files for nbformat to check, with the sources that the crate reads from them.
+pub(crate) struct OracleJobs<'f> {
     folder: &'f Path,
     jobs: Vec<Value>,
     files: usize,
 }
 
-impl<'f> Jobs<'f> {
-    /// None yet; the files go into a folder.
+impl<'f> OracleJobs<'f> {
+    /// No jobs yet. Files are written to `folder`.
     pub(crate) fn new(folder: &'f Path) -> Self {
         Self {
             folder,
@@ -121,7 +129,7 @@ impl<'f> Jobs<'f> {
         }
     }
 
-    /// A notebook, and what became of it when its cells ran.
+    /// A notebook, and the same after outputs were recorded.
     pub(crate) fn add_recorded(&mut self, path: &Path, recorded: &[u8]) {
         let before = Notebook::parse(fs::read(path).unwrap()).unwrap();
         let recorded = self.variant(recorded);
@@ -160,7 +168,8 @@ impl<'f> Jobs<'f> {
         }));
     }
 
-    /// Writes an edited notebook and says what we read in it.
+    /// Writes an edited notebook and returns its path with the sources that the crate reads from
+    /// it.
     fn variant(&mut self, bytes: &[u8]) -> Value {
         let path = self.folder.join(format!("{}.ipynb", self.files));
         self.files += 1;
@@ -169,7 +178,7 @@ impl<'f> Jobs<'f> {
         json!({ "path": path, "sources": sources(&notebook) })
     }
 
-    pub(crate) fn ask(&self) -> Vec<Value> {
+    pub(crate) fn run(&self) -> Vec<Value> {
         let jobs = serde_json::to_vec(&self.jobs).unwrap();
         fs::write(self.folder.join("jobs.json"), jobs).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/oracle.py");
@@ -189,37 +198,37 @@ impl<'f> Jobs<'f> {
 
 pub(crate) fn check(answer: &Value, problems: &mut Vec<String>) {
     let before = &answer["before"];
-    let mut complain = |what: &str, verdict: &Value| {
-        problems.push(format!("{} {what}: {verdict}", answer["name"]));
+    let mut report = |variant: &str, result: &Value| {
+        problems.push(format!("{} {variant}: {result}", answer["name"]));
     };
     if before["differing"] != json!([]) {
-        complain("original", before);
+        report("original", before);
     }
     for (name, after) in answer["after"].as_object().unwrap() {
         let worse = before["valid"] == true && after["valid"] == false;
-        // An upgrade leaves double ids alone, which older formats do not speak of.
+        // An upgrade keeps duplicate ids, which older formats do not check.
         let odder = after["ids"].as_u64() > before["ids"].as_u64() && name != "upgrade";
         if worse || odder {
-            complain(name, after);
+            report(name, after);
         }
         if after["differing"] != json!([]) {
-            complain(name, after);
+            report(name, after);
         }
     }
     if answer["version"].is_array() {
         if answer["version"] != json!([4, 5]) {
-            complain("version", &answer["version"]);
+            report("version", &answer["version"]);
         }
         if !answer["conversion"].is_null() {
-            complain("conversion", &answer["conversion"]);
+            report("conversion", &answer["conversion"]);
         }
     }
 }
 
 #[test]
-fn python_finds_every_edited_notebook_as_valid_as_it_was() {
+fn edits_keep_nbformat_validity() {
     let folder = tempfile::tempdir().unwrap();
-    let mut jobs = Jobs::new(folder.path());
+    let mut jobs = OracleJobs::new(folder.path());
     for path in fixtures() {
         jobs.add(&path);
     }
@@ -228,7 +237,7 @@ fn python_finds_every_edited_notebook_as_valid_as_it_was() {
             jobs.add(&path);
         }
     }
-    let answers = jobs.ask();
+    let answers = jobs.run();
     assert_eq!(answers.len(), jobs.jobs.len());
     let valid = answers.iter().filter(|a| a["before"]["valid"] == true);
     assert!(valid.count() > 5, "Python finds nothing valid");

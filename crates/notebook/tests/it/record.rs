@@ -1,30 +1,30 @@
-//! What cells put out is written into their notebook: those values change and not a byte beside them.
+//! Recording outputs changes those values and no other byte.
 
+mod concurrent_edits;
+mod failures;
 mod memory;
 mod random;
-mod trouble;
-mod underneath;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::file::{self, Entry, Piece, Record, Recorded, Survey};
+use cellwright_notebook::file::{self, CellUpdate, RecordReport, RecordRequest, Segment, Survey};
 use cellwright_notebook::{CellKind, Cells, NotebookError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::oracle::Jobs;
+use crate::oracle::OracleJobs;
 use crate::support::json::Document;
 use crate::support::relayout::{Layout, Order, Spacing, relayout};
-use crate::support::{corpus, fixtures, notebooks_in, shown};
+use crate::support::{corpus, fixtures, lossy, notebooks_in};
 
-/// A notebook in a folder of its own.
-struct Place {
+/// A notebook in its own folder.
+struct NotebookFixture {
     folder: TempDir,
     path: PathBuf,
 }
 
-impl Place {
+impl NotebookFixture {
     fn with(content: impl AsRef<[u8]>) -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("a.ipynb");
@@ -40,57 +40,61 @@ impl Place {
         fs::read(&self.path).unwrap()
     }
 
-    /// The names in the folder.
+    /// The file names in the folder.
     fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.folder.path()).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        let files = fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<String> = files
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
         names
     }
 }
 
-fn piece(text: impl AsRef<[u8]>) -> Piece {
-    Piece::Bytes(text.as_ref().into())
+fn segment(text: impl AsRef<[u8]>) -> Segment {
+    Segment::Bytes(text.as_ref().into())
 }
 
-/// What a cell gets, without anything about when it ran.
-fn entry(cell: usize, count: u64, outputs: impl AsRef<[u8]>) -> Entry {
-    Entry {
+/// An update without execution times.
+fn update(cell: usize, count: u64, outputs: impl AsRef<[u8]>) -> CellUpdate {
+    CellUpdate {
         cell,
-        count: Some(count),
-        outputs: vec![piece(outputs)],
+        execution_count: Some(count),
+        outputs: vec![segment(outputs)],
         metadata: None,
     }
 }
 
-/// An output that says something, on one line.
-fn said(words: &str) -> String {
-    json!([{"name": "stdout", "output_type": "stream", "text": [words]}]).to_string()
+/// A stream output with this text, on one line.
+fn stream_output(text: &str) -> String {
+    json!([{"name": "stdout", "output_type": "stream", "text": [text]}]).to_string()
 }
 
-fn record(path: &Path, ran: &Survey, entries: &[Entry]) -> Result<Recorded, NotebookError> {
-    record_with(path, ran, entries, &[])
+fn record(
+    path: &Path,
+    base: &Survey,
+    updates: &[CellUpdate],
+) -> Result<RecordReport, NotebookError> {
+    record_with(path, base, updates, &[])
 }
 
 fn record_with(
     path: &Path,
-    ran: &Survey,
-    entries: &[Entry],
+    base: &Survey,
+    updates: &[CellUpdate],
     metadata: &[(&'static str, String)],
-) -> Result<Recorded, NotebookError> {
-    file::record(Record {
+) -> Result<RecordReport, NotebookError> {
+    file::record(RecordRequest {
         path,
-        ran,
-        entries,
+        base,
+        updates,
         metadata,
-        expected: ran.revision(),
-        watch: None,
+        expected: base.revision(),
+        on_step: None,
     })
 }
 
-/// The layouts that notebooks come in.
+/// The layouts of real notebooks.
 fn layouts() -> Vec<Layout> {
     let indented = |unit, newline| Spacing::Indented { unit, newline };
     let inline = |comma, colon| Spacing::Inline { comma, colon };
@@ -105,11 +109,11 @@ fn layouts() -> Vec<Layout> {
         inline(", ", ": "),
         inline(",", ":"),
     ] {
-        for (mark, end) in [(false, "\n"), (true, ""), (false, "\r\n")] {
+        for (bom, end) in [(false, "\n"), (true, ""), (false, "\r\n")] {
             layouts.push(Layout {
                 spacing: spacing.clone(),
                 order: Order::AsIs,
-                mark,
+                bom,
                 end,
             });
         }
@@ -117,29 +121,35 @@ fn layouts() -> Vec<Layout> {
     layouts
 }
 
-/// The outputs of a cell of a document, as they stand there.
+/// The outputs of a cell, as bytes of the document.
 fn outputs_of(document: &Document<'_>, cell: usize) -> Vec<u8> {
     let outputs = document.cells()[cell].get("outputs").unwrap();
     outputs.raw(document.bytes).to_vec()
 }
 
-/// Records what `after` has and `before` has not; the file must be `after` then, in every layout.
-fn becomes(before: &str, after: &str, entries: &[Entry], metadata: &[(&'static str, String)]) {
+/// Records the outputs of `after` into `before`; the file must then equal `after`, in every
+/// layout.
+fn assert_records_to(
+    before: &str,
+    after: &str,
+    updates: &[CellUpdate],
+    metadata: &[(&'static str, String)],
+) {
     for layout in layouts() {
         let (before, after) = (relayout(before, &layout), relayout(after, &layout));
         let document = Document::read(&after);
-        let place = Place::with(&before);
-        let laid_out = |entry: &Entry| Entry {
-            outputs: vec![piece(outputs_of(&document, entry.cell))],
-            ..entry.clone()
+        let fixture = NotebookFixture::with(&before);
+        let formatted = |cell_update: &CellUpdate| CellUpdate {
+            outputs: vec![segment(outputs_of(&document, cell_update.cell))],
+            ..cell_update.clone()
         };
-        let entries: Vec<Entry> = entries.iter().map(laid_out).collect();
-        let recorded = record_with(&place.path, &place.survey(), &entries, metadata).unwrap();
-        assert_eq!(shown(&place.content()), shown(&after), "{layout:?}");
-        assert!(!recorded.merged);
-        assert_eq!(recorded.conflicts, []);
-        assert_eq!(recorded.survey.revision(), place.survey().revision());
-        assert_eq!(place.names(), ["a.ipynb"]);
+        let updates: Vec<CellUpdate> = updates.iter().map(formatted).collect();
+        let report = record_with(&fixture.path, &fixture.survey(), &updates, metadata).unwrap();
+        assert_eq!(lossy(&fixture.content()), lossy(&after), "{layout:?}");
+        assert!(!report.merged);
+        assert_eq!(report.conflicts, []);
+        assert_eq!(report.survey.revision(), fixture.survey().revision());
+        assert_eq!(fixture.names(), ["a.ipynb"]);
     }
 }
 
@@ -147,7 +157,7 @@ const OLD: &str = r#"[{"name":"stdout","output_type":"stream","text":["old\n","o
 const NEW: &str = r#"[{"data":{"text/plain":["new"]},"execution_count":7,"metadata":{},"output_type":"execute_result"},{"name":"stderr","output_type":"stream","text":["ä"]}]"#;
 
 #[test]
-fn only_what_a_cell_put_out_changes_in_any_layout() {
+fn record_changes_only_outputs_in_any_layout() {
     let notebook = |first: &str, second: &str| {
         format!(
             r##"{{"cells":[{{"cell_type":"code",{first},"source":["print(1)\n","é"]}},{{"attachments":{{}},"cell_type":"markdown","id":"m","metadata":{{}},"source":"# outputs: []"}},{{"source":"x","outputs":{second},"metadata":{{}},"id":"c","execution_count":null,"cell_type":"code","more":{{"outputs":[1.0]}}}}],"metadata":{{"n":1e400}},"nbformat":4,"nbformat_minor":5}}"##
@@ -158,83 +168,88 @@ fn only_what_a_cell_put_out_changes_in_any_layout() {
             r#""execution_count":{count},"id":"a","metadata":{{"tags":["a"]}},"outputs":{outputs}"#
         )
     };
-    becomes(
+    assert_records_to(
         &notebook(&cell("3", OLD), OLD),
         &notebook(&cell("7", NEW), OLD),
-        &[entry(0, 7, "")],
+        &[update(0, 7, "")],
         &[],
     );
-    // Nothing, and no number.
-    let none = Entry {
+    // No outputs and no execution count.
+    let none = CellUpdate {
         cell: 0,
-        ..Entry::default()
+        ..CellUpdate::default()
     };
-    becomes(
+    assert_records_to(
         &notebook(&cell("3", OLD), OLD),
         &notebook(&cell("null", "[]"), OLD),
         &[none],
         &[],
     );
-    becomes(
+    assert_records_to(
         &notebook(&cell("3", "[]"), OLD),
         &notebook(&cell("7", NEW), OLD),
-        &[entry(0, 7, "")],
+        &[update(0, 7, "")],
         &[],
     );
 }
 
 #[test]
-fn what_a_cell_does_not_have_is_put_behind_what_it_has() {
+fn missing_members_are_appended() {
     let notebook = |rest: &str| {
         format!(
             r#"{{"cells":[{{"cell_type":"raw","source":""}},{{"cell_type":"code","source":"x"{rest}}}],"metadata":{{}},"nbformat":4,"nbformat_minor":4}}"#
         )
     };
     let both = format!(r#","execution_count":7,"outputs":{NEW}"#);
-    becomes(&notebook(""), &notebook(&both), &[entry(1, 7, "")], &[]);
-    let mut timed = entry(1, 7, "");
-    timed.metadata = Some(("execution", r#"{"a":"b"}"#.to_owned()));
+    assert_records_to(&notebook(""), &notebook(&both), &[update(1, 7, "")], &[]);
+    let mut with_times = update(1, 7, "");
+    with_times.metadata = Some(("execution", r#"{"a":"b"}"#.to_owned()));
     let all = format!(r#"{both},"metadata":{{"execution":{{"a":"b"}}}}"#);
-    becomes(&notebook(""), &notebook(&all), &[timed.clone()], &[]);
+    assert_records_to(&notebook(""), &notebook(&all), &[with_times.clone()], &[]);
     let old = format!(r#","metadata":null,"outputs":{OLD}"#);
     let new =
         format!(r#","metadata":{{"execution":{{"a":"b"}}}},"outputs":{NEW},"execution_count":7"#);
-    becomes(&notebook(&old), &notebook(&new), &[timed], &[]);
+    assert_records_to(&notebook(&old), &notebook(&new), &[with_times], &[]);
 }
 
 #[test]
-fn when_a_cell_ran_stands_among_what_it_says_about_itself() {
+fn execution_times_go_into_cell_metadata() {
     let notebook = |metadata: &str| {
         format!(
             r#"{{"cells":[{{"cell_type":"code","execution_count":7,"id":"a","metadata":{metadata},"outputs":{NEW},"source":"x"}}],"metadata":{{}},"nbformat":4,"nbformat_minor":5}}"#
         )
     };
-    let ran = r#"{"iopub.status.busy":"now"}"#;
-    let mut timed = entry(0, 7, "");
-    timed.metadata = Some(("execution", ran.to_owned()));
+    let times = r#"{"iopub.status.busy":"now"}"#;
+    let mut with_times = update(0, 7, "");
+    with_times.metadata = Some(("execution", times.to_owned()));
     for (before, after) in [
-        ("{}", r#"{"execution":RAN}"#),
-        (r#"{"tags":["a"]}"#, r#"{"execution":RAN,"tags":["a"]}"#),
+        ("{}", r#"{"execution":TIMES}"#),
+        (r#"{"tags":["a"]}"#, r#"{"execution":TIMES,"tags":["a"]}"#),
         (
             r#"{"collapsed":true}"#,
-            r#"{"collapsed":true,"execution":RAN}"#,
+            r#"{"collapsed":true,"execution":TIMES}"#,
         ),
         (
             r#"{"collapsed":true,"tags":[],"deep":{"execution":1}}"#,
-            r#"{"collapsed":true,"tags":[],"deep":{"execution":1},"execution":RAN}"#,
+            r#"{"collapsed":true,"tags":[],"deep":{"execution":1},"execution":TIMES}"#,
         ),
         (
             r#"{"z":NaN,"execution":{"old":[1,2]},"tags":["ä"]}"#,
-            r#"{"z":NaN,"execution":RAN,"tags":["ä"]}"#,
+            r#"{"z":NaN,"execution":TIMES,"tags":["ä"]}"#,
         ),
     ] {
-        let after = after.replace("RAN", ran);
-        becomes(&notebook(before), &notebook(&after), &[timed.clone()], &[]);
+        let after = after.replace("TIMES", times);
+        assert_records_to(
+            &notebook(before),
+            &notebook(&after),
+            &[with_times.clone()],
+            &[],
+        );
     }
 }
 
 #[test]
-fn the_notebook_says_which_kernel_it_ran_on() {
+fn kernel_metadata_goes_into_notebook_metadata() {
     let notebook = |metadata: &str| {
         format!(
             r#"{{"cells":[{{"cell_type":"code","execution_count":7,"id":"a","metadata":{{}},"outputs":{NEW},"source":"x"}}]{metadata},"nbformat":4,"nbformat_minor":5}}"#
@@ -265,59 +280,59 @@ fn the_notebook_says_which_kernel_it_ran_on() {
         ),
     ] {
         let (before, after) = (notebook(&before), notebook(&after));
-        becomes(&before, &after, &[entry(0, 7, "")], &metadata);
+        assert_records_to(&before, &after, &[update(0, 7, "")], &metadata);
     }
 }
 
-/// What is new is spelt as the rest of the file: with escapes, if that is how it is done there.
+/// New text uses escapes if the rest of the file does.
 #[test]
-fn names_beyond_ascii_are_spelt_as_in_the_rest_of_the_file() {
+fn non_ascii_metadata_follows_file_escapes() {
     let notebook = |source: &str, metadata: &str| {
         format!(
             r#"{{"cells":[{{"cell_type":"code","execution_count":7,"id":"a","metadata":{{}},"outputs":[],"source":"{source}"}}],"metadata":{metadata},"nbformat":4,"nbformat_minor":5}}"#
         )
     };
     let spec = [("kernelspec", r#"{"display_name":"Größe 𝄞"}"#.to_owned())];
-    let none = Entry {
+    let none = CellUpdate {
         cell: 0,
-        count: Some(7),
-        ..Entry::default()
+        execution_count: Some(7),
+        ..CellUpdate::default()
     };
-    let said = |name: &str| format!(r#"{{"kernelspec":{{"display_name":"{name}"}}}}"#);
+    let metadata = |name: &str| format!(r#"{{"kernelspec":{{"display_name":"{name}"}}}}"#);
     for (source, name) in [
         ("\\u00e4", "Gr\\u00f6\\u00dfe \\ud834\\udd1e"),
         ("ä", "Größe 𝄞"),
         ("plain", "Größe 𝄞"),
     ] {
-        let place = Place::with(notebook(source, "{}"));
+        let fixture = NotebookFixture::with(notebook(source, "{}"));
         record_with(
-            &place.path,
-            &place.survey(),
+            &fixture.path,
+            &fixture.survey(),
             std::slice::from_ref(&none),
             &spec,
         )
         .unwrap();
-        assert_eq!(shown(&place.content()), notebook(source, &said(name)));
+        assert_eq!(lossy(&fixture.content()), notebook(source, &metadata(name)));
     }
 }
 
 #[test]
-fn of_two_members_with_one_name_the_one_that_counts_is_replaced() {
+fn last_of_duplicate_members_is_replaced() {
     let notebook = |count: &str, outputs: &str| {
         format!(
             r#"{{"cells":[{{"outputs":["first"],"cell_type":"code","execution_count":1,"metadata":{{}},"outputs":{outputs},"source":"x","exec\u0075tion_count":{count}}}],"metadata":{{}},"nbformat":4,"nbformat_minor":4}}"#
         )
     };
-    becomes(
+    assert_records_to(
         &notebook("2", OLD),
         &notebook("7", NEW),
-        &[entry(0, 7, "")],
+        &[update(0, 7, "")],
         &[],
     );
 }
 
 #[test]
-fn cells_that_cannot_be_told_apart_get_their_own_as_long_as_nobody_else_writes() {
+fn identical_cells_get_their_outputs_without_concurrent_edit() {
     let notebook = |outputs: [&str; 3]| {
         let cell = |outputs| {
             format!(
@@ -329,89 +344,89 @@ fn cells_that_cannot_be_told_apart_get_their_own_as_long_as_nobody_else_writes()
             outputs.map(cell).join(",")
         )
     };
-    let entries = [entry(0, 7, ""), entry(2, 7, "")];
-    becomes(
+    let updates = [update(0, 7, ""), update(2, 7, "")];
+    assert_records_to(
         &notebook([OLD, OLD, "[]"]),
         &notebook([NEW, OLD, OLD]),
-        &entries,
+        &updates,
         &[],
     );
 }
 
 #[test]
-fn pieces_come_from_memory_and_from_files_and_can_be_cut() {
+fn segments_can_be_read_and_sliced() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("store");
-    let text = format!("before[\"{}\"]behind", "x".repeat(200_000));
+    let text = format!("before[\"{}\"]after!", "x".repeat(200_000));
     fs::write(&path, &text).unwrap();
-    let stored = Piece::Stored {
+    let stored = Segment::Stored {
         file: std::sync::Arc::new(fs::File::open(&path).unwrap()),
         start: 0,
         length: text.len() as u64,
     };
     let length = text.len() as u64;
-    for whole in [stored, piece(&text)] {
+    for whole in [stored, segment(&text)] {
         assert_eq!(whole.length(), length);
         let part = whole.slice(6, length - 6);
         assert_eq!(part.length(), length - 12);
-        assert_eq!(shown(&part.read().unwrap()), text[6..text.len() - 6]);
-        // Beyond the end there is nothing.
-        assert_eq!(whole.slice(length - 3, length + 9).read().unwrap(), b"ind");
+        assert_eq!(lossy(&part.read().unwrap()), text[6..text.len() - 6]);
+        // Offsets after the end are clamped.
+        assert_eq!(whole.slice(length - 3, length + 9).read().unwrap(), b"er!");
         assert_eq!(whole.slice(9, 3).length(), 0);
-        let place = Place::with(
+        let fixture = NotebookFixture::with(
             r#"{"cells":[{"cell_type":"code","outputs":[],"source":"x","execution_count":null,"metadata":{}}],"metadata":{},"nbformat":4,"nbformat_minor":4}"#,
         );
-        let entry = Entry {
+        let cell_update = CellUpdate {
             cell: 0,
-            outputs: vec![part, piece("")],
-            ..Entry::default()
+            outputs: vec![part, segment("")],
+            ..CellUpdate::default()
         };
-        record(&place.path, &place.survey(), &[entry]).unwrap();
-        let content = place.content();
+        record(&fixture.path, &fixture.survey(), &[cell_update]).unwrap();
+        let content = fixture.content();
         let outputs = outputs_of(&Document::read(&content), 0);
-        assert_eq!(shown(&outputs), text[6..text.len() - 6]);
+        assert_eq!(lossy(&outputs), text[6..text.len() - 6]);
     }
 }
 
-/// A store that is shorter than it was said to be must not become a notebook.
+/// A stored segment that is shorter than its stated length must not corrupt the notebook.
 #[test]
-fn a_piece_that_cannot_be_read_leaves_the_notebook() {
+fn unreadable_segment_leaves_notebook_unchanged() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("store");
     fs::write(&path, "[1").unwrap();
-    let entry = Entry {
+    let cell_update = CellUpdate {
         cell: 0,
-        outputs: vec![Piece::Stored {
+        outputs: vec![Segment::Stored {
             file: std::sync::Arc::new(fs::File::open(&path).unwrap()),
             start: 0,
             length: 3,
         }],
-        ..Entry::default()
+        ..CellUpdate::default()
     };
     let old = r#"{"cells":[{"cell_type":"code","outputs":[],"source":"x"}],"nbformat":4,"nbformat_minor":4}"#;
-    let place = Place::with(old);
-    record(&place.path, &place.survey(), &[entry]).unwrap_err();
-    assert_eq!(shown(&place.content()), old);
-    assert_eq!(place.names(), ["a.ipynb"]);
+    let fixture = NotebookFixture::with(old);
+    record(&fixture.path, &fixture.survey(), &[cell_update]).unwrap_err();
+    assert_eq!(lossy(&fixture.content()), old);
+    assert_eq!(fixture.names(), ["a.ipynb"]);
 }
 
 #[test]
-fn a_copy_is_the_same_and_takes_the_place_of_what_was_there() {
-    let source = Place::with(OLD_COPY);
+fn copy_is_identical_and_replaces_target() {
+    let source = NotebookFixture::with(OLD_COPY);
     for old in [None, Some(""), Some("no notebook"), Some(OLD_COPY)] {
-        let place = Place::with("");
-        let to = place.folder.path().join("to.ipynb");
+        let fixture = NotebookFixture::with("");
+        let to = fixture.folder.path().join("to.ipynb");
         if let Some(old) = old {
             fs::write(&to, old).unwrap();
         }
         let copied = file::copy(&source.survey(), &to).unwrap();
         assert_eq!(fs::read_to_string(&to).unwrap(), OLD_COPY);
         assert_eq!(copied.revision(), source.survey().revision());
-        assert_eq!(place.names(), ["a.ipynb", "to.ipynb"]);
+        assert_eq!(fixture.names(), ["a.ipynb", "to.ipynb"]);
     }
-    // Onto itself.
+    // Onto the same file.
     file::copy(&source.survey(), &source.path).unwrap();
-    assert_eq!(shown(&source.content()), OLD_COPY);
+    assert_eq!(lossy(&source.content()), OLD_COPY);
     let nowhere = source.folder.path().join("no/such/folder.ipynb");
     assert!(file::copy(&source.survey(), &nowhere).is_err());
     assert!(file::copy(&source.survey(), source.folder.path()).is_err());
@@ -420,11 +435,11 @@ fn a_copy_is_the_same_and_takes_the_place_of_what_was_there() {
 
 const OLD_COPY: &str = "{\"cells\": [ ], \"nbformat\":4, \"nbformat_minor\": 5}\r\n\n";
 
-/// Every code cell of every notebook that we have gets outputs, as they are written there.
+/// Records outputs for every code cell of every available notebook.
 #[test]
-fn python_finds_every_recorded_notebook_as_valid_as_it_was() {
+fn record_keeps_nbformat_validity() {
     let folder = TempDir::new().unwrap();
-    let mut jobs = Jobs::new(folder.path());
+    let mut jobs = OracleJobs::new(folder.path());
     let mut paths = fixtures();
     paths.extend(
         corpus()
@@ -440,21 +455,21 @@ fn python_finds_every_recorded_notebook_as_valid_as_it_was() {
     ];
     for path in paths {
         let before = fs::read(&path).unwrap();
-        let place = Place::with(&before);
-        let Ok(survey) = file::survey(&place.path) else {
+        let fixture = NotebookFixture::with(&before);
+        let Ok(survey) = file::survey(&fixture.path) else {
             continue;
         };
         let code = (0..survey.count()).filter(|&cell| survey.kind(cell) == CellKind::Code);
-        let entries: Vec<Entry> = code
-            .map(|cell| Entry {
+        let updates: Vec<CellUpdate> = code
+            .map(|cell| CellUpdate {
                 metadata: Some(("execution", "{}".to_owned())),
-                ..entry(cell, 7, NEW)
+                ..update(cell, 7, NEW)
             })
             .collect();
-        record_with(&place.path, &survey, &entries, &metadata).unwrap();
-        jobs.add_recorded(&path, &place.content());
+        record_with(&fixture.path, &survey, &updates, &metadata).unwrap();
+        jobs.add_recorded(&path, &fixture.content());
     }
-    let answers = jobs.ask();
+    let answers = jobs.run();
     let valid = |answer: &&Value| answer["before"]["valid"] == true;
     assert!(answers.iter().filter(valid).count() > 5);
     let mut problems = Vec::new();

@@ -1,8 +1,8 @@
-//! Nothing that is given to the crate makes it panic.
+//! No input makes the crate panic.
 
 use cellwright_notebook::edit::replace_all;
 use cellwright_notebook::{
-    Cells, FormatError, Markers, Notebook, compose, outline, outputs, parse, render, rewrite,
+    Cells, FormatError, MarkerStyle, Notebook, compose, outline, outputs, parse, render, rewrite,
     select, upgrade,
 };
 use proptest::collection::vec;
@@ -12,22 +12,27 @@ use proptest::sample::{Index, select as choose};
 use crate::generate::{Generated, notebook, notebook_with_cells};
 use crate::support::json;
 use crate::support::text::view;
-use crate::support::{cases, shown};
+use crate::support::{cases, lossy};
 
-/// Everything that looks at a notebook.
+/// Calls everything that reads a notebook.
 fn use_all(bytes: &[u8]) {
     let Ok(notebook) = Notebook::parse(bytes) else {
         upgrade(bytes).ok();
         return;
     };
-    let text = render(&notebook, Markers::Ids);
+    let text = render(&notebook, MarkerStyle::Ids);
     let (plan, _) = rewrite(&notebook, parse(&text).unwrap());
-    assert_eq!(shown(&compose(&notebook, &plan).to_bytes()), shown(bytes));
+    assert_eq!(lossy(&compose(&notebook, &plan).to_bytes()), lossy(bytes));
     notebook.irregularities();
     outline::outline(&notebook);
     let mut shown_outputs = String::new();
     for cell in 0..notebook.count() {
-        outputs::append_with_outputs(&mut shown_outputs, &notebook, cell, outputs::Cap::default());
+        outputs::append_with_outputs(
+            &mut shown_outputs,
+            &notebook,
+            cell,
+            outputs::OutputLimits::default(),
+        );
     }
     if let Some((_, upgraded)) = upgrade(bytes).unwrap() {
         Notebook::parse(upgraded).unwrap();
@@ -109,13 +114,13 @@ proptest! {
     #![proptest_config(cases(2000))]
 
     #[test]
-    fn any_bytes_can_be_parsed_or_refused(bytes in vec(any::<u8>(), 0..60), soup in soup()) {
+    fn arbitrary_bytes_parse_or_fail(bytes in vec(any::<u8>(), 0..60), soup in soup()) {
         use_all(&bytes);
         use_all(soup.as_bytes());
     }
 
     #[test]
-    fn a_broken_notebook_is_refused_or_still_read_as_everyone_reads_it(
+    fn damaged_notebook_is_rejected_or_read_like_other_readers(
         Generated(mut bytes) in notebook_with_cells(),
         flips in vec((any::<Index>(), any::<u8>()), 0..4),
         cut in prop::option::weighted(0.3, any::<Index>()),
@@ -145,7 +150,7 @@ proptest! {
                     prop_assert_eq!(notebook.source(index), source);
                 }
             }
-            // Told at once: what comes behind it is not looked at.
+            // Reported at once; the rest of the file is not scanned.
             Err(FormatError::CellsNotAnArray { .. }) => {}
             Err(error) => {
                 use FormatError::{Empty, Json, NotUtf8};
@@ -156,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_can_be_parsed_or_refused(
+    fn arbitrary_text_parses_or_fails(
         text in prop_oneof![view(), any::<String>()],
         Generated(bytes) in notebook(),
     ) {
@@ -170,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn any_argument_can_be_split_or_refused(argument in selector(), exists in any::<bool>()) {
+    fn arbitrary_selector_parses_or_fails(argument in selector(), exists in any::<bool>()) {
         select::split(&argument, &|_| exists).ok();
         if let Ok((path, selector)) = select::split(&argument, &|path| path == "a.ipynb") {
             prop_assert!(argument.starts_with(path));

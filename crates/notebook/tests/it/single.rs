@@ -1,4 +1,4 @@
-//! One operation on one cell changes what it is about, and nothing else.
+//! One operation on one cell changes only the members that it names.
 
 use cellwright_notebook::edit::{Address, Operation};
 use cellwright_notebook::{CellKind, Cells, Notebook, compose, upgrade};
@@ -8,7 +8,7 @@ use proptest::sample::{Index, select};
 use crate::generate::{Generated, notebook_with_cells};
 use crate::support::json::{Document, Node, Value};
 use crate::support::text::typed;
-use crate::support::{cases, shown};
+use crate::support::{cases, lossy};
 
 /// The file after an operation.
 fn apply(notebook: &Notebook, operation: &Operation) -> Vec<u8> {
@@ -22,12 +22,12 @@ pub(crate) fn assert_only_changed(old: &[u8], new: &[u8], span: std::ops::Range<
     assert!(
         new.len() >= head.len() + tail.len() && new.starts_with(head) && new.ends_with(tail),
         "bytes outside of {span:?} changed in\n{}\nto\n{}",
-        shown(old),
-        shown(new)
+        lossy(old),
+        lossy(new)
     );
 }
 
-/// The members of a cell except some, as they are written.
+/// All members of a cell except those named, as bytes.
 fn other_members<'b>(cell: &Node, bytes: &'b [u8], except: &[&str]) -> Vec<(String, &'b [u8])> {
     cell.members()
         .iter()
@@ -36,7 +36,7 @@ fn other_members<'b>(cell: &Node, bytes: &'b [u8], except: &[&str]) -> Vec<(Stri
         .collect()
 }
 
-/// How many elements of a source lie in front of its last line.
+/// Number of elements of a source that lie before its last line.
 fn elements_of_whole_lines(value: &Node) -> usize {
     let end = value.text().rfind('\n').map_or(0, |at| at + 1);
     let mut done = 0;
@@ -54,14 +54,14 @@ fn elements_of_whole_lines(value: &Node) -> usize {
     whole
 }
 
-/// What a change of kind may touch.
+/// The members that a change of kind may touch.
 const TOUCHED_BY_KIND: [&str; 4] = ["cell_type", "execution_count", "outputs", "attachments"];
 
 proptest! {
     #![proptest_config(cases(1500))]
 
     #[test]
-    fn a_new_source_changes_only_bytes_of_that_source(
+    fn new_source_changes_only_its_own_bytes(
         Generated(bytes) in notebook_with_cells(),
         cell in any::<Index>(),
         source in typed(),
@@ -78,7 +78,7 @@ proptest! {
         let new = apply(&notebook, &operation);
         let before = Document::read(&bytes);
         let after = Document::read(&new);
-        prop_assert_eq!(after.source(cell), &source[..], "in {}", shown(after.raw(cell)));
+        prop_assert_eq!(after.source(cell), &source[..], "in {}", lossy(after.raw(cell)));
         if let Some(value) = before.cells()[cell].get("source") {
             assert_only_changed(&bytes, &new, value.span.clone());
             let is_text = |node: &Node| matches!(node.value, Value::Text(_));
@@ -88,7 +88,7 @@ proptest! {
             if append {
                 let whole = elements_of_whole_lines(value);
                 for (old, kept) in value.elements()[..whole].iter().zip(new_value.elements()) {
-                    prop_assert_eq!(shown(old.raw(&bytes)), shown(kept.raw(&new)));
+                    prop_assert_eq!(lossy(old.raw(&bytes)), lossy(kept.raw(&new)));
                 }
             }
         } else {
@@ -98,11 +98,11 @@ proptest! {
                 other_members(&before.cells()[cell], &bytes, &[])
             );
         }
-        prop_assert_eq!(shown(&apply(&notebook, &operation)), shown(&new));
+        prop_assert_eq!(lossy(&apply(&notebook, &operation)), lossy(&new));
     }
 
     #[test]
-    fn the_source_that_is_there_already_changes_nothing(
+    fn unchanged_source_changes_no_bytes(
         Generated(bytes) in notebook_with_cells(),
         cell in any::<Index>(),
     ) {
@@ -110,11 +110,11 @@ proptest! {
         let cell = cell.index(notebook.count());
         let source = notebook.source(cell).into_owned();
         let new = apply(&notebook, &Operation::Edit { cell: Address::Index(cell), source });
-        prop_assert_eq!(shown(&new), shown(&bytes));
+        prop_assert_eq!(lossy(&new), lossy(&bytes));
     }
 
     #[test]
-    fn a_new_kind_brings_and_takes_the_members_that_belong_to_it(
+    fn kind_change_adds_and_removes_kind_members(
         Generated(bytes) in notebook_with_cells(),
         cell in any::<Index>(),
         kind in select(vec![CellKind::Code, CellKind::Markdown, CellKind::Raw]),
@@ -123,7 +123,7 @@ proptest! {
         let cell = cell.index(notebook.count());
         let new = apply(&notebook, &Operation::Type { cell: Address::Index(cell), kind });
         if notebook.kind(cell) == kind {
-            prop_assert_eq!(shown(&new), shown(&bytes));
+            prop_assert_eq!(lossy(&new), lossy(&bytes));
             return Ok(());
         }
         let before = Document::read(&bytes);
@@ -138,9 +138,9 @@ proptest! {
         let names = new_cell.names();
         for name in ["execution_count", "outputs"] {
             prop_assert_eq!(names.contains(&name), kind == CellKind::Code, "{} {:?}", name, names);
-            // What a Markdown cell should not have had is kept when it becomes code.
+            // Outputs that a Markdown cell had by mistake are kept when it becomes code.
             if let (Some(old), Some(new_value)) = (old_cell.get(name), new_cell.get(name)) {
-                prop_assert_eq!(shown(old.raw(&bytes)), shown(new_value.raw(&new)));
+                prop_assert_eq!(lossy(old.raw(&bytes)), lossy(new_value.raw(&new)));
             }
         }
         let had_attachments = old_cell.names().contains(&"attachments");
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn an_upgrade_adds_ids_and_a_number_and_nothing_else(
+    fn upgrade_adds_only_ids_and_minor_version(
         Generated(bytes) in notebook_with_cells(),
     ) {
         let Some((upgraded, new)) = upgrade(&bytes).unwrap() else {
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn cleared_outputs_are_gone_and_the_rest_stays(Generated(bytes) in notebook_with_cells()) {
+    fn clear_removes_only_outputs_and_counts(Generated(bytes) in notebook_with_cells()) {
         let notebook = Notebook::parse(&bytes[..]).unwrap();
         let new = apply(&notebook, &Operation::Clear { cell: None });
         let before = Document::read(&bytes);
@@ -189,7 +189,7 @@ proptest! {
             let (old_cell, new_cell) = (&before.cells()[cell], &after.cells()[cell]);
             if notebook.kind(cell) == CellKind::Code {
                 for (name, empty) in [("execution_count", "null"), ("outputs", "[]")] {
-                    let value = new_cell.get(name).map(|node| shown(node.raw(&new)));
+                    let value = new_cell.get(name).map(|node| lossy(node.raw(&new)));
                     prop_assert!(value.is_none_or(|value| value == empty));
                 }
                 let touched = ["execution_count", "outputs"];
@@ -198,15 +198,15 @@ proptest! {
                     other_members(new_cell, &new, &touched)
                 );
             } else {
-                prop_assert_eq!(shown(before.raw(cell)), shown(after.raw(cell)));
+                prop_assert_eq!(lossy(before.raw(cell)), lossy(after.raw(cell)));
             }
         }
     }
 }
 
-/// Runs of tokens that a diff of the file would show as changed although they are not.
+/// Unchanged lines must not appear in a diff of the file.
 #[test]
-fn lines_that_stay_keep_their_spelling() {
+fn unchanged_lines_keep_their_escapes() {
     let notebook = Notebook::parse(
         "{\"cells\": [{\"cell_type\": \"raw\", \"source\": [\n\"\\u00e9\\n\",\n\"b\\/\\n\",\n\"c\"]}], \
          \"nbformat\": 4}",
@@ -217,13 +217,13 @@ fn lines_that_stay_keep_their_spelling() {
         source: "é\nX\nb/\nc\nd".to_owned(),
     };
     assert!(
-        shown(&apply(&notebook, &edit))
+        lossy(&apply(&notebook, &edit))
             .contains("[\n\"\\u00e9\\n\",\n\"X\\n\",\n\"b\\/\\n\",\n\"c\\n\",\n\"d\"]")
     );
 }
 
 #[test]
-fn halves_of_a_pair_do_not_become_a_character_when_they_meet() {
+fn adjacent_lone_surrogates_do_not_combine() {
     let notebook = Notebook::parse(
         r#"{"cells":[{"cell_type":"raw","source":["\ud83d-\ude00"]}],"nbformat":4}"#,
     )

@@ -1,4 +1,4 @@
-//! What several test modules need.
+//! Helpers for several test modules.
 
 pub(crate) mod json;
 pub(crate) mod relayout;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use proptest::test_runner::Config;
 
-/// A random test of `cases` cases, or `CELLWRIGHT_TEST_FACTOR` times as many for a long night.
-/// What fails is printed whole, so nothing is written to the tree.
+/// The configuration of a random test with `cases` cases, or `CELLWRIGHT_TEST_FACTOR` times as
+/// many. Failing cases are printed whole, so nothing is written to the tree.
 pub(crate) fn cases(cases: u32) -> Config {
     let factor = std::env::var("CELLWRIGHT_TEST_FACTOR").ok();
     let factor = factor.and_then(|factor| factor.parse().ok()).unwrap_or(1);
@@ -21,10 +21,10 @@ pub(crate) fn cases(cases: u32) -> Config {
     }
 }
 
-/// A pseudo-random sequence: for choices so small that proptest need not know of them.
-pub(crate) struct Dice(u64);
+/// A pseudo-random sequence, for choices that proptest need not shrink.
+pub(crate) struct SeededRandom(u64);
 
-impl Dice {
+impl SeededRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed ^ 0x9e37_79b9_7f4a_7c15)
     }
@@ -56,18 +56,18 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The notebooks that belong to the tests.
+/// The notebooks in the test folder.
 pub(crate) fn fixtures() -> Vec<PathBuf> {
     notebooks_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/notebooks"))
 }
 
-/// Notebooks of other people, where there are some: they are not part of the repository.
+/// The corpus of real notebooks, if available. It is not part of the repository.
 pub(crate) fn corpus() -> Option<PathBuf> {
     let folder = repository().join("../shared/corpus/visible");
     folder.is_dir().then_some(folder)
 }
 
-/// The notebooks in a folder, by name.
+/// The notebooks in a folder, sorted by name.
 pub(crate) fn notebooks_in(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
@@ -79,6 +79,6 @@ pub(crate) fn notebooks_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Bytes as text, for messages.
-pub(crate) fn shown(bytes: &[u8]) -> String {
+pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

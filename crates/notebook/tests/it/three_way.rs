@@ -1,9 +1,11 @@
-//! Two notebooks that come from one, put together: one example for each rule.
+//! Three-way merges: one example for each rule.
 
-use cellwright_notebook::{Cells, Marks, Merged, Notebook, Remark, Side, three_way};
+use cellwright_notebook::{
+    Cells, ConflictMarkers, MergeNotice, MergedNotebook, Notebook, Side, merge_three_way,
+};
 use serde_json::{Value, json};
 
-/// A code cell that has run.
+/// A code cell with an output.
 fn code(id: &str, source: &str) -> Value {
     json!({
         "cell_type": "code",
@@ -27,17 +29,17 @@ fn parse(notebook: &Value) -> Notebook {
     Notebook::parse(format!("{notebook:#}\n")).unwrap()
 }
 
-fn merge(base: &Value, ours: &Value, theirs: &Value) -> (Merged, Value) {
-    let marks = Marks::default();
-    let merged = three_way(&parse(base), &parse(ours), &parse(theirs), &marks);
+fn merge(base: &Value, ours: &Value, theirs: &Value) -> (MergedNotebook, Value) {
+    let markers = ConflictMarkers::default();
+    let merged = merge_three_way(&parse(base), &parse(ours), &parse(theirs), &markers);
     let value = serde_json::from_slice(&merged.bytes).unwrap();
     (merged, value)
 }
 
-/// What comes of it, if there is nothing to tell.
+/// The merged notebook of a merge without notices.
 fn merged(base: &Value, ours: &Value, theirs: &Value) -> Value {
     let (merged, value) = merge(base, ours, theirs);
-    assert_eq!(merged.remarks, []);
+    assert_eq!(merged.notices, []);
     value
 }
 
@@ -81,7 +83,7 @@ fn move_to(notebook: &Value, from: usize, to: usize) -> Value {
 }
 
 #[test]
-fn only_the_lines_that_they_changed_change() {
+fn merge_changes_only_their_lines() {
     let base = r#"{
  "cells": [
   {
@@ -107,19 +109,19 @@ fn only_the_lines_that_they_changed_change() {
         .replace("z = 3", "z = 30")
         .replace("python3\"}", "python3\"}, \"new\": 1")
         .replace(' ', "");
-    // Blanks matter inside of sources only.
+    // White space matters only inside sources.
     let theirs = theirs
         .replace("y=2", "y = 2")
         .replace("z=30", "z = 30")
         .replace("x=1", "x = 1");
     let parse = |text: &str| Notebook::parse(text).unwrap();
-    let merged = three_way(
+    let merged = merge_three_way(
         &parse(base),
         &parse(&ours),
         &parse(&theirs),
-        &Marks::default(),
+        &ConflictMarkers::default(),
     );
-    assert_eq!(merged.remarks, []);
+    assert_eq!(merged.notices, []);
     let expected = ours
         .replace("z = 3", "z = 30")
         .replace("python3\"}", "python3\"}, \"new\": 1");
@@ -127,7 +129,7 @@ fn only_the_lines_that_they_changed_change() {
 }
 
 #[test]
-fn new_cells_at_one_place_are_both_there_ours_first() {
+fn inserts_at_one_position_are_both_kept_ours_first() {
     let base = three();
     for (at, expected) in [
         (0, ["x", "y", "a", "b", "c"]),
@@ -138,14 +140,14 @@ fn new_cells_at_one_place_are_both_there_ours_first() {
         let theirs = insert(&base, at, &markdown("y", "theirs"));
         assert_eq!(ids(&merged(&base, &ours, &theirs)), expected);
     }
-    // Also where the cell before them is gone.
+    // Also if the cell before them was deleted.
     let ours = insert(&remove(&base, 1), 1, &markdown("x", "ours"));
     let theirs = insert(&base, 2, &markdown("y", "theirs"));
     assert_eq!(ids(&merged(&base, &ours, &theirs)), ["a", "x", "y", "c"]);
 }
 
 #[test]
-fn a_cell_that_both_added_is_there_once() {
+fn cell_added_by_both_appears_once() {
     let base = three();
     let both = markdown("x", "first\n\nsecond\n\nthird");
     let ours = insert(&base, 1, &both);
@@ -156,7 +158,7 @@ fn a_cell_that_both_added_is_there_once() {
         ["a", "x", "b", "c", "y"]
     );
 
-    // Changed by one of them since: there is no base that would tell by whom.
+    // Changed by one side since: without a base it is unknown by which.
     let theirs = with(&theirs, |theirs| {
         theirs["cells"][1]["source"] = json!("first\n\n2nd\n\nthird");
     });
@@ -165,12 +167,12 @@ fn a_cell_that_both_added_is_there_once() {
         value["cells"][1]["source"],
         "first\n\n<<<<<<< ours\nsecond\n=======\n2nd\n>>>>>>> theirs\n\nthird"
     );
-    assert_eq!(merged.remarks, [Remark::Source { cell: 1 }]);
+    assert_eq!(merged.notices, [MergeNotice::SourceConflict { cell: 1 }]);
     assert!(!merged.is_clean());
 }
 
 #[test]
-fn a_cell_that_one_deleted_and_the_other_changed_stays() {
+fn deleted_and_changed_cell_stays_as_conflict() {
     let base = three();
     let deleted = remove(&base, 1);
     let changed = with(&base, |changed| {
@@ -183,10 +185,13 @@ fn a_cell_that_one_deleted_and_the_other_changed_stays() {
         let (merged, value) = merge(&base, ours, theirs);
         assert_eq!(ids(&value), ["a", "b", "c"]);
         assert_eq!(value["cells"][1]["source"], "TWO");
-        assert_eq!(merged.remarks, [Remark::Deleted { cell: 1, by }]);
+        assert_eq!(
+            merged.notices,
+            [MergeNotice::DeletedAndChanged { cell: 1, by }]
+        );
         assert!(!merged.is_clean());
     }
-    // Running it is no change that would keep it.
+    // Running the cell is not a change that keeps it.
     let run = with(&base, |run| {
         run["cells"][1]["execution_count"] = json!(7);
         run["cells"][1]["outputs"] = json!([]);
@@ -198,7 +203,7 @@ fn a_cell_that_one_deleted_and_the_other_changed_stays() {
 }
 
 #[test]
-fn outputs_go_with_their_source() {
+fn outputs_follow_their_source() {
     let base = three();
     let run = |notebook: &Value, cell: usize, output: &str| {
         with(notebook, |notebook| {
@@ -233,7 +238,7 @@ fn outputs_go_with_their_source() {
         );
         text
     };
-    // Both ran what nobody changed; one did; one changed it, the other ran the old one.
+    // Both ran the unchanged cell; one did; one changed it and the other ran the old source.
     let (ours, theirs) = (run(&base, 1, "ours"), run(&base, 1, "theirs"));
     assert_eq!(outputs(&merged(&base, &ours, &theirs)), "ours");
     assert_eq!(
@@ -243,17 +248,17 @@ fn outputs_go_with_their_source() {
     let changed = run(&edit(&base, "TWO\n2\n3"), 1, "changed");
     assert_eq!(outputs(&merged(&base, &changed, &theirs)), "changed");
     assert_eq!(outputs(&merged(&base, &ours, &changed)), "changed");
-    // Nobody ran what came of two changes.
+    // The merged source was never run.
     let other = run(&edit(&base, "two\n2\nTHREE"), 1, "other");
     let (both, value) = merge(&base, &changed, &other);
     assert_eq!(value["cells"][1]["source"], "TWO\n2\nTHREE");
     assert_eq!(outputs(&value), "none");
-    assert_eq!(both.remarks, [Remark::Cleared { cell: 1 }]);
+    assert_eq!(both.notices, [MergeNotice::OutputsCleared { cell: 1 }]);
     assert!(both.is_clean());
 }
 
 #[test]
-fn lines_that_both_changed_stand_between_marks() {
+fn lines_changed_by_both_get_conflict_markers() {
     let base = three();
     let ours = with(&base, |ours| {
         ours["cells"][1]["source"] = json!("two\nours\n3");
@@ -268,13 +273,16 @@ fn lines_that_both_changed_stand_between_marks() {
     );
     assert_eq!(value["cells"][1]["outputs"], json!([]));
     assert_eq!(
-        merged.remarks,
-        [Remark::Source { cell: 1 }, Remark::Cleared { cell: 1 }]
+        merged.notices,
+        [
+            MergeNotice::SourceConflict { cell: 1 },
+            MergeNotice::OutputsCleared { cell: 1 }
+        ]
     );
 }
 
 #[test]
-fn metadata_is_merged_key_by_key_and_ours_wins() {
+fn metadata_merges_by_key_and_ours_wins() {
     let base = with(&three(), |base| {
         base["metadata"] = json!({
             "kernelspec": {"name": "python3", "display_name": "Python 3"},
@@ -303,7 +311,7 @@ fn metadata_is_merged_key_by_key_and_ours_wins() {
     assert_eq!(
         value["metadata"],
         json!({
-            // As a whole: a name with the title of another would be a lie.
+            // As a whole: the name must not be combined with another kernel's display name.
             "kernelspec": {"name": "ours", "display_name": "Python 3"},
             "widgets": {"state": {"one": 1, "two": 2, "three": 3}},
             "new": {"x": []},
@@ -314,12 +322,12 @@ fn metadata_is_merged_key_by_key_and_ours_wins() {
         json!({"tags": ["keep", "ours", "theirs"], "deep": {"a": "ours", "b": "theirs"}})
     );
     assert_eq!(value["cells"][0]["odd"], "ours");
-    let member = |cell, name: &str| Remark::Member {
+    let member = |cell, name: &str| MergeNotice::MemberConflict {
         cell,
         name: name.to_owned(),
     };
     assert_eq!(
-        merged.remarks,
+        merged.notices,
         [
             member(Some(0), "odd"),
             member(Some(0), "metadata.deep.a"),
@@ -330,14 +338,14 @@ fn metadata_is_merged_key_by_key_and_ours_wins() {
 }
 
 #[test]
-fn a_new_kind_brings_and_takes_what_belongs_to_it() {
+fn kind_change_adds_and_removes_kind_members() {
     let base = notebook(&[
         code("a", "one"),
         with(&markdown("b", "text"), |cell| {
             cell["attachments"] = json!({"x.png": {}});
         }),
     ]);
-    // They turn both around, we ran the first and got a picture into the second.
+    // They swap the kinds of both cells; we ran the first and added a picture to the second.
     let ours = with(&base, |ours| {
         ours["cells"][0]["execution_count"] = json!(9);
         ours["cells"][1]["attachments"]["y.png"] = json!({});
@@ -355,16 +363,16 @@ fn a_new_kind_brings_and_takes_what_belongs_to_it() {
         json!({"cell_type": "code", "execution_count": null, "id": "b", "metadata": {},
             "outputs": [], "source": "text\n\nmore"})
     );
-    // Both turn it into something else.
+    // Both change the kind, differently.
     let ours = with(&base, |ours| ours["cells"][1]["cell_type"] = json!("raw"));
     let (merged, value) = merge(&base, &ours, &theirs);
     assert_eq!(value["cells"][1]["cell_type"], "raw");
-    assert_eq!(merged.remarks, [Remark::Kind { cell: 1 }]);
+    assert_eq!(merged.notices, [MergeNotice::KindConflict { cell: 1 }]);
     assert!(!merged.is_clean());
 }
 
 #[test]
-fn cells_moved_by_one_are_where_they_were_put() {
+fn cells_moved_by_one_side_keep_that_position() {
     let base = notebook(&[
         code("a", "1"),
         code("b", "2"),
@@ -382,10 +390,10 @@ fn cells_moved_by_one_are_where_they_were_put() {
     assert_eq!(value["cells"][4]["source"], "ONE");
     let value = merged(&base, &theirs, &ours);
     assert_eq!(ids(&value), ["b", "c", "d", "e", "a"]);
-    // Each moved another one.
+    // Each side moved another cell.
     let value = merged(&base, &move_to(&base, 0, 3), &move_to(&base, 3, 1));
     assert_eq!(ids(&value), ["d", "b", "c", "a"]);
-    // Both moved the same one: to the same place, and not.
+    // Both moved the same cell: to the same position, and to different ones.
     let same = merged(
         &base,
         &move_to(&base, 0, 3),
@@ -394,12 +402,12 @@ fn cells_moved_by_one_are_where_they_were_put() {
     assert_eq!(ids(&same), ["e", "b", "c", "d", "a"]);
     let (merged, value) = merge(&base, &move_to(&base, 0, 3), &move_to(&base, 0, 2));
     assert_eq!(ids(&value), ["b", "c", "d", "a"]);
-    assert_eq!(merged.remarks, [Remark::Moved { cell: 3 }]);
+    assert_eq!(merged.notices, [MergeNotice::MoveConflict { cell: 3 }]);
     assert!(!merged.is_clean());
 }
 
 #[test]
-fn ids_come_with_the_format_that_has_them() {
+fn ids_follow_the_format_version() {
     let without = |notebook: &Value| {
         with(notebook, |notebook| {
             notebook["nbformat_minor"] = json!(4);
@@ -419,14 +427,14 @@ fn ids_come_with_the_format_that_has_them() {
     assert_eq!([found[0], found[2], found[3]], ["a", "b", "c"]);
     assert_eq!(found[1].len(), 8);
     assert_eq!(value["cells"][3]["source"], "three!");
-    // And the other way round: our file has ids, theirs brings a cell without.
+    // And vice versa: our file has ids, theirs adds a cell without one.
     let value = merged(&base, &theirs, &ours);
     assert_eq!(value["nbformat_minor"], 5);
     assert_eq!(ids(&value)[1].len(), 8);
 }
 
 #[test]
-fn an_id_that_is_taken_is_not_given_again() {
+fn used_id_is_not_assigned_again() {
     let base = three();
     let ours = insert(&base, 0, &markdown("x", "ours"));
     let theirs = insert(&base, 3, &code("x", "theirs"));
@@ -436,8 +444,8 @@ fn an_id_that_is_taken_is_not_given_again() {
     assert_eq!(value["cells"][4]["source"], "theirs");
     assert_ne!(found[4], "x");
     let id = "x".to_owned();
-    assert_eq!(merged.remarks, [Remark::Renamed { cell: 4, id }]);
-    // Nor to a cell that they gave another one.
+    assert_eq!(merged.notices, [MergeNotice::IdReplaced { cell: 4, id }]);
+    // Nor to a cell whose id they changed.
     let theirs = with(&base, |theirs| {
         theirs["cells"][0]["id"] = json!("x");
         theirs["cells"][2]["id"] = json!("y");
@@ -447,7 +455,7 @@ fn an_id_that_is_taken_is_not_given_again() {
 }
 
 #[test]
-fn sources_take_the_shape_that_ours_have() {
+fn their_sources_take_our_shape() {
     let lines = with(&three(), |lines| {
         lines["cells"][1]["source"] = json!(["two\n", "2\n", "3"]);
     });
@@ -466,13 +474,13 @@ fn sources_take_the_shape_that_ours_have() {
 }
 
 #[test]
-fn without_a_base_cells_of_both_are_there() {
+fn merge_without_base_keeps_cells_of_both() {
     let ours = notebook(&[code("a", "one"), code("b", "two")]);
     let theirs = notebook(&[code("a", "one"), code("c", "three")]);
-    let marks = Marks::default();
-    let merged = three_way(&Notebook::empty(), &parse(&ours), &parse(&theirs), &marks);
+    let markers = ConflictMarkers::default();
+    let merged = merge_three_way(&Notebook::empty(), &parse(&ours), &parse(&theirs), &markers);
     let value: Value = serde_json::from_slice(&merged.bytes).unwrap();
     assert_eq!(ids(&value), ["a", "b", "c"]);
-    assert_eq!(merged.remarks, []);
+    assert_eq!(merged.notices, []);
     assert_eq!(Notebook::parse(&merged.bytes[..]).unwrap().count(), 3);
 }

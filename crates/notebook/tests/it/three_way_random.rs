@@ -1,27 +1,27 @@
-//! Two sides change one notebook at random and are put together: what only one of them did is there
-//! exactly, nothing that either of them added is lost, and what comes out is a notebook.
+//! Two sides change one notebook at random and are merged: one-sided changes are exact, nothing
+//! that either side added is lost, and the result is a notebook.
 
 use std::collections::BTreeMap;
 
-use cellwright_notebook::{Marks, Merged, Notebook, three_way};
+use cellwright_notebook::{ConflictMarkers, MergedNotebook, Notebook, merge_three_way};
 use proptest::prelude::*;
 
 use crate::generate::{Generated, layout, notebook};
 use crate::support::json::{self, Document, Node, Value};
 use crate::support::relayout::{Layout, Order, relayout};
-use crate::support::{cases, shown};
+use crate::support::{cases, lossy};
 
-fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Merged {
+fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> MergedNotebook {
     let parse = |bytes: &[u8]| Notebook::parse(bytes).unwrap();
-    three_way(
+    merge_three_way(
         &parse(base),
         &parse(ours),
         &parse(theirs),
-        &Marks::default(),
+        &ConflictMarkers::default(),
     )
 }
 
-/// What a value says: members in order of their names, of two with one name the last.
+/// The content of a value: members sorted by name, of duplicates the last.
 fn content(node: &Node, bytes: &[u8], skip: &[&str], out: &mut String) {
     match &node.value {
         Value::Object(members) => {
@@ -32,7 +32,7 @@ fn content(node: &Node, bytes: &[u8], skip: &[&str], out: &mut String) {
             out.push('{');
             for (name, node) in members {
                 let is_source = name == "source";
-                // A source that is missing is an empty one.
+                // A missing source equals an empty one.
                 if skip.contains(&name) || (is_source && node.text().is_empty()) {
                     continue;
                 }
@@ -55,7 +55,7 @@ fn content(node: &Node, bytes: &[u8], skip: &[&str], out: &mut String) {
             out.push(']');
         }
         Value::Text(text) => out.push_str(&format!("{text:?}")),
-        Value::Other => out.push_str(&shown(node.raw(bytes))),
+        Value::Other => out.push_str(&lossy(node.raw(bytes))),
     }
 }
 
@@ -65,8 +65,8 @@ fn content_of(bytes: &[u8], skip: &[&str]) -> String {
     out
 }
 
-/// The same notebook, written in another way. Members that are there twice stay in order.
-fn written_anew(bytes: &[u8], layout: &Layout) -> Vec<u8> {
+/// The same notebook in another layout. Duplicate members keep their order.
+fn with_layout(bytes: &[u8], layout: &Layout) -> Vec<u8> {
     let text = std::str::from_utf8(bytes).unwrap();
     let layout = Layout {
         order: match layout.order {
@@ -82,56 +82,56 @@ proptest! {
     #![proptest_config(cases(600))]
 
     #[test]
-    fn what_only_we_did_stays_byte_for_byte(
+    fn our_only_changes_stay_byte_for_byte(
         Generated(base) in notebook(),
         Generated(ours) in notebook(),
         layout in layout(),
     ) {
         let merged = merge(&base, &ours, &base);
-        prop_assert_eq!(shown(&merged.bytes), shown(&ours));
-        // They only wrote it in another way.
-        let theirs = written_anew(&base, &layout);
+        prop_assert_eq!(lossy(&merged.bytes), lossy(&ours));
+        // They changed only the layout.
+        let theirs = with_layout(&base, &layout);
         let merged = merge(&base, &ours, &theirs);
-        prop_assert_eq!(shown(&merged.bytes), shown(&ours));
-        prop_assert_eq!(merged.remarks, []);
+        prop_assert_eq!(lossy(&merged.bytes), lossy(&ours));
+        prop_assert_eq!(merged.notices, []);
     }
 
     #[test]
-    fn what_both_did_is_there_once(
+    fn same_change_on_both_sides_appears_once(
         Generated(base) in notebook(),
         Generated(ours) in notebook(),
         layout in layout(),
     ) {
-        let theirs = written_anew(&ours, &layout);
+        let theirs = with_layout(&ours, &layout);
         let merged = merge(&base, &ours, &theirs);
-        // Whoever did nothing has no say in how it is written, either.
+        // The layout of an unchanged side does not count.
         let written = if base == ours { &theirs } else { &ours };
-        prop_assert_eq!(shown(&merged.bytes), shown(written));
-        prop_assert_eq!(merged.remarks, []);
+        prop_assert_eq!(lossy(&merged.bytes), lossy(written));
+        prop_assert_eq!(merged.notices, []);
     }
 
     #[test]
-    fn what_only_they_did_is_all_there(
+    fn their_only_changes_are_all_merged(
         Generated(base) in notebook(),
         Generated(theirs) in notebook(),
         layout in layout(),
     ) {
-        let ours = written_anew(&base, &layout);
+        let ours = with_layout(&base, &layout);
         let merged = merge(&base, &ours, &theirs);
-        // Where formats with and without ids meet, ids are made or dropped.
+        // If one format has ids and the other has none, ids are added or removed.
         let skip = ["id", "nbformat_minor"];
         prop_assert_eq!(content_of(&merged.bytes, &skip), content_of(&theirs, &skip));
         prop_assert!(merged.is_clean());
     }
 
     #[test]
-    fn whatever_comes_together_is_a_notebook(
+    fn any_merge_yields_a_notebook(
         Generated(base) in notebook(),
         Generated(ours) in notebook(),
         Generated(theirs) in notebook(),
     ) {
         let merged = merge(&base, &ours, &theirs);
-        prop_assert!(Notebook::parse(&merged.bytes[..]).is_ok(), "{}", shown(&merged.bytes));
+        prop_assert!(Notebook::parse(&merged.bytes[..]).is_ok(), "{}", lossy(&merged.bytes));
         Document::read(&merged.bytes);
     }
 }

@@ -1,8 +1,10 @@
-//! Two people work on one notebook: what each of them meant is in what comes of it.
+//! Two users change one notebook: the merge has the changes of both.
 
 use std::collections::{HashMap, HashSet};
 
-use cellwright_notebook::{Cells, Marks, Merged, Notebook, Remark, three_way};
+use cellwright_notebook::{
+    Cells, ConflictMarkers, MergeNotice, MergedNotebook, Notebook, merge_three_way,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -12,10 +14,10 @@ use crate::generate::layout;
 use crate::support::cases;
 use crate::support::relayout::{Layout, Order, Spacing, relayout};
 
-/// A cell as a person thinks of it.
+/// A cell as a user sees it.
 #[derive(Clone, Debug, PartialEq)]
-struct Cell {
-    /// Its place in the base, if it was there.
+struct ModelCell {
+    /// Its index in the base, if it was there.
     origin: Option<usize>,
     id: String,
     lines: Vec<String>,
@@ -46,13 +48,13 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// A notebook as a person thinks of it.
+/// A notebook as a user sees it.
 #[derive(Clone, Debug)]
-struct Side(Vec<Cell>);
+struct EditedSide(Vec<ModelCell>);
 
-impl Side {
+impl EditedSide {
     fn base(count: usize) -> Self {
-        let cells = (0..count).map(|cell| Cell {
+        let cells = (0..count).map(|cell| ModelCell {
             origin: Some(cell),
             id: format!("base-{cell}"),
             lines: (0..5)
@@ -69,7 +71,7 @@ impl Side {
         for (number, action) in actions.iter().enumerate() {
             let new = format!("{name} {number}");
             if let Action::Insert(at) = action {
-                let cell = Cell {
+                let cell = ModelCell {
                     origin: None,
                     id: format!("{name}-{number}"),
                     lines: vec![format!("{new} inserted"), format!("{new} inserted, too")],
@@ -138,7 +140,7 @@ impl Side {
         relayout(&notebook.to_string(), layout)
     }
 
-    fn cell(&self, origin: usize) -> Option<&Cell> {
+    fn cell(&self, origin: usize) -> Option<&ModelCell> {
         self.0.iter().find(|cell| cell.origin == Some(origin))
     }
 
@@ -151,15 +153,15 @@ impl Side {
     }
 }
 
-/// What is read in a notebook.
-fn read(bytes: &[u8]) -> Vec<Cell> {
+/// The cells of a notebook file.
+fn read(bytes: &[u8]) -> Vec<ModelCell> {
     let document: Value =
         serde_json::from_slice(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).unwrap();
     let notebook = Notebook::parse(bytes).unwrap();
     (0..notebook.count())
         .map(|index| {
             let cell = &document["cells"][index];
-            Cell {
+            ModelCell {
                 origin: None,
                 id: notebook.id(index).unwrap_or_default().into_owned(),
                 lines: notebook
@@ -177,18 +179,24 @@ fn read(bytes: &[u8]) -> Vec<Cell> {
         .collect()
 }
 
-struct Scene {
-    base: Side,
-    ours: Side,
-    theirs: Side,
-    /// The files of the three.
+struct MergeFixture {
+    base: EditedSide,
+    ours: EditedSide,
+    theirs: EditedSide,
+    /// The files: base, ours, theirs.
     files: [Vec<u8>; 3],
-    merged: Merged,
-    cells: Vec<Cell>,
+    merged: MergedNotebook,
+    cells: Vec<ModelCell>,
 }
 
-impl Scene {
-    fn new(base: Side, ours: Side, theirs: Side, ids: bool, layouts: [&Layout; 3]) -> Self {
+impl MergeFixture {
+    fn new(
+        base: EditedSide,
+        ours: EditedSide,
+        theirs: EditedSide,
+        ids: bool,
+        layouts: [&Layout; 3],
+    ) -> Self {
         let files = [
             base.bytes(ids, layouts[0]),
             ours.bytes(ids, layouts[1]),
@@ -197,7 +205,7 @@ impl Scene {
         let [one, two, three] = files
             .each_ref()
             .map(|bytes| Notebook::parse(bytes.as_slice()).unwrap());
-        let merged = three_way(&one, &two, &three, &Marks::default());
+        let merged = merge_three_way(&one, &two, &three, &ConflictMarkers::default());
         let cells = read(&merged.bytes);
         Self {
             base,
@@ -209,9 +217,9 @@ impl Scene {
         }
     }
 
-    /// What came from them looks like the rest of our file; only the order of members stays theirs. If we have
-    /// done nothing at all, it is their file.
-    fn is_laid_out(&self, layout: &Layout, their: &Layout) {
+    /// Asserts that their changes are in our layout; only the order of members stays theirs. If
+    /// we changed nothing, the result is their file.
+    fn assert_layout(&self, layout: &Layout, their: &Layout) {
         let [base, ours, theirs] = &self.files;
         if ours == base {
             assert_eq!(self.merged.bytes, *theirs);
@@ -219,7 +227,7 @@ impl Scene {
         }
         let text = std::str::from_utf8(&self.merged.bytes).unwrap();
         let is_regular = !matches!(layout.spacing, Spacing::Ragged(_));
-        // A file without a cell does not show its layout everywhere.
+        // A file without cells does not show its whole layout.
         let is_sorted = |layout: &Layout| matches!(layout.order, Order::Sorted);
         if is_regular && is_sorted(layout) && is_sorted(their) && !self.ours.0.is_empty() {
             let again = relayout(text.trim_start_matches('\u{feff}'), layout);
@@ -227,8 +235,8 @@ impl Scene {
         }
     }
 
-    /// Every line that one of them wrote is there, and once unless it stands between marks.
-    fn nothing_is_lost(&self) {
+    /// Asserts that every line that either side wrote is there exactly once.
+    fn assert_nothing_lost(&self) {
         let old: HashSet<&String> = self.base.0.iter().flat_map(|cell| &cell.lines).collect();
         let mut found: HashMap<&String, usize> = HashMap::new();
         for line in self.cells.iter().flat_map(|cell| &cell.lines) {
@@ -247,38 +255,38 @@ impl Scene {
         }
     }
 
-    fn remarks_of(&self, index: usize) -> Vec<&Remark> {
-        let of_it = |remark: &&Remark| match remark {
-            Remark::Source { cell }
-            | Remark::Deleted { cell, .. }
-            | Remark::Kind { cell }
-            | Remark::Moved { cell }
-            | Remark::Cleared { cell }
-            | Remark::Renamed { cell, .. } => *cell == index,
-            Remark::Member { cell, .. } => *cell == Some(index),
-            _ => false,
+    fn notices_for(&self, index: usize) -> Vec<&MergeNotice> {
+        let concerns_cell = |notice: &&MergeNotice| match notice {
+            MergeNotice::SourceConflict { cell }
+            | MergeNotice::DeletedAndChanged { cell, .. }
+            | MergeNotice::KindConflict { cell }
+            | MergeNotice::MoveConflict { cell }
+            | MergeNotice::OutputsCleared { cell }
+            | MergeNotice::IdReplaced { cell, .. } => *cell == index,
+            MergeNotice::MemberConflict { cell, .. } => *cell == Some(index),
         };
-        self.merged.remarks.iter().filter(of_it).collect()
+        self.merged.notices.iter().filter(concerns_cell).collect()
     }
 
-    /// Each cell is what those who touched it meant.
-    fn cells_are_right(&self) {
+    /// Asserts that each cell has the changes of both sides.
+    fn assert_cells(&self) {
         for base in &self.base.0 {
             let origin = base.origin.unwrap();
             let (ours, theirs) = (self.ours.cell(origin), self.theirs.cell(origin));
-            let place = self.cells.iter().position(|cell| cell.id == base.id);
-            let touched = |cell: &Cell| cell.lines != base.lines || cell.tags != base.tags;
-            match (ours, theirs, place) {
-                (Some(ours), Some(theirs), Some(place)) => {
-                    self.cell_is_right(base, ours, theirs, place);
+            let index = self.cells.iter().position(|cell| cell.id == base.id);
+            let touched = |cell: &ModelCell| cell.lines != base.lines || cell.tags != base.tags;
+            match (ours, theirs, index) {
+                (Some(ours), Some(theirs), Some(index)) => {
+                    self.assert_cell(base, ours, theirs, index);
                 }
-                (Some(side), None, Some(place)) | (None, Some(side), Some(place)) => {
+                (Some(side), None, Some(index)) | (None, Some(side), Some(index)) => {
                     assert!(touched(side), "{base:?} was deleted");
-                    assert_eq!(self.cells[place].lines, side.lines);
-                    let told = self.remarks_of(place);
+                    assert_eq!(self.cells[index].lines, side.lines);
+                    let notices = self.notices_for(index);
                     assert!(
-                        told.iter()
-                            .any(|remark| matches!(remark, Remark::Deleted { .. }))
+                        notices
+                            .iter()
+                            .any(|notice| matches!(notice, MergeNotice::DeletedAndChanged { .. }))
                     );
                 }
                 (Some(side), None, None) | (None, Some(side), None) => assert!(!touched(side)),
@@ -288,13 +296,13 @@ impl Scene {
         }
     }
 
-    fn cell_is_right(&self, base: &Cell, ours: &Cell, theirs: &Cell, place: usize) {
-        let cell = &self.cells[place];
-        let told = self.remarks_of(place);
-        let conflict = told
+    fn assert_cell(&self, base: &ModelCell, ours: &ModelCell, theirs: &ModelCell, index: usize) {
+        let cell = &self.cells[index];
+        let notices = self.notices_for(index);
+        let conflict = notices
             .iter()
-            .any(|remark| matches!(remark, Remark::Source { .. }));
-        // Whose source it is.
+            .any(|notice| matches!(notice, MergeNotice::SourceConflict { .. }));
+        // Which side the source comes from.
         if theirs.lines == base.lines || ours.lines == theirs.lines {
             assert_eq!(cell.lines, ours.lines);
         } else if ours.lines == base.lines {
@@ -303,8 +311,9 @@ impl Scene {
             assert_eq!(conflict, cell.lines.contains(&"=======".to_owned()));
             assert_eq!(cell.output, "", "outputs that fit no source");
             assert!(
-                told.iter()
-                    .any(|remark| matches!(remark, Remark::Cleared { .. }))
+                notices
+                    .iter()
+                    .any(|notice| matches!(notice, MergeNotice::OutputsCleared { .. }))
             );
         }
         assert!(!conflict || (ours.lines != base.lines && theirs.lines != base.lines));
@@ -319,7 +328,7 @@ impl Scene {
         } else if cell.lines == theirs.lines {
             theirs
         } else {
-            &Cell {
+            &ModelCell {
                 output: String::new(),
                 ..base.clone()
             }
@@ -330,19 +339,19 @@ impl Scene {
         assert_eq!(cell.tags, tags);
     }
 
-    /// If one of them moved cells, they are in that order; new cells stand behind the cell that they
-    /// were put behind, if that is where it was.
-    fn order_is_right(&self) {
-        let place = |id: &String| self.cells.iter().position(|cell| cell.id == *id);
+    /// Asserts that cells moved by one side are in that side's order.
+    fn assert_order(&self) {
+        let index = |id: &String| self.cells.iter().position(|cell| cell.id == *id);
         for (side, other) in [(&self.ours, &self.theirs), (&self.theirs, &self.ours)] {
             if other.has_moved() {
                 continue;
             }
-            let places: Vec<usize> = side.0.iter().filter_map(|cell| place(&cell.id)).collect();
-            assert!(places.is_sorted(), "{side:?} became {:?}", self.cells);
+            let indexes: Vec<usize> = side.0.iter().filter_map(|cell| index(&cell.id)).collect();
+            assert!(indexes.is_sorted(), "{side:?} became {:?}", self.cells);
         }
-        let torn = |remark: &Remark| matches!(remark, Remark::Moved { .. });
-        if self.merged.remarks.iter().any(torn) {
+        let is_move_conflict =
+            |notice: &MergeNotice| matches!(notice, MergeNotice::MoveConflict { .. });
+        if self.merged.notices.iter().any(is_move_conflict) {
             assert!(self.ours.has_moved() && self.theirs.has_moved());
         }
     }
@@ -352,22 +361,22 @@ proptest! {
     #![proptest_config(cases(800))]
 
     #[test]
-    fn what_each_of_them_meant_is_there(
+    fn merge_contains_the_changes_of_both_sides(
         count in 0..6usize,
         ours in vec(action(), 0..6),
         theirs in vec(action(), 0..6),
         layouts in (layout(), layout(), layout()),
     ) {
-        let base = Side::base(count);
+        let base = EditedSide::base(count);
         let (ours, theirs) = (base.after("us", &ours), base.after("them", &theirs));
         let layouts = [&layouts.0, &layouts.1, &layouts.2];
-        let scene = Scene::new(base, ours, theirs, true, layouts);
-        scene.is_laid_out(layouts[1], layouts[2]);
-        scene.nothing_is_lost();
-        scene.cells_are_right();
-        scene.order_is_right();
-        let ids: HashSet<&String> = scene.cells.iter().map(|cell| &cell.id).collect();
-        prop_assert_eq!(ids.len(), scene.cells.len());
+        let fixture = MergeFixture::new(base, ours, theirs, true, layouts);
+        fixture.assert_layout(layouts[1], layouts[2]);
+        fixture.assert_nothing_lost();
+        fixture.assert_cells();
+        fixture.assert_order();
+        let ids: HashSet<&String> = fixture.cells.iter().map(|cell| &cell.id).collect();
+        prop_assert_eq!(ids.len(), fixture.cells.len());
     }
 
     #[test]
@@ -377,20 +386,20 @@ proptest! {
         theirs in vec(action(), 0..6),
         layouts in (layout(), layout(), layout()),
     ) {
-        let base = Side::base(count);
+        let base = EditedSide::base(count);
         let (ours, theirs) = (base.after("us", &ours), base.after("them", &theirs));
         let layouts = [&layouts.0, &layouts.1, &layouts.2];
-        Scene::new(base, ours, theirs, false, layouts).nothing_is_lost();
+        MergeFixture::new(base, ours, theirs, false, layouts).assert_nothing_lost();
     }
 
     #[test]
-    fn who_works_elsewhere_is_in_nobodys_way(
+    fn edits_to_different_cells_merge_cleanly(
         ours in vec((0..3usize, 0..5usize), 1..4),
         theirs in vec((3..6usize, 0..5usize), 1..4),
         ids in any::<bool>(),
         layouts in (layout(), layout(), layout()),
     ) {
-        let base = Side::base(6);
+        let base = EditedSide::base(6);
         let edited = |name: &str, edits: &[(usize, usize)]| {
             let mut side = base.clone();
             for (number, (cell, line)) in edits.iter().enumerate() {
@@ -400,12 +409,12 @@ proptest! {
             side
         };
         let (ours, theirs) = (edited("us", &ours), edited("them", &theirs));
-        let expected: Vec<Cell> = (0..6).map(|n| if n < 3 { &ours } else { &theirs }.0[n].clone()).collect();
+        let expected: Vec<ModelCell> = (0..6).map(|n| if n < 3 { &ours } else { &theirs }.0[n].clone()).collect();
         let layouts = [&layouts.0, &layouts.1, &layouts.2];
-        let scene = Scene::new(base, ours, theirs, ids, layouts);
-        prop_assert_eq!(&scene.merged.remarks, &[]);
-        prop_assert_eq!(scene.cells.len(), 6);
-        for (found, expected) in scene.cells.iter().zip(&expected) {
+        let fixture = MergeFixture::new(base, ours, theirs, ids, layouts);
+        prop_assert_eq!(&fixture.merged.notices, &[]);
+        prop_assert_eq!(fixture.cells.len(), 6);
+        for (found, expected) in fixture.cells.iter().zip(&expected) {
             prop_assert_eq!(&found.lines, &expected.lines);
             prop_assert_eq!(&found.output, &expected.output);
         }

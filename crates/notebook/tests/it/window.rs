@@ -1,11 +1,12 @@
-//! Files that are only looked at are read in pieces; a piece may end anywhere in a cell.
+//! The text view is built from a file that is read in windows; a window may end anywhere in a
+//! cell.
 
 use std::fs;
 use std::path::Path;
 
 use cellwright_notebook::edit::Draft;
-use cellwright_notebook::file::{self, Request};
-use cellwright_notebook::{Baselines, Markers, Notebook, Plan, render};
+use cellwright_notebook::file::{self, ChangeRequest};
+use cellwright_notebook::{Baselines, MarkerStyle, Notebook, Plan, render};
 use proptest::prelude::*;
 
 use crate::generate::{Generated, notebook_with_cells};
@@ -13,8 +14,7 @@ use crate::support::cases;
 
 const PIECE: usize = 256 * 1024;
 
-/// The notebook with so much in front of it that the first piece ends `before` bytes behind its
-/// beginning.
+/// The notebook with padding, so that the first window ends `before` bytes after its beginning.
 fn padded(json: &str, before: usize) -> String {
     let at = json.find('{').unwrap() + 1;
     let (head, tail) = json.split_at(at);
@@ -23,16 +23,16 @@ fn padded(json: &str, before: usize) -> String {
     format!("{head}\"padding\":\"{padding}\",{tail}")
 }
 
-/// What is remembered of the file for a later merge, written down by a look or by a load.
-fn remembered(path: &Path, revision: &str, look: bool) -> String {
+/// The baseline that is stored by reading a view (`by_view`) or by loading the file.
+fn stored_baseline(path: &Path, revision: &str, by_view: bool) -> String {
     let folder = tempfile::tempdir().unwrap();
     let baselines = Baselines::new(folder.path());
-    if look {
-        file::glance(path, None, Some(&baselines)).unwrap();
+    if by_view {
+        file::read_view(path, None, Some(&baselines)).unwrap();
     } else {
-        let request = Request {
+        let request = ChangeRequest {
             baselines: Some(&baselines),
-            ..Request::default()
+            ..ChangeRequest::default()
         };
         let nothing = |cells: &dyn cellwright_notebook::Cells| {
             Ok(Draft {
@@ -53,24 +53,24 @@ fn check(json: &str) {
     let path = folder.path().join("a.ipynb");
     fs::write(&path, json).unwrap();
     let notebook = Notebook::parse(json).unwrap();
-    for markers in [Markers::Indexes, Markers::Ids] {
-        let glance = file::glance(&path, Some(markers), None).unwrap();
-        assert_eq!(glance.text, render(&notebook, markers));
-        assert_eq!(glance.revision, notebook.revision());
+    for markers in [MarkerStyle::Indexes, MarkerStyle::Ids] {
+        let view = file::read_view(&path, Some(markers), None).unwrap();
+        assert_eq!(view.text, render(&notebook, markers));
+        assert_eq!(view.revision, notebook.revision());
     }
     let loaded = file::load(&path).unwrap();
     assert!(loaded.bytes() == notebook.bytes());
     assert_eq!(loaded.revision(), notebook.revision());
     let revision = notebook.revision().to_string();
     assert_eq!(
-        remembered(&path, &revision, true),
-        remembered(&path, &revision, false)
+        stored_baseline(&path, &revision, true),
+        stored_baseline(&path, &revision, false)
     );
 }
 
 #[test]
-fn a_piece_may_end_at_every_byte_of_a_notebook() {
-    // Cells end in what a reader looks ahead for: numbers, words, escapes, long characters.
+fn window_may_end_at_any_byte() {
+    // Cells end in tokens that need lookahead: numbers, words, escapes, multi-byte characters.
     let json = concat!(
         r#"{"cells":[{"cell_type":"raw","source":["\ud834\udd1e","é𝄞\u00e9"],"id":5},"#,
         r#"{"cell_type":"code","id":"a","source":"x\n","outputs":[],"execution_count":1e4},"#,
@@ -86,7 +86,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn looking_at_a_file_sees_what_loading_it_sees(
+    fn windowed_view_matches_loaded_notebook(
         Generated(bytes) in notebook_with_cells(),
         before in 0..3000usize,
     ) {

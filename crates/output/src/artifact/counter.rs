@@ -1,13 +1,14 @@
-//! The file that holds the last number given out.
+//! The counter file, which holds the last artifact number.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{ArtifactError, Artifacts, place};
+use super::{ArtifactError, Artifacts};
+use crate::files;
 
-/// The file. It is locked while it is open.
+/// The counter file, locked while open.
 pub(super) struct Counter {
     path: PathBuf,
     file: File,
@@ -15,18 +16,18 @@ pub(super) struct Counter {
 
 impl Counter {
     pub(super) fn lock(dir: &Path) -> Result<Self, ArtifactError> {
-        const TRIES: u32 = 100;
-        const PAUSE: Duration = Duration::from_millis(2);
+        const TRIES_MAX: u32 = 100;
+        const RETRY_DELAY: Duration = Duration::from_millis(2);
         let path = dir.join(".last");
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let file = place::open_private(&mut options, &path).map_err(ArtifactError::io(&path))?;
-        // Others hold it for microseconds. Whoever holds it for longer is stopped or hung, and a run
-        // must not wait for that.
-        for _ in 0..TRIES {
+        let file = files::open_private(&mut options, &path).map_err(ArtifactError::io(&path))?;
+        // Other processes hold the lock for microseconds. A process that holds it longer is stopped or hung,
+        // and an execution must not wait for it.
+        for _ in 0..TRIES_MAX {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { path, file }),
-                Err(fs::TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(fs::TryLockError::WouldBlock) => std::thread::sleep(RETRY_DELAY),
                 Err(fs::TryLockError::Error(error)) => return Err(ArtifactError::io(&path)(error)),
             }
         }
@@ -35,7 +36,8 @@ impl Counter {
         })
     }
 
-    /// The next number: after the one in the file, or after what is in the folder if that is lost.
+    /// Returns the next number: one more than the file's, or than the highest in the folder if the file is
+    /// unreadable.
     pub(super) fn next(&self, artifacts: &Artifacts) -> Result<u64, ArtifactError> {
         let mut text = String::new();
         (&self.file)
@@ -51,7 +53,7 @@ impl Counter {
     pub(super) fn advance_to(&self, number: u64) -> Result<(), ArtifactError> {
         let text = number.to_string();
         let mut file = &self.file;
-        // Written before it is cut: an empty file would let old numbers be given out again.
+        // Writes before truncating: after a crash, an empty file would allow old numbers to be reused.
         file.seek(io::SeekFrom::Start(0))
             .and_then(|_| file.write_all(text.as_bytes()))
             .and_then(|()| file.set_len(text.len() as u64))

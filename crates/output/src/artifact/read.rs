@@ -1,59 +1,59 @@
-//! Reading artifacts piece by piece: by lines, by bytes, never the whole file at once.
+//! Reading an artifact in parts, by lines or by bytes, without loading the file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
-use super::{ArtifactError, ArtifactId, Kind};
+use super::{ArtifactError, ArtifactId, ArtifactKind};
 use crate::clean;
 use crate::utf8;
 
-/// Lines between two entries of the index: an entry for every line of a gigabyte would take more
-/// memory than reading a few lines again takes time.
-const STRIDE: u64 = 1024;
+/// Lines between two index entries. An entry per line would take too much memory for a file of a gigabyte;
+/// re-reading up to 1024 lines is fast.
+const INDEX_INTERVAL: u64 = 1024;
 
-/// What is read from the file at a time.
-pub(super) const BUFFER: usize = 256 * 1024;
+/// Bytes read from the file at a time.
+pub(super) const BUFFER_SIZE: usize = 256 * 1024;
 
-/// An artifact that is open for reading.
+/// An artifact opened for reading.
 #[derive(Debug)]
 pub struct Artifact {
-    /// Its number.
+    /// The artifact's number.
     pub id: ArtifactId,
-    /// What it holds.
-    pub kind: Kind,
+    /// The content type.
+    pub kind: ArtifactKind,
     path: PathBuf,
     file: File,
     length: u64,
-    /// Where lines 1, 1 + `STRIDE`, 1 + 2 `STRIDE` … begin, as far as someone has read.
+    /// Byte offsets of lines 1, 1 + `INDEX_INTERVAL`, 1 + 2 × `INDEX_INTERVAL` …, as far as the file has been
+    /// read.
     index: Vec<u64>,
     lines: Option<u64>,
 }
 
-/// Consecutive lines, or a part of one.
+/// Consecutive lines of an artifact, or a part of one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Passage {
-    /// The bytes as they are in the file.
+pub struct Excerpt {
+    /// The raw bytes.
     pub bytes: Vec<u8>,
-    /// The number of the first line, from 1.
+    /// 1-based number of the first line.
     pub first_line: u64,
-    /// How many lines are here; the last one may be cut.
+    /// Number of lines; the last one may be truncated.
     pub lines: u64,
-    /// Whether the limit cut it, so that fewer lines are here than asked for, or the last one
-    /// is incomplete.
-    pub cut: bool,
-    /// Whether the end of the artifact is here.
+    /// Whether the byte limit cut the excerpt: lines are missing, or the last one is incomplete.
+    pub truncated: bool,
+    /// Whether the excerpt reaches the end of the artifact.
     pub at_end: bool,
 }
 
-impl Passage {
-    /// The text as it came; what is no UTF-8 becomes U+FFFD.
+impl Excerpt {
+    /// Returns the text with escape sequences; invalid UTF-8 becomes U+FFFD.
     pub fn raw_text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// The text without colours and control characters, overwritten as on a terminal.
+    /// Returns the text as a terminal would show it, without colours and control characters.
     pub fn text(&self) -> String {
         clean::plain(&String::from_utf8_lossy(&self.bytes))
     }
@@ -62,7 +62,7 @@ impl Passage {
 impl Artifact {
     pub(super) fn new(
         id: ArtifactId,
-        kind: Kind,
+        kind: ArtifactKind,
         path: PathBuf,
         file: File,
     ) -> Result<Self, ArtifactError> {
@@ -78,17 +78,17 @@ impl Artifact {
         })
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its size when it was opened.
+    /// Returns the size in bytes at the time of opening.
     pub fn bytes(&self) -> u64 {
         self.length
     }
 
-    /// How many lines it has; an unfinished last one counts. Reads the file once.
+    /// Returns the number of lines, including an unfinished last line. Reads the file once.
     pub fn lines(&mut self) -> Result<u64, ArtifactError> {
         if let Some(lines) = self.lines {
             return Ok(lines);
@@ -98,9 +98,9 @@ impl Artifact {
         Ok(self.lines.unwrap_or_default())
     }
 
-    /// Where lines `first..=last` (from 1) are in the file, for those who read it piece by piece. Empty
-    /// if there are no such lines.
-    pub fn span(&mut self, lines: RangeInclusive<u64>) -> Result<Range<u64>, ArtifactError> {
+    /// Returns the byte range of lines `first..=last` (1-based), for callers that read in parts. The range is
+    /// empty if there are no such lines.
+    pub fn byte_range(&mut self, lines: RangeInclusive<u64>) -> Result<Range<u64>, ArtifactError> {
         let first = (*lines.start()).max(1);
         let after = lines.end().saturating_add(1);
         let start = self.seek_line(first);
@@ -111,32 +111,32 @@ impl Artifact {
         Ok(start..end.unwrap_or(self.length).max(start))
     }
 
-    /// Lines `first..=last` (from 1), at most `most` bytes of them. Lines after the end are not
-    /// there, which is no error: the passage is shorter, or empty.
+    /// Returns lines `first..=last` (1-based), at most `limit` bytes. Lines beyond the end are not an error:
+    /// the excerpt is shorter, or empty.
     pub fn read_lines(
         &mut self,
         range: RangeInclusive<u64>,
-        most: usize,
-    ) -> Result<Passage, ArtifactError> {
+        limit: usize,
+    ) -> Result<Excerpt, ArtifactError> {
         let first = (*range.start()).max(1);
-        let wanted = range.end().saturating_add(1).saturating_sub(first);
-        self.take_lines(first, wanted, most)
+        let count = range.end().saturating_add(1).saturating_sub(first);
+        self.collect_lines(first, count, limit)
             .map_err(ArtifactError::io(&self.path))
     }
 
-    /// The bytes from `start`, at most `most` of them.
-    pub fn read_raw(&self, start: u64, most: usize) -> Result<Vec<u8>, ArtifactError> {
+    /// Returns at most `limit` bytes from offset `start`.
+    pub fn read_raw(&self, start: u64, limit: usize) -> Result<Vec<u8>, ArtifactError> {
         let mut bytes = Vec::new();
         let mut file = &self.file;
         file.seek(SeekFrom::Start(start))
-            .and_then(|_| file.take(most as u64).read_to_end(&mut bytes))
+            .and_then(|_| file.take(limit as u64).read_to_end(&mut bytes))
             .map_err(ArtifactError::io(&self.path))?;
         Ok(bytes)
     }
 
-    /// As [`Self::read_raw`], without half a character at either end.
-    pub fn read_bytes(&self, start: u64, most: usize) -> Result<Vec<u8>, ArtifactError> {
-        let mut bytes = self.read_raw(start, most)?;
+    /// As [`Self::read_raw`], without partial characters at either end.
+    pub fn read_bytes(&self, start: u64, limit: usize) -> Result<Vec<u8>, ArtifactError> {
+        let mut bytes = self.read_raw(start, limit)?;
         let end = start + bytes.len() as u64;
         if start > 0 {
             bytes.drain(..utf8::continuation_prefix(&bytes));
@@ -152,58 +152,58 @@ impl Artifact {
         Ok(&self.file)
     }
 
-    fn take_lines(&mut self, first: u64, wanted: u64, most: usize) -> io::Result<Passage> {
-        let mut passage = Passage {
+    fn collect_lines(&mut self, first: u64, count: u64, limit: usize) -> io::Result<Excerpt> {
+        let mut excerpt = Excerpt {
             first_line: first,
-            ..Passage::default()
+            ..Excerpt::default()
         };
         let Some(offset) = self.seek_line(first)? else {
-            passage.at_end = true;
-            return Ok(passage);
+            excerpt.at_end = true;
+            return Ok(excerpt);
         };
         let mut file = &self.file;
         file.seek(SeekFrom::Start(offset))?;
-        let mut reader = BufReader::with_capacity(BUFFER.min(most + 1024), file);
+        let mut reader = BufReader::with_capacity(BUFFER_SIZE.min(limit + 1024), file);
         let mut finished = true;
-        while passage.lines < wanted || !finished {
+        while excerpt.lines < count || !finished {
             let buffer = reader.fill_buf()?;
             if buffer.is_empty() {
-                passage.at_end = true;
+                excerpt.at_end = true;
                 break;
             }
             if finished {
-                passage.lines += 1;
+                excerpt.lines += 1;
             }
             let end = memchr::memchr(b'\n', buffer);
             let part = &buffer[..end.map_or(buffer.len(), |end| end + 1)];
             finished = end.is_some();
-            let room = most - passage.bytes.len();
-            if part.len() > room {
-                passage.bytes.extend_from_slice(&part[..room]);
-                let half = utf8::incomplete_suffix(&passage.bytes);
-                passage.bytes.truncate(passage.bytes.len() - half);
-                passage.cut = true;
-                return Ok(passage);
+            let left = limit - excerpt.bytes.len();
+            if part.len() > left {
+                excerpt.bytes.extend_from_slice(&part[..left]);
+                let incomplete = utf8::incomplete_suffix(&excerpt.bytes);
+                excerpt.bytes.truncate(excerpt.bytes.len() - incomplete);
+                excerpt.truncated = true;
+                return Ok(excerpt);
             }
-            passage.bytes.extend_from_slice(part);
-            let count = part.len();
-            reader.consume(count);
+            excerpt.bytes.extend_from_slice(part);
+            let consumed = part.len();
+            reader.consume(consumed);
         }
-        passage.at_end |= reader.fill_buf()?.is_empty();
-        Ok(passage)
+        excerpt.at_end |= reader.fill_buf()?.is_empty();
+        Ok(excerpt)
     }
 
-    /// Where line `number` begins; none after the end. Goes on from where the index ends.
+    /// Returns the offset of line `number`, or `None` beyond the end. Extends the index on the way.
     fn seek_line(&mut self, number: u64) -> io::Result<Option<u64>> {
-        let entry = ((number - 1) / STRIDE).min(self.index.len() as u64 - 1);
-        let mut line = 1 + entry * STRIDE;
+        let entry = ((number - 1) / INDEX_INTERVAL).min(self.index.len() as u64 - 1);
+        let mut line = 1 + entry * INDEX_INTERVAL;
         let mut offset = usize::try_from(entry)
             .ok()
             .and_then(|entry| self.index.get(entry).copied())
             .unwrap_or_default();
         let mut file = &self.file;
         file.seek(SeekFrom::Start(offset))?;
-        let mut reader = BufReader::with_capacity(BUFFER, file);
+        let mut reader = BufReader::with_capacity(BUFFER_SIZE, file);
         let mut unfinished = false;
         loop {
             let buffer = reader.fill_buf()?;
@@ -214,27 +214,27 @@ impl Artifact {
             if line == number && !unfinished {
                 return Ok(Some(offset));
             }
-            let mut taken = 0;
+            let mut consumed = 0;
             for newline in memchr::memchr_iter(b'\n', buffer) {
-                taken = newline + 1;
+                consumed = newline + 1;
                 line += 1;
-                let start = offset + taken as u64;
-                // Lines before the last entry are never passed on the way to a later one.
-                if (line - 1).is_multiple_of(STRIDE) {
+                let start = offset + consumed as u64;
+                // The scan starts at the last index entry before `number`, so no entry is added twice.
+                if (line - 1).is_multiple_of(INDEX_INTERVAL) {
                     self.index.push(start);
                 }
                 if line == number {
                     break;
                 }
             }
-            if line != number || taken == 0 {
-                unfinished = taken < buffer.len();
-                taken = buffer.len();
+            if line != number || consumed == 0 {
+                unfinished = consumed < buffer.len();
+                consumed = buffer.len();
             } else {
                 unfinished = false;
             }
-            offset += taken as u64;
-            reader.consume(taken);
+            offset += consumed as u64;
+            reader.consume(consumed);
         }
     }
 }

@@ -1,82 +1,82 @@
-//! Finding lines in an artifact without loading it.
+//! Line search in an artifact, without loading the file.
 //!
-//! A plain text is found by `memchr::memmem`, at the speed of the disk. A pattern goes through
-//! `regex-lite`, which is slower but small and takes time linear in the text.
+//! Plain text is searched with `memchr::memmem`, at disk speed. Patterns use `regex-lite`, which is slower
+//! but small, and linear in the length of the text.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader};
 
 use memchr::memmem::Finder;
 
-use super::read::BUFFER;
+use super::read::BUFFER_SIZE;
 use super::{Artifact, ArtifactError};
 use crate::clean;
 
-/// What to look for.
+/// A search pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// This text, exactly.
+    /// Exactly this text.
     Plain(String),
-    /// A regular expression, matched line by line.
+    /// A regular expression, matched against each line.
     Regex(String),
 }
 
-/// How to look.
+/// Options of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Search {
-    /// How many lines that match are given back; the others are counted.
-    pub most_hits: usize,
-    /// How many lines before and after each are given back with it.
+pub struct SearchOptions {
+    /// Maximum number of hits to return; further matches are only counted.
+    pub max_hits: usize,
+    /// Number of context lines before and after each hit.
     pub context: usize,
-    /// Bytes of each line.
+    /// Maximum length of each returned line, in bytes.
     pub line_bytes: usize,
 }
 
-impl Default for Search {
+impl Default for SearchOptions {
     fn default() -> Self {
         Self {
-            most_hits: 100,
+            max_hits: 100,
             context: 0,
             line_bytes: 768,
         }
     }
 }
 
-/// A line that matches.
+/// A matching line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
-    /// Its number, from 1.
+pub struct SearchHit {
+    /// 1-based line number.
     pub line: u64,
-    /// The line, clean and cut.
+    /// The line, cleaned and shortened.
     pub text: String,
-    /// The lines before it.
+    /// Context lines before the hit.
     pub before: Vec<String>,
-    /// The lines after it.
+    /// Context lines after the hit.
     pub after: Vec<String>,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hits {
-    /// The first lines that match.
-    pub hits: Vec<Hit>,
-    /// How many match in all.
+pub struct SearchResults {
+    /// The first matching lines.
+    pub hits: Vec<SearchHit>,
+    /// Number of matching lines in the artifact.
     pub total: u64,
-    /// How many lines were looked at.
-    pub lines: u64,
+    /// Number of lines searched.
+    pub lines_searched: u64,
 }
 
-/// Bytes of a line that are looked at: a line of a gigabyte must not be held.
-const MOST_OF_A_LINE: usize = 1 << 20;
+/// Bytes of a line that are searched: a line of a gigabyte must not be held in memory.
+const LINE_LIMIT: usize = 1 << 20;
 
-/// As above, for the lines around a hit.
-const MOST_OF_A_NEIGHBOUR: usize = 16 * 1024;
+/// Bytes held of a context line.
+const CONTEXT_LINE_LIMIT: usize = 16 * 1024;
 
-/// Lines around a hit that anyone needs.
-const MOST_CONTEXT: usize = 50;
+/// Maximum number of context lines before and after a hit.
+const CONTEXT_LINES_MAX: usize = 50;
 
-/// What means something else than itself in a pattern.
-const SPECIAL: [char; 14] = [
+/// Characters with a special meaning in a regular expression.
+const REGEX_METACHARACTERS: [char; 14] = [
     '\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$',
 ];
 
@@ -88,8 +88,8 @@ enum Matcher {
 impl Matcher {
     fn new(pattern: &Pattern) -> Result<Self, ArtifactError> {
         Ok(match pattern {
-            // Without any of these a pattern is the text it matches, and found much faster.
-            Pattern::Regex(text) if !text.contains(SPECIAL) => {
+            // A pattern without metacharacters is plain text, and is found much faster.
+            Pattern::Regex(text) if !text.contains(REGEX_METACHARACTERS) => {
                 Self::Plain(Box::new(Finder::new(text).into_owned()))
             }
             Pattern::Plain(text) => Self::Plain(Box::new(Finder::new(text).into_owned())),
@@ -111,37 +111,52 @@ impl Matcher {
 }
 
 impl Artifact {
-    /// Finds the lines that match.
-    pub fn search(&self, pattern: &Pattern, search: &Search) -> Result<Hits, ArtifactError> {
+    /// Returns the matching lines.
+    pub fn search(
+        &self,
+        pattern: &Pattern,
+        options: &SearchOptions,
+    ) -> Result<SearchResults, ArtifactError> {
         let matcher = Matcher::new(pattern)?;
-        self.look(&matcher, search)
+        self.search_lines(&matcher, options)
             .map_err(ArtifactError::io(self.path()))
     }
 
-    fn look(&self, matcher: &Matcher, search: &Search) -> io::Result<Hits> {
-        let mut reader = BufReader::with_capacity(BUFFER, self.file_from_start()?);
-        let mut hits = Hits::default();
+    fn search_lines(
+        &self,
+        matcher: &Matcher,
+        options: &SearchOptions,
+    ) -> io::Result<SearchResults> {
+        let mut reader = BufReader::with_capacity(BUFFER_SIZE, self.file_from_start()?);
+        let mut results = SearchResults::default();
         let mut line = Vec::new();
-        let context = search.context.min(MOST_CONTEXT);
+        let context = options.context.min(CONTEXT_LINES_MAX);
         let mut before: VecDeque<Vec<u8>> = VecDeque::new();
         while read_line(&mut reader, &mut line)? {
-            hits.lines += 1;
+            results.lines_searched += 1;
             let matched = matcher.matches(&line);
-            hits.total += u64::from(matched);
-            let wanted = matched && hits.hits.len() < search.most_hits;
-            let near = |hit: &Hit, number: u64| number - hit.line <= context as u64;
-            if wanted || hits.hits.last().is_some_and(|hit| near(hit, hits.lines)) {
-                let text = shorten(&line, search.line_bytes);
-                for hit in hits.hits.iter_mut().rev() {
-                    if !near(hit, hits.lines) {
+            results.total += u64::from(matched);
+            let is_hit = matched && results.hits.len() < options.max_hits;
+            let in_context = |hit: &SearchHit, number: u64| number - hit.line <= context as u64;
+            if is_hit
+                || results
+                    .hits
+                    .last()
+                    .is_some_and(|hit| in_context(hit, results.lines_searched))
+            {
+                let text = clean_line(&line, options.line_bytes);
+                for hit in results.hits.iter_mut().rev() {
+                    if !in_context(hit, results.lines_searched) {
                         break;
                     }
                     hit.after.push(text.clone());
                 }
-                if wanted {
-                    let shortened = before.iter().map(|line| shorten(line, search.line_bytes));
-                    hits.hits.push(Hit {
-                        line: hits.lines,
+                if is_hit {
+                    let shortened = before
+                        .iter()
+                        .map(|line| clean_line(line, options.line_bytes));
+                    results.hits.push(SearchHit {
+                        line: results.lines_searched,
                         text,
                         before: shortened.collect(),
                         after: Vec::new(),
@@ -149,21 +164,21 @@ impl Artifact {
                 }
             }
             if context > 0 {
-                let mut kept = if before.len() == context {
+                let mut context_line = if before.len() == context {
                     before.pop_front().unwrap_or_default()
                 } else {
                     Vec::new()
                 };
-                kept.clear();
-                kept.extend_from_slice(&line[..line.len().min(MOST_OF_A_NEIGHBOUR)]);
-                before.push_back(kept);
+                context_line.clear();
+                context_line.extend_from_slice(&line[..line.len().min(CONTEXT_LINE_LIMIT)]);
+                before.push_back(context_line);
             }
         }
-        Ok(hits)
+        Ok(results)
     }
 }
 
-/// Reads a line without its newline, and of a very long one the beginning.
+/// Reads a line without its newline, up to `LINE_LIMIT` bytes. Returns `false` at the end of the file.
 fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut any = false;
@@ -175,8 +190,8 @@ fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> 
         any = true;
         let end = memchr::memchr(b'\n', buffer);
         let part = &buffer[..end.unwrap_or(buffer.len())];
-        let room = MOST_OF_A_LINE.saturating_sub(line.len());
-        line.extend_from_slice(&part[..part.len().min(room)]);
+        let left = LINE_LIMIT.saturating_sub(line.len());
+        line.extend_from_slice(&part[..part.len().min(left)]);
         let count = part.len() + usize::from(end.is_some());
         reader.consume(count);
         if end.is_some() {
@@ -185,10 +200,10 @@ fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> 
     }
 }
 
-fn shorten(line: &[u8], most: usize) -> String {
+fn clean_line(line: &[u8], limit: usize) -> String {
     let mut text = clean::plain(&String::from_utf8_lossy(line));
-    if most > 0 && text.len() > most {
-        text.truncate(text.floor_char_boundary(most.saturating_sub('…'.len_utf8())));
+    if limit > 0 && text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit.saturating_sub('…'.len_utf8())));
         text.push('…');
     }
     text

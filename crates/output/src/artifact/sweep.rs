@@ -1,59 +1,60 @@
-//! Removing artifacts that are too old, or too many.
+//! Removal of old artifacts, and of the oldest ones when the folder is too large.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::time::SystemTime;
 
-use super::{ArtifactError, ArtifactId, Artifacts, Entry};
+use super::{ArtifactError, ArtifactId, ArtifactInfo, Artifacts};
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// What was removed.
+pub struct SweepReport {
+    /// The removed artifacts.
     pub removed: Vec<ArtifactId>,
-    /// Bytes that were removed.
-    pub freed: u64,
-    /// Bytes that are left.
-    pub left: u64,
+    /// Size of the removed artifacts, in bytes.
+    pub freed_bytes: u64,
+    /// Size of the remaining artifacts, in bytes.
+    pub remaining_bytes: u64,
 }
 
 impl Artifacts {
-    /// Removes what is older than allowed, then the oldest until the rest fits. What is being
-    /// written stays.
-    pub fn sweep(&self) -> Result<Swept, ArtifactError> {
+    /// Removes expired artifacts, then the oldest ones until the rest fits. Artifacts that are still being
+    /// written stay.
+    pub fn sweep(&self) -> Result<SweepReport, ArtifactError> {
         self.sweep_at(SystemTime::now())
     }
 
-    /// As [`Self::sweep`], at a time of the caller's choice.
-    pub fn sweep_at(&self, now: SystemTime) -> Result<Swept, ArtifactError> {
+    /// As [`Self::sweep`], with the given current time.
+    pub fn sweep_at(&self, now: SystemTime) -> Result<SweepReport, ArtifactError> {
         let entries = self.list()?;
         let retention = self.retention();
-        let mut swept = Swept {
-            left: entries.iter().map(|entry| entry.bytes).sum(),
-            ..Swept::default()
+        let mut report = SweepReport {
+            remaining_bytes: entries.iter().map(|entry| entry.bytes).sum(),
+            ..SweepReport::default()
         };
         for entry in entries {
-            // A file from the future is not old.
+            // A modification time in the future counts as new.
             let age = now.duration_since(entry.modified).unwrap_or_default();
-            if (age > retention.age || swept.left > retention.bytes) && remove(&entry)? {
-                swept.left -= entry.bytes;
-                swept.freed += entry.bytes;
-                swept.removed.push(entry.id);
+            if (age > retention.age || report.remaining_bytes > retention.bytes) && remove(&entry)?
+            {
+                report.remaining_bytes -= entry.bytes;
+                report.freed_bytes += entry.bytes;
+                report.removed.push(entry.id);
             }
         }
-        Ok(swept)
+        Ok(report)
     }
 }
 
-/// Whether it is gone.
-fn remove(entry: &Entry) -> Result<bool, ArtifactError> {
-    // The lock is let go when the file is closed, after the removal.
-    let held = match File::open(&entry.path) {
+/// Removes an artifact. Returns `false` if a writer holds it.
+fn remove(entry: &ArtifactInfo) -> Result<bool, ArtifactError> {
+    // Closing the file, after the removal, releases the lock.
+    let file = match File::open(&entry.path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(ArtifactError::io(&entry.path)(error)),
     };
-    if matches!(held.try_lock(), Err(TryLockError::WouldBlock)) {
+    if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
         return Ok(false);
     }
     match fs::remove_file(&entry.path) {

@@ -1,30 +1,30 @@
-//! Displayed values as artifacts: files that other programs open.
+//! Displayed values stored as artifacts, in formats that other programs can open.
 
 use std::io;
 
-use super::{ArtifactError, ArtifactId, Artifacts, Kind};
+use super::{ArtifactError, ArtifactId, ArtifactKind, Artifacts};
+use crate::base64_text::{Base64Decoder, decode_or_keep};
 use crate::bundle::Data;
-use crate::image::{Decoded, from_base64};
-use crate::stored::{Form, Stored};
+use crate::stored_value::{Encoding, StoredValue};
 
 impl Artifacts {
-    /// Keeps one representation of a displayed value; how many bytes that is.
+    /// Stores one representation of a displayed value. Returns its id and size in bytes.
     pub(crate) fn store_value(
         &self,
         mime: &str,
         data: &Data,
     ) -> Result<(ArtifactId, u64), ArtifactError> {
-        let kind = Kind::of_mime(mime);
+        let kind = ArtifactKind::from_mime(mime);
         match data {
-            // Kernels of Jupyter's send pictures as base64; a file with that in it is no picture.
+            // Jupyter kernels send images as base64; the file must hold the decoded image.
             Data::Text(text) if is_binary(mime) => {
-                self.store_with(kind, |recording| recording.write(&from_base64(text)))
+                self.store_with(kind, |writer| writer.write(&decode_or_keep(text)))
             }
-            Data::Text(text) => self.store_with(kind, |recording| recording.write(text.as_bytes())),
-            Data::Bytes(bytes) => self.store_with(kind, |recording| recording.write(bytes)),
+            Data::Text(text) => self.store_with(kind, |writer| writer.write(text.as_bytes())),
+            Data::Bytes(bytes) => self.store_with(kind, |writer| writer.write(bytes)),
             Data::Json(value) => {
                 let text = value.to_string();
-                self.store_with(kind, |recording| recording.write(text.as_bytes()))
+                self.store_with(kind, |writer| writer.write(text.as_bytes()))
             }
             Data::Stored(stored) => self.store_stored(mime, stored),
         }
@@ -33,29 +33,27 @@ impl Artifacts {
     fn store_stored(
         &self,
         mime: &str,
-        stored: &Stored,
+        stored: &StoredValue,
     ) -> Result<(ArtifactId, u64), ArtifactError> {
-        let kind = Kind::of_mime(mime);
-        if stored.form() == Form::Text && is_binary(mime) {
-            let decoded = self.store_with(kind, |recording| {
-                let mut decoded = Decoded::default();
-                stored.read(|bytes| decoded.push(bytes, |bytes| recording.write(bytes)))?;
+        let kind = ArtifactKind::from_mime(mime);
+        if stored.encoding() == Encoding::Text && is_binary(mime) {
+            let decoded = self.store_with(kind, |writer| {
+                let mut decoded = Base64Decoder::default();
+                stored.read(|bytes| decoded.push(bytes, |bytes| writer.write(bytes)))?;
                 decoded.finish()
             });
             match decoded {
-                // It is no base64, and stands for itself.
+                // Not base64: stored as it is.
                 Err(ArtifactError::Io { source, .. })
                     if source.kind() == io::ErrorKind::InvalidData => {}
                 decoded => return decoded,
             }
         }
-        self.store_with(kind, |recording| {
-            stored.read(|bytes| recording.write(bytes))
-        })
+        self.store_with(kind, |writer| stored.read(|bytes| writer.write(bytes)))
     }
 }
 
-/// Whether the text of such a representation is base64.
+/// Returns whether text of this MIME type is base64.
 fn is_binary(mime: &str) -> bool {
     let picture = mime.starts_with("image/") && !mime.ends_with("+xml");
     picture || mime == "application/pdf" || mime.starts_with("audio/") || mime.starts_with("video/")

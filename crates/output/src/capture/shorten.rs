@@ -1,31 +1,31 @@
-//! Exceptions and other text that must not be long.
+//! Shortening of tracebacks and prompts.
 
 use crate::event::Traceback;
 
-/// An exception of which everything is short: the first frames, and more of the last ones.
-pub(super) fn traceback(mut traceback: Traceback, most: usize) -> Traceback {
-    shorten(&mut traceback.name, most);
-    shorten(&mut traceback.value, most);
+/// Shortens each part of a traceback to `limit` bytes. Keeps the first frames, and more of the last ones.
+pub(super) fn shorten_traceback(mut traceback: Traceback, limit: usize) -> Traceback {
+    shorten_text(&mut traceback.name, limit);
+    shorten_text(&mut traceback.value, limit);
     let lines = &mut traceback.lines;
-    let cost = |line: &String| line.len() + size_of::<String>();
-    if lines.iter().map(cost).sum::<usize>() <= most {
+    let memory_size = |line: &String| line.len() + size_of::<String>();
+    if lines.iter().map(memory_size).sum::<usize>() <= limit {
         return traceback;
     }
     for line in lines.iter_mut() {
-        shorten(line, most / 8);
+        shorten_text(line, limit / 8);
     }
-    let fitting = |lines: &mut dyn Iterator<Item = &String>, most: usize| {
-        let mut left = most;
+    let fitting_lines = |lines: &mut dyn Iterator<Item = &String>, limit: usize| {
+        let mut left = limit;
         lines
             .take_while(|line| {
-                let fits = cost(line) <= left;
-                left = left.saturating_sub(cost(line));
+                let fits = memory_size(line) <= left;
+                left = left.saturating_sub(memory_size(line));
                 fits
             })
             .count()
     };
-    let head = fitting(&mut lines.iter(), most / 4);
-    let tail = fitting(&mut lines[head..].iter().rev(), most / 2);
+    let head = fitting_lines(&mut lines.iter(), limit / 4);
+    let tail = fitting_lines(&mut lines[head..].iter().rev(), limit / 2);
     let elided = lines.len() - head - tail;
     if elided > 0 {
         let note = format!("[… {elided} frames elided …]");
@@ -35,12 +35,12 @@ pub(super) fn traceback(mut traceback: Traceback, most: usize) -> Traceback {
     traceback
 }
 
-/// A text, cut if it is longer.
-pub(super) fn shorten(text: &mut String, most: usize) {
-    const MARK: &str = "…";
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most.saturating_sub(MARK.len())));
-        text.push_str(MARK);
+/// Shortens a text to `limit` bytes, with an ellipsis.
+pub(super) fn shorten_text(text: &mut String, limit: usize) {
+    const ELLIPSIS: &str = "…";
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit.saturating_sub(ELLIPSIS.len())));
+        text.push_str(ELLIPSIS);
         text.shrink_to_fit();
     }
 }

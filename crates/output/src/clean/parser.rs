@@ -1,56 +1,54 @@
-//! Text → plain text, `\r`, `\b` and control sequences, across chunk borders.
+//! Splits text into plain text, `\r`, `\b` and control sequences, across chunk boundaries.
 //!
-//! The states are those of a VT500 as far as they matter here: what a sequence begins with decides
-//! how long it is, and none of it is ever text. Control characters come as C0 or as the characters
-//! U+0080 to U+009F. Text without any of them is handed on in one piece, found by a loop that the
-//! compiler turns into vector instructions.
+//! The states follow the VT500 parser, as far as needed: the start of a sequence determines its length, and
+//! no part of it is text. Control characters arrive as C0 or as U+0080 to U+009F. Text without control
+//! characters is passed on in one chunk, found by a loop that the compiler vectorises.
 
-/// What the parser finds.
-pub(crate) trait Act {
+/// Receives the parser's events.
+pub(crate) trait AnsiHandler {
     /// Text, tabs and newlines.
-    fn text(&mut self, text: &str);
+    fn on_text(&mut self, text: &str);
     /// `\r`.
-    fn carriage_return(&mut self);
+    fn on_carriage_return(&mut self);
     /// `\b`.
-    fn backspace(&mut self);
-    /// A control sequence that is not private and has no intermediate characters.
-    fn control_sequence(&mut self, sequence: Sequence<'_>);
+    fn on_backspace(&mut self);
+    /// A control sequence without private or intermediate characters.
+    fn on_control_sequence(&mut self, sequence: ControlSequence<'_>);
     /// `ESC M`: one line up.
-    fn reverse_index(&mut self) {}
+    fn on_reverse_index(&mut self) {}
 }
 
-/// A control sequence: `ESC [`, numbers, and a letter.
+/// A control sequence (CSI): `ESC [`, parameters, and a final byte.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sequence<'a> {
+pub(crate) struct ControlSequence<'a> {
     /// Digits, `;` and `:`.
     pub(crate) parameters: &'a str,
-    /// What it does.
-    pub(crate) letter: u8,
+    /// The function, for example `b'm'`.
+    pub(crate) final_byte: u8,
 }
 
-impl Sequence<'_> {
-    /// Its first number, or another if it has none.
-    pub(crate) fn number(&self, otherwise: usize) -> usize {
+impl ControlSequence<'_> {
+    /// Returns the first parameter, or `default` if there is none.
+    pub(crate) fn first_parameter_or(&self, default: usize) -> usize {
         let first = self.parameters.split([';', ':']).next().unwrap_or_default();
         if first.is_empty() {
-            return otherwise;
+            return default;
         }
         first.parse().unwrap_or(usize::MAX)
     }
 }
 
-/// Parameters longer than this make no sense.
-const MOST_PARAMETERS: usize = 128;
+/// Maximum length of parameters; longer sequences are ignored.
+const PARAMETERS_LIMIT: usize = 128;
 
-/// A title or a link ends within this, or was not meant as one: a stray `ESC ]` must not swallow
-/// what comes after it.
-const MOST_OF_A_COMMAND: usize = 4096;
+/// Maximum length of an OSC string (title, link). A stray `ESC ]` must not hide the text after it.
+const COMMAND_STRING_LIMIT: usize = 4096;
 
-/// As above, for strings that may hold pictures.
-const MOST_OF_A_STRING: usize = 1 << 20;
+/// Maximum length of other control strings, which may contain images.
+const CONTROL_STRING_LIMIT: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ParserState {
     #[default]
     Ground,
     /// After `ESC`.
@@ -58,45 +56,47 @@ enum State {
     /// After `ESC` and intermediate characters.
     Intermediate,
     /// After `ESC [`.
-    Control { ignored: bool },
-    /// In OSC (`command`), DCS, SOS, PM or APC, after so many bytes.
-    String { command: bool, length: usize },
-    /// After an `ESC` in one of those.
-    StringEscape,
+    ControlSequence { ignored: bool },
+    /// In OSC (`command`), DCS, SOS, PM or APC, after `length` bytes.
+    ControlString { command: bool, length: usize },
+    /// After an `ESC` in a control string.
+    ControlStringEscape,
 }
 
-/// Where in a sequence a stream of text stands.
+/// The parser's position within a sequence.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Parser {
-    state: State,
+pub(crate) struct AnsiParser {
+    state: ParserState,
     parameters: String,
 }
 
-impl Parser {
-    /// Takes the next piece of text.
-    pub(crate) fn push(&mut self, text: &str, act: &mut impl Act) {
+impl AnsiParser {
+    /// Parses the next chunk of text.
+    pub(crate) fn push(&mut self, text: &str, handler: &mut impl AnsiHandler) {
         let mut rest = text;
         while !rest.is_empty() {
-            let taken = match self.state {
-                State::Ground => self.ground(rest, act),
-                State::String { command, length } => self.string(rest, command, length),
-                _ => self.sequence(rest, act),
+            let consumed = match self.state {
+                ParserState::Ground => self.parse_ground(rest, handler),
+                ParserState::ControlString { command, length } => {
+                    self.skip_string(rest, command, length)
+                }
+                _ => self.parse_sequence(rest, handler),
             };
-            rest = &rest[taken..];
+            rest = &rest[consumed..];
         }
     }
 
-    fn ground(&mut self, text: &str, act: &mut impl Act) -> usize {
+    fn parse_ground(&mut self, text: &str, handler: &mut impl AnsiHandler) -> usize {
         let bytes = text.as_bytes();
         let end = find_special(bytes);
         if end > 0 {
-            act.text(&text[..end]);
+            handler.on_text(&text[..end]);
         }
         match bytes.get(end) {
             None => return end,
-            Some(b'\r') => act.carriage_return(),
-            Some(0x08) => act.backspace(),
-            Some(0x1b) => self.state = State::Escape,
+            Some(b'\r') => handler.on_carriage_return(),
+            Some(0x08) => handler.on_backspace(),
+            Some(0x1b) => self.state = ParserState::Escape,
             Some(0xc2) => {
                 self.begin_c1(bytes[end + 1]);
                 return end + 2;
@@ -111,110 +111,117 @@ impl Parser {
             0x9b => self.begin_control(),
             0x9d => self.begin_string(true),
             0x90 | 0x98 | 0x9e | 0x9f => self.begin_string(false),
-            _ => self.state = State::Ground,
+            _ => self.state = ParserState::Ground,
         }
     }
 
     fn begin_control(&mut self) {
         self.parameters.clear();
-        self.state = State::Control { ignored: false };
+        self.state = ParserState::ControlSequence { ignored: false };
     }
 
     fn begin_string(&mut self, command: bool) {
-        self.state = State::String { command, length: 0 };
+        self.state = ParserState::ControlString { command, length: 0 };
     }
 
-    /// Skips to what may end the string.
-    fn string(&mut self, text: &str, command: bool, length: usize) -> usize {
-        let most = if command {
-            MOST_OF_A_COMMAND
+    /// Skips to a possible end of the control string.
+    fn skip_string(&mut self, text: &str, command: bool, length: usize) -> usize {
+        let limit = if command {
+            COMMAND_STRING_LIMIT
         } else {
-            MOST_OF_A_STRING
+            CONTROL_STRING_LIMIT
         };
         let bytes = text.as_bytes();
         let ends = |at: usize| match bytes[at] {
-            // Pictures may go over several lines; but one that was never ended, or never meant as one,
-            // would swallow all that follows.
+            // A newline ends the string too. An image may span several lines, but an unterminated string
+            // would hide all text after it.
             0x07 | 0x18 | 0x1a | 0x1b | b'\n' => true,
             0xc2 => bytes[at + 1] == 0x9c,
             _ => false,
         };
-        let room = most - length;
-        let Some(end) = (0..bytes.len().min(room)).find(|&at| ends(at)) else {
-            if bytes.len() < room {
+        let left = limit - length;
+        let Some(end) = (0..bytes.len().min(left)).find(|&at| ends(at)) else {
+            if bytes.len() < left {
                 self.begin_string(command);
-                self.state = State::String {
+                self.state = ParserState::ControlString {
                     command,
                     length: length + bytes.len(),
                 };
                 return bytes.len();
             }
-            self.state = State::Ground;
-            return text.ceil_char_boundary(room);
+            self.state = ParserState::Ground;
+            return text.ceil_char_boundary(left);
         };
-        self.state = State::Ground;
+        self.state = ParserState::Ground;
         match bytes[end] {
             0x1b => {
-                self.state = State::StringEscape;
+                self.state = ParserState::ControlStringEscape;
                 end + 1
             }
-            // The line ends too.
+            // The newline itself is text.
             b'\n' => end,
             0xc2 => end + 2,
             _ => end + 1,
         }
     }
 
-    /// One character within a sequence.
-    fn sequence(&mut self, text: &str, act: &mut impl Act) -> usize {
+    /// Parses one character within a sequence.
+    fn parse_sequence(&mut self, text: &str, handler: &mut impl AnsiHandler) -> usize {
         let Some(character) = text.chars().next() else {
             return 0;
         };
         let length = character.len_utf8();
         match (self.state, character) {
-            // A terminal does these where they stand, and goes on with the sequence.
-            (_, '\n' | '\t') => act.text(&text[..1]),
-            (_, '\r') => act.carriage_return(),
-            (_, '\u{8}') => act.backspace(),
-            (_, '\u{18}' | '\u{1a}') => self.state = State::Ground,
-            (_, '\u{1b}') => self.state = State::Escape,
+            // A terminal executes these within a sequence and continues the sequence.
+            (_, '\n' | '\t') => handler.on_text(&text[..1]),
+            (_, '\r') => handler.on_carriage_return(),
+            (_, '\u{8}') => handler.on_backspace(),
+            (_, '\u{18}' | '\u{1a}') => self.state = ParserState::Ground,
+            (_, '\u{1b}') => self.state = ParserState::Escape,
             (_, '\u{80}'..='\u{9f}') => self.begin_c1(text.as_bytes()[1]),
-            (_, '\0'..='\u{1f}' | '\u{7f}') | (State::Intermediate, ' '..='/') => {}
-            (State::Escape | State::StringEscape, '[') => self.begin_control(),
-            (State::Escape | State::StringEscape, ']') => self.begin_string(true),
-            (State::Escape | State::StringEscape, 'P' | 'X' | '^' | '_') => {
+            (_, '\0'..='\u{1f}' | '\u{7f}') | (ParserState::Intermediate, ' '..='/') => {}
+            (ParserState::Escape | ParserState::ControlStringEscape, '[') => self.begin_control(),
+            (ParserState::Escape | ParserState::ControlStringEscape, ']') => {
+                self.begin_string(true);
+            }
+            (ParserState::Escape | ParserState::ControlStringEscape, 'P' | 'X' | '^' | '_') => {
                 self.begin_string(false);
             }
-            (State::Escape | State::StringEscape, ' '..='/') => self.state = State::Intermediate,
-            (State::Escape, 'M') => {
-                self.state = State::Ground;
-                act.reverse_index();
+            (ParserState::Escape | ParserState::ControlStringEscape, ' '..='/') => {
+                self.state = ParserState::Intermediate;
             }
-            (State::Escape | State::StringEscape | State::Intermediate, '0'..='~') => {
-                self.state = State::Ground;
+            (ParserState::Escape, 'M') => {
+                self.state = ParserState::Ground;
+                handler.on_reverse_index();
             }
-            (State::Control { .. }, '0'..='9' | ';' | ':') => {
-                if self.parameters.len() < MOST_PARAMETERS {
+            (
+                ParserState::Escape | ParserState::ControlStringEscape | ParserState::Intermediate,
+                '0'..='~',
+            ) => {
+                self.state = ParserState::Ground;
+            }
+            (ParserState::ControlSequence { .. }, '0'..='9' | ';' | ':') => {
+                if self.parameters.len() < PARAMETERS_LIMIT {
                     self.parameters.push(character);
                 } else {
-                    self.state = State::Control { ignored: true };
+                    self.state = ParserState::ControlSequence { ignored: true };
                 }
             }
-            (State::Control { .. }, ' '..='?') => {
-                self.state = State::Control { ignored: true };
+            (ParserState::ControlSequence { .. }, ' '..='?') => {
+                self.state = ParserState::ControlSequence { ignored: true };
             }
-            (State::Control { ignored }, '@'..='~') => {
-                self.state = State::Ground;
+            (ParserState::ControlSequence { ignored }, '@'..='~') => {
+                self.state = ParserState::Ground;
                 if !ignored {
-                    act.control_sequence(Sequence {
+                    handler.on_control_sequence(ControlSequence {
                         parameters: &self.parameters,
-                        letter: text.as_bytes()[0],
+                        final_byte: text.as_bytes()[0],
                     });
                 }
             }
-            // No sequence holds such a character: it is text, and there was none.
+            // The character cannot be part of a sequence: it is text.
             _ => {
-                self.state = State::Ground;
+                self.state = ParserState::Ground;
                 return 0;
             }
         }
@@ -222,25 +229,25 @@ impl Parser {
     }
 }
 
-/// Where the first control character other than a tab or a newline is, or the length.
+/// Returns the position of the first control character except tab and newline, or the length.
 fn find_special(bytes: &[u8]) -> usize {
-    /// Where there is one, the next is often near, and setting up vectors would not pay.
-    const NEAR: usize = 24;
-    /// Enough for vectors, little enough to be looked at again byte by byte.
-    const BLOCK: usize = 128;
+    /// Control characters are often close together, where vector code would not pay.
+    const NEAR_SIZE: usize = 24;
+    /// Large enough for vector code, small enough to search again byte by byte.
+    const BLOCK_SIZE: usize = 128;
     let scan = |start: usize, end: usize| {
         (start..end).find(|&at| {
-            // Of a character from U+0080 to U+009F the second byte is less than 0xa0.
-            is_special(bytes[at]) && (bytes[at] != C1 || bytes[at + 1] < 0xa0)
+            // The second byte of U+0080 to U+009F is below 0xa0.
+            is_special(bytes[at]) && (bytes[at] != C1_LEAD_BYTE || bytes[at + 1] < 0xa0)
         })
     };
-    let near = bytes.len().min(NEAR);
+    let near = bytes.len().min(NEAR_SIZE);
     if let Some(at) = scan(0, near) {
         return at;
     }
     let mut start = near;
     while start < bytes.len() {
-        let end = bytes.len().min(start + BLOCK);
+        let end = bytes.len().min(start + BLOCK_SIZE);
         let any = |any, &byte: &u8| any | is_special(byte);
         if bytes[start..end].iter().fold(false, any)
             && let Some(at) = scan(start, end)
@@ -252,12 +259,12 @@ fn find_special(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// The first byte of U+0080 to U+00BF.
-pub(super) const C1: u8 = 0xc2;
+/// The first byte of U+0080 to U+00BF in UTF-8.
+pub(super) const C1_LEAD_BYTE: u8 = 0xc2;
 
-/// Whether a control character may begin with this byte. Without branches, so that a loop over many
-/// bytes becomes vector instructions.
+/// Returns whether a control character can start with this byte. Without branches, so that the compiler
+/// vectorises a loop over many bytes.
 #[allow(clippy::needless_bitwise_bool)]
 fn is_special(byte: u8) -> bool {
-    (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f) | (byte == C1)
+    (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f) | (byte == C1_LEAD_BYTE)
 }

@@ -1,92 +1,101 @@
-//! One line of a screen: characters that can be overwritten.
+//! One row of a screen, with characters that can be overwritten.
 
-use super::style::Style;
+use super::text_style::TextStyle;
 
-/// A character and how it looks.
+/// A character with its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cell {
+struct StyledChar {
     character: char,
-    style: Style,
+    style: TextStyle,
 }
 
-const BLANK: Cell = Cell {
+const BLANK: StyledChar = StyledChar {
     character: ' ',
-    style: Style::PLAIN,
+    style: TextStyle::PLAIN,
 };
 
-/// A line whose first characters are held; those beyond are only counted.
+/// A row that holds its first characters and only counts the rest.
 ///
-/// Most lines are only ever appended to. They are plain text, which is fast; the first time that
-/// something is overwritten or has a colour, the text is taken apart into cells.
+/// Most rows are only appended to. They are plain text, which is fast. The first overwrite or colour splits
+/// the text into styled characters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
     plain: String,
-    cells: Vec<Cell>,
-    /// Whether the characters are in `cells`, and not in `plain`.
-    apart: bool,
-    /// Characters in all.
-    extent: usize,
+    chars: Vec<StyledChar>,
+    /// Whether the characters are in `chars` instead of `plain`.
+    styled: bool,
+    /// Number of characters, including those that are not held.
+    length: usize,
     /// Bytes of the characters that are not held.
-    beyond: u64,
+    overflow_bytes: u64,
 }
 
 impl Row {
-    /// The row of a line that was shown already.
-    pub(crate) fn of(line: &str) -> Self {
+    /// Restores the row of a line that was passed on.
+    pub(crate) fn from_styled_text(line: &str) -> Self {
         let mut row = Self::default();
-        let mut style = Style::default();
+        let mut style = TextStyle::default();
         let mut rest = line;
         while let Some(at) = rest.find("\x1b[") {
             let (text, after) = rest.split_at(at);
-            row.write(row.extent, text, style, usize::MAX);
+            row.write(row.length, text, style, usize::MAX);
             let (parameters, after) = after[2..].split_once('m').unwrap_or_default();
             style.apply(parameters);
             rest = after;
         }
-        row.write(row.extent, rest, style, usize::MAX);
+        row.write(row.length, rest, style, usize::MAX);
         row
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.extent == 0
+        self.length == 0
     }
 
-    /// Whether nothing can be seen.
+    /// Returns whether the row shows nothing.
     pub(crate) fn is_blank(&self) -> bool {
-        self.beyond == 0
+        self.overflow_bytes == 0
             && self.plain.bytes().all(|byte| byte == b' ')
-            && self.cells.iter().all(|cell| cell.character == ' ')
+            && self
+                .chars
+                .iter()
+                .all(|styled_char| styled_char.character == ' ')
     }
 
-    /// Bytes of the characters that are not held.
-    pub(crate) fn beyond(&self) -> u64 {
-        self.beyond
+    /// Returns the bytes of the characters that are not held.
+    pub(crate) fn overflow_bytes(&self) -> u64 {
+        self.overflow_bytes
     }
 
-    /// Writes text without newlines at a column, over what is there. Gives the column after it.
-    pub(crate) fn write(&mut self, column: usize, text: &str, style: Style, most: usize) -> usize {
-        if !self.apart {
-            let end = self.extent + text.chars().count();
-            if column == self.extent && end <= most && style.is_plain() {
+    /// Writes text without newlines over the characters at `column`. Returns the column after it.
+    pub(crate) fn write(
+        &mut self,
+        column: usize,
+        text: &str,
+        style: TextStyle,
+        limit: usize,
+    ) -> usize {
+        if !self.styled {
+            let end = self.length + text.chars().count();
+            if column == self.length && end <= limit && style.is_plain() {
                 self.plain.push_str(text);
-                self.extent = end;
+                self.length = end;
                 return end;
             }
-            self.take_apart();
+            self.split_into_chars();
         }
         let mut column = column;
         let mut rest = text.chars();
-        while column < most {
+        while column < limit {
             let Some(character) = rest.next() else {
                 return column;
             };
-            let cell = Cell { character, style };
-            if column < self.cells.len() {
-                self.cells[column] = cell;
+            let styled_char = StyledChar { character, style };
+            if column < self.chars.len() {
+                self.chars[column] = styled_char;
             } else {
                 self.pad(column);
-                self.cells.push(cell);
-                self.extent = self.extent.max(self.cells.len());
+                self.chars.push(styled_char);
+                self.length = self.length.max(self.chars.len());
             }
             column += 1;
         }
@@ -94,102 +103,103 @@ impl Row {
         if rest.is_empty() {
             return column;
         }
-        self.pad(most);
-        // Where something was before, something else is now; only what is longer counts.
+        self.pad(limit);
+        // Characters beyond `limit` replace earlier ones there; only the extra length counts.
         let count = rest.chars().count();
-        let old = self.extent.saturating_sub(column).min(count);
-        let new = rest
+        let replaced = self.length.saturating_sub(column).min(count);
+        let extra = rest
             .char_indices()
-            .nth(old)
+            .nth(replaced)
             .map_or(rest.len(), |(at, _)| at);
-        self.beyond += (rest.len() - new) as u64;
-        self.extent = self.extent.max(column + count);
+        self.overflow_bytes += (rest.len() - extra) as u64;
+        self.length = self.length.max(column + count);
         column + count
     }
 
-    /// Takes away what is at a column and after it.
+    /// Removes the characters from `column` on.
     pub(crate) fn erase_from(&mut self, column: usize) {
         if column == 0 {
             self.plain.clear();
-            self.cells.clear();
-            self.apart = false;
-            self.extent = 0;
-            self.beyond = 0;
+            self.chars.clear();
+            self.styled = false;
+            self.length = 0;
+            self.overflow_bytes = 0;
             return;
         }
-        self.take_apart();
-        let kept = column.saturating_sub(self.cells.len()) as u64;
-        self.beyond = self.beyond.min(kept);
-        self.cells.truncate(column);
-        self.extent = self.extent.min(column).max(self.cells.len());
+        self.split_into_chars();
+        let left = column.saturating_sub(self.chars.len()) as u64;
+        self.overflow_bytes = self.overflow_bytes.min(left);
+        self.chars.truncate(column);
+        self.length = self.length.min(column).max(self.chars.len());
     }
 
-    /// Makes everything up to a column and at it blank.
+    /// Replaces the characters up to and including `column` by blanks.
     pub(crate) fn erase_to(&mut self, column: usize) {
-        self.take_apart();
-        let end = self.cells.len().min(column.saturating_add(1));
-        self.cells[..end].fill(BLANK);
+        self.split_into_chars();
+        let end = self.chars.len().min(column.saturating_add(1));
+        self.chars[..end].fill(BLANK);
     }
 
-    /// The characters, if none has a colour and none was overwritten.
+    /// Returns the characters, if none is coloured and none was overwritten.
     pub(crate) fn plain(&self) -> Option<&str> {
-        (!self.apart).then_some(&self.plain)
+        (!self.styled).then_some(&self.plain)
     }
 
-    /// Appends the characters, with their looks if asked for.
+    /// Appends the characters, with colours if `colours` is set.
     pub(crate) fn append_to(&self, out: &mut String, colours: bool) {
-        if !self.apart {
+        if !self.styled {
             out.push_str(&self.plain);
             return;
         }
         if !colours {
-            out.extend(self.cells.iter().map(|cell| cell.character));
+            out.extend(self.chars.iter().map(|styled_char| styled_char.character));
             return;
         }
-        self.append_between(out, Style::PLAIN, Style::PLAIN);
+        self.append_styled(out, TextStyle::PLAIN, TextStyle::PLAIN);
     }
 
-    /// Appends the characters with their looks, between texts that look otherwise.
-    pub(crate) fn append_between(&self, out: &mut String, before: Style, after: Style) {
+    /// Appends the characters with their styles, after text with style `before` and before text with style
+    /// `after`.
+    pub(crate) fn append_styled(&self, out: &mut String, before: TextStyle, after: TextStyle) {
         let mut style = before;
-        let mut turn = |to: Style, out: &mut String| {
-            if style != to {
-                style = to;
-                if to.is_plain() {
+        let mut set_style = |target: TextStyle, out: &mut String| {
+            if style != target {
+                style = target;
+                if target.is_plain() {
                     out.push_str("\x1b[0m");
                 } else {
-                    to.write(out);
+                    target.write(out);
                 }
             }
         };
         if !self.plain.is_empty() {
-            turn(Style::PLAIN, out);
+            set_style(TextStyle::PLAIN, out);
             out.push_str(&self.plain);
         }
-        for cell in &self.cells {
-            turn(cell.style, out);
-            out.push(cell.character);
+        for styled_char in &self.chars {
+            set_style(styled_char.style, out);
+            out.push(styled_char.character);
         }
-        turn(after, out);
+        set_style(after, out);
     }
 
-    fn take_apart(&mut self) {
-        if !self.apart {
-            self.apart = true;
-            let style = Style::PLAIN;
-            self.cells.extend(
+    fn split_into_chars(&mut self) {
+        if !self.styled {
+            self.styled = true;
+            let style = TextStyle::PLAIN;
+            self.chars.extend(
                 self.plain
                     .chars()
-                    .map(|character| Cell { character, style }),
+                    .map(|character| StyledChar { character, style }),
             );
             self.plain.clear();
         }
     }
 
     fn pad(&mut self, column: usize) {
-        if self.cells.len() < column {
-            self.cells.resize(column, BLANK);
-            self.extent = self.extent.max(column);
+        if self.chars.len() < column {
+            self.chars.resize(column, BLANK);
+            self.length = self.length.max(column);
         }
     }
 }

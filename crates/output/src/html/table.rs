@@ -1,7 +1,7 @@
-//! Tables as Markdown knows them: one header row, then rows.
+//! Markdown tables: one header row, then body rows.
 //!
-//! Several header rows become one, joined by `/`; what a header spans it heads. Cells that span
-//! rows or columns of the body stand in the first, the others are empty, as pandas shows them.
+//! Several header rows are joined with `/`; a header that spans columns is repeated in each. A body cell that
+//! spans rows or columns fills the first one and leaves the others empty, as in pandas.
 
 use std::rc::Rc;
 
@@ -9,18 +9,18 @@ use htmd::Node;
 use htmd::element_handler::{HandlerResult, Handlers};
 use markup5ever_rcdom::NodeData;
 
-/// Columns of a table; more is not a table but a trap.
-const MOST_COLUMNS: usize = 500;
+/// Maximum number of columns; a table with more is hostile.
+const COLUMNS_MAX: usize = 500;
 
-/// Bytes of a header that is said again for every column it spans.
-const LONGEST_HEADER: usize = 80;
+/// Maximum length of a header that is repeated in each column it spans, in bytes.
+const HEADER_LIMIT: usize = 80;
 
-/// Cells of a table, those that spans make included.
-const MOST_CELLS: usize = 50_000;
+/// Maximum number of cells, including those added by spans.
+const CELLS_MAX: usize = 50_000;
 
 pub(super) fn write(handlers: &dyn Handlers, table: &Rc<Node>) -> Option<HandlerResult> {
-    let mut grid = Grid::default();
-    collect(handlers, table, &mut grid, false);
+    let mut grid = TableGrid::default();
+    collect_rows(handlers, table, &mut grid, false);
     let content = grid.into_markdown();
     (!content.is_empty()).then_some(HandlerResult {
         content,
@@ -29,93 +29,93 @@ pub(super) fn write(handlers: &dyn Handlers, table: &Rc<Node>) -> Option<Handler
 }
 
 #[derive(Default)]
-struct Grid {
+struct TableGrid {
     captions: Vec<String>,
-    rows: Vec<Row>,
-    /// For each column, how many rows below are still taken by a cell above.
-    taken: Vec<usize>,
+    rows: Vec<TableRow>,
+    /// For each column, the number of following rows that a cell above spans.
+    rows_spanned: Vec<usize>,
     cells: usize,
 }
 
 #[derive(Default)]
-struct Row {
+struct TableRow {
     cells: Vec<String>,
-    /// All cells are headers.
-    header: bool,
-    /// It stands in `<thead>`.
-    head: bool,
+    /// Whether all cells are `<th>`.
+    all_headers: bool,
+    /// Whether the row is in `<thead>`.
+    in_thead: bool,
 }
 
-/// Finds the rows of a table, and nothing in the tables within its cells.
-fn collect(handlers: &dyn Handlers, node: &Rc<Node>, grid: &mut Grid, head: bool) {
+/// Collects the rows of a table, but not of tables nested in its cells.
+fn collect_rows(handlers: &dyn Handlers, node: &Rc<Node>, grid: &mut TableGrid, head: bool) {
     for child in node.children.borrow().iter() {
         match tag(child) {
             Some("tr") => grid.add_row(handlers, child, head),
-            Some("thead") => collect(handlers, child, grid, true),
-            Some("caption") => grid.captions.push(inline(handlers, child)),
-            Some("tbody" | "tfoot") => collect(handlers, child, grid, false),
+            Some("thead") => collect_rows(handlers, child, grid, true),
+            Some("caption") => grid.captions.push(cell_text(handlers, child)),
+            Some("tbody" | "tfoot") => collect_rows(handlers, child, grid, false),
             _ => {}
         }
     }
 }
 
-impl Grid {
+impl TableGrid {
     fn add_row(&mut self, handlers: &dyn Handlers, node: &Rc<Node>, head: bool) {
-        if self.cells > MOST_CELLS {
+        if self.cells > CELLS_MAX {
             return;
         }
-        let mut row = Row {
-            header: true,
-            head,
-            ..Row::default()
+        let mut row = TableRow {
+            all_headers: true,
+            in_thead: head,
+            ..TableRow::default()
         };
-        let mut taken = std::mem::take(&mut self.taken);
+        let mut spanned = std::mem::take(&mut self.rows_spanned);
         for cell in node.children.borrow().iter() {
             let Some(name @ ("td" | "th")) = tag(cell) else {
                 continue;
             };
-            while let Some(rows) = taken.get_mut(row.cells.len()).filter(|rows| **rows > 0) {
+            while let Some(rows) = spanned.get_mut(row.cells.len()).filter(|rows| **rows > 0) {
                 *rows -= 1;
                 row.cells.push(String::new());
             }
-            let Some(spare) = MOST_COLUMNS.checked_sub(row.cells.len() + 1) else {
+            let Some(columns_left) = COLUMNS_MAX.checked_sub(row.cells.len() + 1) else {
                 break;
             };
-            row.header &= name == "th";
-            let columns = span(cell, "colspan").min(spare + 1);
+            row.all_headers &= name == "th";
+            let columns = span(cell, "colspan").min(columns_left + 1);
             let rows = span(cell, "rowspan");
-            let text = inline(handlers, cell);
+            let text = cell_text(handlers, cell);
             let start = row.cells.len();
             row.cells.push(text.clone());
-            // A header is said again over each column, a value is not; nor is a header that is none.
-            let again = if head && text.len() <= LONGEST_HEADER {
+            // A short header is repeated in each column; long headers and values are not.
+            let repeated = if head && text.len() <= HEADER_LIMIT {
                 text
             } else {
                 String::new()
             };
-            row.cells.resize(start + columns, again);
+            row.cells.resize(start + columns, repeated);
             if rows > 1 {
-                taken.resize(taken.len().max(start + columns), 0);
-                taken[start..start + columns].fill(rows - 1);
+                spanned.resize(spanned.len().max(start + columns), 0);
+                spanned[start..start + columns].fill(rows - 1);
             }
         }
-        for rows in taken.iter_mut().skip(row.cells.len()) {
+        for rows in spanned.iter_mut().skip(row.cells.len()) {
             *rows = rows.saturating_sub(1);
         }
-        self.taken = taken;
+        self.rows_spanned = spanned;
         self.cells += row.cells.len();
-        row.header &= !row.cells.is_empty();
+        row.all_headers &= !row.cells.is_empty();
         self.rows.push(row);
     }
 
     fn into_markdown(mut self) -> String {
-        let in_head = self.rows.iter().take_while(|row| row.head).count();
-        // Without `<thead>` a first row of headers only is one.
-        let heads = match in_head {
-            0 => usize::from(self.rows.first().is_some_and(|row| row.header)),
+        let in_head = self.rows.iter().take_while(|row| row.in_thead).count();
+        // Without `<thead>`, a first row of `<th>` cells is the header.
+        let header_rows = match in_head {
+            0 => usize::from(self.rows.first().is_some_and(|row| row.all_headers)),
             count => count,
         };
-        let body = self.rows.split_off(heads);
+        let body = self.rows.split_off(header_rows);
         let columns = self
             .rows
             .iter()
@@ -131,13 +131,15 @@ impl Grid {
             out.push_str(&caption);
             out.push_str("\n\n");
         }
-        let header: Vec<String> = (0..columns).map(|at| joined(&self.rows, at)).collect();
+        let header: Vec<String> = (0..columns)
+            .map(|at| column_header(&self.rows, at))
+            .collect();
         push_row(&mut out, &header);
         push_row(&mut out, &vec!["---".to_owned(); columns]);
         for row in &body {
             push_row(&mut out, &row.cells);
         }
-        if self.cells > MOST_CELLS {
+        if self.cells > CELLS_MAX {
             push_row(&mut out, &["…".to_owned()]);
         }
         out.push('\n');
@@ -145,8 +147,8 @@ impl Grid {
     }
 }
 
-/// The header of a column: what the rows say, one after the other.
-fn joined(rows: &[Row], column: usize) -> String {
+/// Returns the header of a column: the cells of all header rows, joined.
+fn column_header(rows: &[TableRow], column: usize) -> String {
     let mut header = String::new();
     for cell in rows.iter().filter_map(|row| row.cells.get(column)) {
         if !cell.is_empty() {
@@ -169,8 +171,8 @@ fn push_row(out: &mut String, cells: &[String]) {
     out.push('\n');
 }
 
-/// The Markdown of a cell on one line, with its bars escaped.
-fn inline(handlers: &dyn Handlers, node: &Rc<Node>) -> String {
+/// Returns the Markdown of a cell on one line, with escaped `|`.
+fn cell_text(handlers: &dyn Handlers, node: &Rc<Node>) -> String {
     let content = handlers.walk_children(node).content;
     let mut line = String::with_capacity(content.len());
     for word in content.split_whitespace() {

@@ -1,37 +1,42 @@
-//! Figures that are too large to be decoded at once: row by row, each averaged into a smaller image.
+//! Shrinks PNG images that are too large to decode at once: each row is averaged into a smaller image.
 
 use std::io::Cursor;
 
 use image::{DynamicImage, GrayAlphaImage, GrayImage, RgbImage, RgbaImage};
 use png::{ColorType, Decoder, Limits, Transformations};
 
-/// Pixels that are looked at at all: some seconds of work.
-const PIXELS: u64 = 500_000_000;
+/// Maximum number of pixels to process: some seconds of work.
+const PIXELS_MAX: u64 = 500_000_000;
 
-/// What the decoder may hold, in bytes: a few rows.
-const HELD: usize = 64 << 20;
+/// Memory limit of the decoder, in bytes: a few rows.
+const MEMORY_LIMIT: usize = 64 << 20;
 
-/// A PNG in a size of which no side is longer than `side`; none if it is no PNG, is interlaced, or cannot be
-/// decoded.
-pub(super) fn shrunk(bytes: &[u8], side: u32) -> Option<DynamicImage> {
-    let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), Limits { bytes: HELD });
+/// Shrinks a PNG so that no side exceeds `side` pixels. Returns `None` if the image is not a PNG, is
+/// interlaced, or cannot be decoded.
+pub(super) fn shrink_png(bytes: &[u8], side: u32) -> Option<DynamicImage> {
+    let mut decoder = Decoder::new_with_limits(
+        Cursor::new(bytes),
+        Limits {
+            bytes: MEMORY_LIMIT,
+        },
+    );
     decoder.set_transformations(Transformations::normalize_to_color8());
     let mut reader = decoder.read_info().ok()?;
     let (width, height) = (reader.info().width, reader.info().height);
-    let many = u64::from(width) * u64::from(height) > PIXELS;
-    if many || reader.info().interlaced || reader.output_line_size(width)? > HELD {
+    let too_large = u64::from(width) * u64::from(height) > PIXELS_MAX;
+    if too_large || reader.info().interlaced || reader.output_line_size(width)? > MEMORY_LIMIT {
         return None;
     }
     let (colour, _) = reader.output_color_type();
-    let longer = width.max(height);
+    let long_side = width.max(height);
     let scaled = |length: u32| {
-        let scaled = u64::from(length) * u64::from(side) / u64::from(longer);
+        let scaled = u64::from(length) * u64::from(side) / u64::from(long_side);
         u32::try_from(scaled).unwrap_or(side).max(1)
     };
     let (to_width, to_height) = (scaled(width), scaled(height));
-    let mut shrinking = Shrinking::new((width, height), (to_width, to_height), colour.samples());
+    let mut shrinking = RowAverager::new((width, height), (to_width, to_height), colour.samples());
     while let Some(row) = reader.next_row().ok()? {
-        shrinking.take(row.data());
+        shrinking.push_row(row.data());
     }
     let pixels = shrinking.pixels()?;
     Some(match colour {
@@ -49,26 +54,26 @@ pub(super) fn shrunk(bytes: &[u8], side: u32) -> Option<DynamicImage> {
     })
 }
 
-/// Rows on their way into a smaller image. Every pixel of that is the mean of those that fall into it.
-struct Shrinking {
+/// Averages rows into a smaller image: each target pixel is the mean of its source pixels.
+struct RowAverager {
     from: (u32, u32),
     to: (u32, u32),
     channels: usize,
-    /// How many rows have come.
+    /// Number of rows received.
     rows: u32,
-    /// Sums of the row that is being made, and of how many rows.
+    /// Sums of the current target row, and the number of source rows in them.
     sums: Vec<u64>,
-    summed: u64,
-    /// How many pixels of a row fall into each.
+    rows_summed: u64,
+    /// Number of source pixels per row for each target column.
     counts: Vec<u64>,
     pixels: Vec<u8>,
 }
 
-impl Shrinking {
+impl RowAverager {
     fn new(from: (u32, u32), to: (u32, u32), channels: usize) -> Self {
         let mut counts = vec![0; to.0 as usize];
         for x in 0..from.0 {
-            counts[place(x, from.0, to.0)] += 1;
+            counts[target_index(x, from.0, to.0)] += 1;
         }
         Self {
             from,
@@ -76,45 +81,46 @@ impl Shrinking {
             channels,
             rows: 0,
             sums: vec![0; to.0 as usize * channels],
-            summed: 0,
+            rows_summed: 0,
             counts,
             pixels: Vec::with_capacity(to.0 as usize * to.1 as usize * channels),
         }
     }
 
-    fn take(&mut self, row: &[u8]) {
+    fn push_row(&mut self, row: &[u8]) {
         for (x, pixel) in (0..self.from.0).zip(row.chunks_exact(self.channels)) {
-            let at = place(x, self.from.0, self.to.0) * self.channels;
+            let at = target_index(x, self.from.0, self.to.0) * self.channels;
             for (sum, &part) in self.sums[at..].iter_mut().zip(pixel) {
                 *sum += u64::from(part);
             }
         }
-        self.summed += 1;
+        self.rows_summed += 1;
         self.rows += 1;
-        let here = place(self.rows - 1, self.from.1, self.to.1);
-        if self.rows == self.from.1 || place(self.rows, self.from.1, self.to.1) != here {
+        let row_index = target_index(self.rows - 1, self.from.1, self.to.1);
+        if self.rows == self.from.1 || target_index(self.rows, self.from.1, self.to.1) != row_index
+        {
             self.finish_row();
         }
     }
 
     fn finish_row(&mut self) {
         for (at, sum) in self.sums.iter_mut().enumerate() {
-            let count = (self.counts[at / self.channels] * self.summed).max(1);
+            let count = (self.counts[at / self.channels] * self.rows_summed).max(1);
             self.pixels
                 .push(u8::try_from(*sum / count).unwrap_or(u8::MAX));
             *sum = 0;
         }
-        self.summed = 0;
+        self.rows_summed = 0;
     }
 
-    /// The smaller image; none if rows are missing.
+    /// Returns the pixels of the smaller image, or `None` if rows are missing.
     fn pixels(self) -> Option<Vec<u8>> {
         (self.rows == self.from.1).then_some(self.pixels)
     }
 }
 
-/// Where a pixel falls.
-fn place(at: u32, from: u32, to: u32) -> usize {
-    let place = u64::from(at) * u64::from(to) / u64::from(from.max(1));
-    usize::try_from(place).unwrap_or(usize::MAX)
+/// Returns the target index of a source index.
+fn target_index(at: u32, from: u32, to: u32) -> usize {
+    let index = u64::from(at) * u64::from(to) / u64::from(from.max(1));
+    usize::try_from(index).unwrap_or(usize::MAX)
 }

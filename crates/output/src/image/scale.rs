@@ -1,4 +1,4 @@
-//! Decoding and encoding.
+//! Decoding, scaling and encoding of images.
 
 use std::io::Cursor;
 
@@ -6,28 +6,31 @@ use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageFormat, Limits, Rgb, RgbImage, imageops};
 
-use super::Bounded;
+use super::BoundedImage;
 use crate::limits::ImageLimits;
 
-/// Qualities of JPEG that are tried, best first.
-const QUALITIES: [u8; 4] = [80, 65, 50, 35];
+/// JPEG qualities to try, best first.
+const JPEG_QUALITIES: [u8; 4] = [80, 65, 50, 35];
 
-/// Sizes that are tried, in percent of the largest allowed.
-const SCALES: [u32; 5] = [100, 75, 50, 35, 25];
+/// Sizes to try, in percent of the largest allowed size.
+const SCALE_PERCENTS: [u32; 5] = [100, 75, 50, 35, 25];
 
-/// The image in a size and an encoding that is allowed; none if it cannot be decoded.
-pub(super) fn within(bytes: &[u8], limits: &ImageLimits) -> Option<Bounded> {
-    let image = fitted(decode(bytes, limits)?, limits.side);
-    Some(encoded(image, limits))
+/// Scales and encodes an image within `limits`. Returns `None` if it cannot be decoded.
+pub(super) fn decode_and_scale(bytes: &[u8], limits: &ImageLimits) -> Option<BoundedImage> {
+    let image = fit_side(decode(bytes, limits)?, limits.max_side);
+    Some(encode_within(image, limits))
 }
 
-/// An image that is no longer than allowed, in an encoding that is.
-pub(super) fn encoded(image: DynamicImage, limits: &ImageLimits) -> Bounded {
-    let image = padded(image, limits);
-    for scale in SCALES {
-        let (width, height) = (share(image.width(), scale), share(image.height(), scale));
-        let least = limits.least_side.min(image.width().min(image.height()));
-        if scale < 100 && width.min(height) < least {
+/// Encodes an image within `limits`. Its sides must not exceed the maximum.
+pub(super) fn encode_within(image: DynamicImage, limits: &ImageLimits) -> BoundedImage {
+    let image = enlarge(image, limits);
+    for scale in SCALE_PERCENTS {
+        let (width, height) = (
+            percent_of(image.width(), scale),
+            percent_of(image.height(), scale),
+        );
+        let min_side = limits.min_side.min(image.width().min(image.height()));
+        if scale < 100 && width.min(height) < min_side {
             break;
         }
         let scaled;
@@ -38,7 +41,7 @@ pub(super) fn encoded(image: DynamicImage, limits: &ImageLimits) -> Bounded {
             &scaled
         };
         if let Some((mime, bytes)) = encode(image, limits.bytes) {
-            return Bounded::Scaled {
+            return BoundedImage::Scaled {
                 mime,
                 bytes,
                 width,
@@ -46,10 +49,10 @@ pub(super) fn encoded(image: DynamicImage, limits: &ImageLimits) -> Bounded {
             };
         }
     }
-    Bounded::Stub("[image: it cannot be made small enough]".to_owned())
+    BoundedImage::Placeholder("[image: it cannot be made small enough]".to_owned())
 }
 
-/// Whether it is whole.
+/// Returns whether the image can be decoded completely.
 pub(super) fn can_be_decoded(bytes: &[u8], limits: &ImageLimits) -> bool {
     decode(bytes, limits).is_some()
 }
@@ -58,13 +61,13 @@ fn decode(bytes: &[u8], limits: &ImageLimits) -> Option<DynamicImage> {
     let mut reader = image::ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
         .ok()?;
-    // Up to eight bytes a pixel, for sixteen bits a channel; what claims more is a trap.
-    let mut most = Limits::default();
-    most.max_alloc = Some(limits.pixels.saturating_mul(8));
-    reader.limits(most);
+    // Up to eight bytes per pixel, for 16-bit channels; an image that needs more is hostile.
+    let mut decoder_limits = Limits::default();
+    decoder_limits.max_alloc = Some(limits.pixels.saturating_mul(8));
+    reader.limits(decoder_limits);
     let image = reader.decode().ok()?;
     Some(match image {
-        // Nobody sees sixteen bits, and they take twice the memory in what follows.
+        // 16-bit channels are invisible and double the memory of later steps.
         DynamicImage::ImageLuma16(_) => DynamicImage::ImageLuma8(image.into_luma8()),
         DynamicImage::ImageLumaA16(_) => DynamicImage::ImageLumaA8(image.into_luma_alpha8()),
         DynamicImage::ImageRgb16(_) => DynamicImage::ImageRgb8(image.into_rgb8()),
@@ -73,14 +76,14 @@ fn decode(bytes: &[u8], limits: &ImageLimits) -> Option<DynamicImage> {
     })
 }
 
-/// Scaled down to the longest side allowed; no side becomes zero.
-fn fitted(image: DynamicImage, side: u32) -> DynamicImage {
-    let longer = image.width().max(image.height());
-    if longer <= side {
+/// Scales an image down so that no side exceeds `side`, and none becomes zero.
+fn fit_side(image: DynamicImage, side: u32) -> DynamicImage {
+    let long_side = image.width().max(image.height());
+    if long_side <= side {
         return image;
     }
     let scaled = |length: u32| {
-        let scaled = u64::from(length) * u64::from(side) / u64::from(longer);
+        let scaled = u64::from(length) * u64::from(side) / u64::from(long_side);
         u32::try_from(scaled).unwrap_or(side).max(1)
     };
     image.resize_exact(
@@ -90,42 +93,46 @@ fn fitted(image: DynamicImage, side: u32) -> DynamicImage {
     )
 }
 
-/// Blown up by a whole number, so that pixels stay pixels, and set on white if that is not enough.
-fn padded(image: DynamicImage, limits: &ImageLimits) -> DynamicImage {
-    let (shorter, longer) = (
+/// Enlarges a tiny image by an integer factor, which keeps pixels sharp, and pads it with white if needed.
+fn enlarge(image: DynamicImage, limits: &ImageLimits) -> DynamicImage {
+    let (short_side, long_side) = (
         image.width().min(image.height()).max(1),
         image.width().max(image.height()).max(1),
     );
-    let least = limits.least_side.min(limits.side);
-    if shorter >= least {
+    let min_side = limits.min_side.min(limits.max_side);
+    if short_side >= min_side {
         return image;
     }
-    let factor = least.div_ceil(shorter).min(limits.side / longer).max(1);
+    let factor = min_side
+        .div_ceil(short_side)
+        .min(limits.max_side / long_side)
+        .max(1);
     let (width, height) = (image.width() * factor, image.height() * factor);
     let image = image.resize_exact(width, height, FilterType::Nearest);
-    if width.min(height) >= least {
+    if width.min(height) >= min_side {
         return image;
     }
-    let mut canvas = RgbImage::from_pixel(width.max(least), height.max(least), Rgb([255; 3]));
+    let mut canvas = RgbImage::from_pixel(width.max(min_side), height.max(min_side), Rgb([255; 3]));
     imageops::replace(&mut canvas, &on_white(&image), 0, 0);
     DynamicImage::ImageRgb8(canvas)
 }
 
-/// PNG if it fits, which is sharp; else JPEG in the best quality that does.
-fn encode(image: &DynamicImage, most: usize) -> Option<(&'static str, Vec<u8>)> {
+/// Encodes as PNG, which is lossless, if that fits; else as JPEG in the best quality that fits.
+fn encode(image: &DynamicImage, bytes_limit: usize) -> Option<(&'static str, Vec<u8>)> {
     let mut bytes = Cursor::new(Vec::new());
-    if image.write_to(&mut bytes, ImageFormat::Png).is_ok() && bytes.get_ref().len() <= most {
+    if image.write_to(&mut bytes, ImageFormat::Png).is_ok() && bytes.get_ref().len() <= bytes_limit
+    {
         return Some(("image/png", bytes.into_inner()));
     }
     let flat = on_white(image);
-    QUALITIES.into_iter().find_map(|quality| {
+    JPEG_QUALITIES.into_iter().find_map(|quality| {
         let mut bytes = Vec::new();
         let encoded = JpegEncoder::new_with_quality(&mut bytes, quality).encode_image(&flat);
-        (encoded.is_ok() && bytes.len() <= most).then_some(("image/jpeg", bytes))
+        (encoded.is_ok() && bytes.len() <= bytes_limit).then_some(("image/jpeg", bytes))
     })
 }
 
-/// Without transparency, which JPEG does not have.
+/// Replaces transparency by white, because JPEG has none.
 fn on_white(image: &DynamicImage) -> RgbImage {
     if !image.color().has_alpha() {
         return image.to_rgb8();
@@ -142,6 +149,6 @@ fn on_white(image: &DynamicImage) -> RgbImage {
     })
 }
 
-fn share(length: u32, percent: u32) -> u32 {
+fn percent_of(length: u32, percent: u32) -> u32 {
     (length * percent / 100).max(1)
 }

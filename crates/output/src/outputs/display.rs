@@ -1,24 +1,24 @@
-//! One displayed value, as far as it is held.
+//! [`DisplayOutput`]: one displayed value, in memory or in files.
 
 use std::io::{self, Write};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::Tally;
-use super::paper::Paper;
+use super::Omissions;
+use super::json_writer::JsonWriter;
 use crate::artifact::{ArtifactId, Artifacts};
-use crate::bundle::{Bundle, Data, map_size};
-use crate::pick;
+use crate::bundle::{Bundle, Data, map_memory_size};
+use crate::display_text;
+use crate::json_style::JsonStyle;
 use crate::scratch::Scratch;
-use crate::stored::{Form, Stored};
-use crate::style::Style;
+use crate::stored_value::{Encoding, StoredValue};
 
 /// A displayed value.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct DisplayOutput {
     pub(crate) parts: Vec<(String, Payload)>,
-    /// An object.
+    /// A JSON object.
     pub(crate) metadata: Payload,
     pub(crate) id: Option<String>,
     pub(crate) result: Option<u32>,
@@ -27,60 +27,60 @@ pub(crate) struct Shown {
 /// One representation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Payload {
-    /// Here: in memory, or in a file, but not too large for whoever wants values.
-    Held(Arc<Data>),
-    /// Elsewhere.
-    Moved(Arc<Moved>),
+    /// The value, in memory or in a file, within the limits for `to_values`.
+    Inline(Arc<Data>),
+    /// Stored elsewhere.
+    Moved(Arc<MovedPayload>),
 }
 
-/// What became of a representation for which there was no room.
+/// The location of a representation beyond the memory limit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Moved {
+pub(crate) struct MovedPayload {
     pub(crate) bytes: u64,
-    /// As it came, for the notebook.
+    /// The unchanged value in the scratch file, for the notebook.
     pub(crate) verbatim: Option<Data>,
-    /// Where people find it; known in the end.
+    /// The artifact for users, set at the end of the cell.
     artifact: OnceLock<Option<ArtifactId>>,
 }
 
-impl Moved {
+impl MovedPayload {
     pub(crate) fn artifact(&self) -> Option<ArtifactId> {
         self.artifact.get().copied().flatten()
     }
 }
 
 impl Payload {
-    pub(crate) fn held(data: Data) -> Self {
-        Self::Held(Arc::new(data))
+    pub(crate) fn inline(data: Data) -> Self {
+        Self::Inline(Arc::new(data))
     }
 
     fn moved(data: &Data, scratch: &Scratch) -> Self {
-        Self::Moved(Arc::new(Moved {
+        Self::Moved(Arc::new(MovedPayload {
             bytes: data.size(),
-            verbatim: aside(scratch, data).ok().map(Data::Stored),
+            verbatim: store_data(scratch, data).ok().map(Data::Stored),
             artifact: OnceLock::new(),
         }))
     }
 
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Self::Held(data) => data.size(),
+            Self::Inline(data) => data.size(),
             Self::Moved(moved) => moved.bytes,
         }
     }
 
-    /// The value as it came, wherever it is.
+    /// Returns the unchanged value, if it is stored.
     pub(crate) fn verbatim(&self) -> Option<&Data> {
         match self {
-            Self::Held(data) => Some(data),
+            Self::Inline(data) => Some(data),
             Self::Moved(moved) => moved.verbatim.as_ref(),
         }
     }
 
-    fn held_bytes(&self) -> u64 {
+    fn memory_size(&self) -> u64 {
         match self {
-            Self::Held(data) => match data.as_ref() {
-                Data::Json(Value::Object(members)) => map_size(members),
+            Self::Inline(data) => match data.as_ref() {
+                Data::Json(Value::Object(members)) => map_memory_size(members),
                 data => data.size(),
             },
             Self::Moved(_) => 0,
@@ -88,14 +88,14 @@ impl Payload {
     }
 }
 
-/// What is smaller than this stays in memory in any case: a stub would not be smaller by much.
-const SMALL: u64 = 512;
+/// Smaller representations always stay in memory: a placeholder would save little.
+const INLINE_LIMIT: u64 = 512;
 
-/// How many representations stay when there is no room; nobody makes more.
-const MOST_PARTS: usize = 16;
+/// Maximum number of representations beyond the memory limit; real values have fewer.
+const PARTS_MAX: usize = 16;
 
-impl Shown {
-    /// Holds the value if there is room, else only what is small; the rest goes to a file.
+impl DisplayOutput {
+    /// Creates a display. If `room` bytes do not suffice, only small representations stay in memory.
     pub(super) fn new(
         bundle: Bundle,
         id: Option<String>,
@@ -105,18 +105,18 @@ impl Shown {
     ) -> Self {
         let fits = bundle.size() <= room;
         let metadata = Data::Json(Value::Object(bundle.metadata));
-        let metadata = if fits || metadata.size() <= SMALL {
-            Payload::held(metadata)
+        let metadata = if fits || metadata.size() <= INLINE_LIMIT {
+            Payload::inline(metadata)
         } else {
             Payload::moved(&metadata, scratch)
         };
-        let mut parts = Vec::with_capacity(bundle.data.len().min(MOST_PARTS));
+        let mut parts = Vec::with_capacity(bundle.data.len().min(PARTS_MAX));
         for (mime, data) in bundle.data {
-            if !fits && parts.len() == MOST_PARTS {
+            if !fits && parts.len() == PARTS_MAX {
                 break;
             }
-            let payload = if fits || data.size() + mime.len() as u64 <= SMALL {
-                Payload::held(data)
+            let payload = if fits || data.size() + mime.len() as u64 <= INLINE_LIMIT {
+                Payload::inline(data)
             } else {
                 Payload::moved(&data, scratch)
             };
@@ -130,90 +130,90 @@ impl Shown {
         }
     }
 
-    /// Bytes for which there must be room.
-    pub(crate) fn held(&self) -> u64 {
+    /// Returns the bytes that count towards the memory limit.
+    pub(crate) fn memory_size(&self) -> u64 {
         let parts = self.parts.iter();
         let parts: u64 = parts
-            .map(|(mime, payload)| mime.len() as u64 + payload.held_bytes())
+            .map(|(mime, payload)| mime.len() as u64 + payload.memory_size())
             .sum();
-        parts + self.metadata.held_bytes()
+        parts + self.metadata.memory_size()
     }
 
-    /// Puts what is not here where people find it.
-    pub(super) fn keep(&self, artifacts: Option<&Artifacts>, tally: &mut Tally) {
-        /// More are not named.
-        const MOST_NAMED: usize = 1000;
+    /// Stores moved representations as artifacts.
+    pub(super) fn store_moved(&self, artifacts: Option<&Artifacts>, omissions: &mut Omissions) {
+        /// Maximum number of artifacts to report.
+        const NAMED_MAX: usize = 1000;
         for (mime, payload) in &self.parts {
             let Payload::Moved(moved) = payload else {
                 continue;
             };
-            // Shared with others of the same id.
+            // Displays with the same id share the payload.
             moved.artifact.get_or_init(|| {
-                let kept = artifacts.zip(moved.verbatim.as_ref());
-                let kept = kept.map(|(artifacts, data)| artifacts.store_value(mime, data));
-                let id = kept.and_then(Result::ok).map(|(id, _)| id);
+                let stored = artifacts.zip(moved.verbatim.as_ref());
+                let stored = stored.map(|(artifacts, data)| artifacts.store_value(mime, data));
+                let id = stored.and_then(Result::ok).map(|(id, _)| id);
                 match id {
-                    Some(id) if tally.moved.len() < MOST_NAMED => tally.moved.push(id),
+                    Some(id) if omissions.moved.len() < NAMED_MAX => omissions.moved.push(id),
                     Some(_) => {}
-                    None => tally.lost += 1,
+                    None => omissions.lost += 1,
                 }
                 id
             });
         }
     }
 
-    /// What stands in the place of the representations that are not there, if there is room for words.
-    pub(super) fn stub(&self, is_there: impl Fn(&Payload) -> bool) -> Option<String> {
-        let mut stubs = Vec::new();
+    /// Returns the text that replaces absent representations, unless there is a `text/plain`.
+    pub(super) fn placeholder(&self, is_present: impl Fn(&Payload) -> bool) -> Option<String> {
+        let mut lines = Vec::new();
         for (mime, payload) in &self.parts {
             match payload {
-                there if is_there(there) => {
+                payload if is_present(payload) => {
                     if mime == "text/plain" {
                         return None;
                     }
                 }
                 Payload::Moved(moved) => {
-                    let name = pick::name(mime, moved.bytes);
-                    stubs.push(match moved.artifact() {
+                    let name = display_text::mime_label(mime, moved.bytes);
+                    lines.push(match moved.artifact() {
                         Some(id) => format!("{name} in {id}"),
                         None => format!("{name} could not be kept"),
                     });
                 }
-                Payload::Held(_) => {}
+                Payload::Inline(_) => {}
             }
         }
-        (!stubs.is_empty()).then(|| stubs.join("\n"))
+        (!lines.is_empty()).then(|| lines.join("\n"))
     }
 }
 
-/// Puts a value into a file, as it is.
-pub(super) fn aside(scratch: &Scratch, data: &Data) -> io::Result<Stored> {
+/// Stores a value unchanged in the scratch file.
+pub(super) fn store_data(scratch: &Scratch, data: &Data) -> io::Result<StoredValue> {
     match data {
-        Data::Text(text) => scratch.store(Form::Text, text.as_bytes()),
-        Data::Bytes(bytes) => scratch.store(Form::Bytes, bytes),
+        Data::Text(text) => scratch.store(Encoding::Text, text.as_bytes()),
+        Data::Bytes(bytes) => scratch.store(Encoding::Bytes, bytes),
         Data::Json(value) => {
-            let mut length = Length(0);
-            compact(&mut length, value)?;
-            let mut room = scratch.reserve(length.0)?;
-            compact(&mut room, value)?;
-            Ok(room.finish(Form::Json))
+            let mut length = ByteCounter(0);
+            write_compact(&mut length, value)?;
+            let mut writer = scratch.reserve(length.0)?;
+            write_compact(&mut writer, value)?;
+            Ok(writer.finish(Encoding::Json))
         }
-        Data::Stored(stored) if stored.shares_its_file() => Ok(stored.clone()),
+        Data::Stored(stored) if stored.is_in_shared_file() => Ok(stored.clone()),
         Data::Stored(stored) => scratch.copy(stored),
     }
 }
 
-fn compact(out: &mut dyn Write, value: &Value) -> io::Result<()> {
-    let style = Style::compact();
-    let mut paper = Paper::new(out, &style, 0);
-    paper.value(value)?;
-    paper.finish()
+fn write_compact(out: &mut dyn Write, value: &Value) -> io::Result<()> {
+    let style = JsonStyle::compact();
+    let mut writer = JsonWriter::new(out, &style, 0);
+    writer.write_value(value)?;
+    writer.finish()
 }
 
-/// Counts what is written.
-struct Length(u64);
+/// Counts written bytes.
+struct ByteCounter(u64);
 
-impl Write for Length {
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())
@@ -224,14 +224,14 @@ impl Write for Length {
     }
 }
 
-/// A bundle of which nothing large is in memory; what no disk takes is missing.
-pub(super) fn put_aside(scratch: &Scratch, mut bundle: Bundle) -> Bundle {
-    bundle.data.truncate(MOST_PARTS);
+/// Moves large representations of a bundle to the scratch file. Those that cannot be stored are removed.
+pub(super) fn move_to_scratch(scratch: &Scratch, mut bundle: Bundle) -> Bundle {
+    bundle.data.truncate(PARTS_MAX);
     bundle.data.retain_mut(|(_, data)| {
-        if data.held() <= SMALL {
+        if data.memory_size() <= INLINE_LIMIT {
             return true;
         }
-        match aside(scratch, data) {
+        match store_data(scratch, data) {
             Ok(stored) => *data = Data::Stored(stored),
             Err(_) => return false,
         }

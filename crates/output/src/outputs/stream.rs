@@ -1,66 +1,68 @@
-//! What was printed: the beginning of all of it, the end of all of it, and where the rest is.
+//! Stream text in memory: its beginning, its end, and the location of the rest.
 
 use super::Output;
 use crate::event::Stream;
 use crate::utf8;
 
-/// One output: text of one stream without anything between.
+/// One output: consecutive text of one stream.
 #[derive(Debug)]
-pub(super) struct Printed {
+pub(super) struct StreamOutput {
     pub(super) stream: Stream,
-    /// Bytes at the beginning that came earlier: a character that another output cut in two.
+    /// Bytes at the beginning that arrived earlier: a character split by another output.
     pub(super) carried: usize,
-    /// Where the bytes after those stand in the log.
+    /// Offset of the following bytes in the log.
     pub(super) offset: u64,
-    /// Bytes in all.
+    /// Length in bytes.
     pub(super) length: u64,
-    /// The first of them.
+    /// The first bytes.
     pub(super) head: Vec<u8>,
-    /// The last of them, after the head.
+    /// The last bytes, after the head.
     pub(super) tail: Vec<u8>,
 }
 
-impl Printed {
-    /// Bytes between head and tail.
-    pub(super) fn missing(&self) -> u64 {
+impl StreamOutput {
+    /// Returns the number of bytes between head and tail.
+    pub(super) fn elided_bytes(&self) -> u64 {
         self.length - (self.head.len() + self.tail.len()) as u64
     }
 }
 
-/// How much of all streams is held.
+/// Distributes memory among the outputs of both streams.
 #[derive(Debug)]
-pub(super) struct Runs {
-    most_head: usize,
-    most_tail: usize,
+pub(super) struct StreamBuffers {
+    head_limit: usize,
+    tail_limit: usize,
+    /// Bytes held in all heads.
     head: usize,
+    /// Bytes held in all tails.
     tail: usize,
-    /// No output before this one has a tail.
-    oldest: usize,
+    /// Index before which no output has a tail.
+    first_tail: usize,
     /// The beginning of a character, cut off from the output with this index.
     carry: [Option<(usize, Vec<u8>)>; 2],
 }
 
-impl Runs {
-    pub(super) fn new(most: usize) -> Self {
-        // Up to twice the tail is held, so that it need not be moved for every chunk.
-        let most_tail = most / 16;
+impl StreamBuffers {
+    pub(super) fn new(limit: usize) -> Self {
+        // Up to twice the tail is held, so that not every chunk moves it.
+        let tail_limit = limit / 16;
         Self {
-            most_head: most - 2 * most_tail,
-            most_tail,
+            head_limit: limit - 2 * tail_limit,
+            tail_limit,
             head: 0,
             tail: 0,
-            oldest: 0,
+            first_tail: 0,
             carry: [None, None],
         }
     }
 
-    /// Begins an output.
-    pub(super) fn open(&mut self, stream: Stream, offset: u64) -> Printed {
-        let head = self.carry[index(stream)]
+    /// Starts an output.
+    pub(super) fn start(&mut self, stream: Stream, offset: u64) -> StreamOutput {
+        let head = self.carry[stream.index()]
             .take()
             .map_or_else(Vec::new, |(_, bytes)| bytes);
         self.head += head.len();
-        Printed {
+        StreamOutput {
             stream,
             carried: head.len(),
             offset,
@@ -72,51 +74,51 @@ impl Runs {
 
     /// Appends to the last output.
     pub(super) fn append(&mut self, list: &mut [Output], bytes: &[u8]) {
-        let Some(Output::Stream(printed)) = list.last_mut() else {
+        let Some(Output::Stream(output)) = list.last_mut() else {
             return;
         };
-        printed.length += bytes.len() as u64;
-        // Once something went to the tail, everything after it must.
-        let whole =
-            printed.tail.is_empty() && printed.length == (printed.head.len() + bytes.len()) as u64;
-        let room = if whole {
-            self.most_head.saturating_sub(self.head)
+        output.length += bytes.len() as u64;
+        // If a part is already in the tail, later bytes must follow it there.
+        let in_head =
+            output.tail.is_empty() && output.length == (output.head.len() + bytes.len()) as u64;
+        let left = if in_head {
+            self.head_limit.saturating_sub(self.head)
         } else {
             0
         };
-        let (first, rest) = bytes.split_at(bytes.len().min(room));
-        printed.head.extend_from_slice(first);
+        let (first, rest) = bytes.split_at(bytes.len().min(left));
+        output.head.extend_from_slice(first);
         self.head += first.len();
-        let last = &rest[rest.len().saturating_sub(self.most_tail)..];
+        let last = &rest[rest.len().saturating_sub(self.tail_limit)..];
         if last.len() < rest.len() {
-            self.tail -= printed.tail.len();
-            printed.tail.clear();
+            self.tail -= output.tail.len();
+            output.tail.clear();
         }
-        printed.tail.extend_from_slice(last);
+        output.tail.extend_from_slice(last);
         self.tail += last.len();
-        if self.tail > 2 * self.most_tail {
+        if self.tail > 2 * self.tail_limit {
             self.trim(list);
         }
     }
 
-    /// The last output ends. A character that it ends within is left for the next of its kind.
+    /// Ends the last output. An incomplete character at its end moves to the stream's next output.
     pub(super) fn close(&mut self, list: &mut [Output]) {
         let at = list.len().wrapping_sub(1);
-        let Some(Output::Stream(printed)) = list.last_mut() else {
+        let Some(Output::Stream(output)) = list.last_mut() else {
             return;
         };
-        let (end, held) = if printed.tail.is_empty() {
-            (&mut printed.head, &mut self.head)
+        let (end, held_bytes) = if output.tail.is_empty() {
+            (&mut output.head, &mut self.head)
         } else {
-            (&mut printed.tail, &mut self.tail)
+            (&mut output.tail, &mut self.tail)
         };
-        let cut = utf8::incomplete_suffix(end);
-        // An output that would be left empty stays as it is.
-        if cut > 0 && cut as u64 != printed.length {
-            let bytes = end.split_off(end.len() - cut);
-            *held -= cut;
-            printed.length -= cut as u64;
-            self.carry[index(printed.stream)] = Some((at, bytes));
+        let incomplete = utf8::incomplete_suffix(end);
+        // An output that would become empty keeps its bytes.
+        if incomplete > 0 && incomplete as u64 != output.length {
+            let bytes = end.split_off(end.len() - incomplete);
+            *held_bytes -= incomplete;
+            output.length -= incomplete as u64;
+            self.carry[output.stream.index()] = Some((at, bytes));
         }
     }
 
@@ -124,27 +126,27 @@ impl Runs {
         *self = Self {
             head: 0,
             tail: 0,
-            oldest: 0,
+            first_tail: 0,
             carry: [None, None],
             ..*self
         };
     }
 
-    /// Gives back the characters that nobody finished, and keeps exactly what should be kept.
+    /// Returns incomplete characters to their outputs, and trims the tails.
     pub(super) fn finish(&mut self, list: &mut [Output]) {
         for carry in &mut self.carry {
             if let Some((at, bytes)) = carry.take()
-                && let Some(Output::Stream(printed)) = list.get_mut(at)
+                && let Some(Output::Stream(output)) = list.get_mut(at)
             {
-                printed.length += bytes.len() as u64;
-                let tail = !printed.tail.is_empty() || printed.missing() > bytes.len() as u64;
+                output.length += bytes.len() as u64;
+                let tail = !output.tail.is_empty() || output.elided_bytes() > bytes.len() as u64;
                 let end = if tail {
-                    // What was thrown away meanwhile may be newer than this.
-                    self.oldest = self.oldest.min(at);
+                    // Newer tails may have been trimmed meanwhile.
+                    self.first_tail = self.first_tail.min(at);
                     self.tail += bytes.len();
-                    &mut printed.tail
+                    &mut output.tail
                 } else {
-                    &mut printed.head
+                    &mut output.head
                 };
                 end.extend_from_slice(&bytes);
             }
@@ -152,28 +154,21 @@ impl Runs {
         self.trim(list);
     }
 
-    /// Throws the oldest bytes of the tails away.
+    /// Drops the oldest bytes of the tails.
     fn trim(&mut self, list: &mut [Output]) {
-        while self.tail > self.most_tail
-            && let Some(output) = list.get_mut(self.oldest)
+        while self.tail > self.tail_limit
+            && let Some(output) = list.get_mut(self.first_tail)
         {
-            if let Output::Stream(printed) = output {
-                let excess = (self.tail - self.most_tail).min(printed.tail.len());
+            if let Output::Stream(output) = output {
+                let excess = (self.tail - self.tail_limit).min(output.tail.len());
                 self.tail -= excess;
-                printed.tail.drain(..excess);
-                if !printed.tail.is_empty() {
+                output.tail.drain(..excess);
+                if !output.tail.is_empty() {
                     return;
                 }
-                printed.tail = Vec::new();
+                output.tail = Vec::new();
             }
-            self.oldest += 1;
+            self.first_tail += 1;
         }
-    }
-}
-
-fn index(stream: Stream) -> usize {
-    match stream {
-        Stream::Stdout => 0,
-        Stream::Stderr => 1,
     }
 }

@@ -1,5 +1,5 @@
-//! Outputs as values: keys sorted, text as a list of lines, bytes as base64, as nbformat 4 has them. What
-//! is not in memory is not here; a line says where it is.
+//! Outputs as JSON values in nbformat 4: sorted keys, text as a list of lines, bytes as base64. They contain
+//! only data in memory; an elision line refers to the rest.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,49 +11,49 @@ use base64::engine::general_purpose::STANDARD;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use super::display::{Payload, Shown};
+use super::display::{DisplayOutput, Payload};
 use super::lines;
-use super::stream::Printed;
+use super::stream::StreamOutput;
 use super::{Output, Outputs};
 use crate::bundle::Data;
-use crate::clean::redrawn;
+use crate::clean::collapse_redraws;
 use crate::event::Traceback;
-use crate::size::Bytes;
-use crate::stored::{Form, Stored};
+use crate::size::ByteSize;
+use crate::stored_value::{Encoding, StoredValue};
 use crate::utf8;
 
 impl Outputs {
-    /// The outputs as values. Of what was printed they hold what is in memory, and a line that says
-    /// how much is missing and where it is.
+    /// Returns the outputs as values. Stream text is limited to the part in memory, with an elision line that
+    /// states size and location of the rest.
     pub fn to_values(&self) -> Vec<Value> {
-        let value = |output| serde_json::to_value(OneOutput(self, output)).unwrap_or_default();
+        let value = |output| serde_json::to_value(OutputValue(self, output)).unwrap_or_default();
         self.list.iter().map(value).collect()
     }
 
-    /// What is held of a stream.
-    fn bounded<'a>(&self, printed: &'a Printed) -> Cow<'a, str> {
-        let missing = printed.missing();
-        if missing == 0 && printed.tail.is_empty() {
-            return String::from_utf8_lossy(&printed.head);
+    /// Returns the text of a stream in memory.
+    fn held_text<'a>(&self, output: &'a StreamOutput) -> Cow<'a, str> {
+        let elided = output.elided_bytes();
+        if elided == 0 && output.tail.is_empty() {
+            return String::from_utf8_lossy(&output.head);
         }
-        if missing == 0 {
-            let bytes = [&printed.head[..], &printed.tail[..]].concat();
+        if elided == 0 {
+            let bytes = [&output.head[..], &output.tail[..]].concat();
             return Cow::Owned(String::from_utf8_lossy(&bytes).into_owned());
         }
-        let (head, tail) = ends(printed);
+        let (head, tail) = whole_characters(output);
         let mut text = String::from_utf8_lossy(head).into_owned();
-        text.push_str(&self.elision(printed, &text, head.len() + tail.len()));
+        text.push_str(&self.elision_line(output, &text, head.len() + tail.len()));
         text.push_str(&String::from_utf8_lossy(tail));
         Cow::Owned(text)
     }
 
-    fn elision(&self, printed: &Printed, before: &str, shown: usize) -> String {
+    fn elision_line(&self, output: &StreamOutput, before: &str, shown_bytes: usize) -> String {
         let newline = if before.is_empty() || before.ends_with('\n') {
             ""
         } else {
             "\n"
         };
-        let bytes = Bytes(printed.length - shown as u64);
+        let bytes = ByteSize(output.length - shown_bytes as u64);
         match &self.log {
             Some(log) => format!("{newline}[… {bytes} elided, see {} …]\n", log.id),
             None => format!("{newline}[… {bytes} elided …]\n"),
@@ -61,34 +61,34 @@ impl Outputs {
     }
 }
 
-/// The same as [`Outputs::to_values`], without the values: a text of four million lines would be four
-/// million strings.
+/// Serializes the same as [`Outputs::to_values`] without building the values: a text of four million lines
+/// would be four million strings.
 impl Serialize for Outputs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.list.iter().map(|output| OneOutput(self, output)))
+        serializer.collect_seq(self.list.iter().map(|output| OutputValue(self, output)))
     }
 }
 
-struct OneOutput<'a>(&'a Outputs, &'a Output);
+struct OutputValue<'a>(&'a Outputs, &'a Output);
 
-impl Serialize for OneOutput<'_> {
+impl Serialize for OutputValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.1 {
-            Output::Stream(printed) => {
+            Output::Stream(output) => {
                 let mut map = serializer.serialize_map(Some(3))?;
-                map.serialize_entry("name", printed.stream.name())?;
+                map.serialize_entry("name", output.stream.name())?;
                 map.serialize_entry("output_type", "stream")?;
-                let text = self.0.bounded(printed);
-                map.serialize_entry("text", &Lines(&redrawn(&text)))?;
+                let text = self.0.held_text(output);
+                map.serialize_entry("text", &LineList(&collapse_redraws(&text)))?;
                 map.end()
             }
-            Output::Display(shown) => display(shown, serializer),
-            Output::Error(traceback) => error(traceback, serializer),
+            Output::Display(display) => serialize_display(display, serializer),
+            Output::Error(traceback) => serialize_error(traceback, serializer),
         }
     }
 }
 
-fn error<S: Serializer>(traceback: &Traceback, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_error<S: Serializer>(traceback: &Traceback, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(4))?;
     map.serialize_entry("ename", &traceback.name)?;
     map.serialize_entry("evalue", &traceback.value)?;
@@ -97,24 +97,27 @@ fn error<S: Serializer>(traceback: &Traceback, serializer: S) -> Result<S::Ok, S
     map.end()
 }
 
-fn display<S: Serializer>(shown: &Shown, serializer: S) -> Result<S::Ok, S::Error> {
-    let stub = shown.stub(|payload| matches!(payload, Payload::Held(_)));
-    let mut data = BTreeMap::new();
-    for (mime, payload) in &shown.parts {
-        if let Payload::Held(held) = payload {
-            data.insert(mime.as_str(), Representation::Of(mime, held));
+fn serialize_display<S: Serializer>(
+    display: &DisplayOutput,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let placeholder = display.placeholder(|payload| matches!(payload, Payload::Inline(_)));
+    let mut representations = BTreeMap::new();
+    for (mime, payload) in &display.parts {
+        if let Payload::Inline(data) = payload {
+            representations.insert(mime.as_str(), RepresentationValue::Data(mime, data));
         }
     }
-    if let Some(stub) = &stub {
-        data.insert("text/plain", Representation::Stub(stub));
+    if let Some(placeholder) = &placeholder {
+        representations.insert("text/plain", RepresentationValue::Placeholder(placeholder));
     }
     let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("data", &data)?;
-    if let Some(count) = shown.result {
+    map.serialize_entry("data", &representations)?;
+    if let Some(count) = display.result {
         map.serialize_entry("execution_count", &count)?;
     }
-    let mut metadata = match &shown.metadata {
-        Payload::Held(held) => match held.as_ref() {
+    let mut metadata = match &display.metadata {
+        Payload::Inline(data) => match data.as_ref() {
             Data::Json(value) => value.clone(),
             _ => Value::Object(serde_json::Map::new()),
         },
@@ -122,7 +125,7 @@ fn display<S: Serializer>(shown: &Shown, serializer: S) -> Result<S::Ok, S::Erro
     };
     metadata.sort_all_objects();
     map.serialize_entry("metadata", &metadata)?;
-    let kind = match shown.result {
+    let kind = match display.result {
         Some(_) => "execute_result",
         None => "display_data",
     };
@@ -130,19 +133,19 @@ fn display<S: Serializer>(shown: &Shown, serializer: S) -> Result<S::Ok, S::Erro
     map.end()
 }
 
-enum Representation<'a> {
-    Of(&'a str, &'a Data),
-    Stub(&'a str),
+enum RepresentationValue<'a> {
+    Data(&'a str, &'a Data),
+    Placeholder(&'a str),
 }
 
-impl Serialize for Representation<'_> {
+impl Serialize for RepresentationValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (mime, data) = match self {
-            Self::Of(mime, data) => (mime, data),
-            Self::Stub(stub) => return Lines(stub).serialize(serializer),
+            Self::Data(mime, data) => (mime, data),
+            Self::Placeholder(placeholder) => return LineList(placeholder).serialize(serializer),
         };
         match data {
-            Data::Text(text) if is_split(mime) => Lines(text).serialize(serializer),
+            Data::Text(text) if is_line_list(mime) => LineList(text).serialize(serializer),
             Data::Text(text) => serializer.serialize_str(text),
             Data::Json(value) => {
                 let mut value = value.clone();
@@ -150,14 +153,14 @@ impl Serialize for Representation<'_> {
                 value.serialize(serializer)
             }
             Data::Bytes(bytes) => serializer.collect_str(&Base64Display::new(bytes, &STANDARD)),
-            Data::Stored(stored) => match stored.form() {
-                // Lines cannot be told one by one, and what is written here is not that large.
-                Form::Text if is_split(mime) => {
-                    Lines(&FromFile(stored).to_string()).serialize(serializer)
+            Data::Stored(stored) => match stored.encoding() {
+                // A sequence needs all lines; inline values are not large.
+                Encoding::Text if is_line_list(mime) => {
+                    LineList(&StoredText(stored).to_string()).serialize(serializer)
                 }
-                Form::Text | Form::Bytes => serializer.collect_str(&FromFile(stored)),
-                Form::Json => {
-                    let text = FromFile(stored).to_string();
+                Encoding::Text | Encoding::Bytes => serializer.collect_str(&StoredText(stored)),
+                Encoding::Json => {
+                    let text = StoredText(stored).to_string();
                     let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
                     value.serialize(serializer)
                 }
@@ -166,46 +169,46 @@ impl Serialize for Representation<'_> {
     }
 }
 
-/// Whether nbformat writes text of this type as a list of lines.
-pub(super) fn is_split(mime: &str) -> bool {
+/// Returns whether nbformat writes text of this type as a list of lines.
+pub(super) fn is_line_list(mime: &str) -> bool {
     mime.starts_with("text/") || mime == "image/svg+xml" || mime == "application/javascript"
 }
 
-/// A stored value, read piece by piece.
-struct FromFile<'a>(&'a Stored);
+/// Displays a stored value, read in chunks.
+struct StoredText<'a>(&'a StoredValue);
 
-impl fmt::Display for FromFile<'_> {
+impl fmt::Display for StoredText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut result = Ok(());
-        let mut put = |text: &str| {
+        let mut push = |text: &str| {
             result = f.write_str(text);
             result.map_err(std::io::Error::other)
         };
-        let read = if self.0.form() == Form::Bytes {
-            self.0.read(|bytes| put(&STANDARD.encode(bytes)))
+        let read = if self.0.encoding() == Encoding::Bytes {
+            self.0.read(|bytes| push(&STANDARD.encode(bytes)))
         } else {
-            self.0.read_text(&mut put)
+            self.0.read_text(&mut push)
         };
         match (result, read) {
-            // A file of our own that cannot be read is a broken disk; whoever reads this shall see it.
+            // The scratch file cannot be read, for example because the disk failed; the output must show it.
             (Ok(()), Err(error)) => write!(f, "[… {error} …]"),
             (result, _) => result,
         }
     }
 }
 
-/// A text as a list of its lines.
-struct Lines<'a>(&'a str);
+/// Serializes a text as a list of lines.
+struct LineList<'a>(&'a str);
 
-impl Serialize for Lines<'_> {
+impl Serialize for LineList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(lines::split(self.0))
+        serializer.collect_seq(lines::split_lines(self.0))
     }
 }
 
-/// Head and tail without half a character.
-fn ends(printed: &Printed) -> (&[u8], &[u8]) {
-    let head = &printed.head[..printed.head.len() - utf8::incomplete_suffix(&printed.head)];
-    let tail = &printed.tail[utf8::continuation_prefix(&printed.tail)..];
+/// Returns head and tail without partial characters.
+fn whole_characters(output: &StreamOutput) -> (&[u8], &[u8]) {
+    let head = &output.head[..output.head.len() - utf8::incomplete_suffix(&output.head)];
+    let tail = &output.tail[utf8::continuation_prefix(&output.tail)..];
     (head, tail)
 }

@@ -1,159 +1,162 @@
-//! Outputs as nbformat 4 writes them, whole: what is not in memory is read piece by piece from where it is.
+//! Writes complete outputs in nbformat 4. Data in files is read in chunks.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::display::Shown;
-use super::paper::{Paper, Relaid};
-use super::stream::Printed;
-use super::values::is_split;
-use super::{Log, Output, Outputs, lines};
-use crate::artifact::place;
+use super::display::DisplayOutput;
+use super::json_writer::{JsonRelayout, JsonWriter};
+use super::stream::StreamOutput;
+use super::values::is_line_list;
+use super::{Output, Outputs, StreamLog, lines};
 use crate::bundle::Data;
 use crate::clean::Redraw;
 use crate::event::Traceback;
-use crate::size::Bytes;
-use crate::stored::{Form, Stored};
-use crate::style::Style;
-use crate::utf8::Decoder;
+use crate::files;
+use crate::json_style::JsonStyle;
+use crate::size::ByteSize;
+use crate::stored_value::{Encoding, StoredValue};
+use crate::utf8::Utf8Decoder;
 
 impl Outputs {
-    /// Writes the outputs as one JSON array, as nbformat writes it; its brackets stand at `depth` levels
-    /// of indentation. Everything is whole and as it came, read piece by piece from where it is kept; but
-    /// lines that were drawn again and again are what a terminal shows of them in the end. What could not be
-    /// kept is named.
-    pub fn write(&self, out: &mut dyn Write, style: &Style, depth: usize) -> io::Result<()> {
-        let mut paper = Paper::new(out, style, depth);
-        paper.open(b'[');
+    /// Writes the outputs as one JSON array in nbformat 4, with its brackets at `depth` levels of
+    /// indentation. Outputs are complete and unchanged, read in chunks from memory and files; except that
+    /// redrawn lines are replaced by their final state. Values that could not be stored become placeholders.
+    pub fn write(&self, out: &mut dyn Write, style: &JsonStyle, depth: usize) -> io::Result<()> {
+        let mut writer = JsonWriter::new(out, style, depth);
+        writer.open(b'[');
         let mut first = true;
         let list = self.list.iter().enumerate();
-        for (_, output) in list.filter(|(at, _)| !self.asides.has(*at)) {
-            paper.item(first);
+        for (_, output) in list.filter(|(at, _)| !self.show_only.contains(*at)) {
+            writer.start_item(first);
             first = false;
-            paper.open(b'{');
+            writer.open(b'{');
             match output {
-                Output::Stream(printed) => stream(printed, self.log.as_ref(), &mut paper)?,
-                Output::Display(shown) => display(shown, &mut paper)?,
-                Output::Error(traceback) => error(traceback, &mut paper)?,
+                Output::Stream(output) => write_stream(output, self.log.as_ref(), &mut writer)?,
+                Output::Display(display) => write_display(display, &mut writer)?,
+                Output::Error(traceback) => write_error(traceback, &mut writer)?,
             }
-            paper.close(b'}', false)?;
+            writer.close(b'}', false)?;
         }
-        paper.close(b']', first)?;
-        paper.finish()
+        writer.close(b']', first)?;
+        writer.finish()
     }
 }
 
-fn error(traceback: &Traceback, paper: &mut Paper<'_>) -> io::Result<()> {
-    paper.member(true, "ename")?;
-    paper.string(&traceback.name)?;
-    paper.member(false, "evalue")?;
-    paper.string(&traceback.value)?;
-    paper.member(false, "output_type")?;
-    paper.string("error")?;
-    paper.member(false, "traceback")?;
-    paper.open(b'[');
+fn write_error(traceback: &Traceback, writer: &mut JsonWriter<'_>) -> io::Result<()> {
+    writer.start_member(true, "ename")?;
+    writer.write_string(&traceback.name)?;
+    writer.start_member(false, "evalue")?;
+    writer.write_string(&traceback.value)?;
+    writer.start_member(false, "output_type")?;
+    writer.write_string("error")?;
+    writer.start_member(false, "traceback")?;
+    writer.open(b'[');
     for (at, line) in traceback.lines.iter().enumerate() {
-        paper.item(at == 0);
-        paper.string(line)?;
+        writer.start_item(at == 0);
+        writer.write_string(line)?;
     }
-    paper.close(b']', traceback.lines.is_empty())
+    writer.close(b']', traceback.lines.is_empty())
 }
 
-fn display(shown: &Shown, paper: &mut Paper<'_>) -> io::Result<()> {
-    let stub = shown.stub(|payload| payload.verbatim().is_some());
+fn write_display(display: &DisplayOutput, writer: &mut JsonWriter<'_>) -> io::Result<()> {
+    let placeholder = display.placeholder(|payload| payload.verbatim().is_some());
     let mut parts: BTreeMap<&str, Option<&Data>> = BTreeMap::new();
-    for (mime, payload) in &shown.parts {
+    for (mime, payload) in &display.parts {
         if let Some(data) = payload.verbatim() {
             parts.insert(mime, Some(data));
         }
     }
-    if stub.is_some() {
+    if placeholder.is_some() {
         parts.insert("text/plain", None);
     }
-    paper.member(true, "data")?;
-    paper.open(b'{');
+    writer.start_member(true, "data")?;
+    writer.open(b'{');
     for (at, (mime, data)) in parts.iter().enumerate() {
-        paper.member(at == 0, mime)?;
+        writer.start_member(at == 0, mime)?;
         match data {
-            Some(data) => representation(mime, data, paper)?,
-            None => text_lines(stub.as_deref().unwrap_or_default(), paper)?,
+            Some(data) => write_representation(mime, data, writer)?,
+            None => write_line_list(placeholder.as_deref().unwrap_or_default(), writer)?,
         }
     }
-    paper.close(b'}', parts.is_empty())?;
-    if let Some(count) = shown.result {
-        paper.member(false, "execution_count")?;
-        paper.plain(count.to_string().as_bytes())?;
+    writer.close(b'}', parts.is_empty())?;
+    if let Some(count) = display.result {
+        writer.start_member(false, "execution_count")?;
+        writer.write_raw(count.to_string().as_bytes())?;
     }
-    paper.member(false, "metadata")?;
-    match shown.metadata.verbatim() {
-        Some(metadata) => representation("", metadata, paper)?,
-        None => paper.plain(b"{}")?,
+    writer.start_member(false, "metadata")?;
+    match display.metadata.verbatim() {
+        Some(metadata) => write_representation("", metadata, writer)?,
+        None => writer.write_raw(b"{}")?,
     }
-    paper.member(false, "output_type")?;
-    paper.string(match shown.result {
+    writer.start_member(false, "output_type")?;
+    writer.write_string(match display.result {
         Some(_) => "execute_result",
         None => "display_data",
     })
 }
 
-fn representation(mime: &str, data: &Data, paper: &mut Paper<'_>) -> io::Result<()> {
+fn write_representation(mime: &str, data: &Data, writer: &mut JsonWriter<'_>) -> io::Result<()> {
     match data {
-        Data::Text(text) if is_split(mime) => text_lines(text, paper),
-        Data::Text(text) => paper.string(text),
-        Data::Json(value) => paper.value(value),
+        Data::Text(text) if is_line_list(mime) => write_line_list(text, writer),
+        Data::Text(text) => writer.write_string(text),
+        Data::Json(value) => writer.write_value(value),
         Data::Bytes(bytes) => {
-            paper.quote();
-            paper.base64(bytes)?;
-            paper.quote();
+            writer.quote();
+            writer.write_base64(bytes)?;
+            writer.quote();
             Ok(())
         }
-        Data::Stored(stored) => from_file(mime, stored, paper),
+        Data::Stored(stored) => write_stored(mime, stored, writer),
     }
 }
 
-fn from_file(mime: &str, stored: &Stored, paper: &mut Paper<'_>) -> io::Result<()> {
-    match stored.form() {
-        Form::Text if is_split(mime) => {
-            let mut lines = Lines::begin(paper);
+fn write_stored(mime: &str, stored: &StoredValue, writer: &mut JsonWriter<'_>) -> io::Result<()> {
+    match stored.encoding() {
+        Encoding::Text if is_line_list(mime) => {
+            let mut lines = LineListWriter::start(writer);
             stored.read_text(|text| lines.push(text))?;
             lines.finish()
         }
-        Form::Text => {
-            paper.quote();
-            stored.read_text(|text| paper.escaped(text))?;
-            paper.quote();
+        Encoding::Text => {
+            writer.quote();
+            stored.read_text(|text| writer.write_escaped(text))?;
+            writer.quote();
             Ok(())
         }
-        Form::Bytes => {
-            paper.quote();
-            stored.read(|bytes| paper.base64(bytes))?;
-            paper.quote();
+        Encoding::Bytes => {
+            writer.quote();
+            stored.read(|bytes| writer.write_base64(bytes))?;
+            writer.quote();
             Ok(())
         }
-        Form::Json => {
-            let mut relaid = Relaid::default();
-            stored.read_text(|text| relaid.push(text, paper))
+        Encoding::Json => {
+            let mut relayout = JsonRelayout::default();
+            stored.read_text(|text| relayout.push(text, writer))
         }
     }
 }
 
-fn text_lines(text: &str, paper: &mut Paper<'_>) -> io::Result<()> {
-    let mut lines = Lines::begin(paper);
+fn write_line_list(text: &str, writer: &mut JsonWriter<'_>) -> io::Result<()> {
+    let mut lines = LineListWriter::start(writer);
     lines.push(text)?;
     lines.finish()
 }
 
-fn stream(printed: &Printed, log: Option<&Log>, paper: &mut Paper<'_>) -> io::Result<()> {
-    paper.member(true, "name")?;
-    paper.string(printed.stream.name())?;
-    paper.member(false, "output_type")?;
-    paper.string("stream")?;
-    paper.member(false, "text")?;
-    let mut lines = Lines::begin(paper);
+fn write_stream(
+    output: &StreamOutput,
+    log: Option<&StreamLog>,
+    writer: &mut JsonWriter<'_>,
+) -> io::Result<()> {
+    writer.start_member(true, "name")?;
+    writer.write_string(output.stream.name())?;
+    writer.start_member(false, "output_type")?;
+    writer.write_string("stream")?;
+    writer.start_member(false, "text")?;
+    let mut lines = LineListWriter::start(writer);
     let mut redraw = Redraw::new();
-    let mut decoder = Decoder::default();
+    let mut decoder = Utf8Decoder::default();
     let mut result = Ok(());
-    pieces(printed, log, &mut |bytes| {
+    for_each_chunk(output, log, &mut |bytes| {
         decoder.push(bytes, |text| {
             if result.is_ok() {
                 result = redraw.push(text, &mut |text| lines.push(text));
@@ -167,23 +170,25 @@ fn stream(printed: &Printed, log: Option<&Log>, paper: &mut Paper<'_>) -> io::Re
     lines.finish()
 }
 
-/// Hands on what was printed. What is not in memory is in the log, as far as that goes.
-fn pieces(
-    printed: &Printed,
-    log: Option<&Log>,
+/// Calls `push` with the bytes of a stream output. Bytes not in memory come from the log, as far as it was
+/// written.
+fn for_each_chunk(
+    output: &StreamOutput,
+    log: Option<&StreamLog>,
     push: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    const PART: usize = 64 * 1024;
-    push(&printed.head)?;
-    let mut position = printed.offset + (printed.head.len() - printed.carried) as u64;
-    let end = printed.offset + printed.length - printed.carried as u64;
-    let tail_start = end - printed.tail.len() as u64;
-    if let (Some(log), true) = (log, printed.missing() > 0) {
+    const READ_SIZE: usize = 64 * 1024;
+    push(&output.head)?;
+    let mut position = output.offset + (output.head.len() - output.carried) as u64;
+    let end = output.offset + output.length - output.carried as u64;
+    let tail_start = end - output.tail.len() as u64;
+    if let (Some(log), true) = (log, output.elided_bytes() > 0) {
         let stop = end.min(log.kept.max(position));
-        let mut buffer = vec![0; PART];
+        let mut buffer = vec![0; READ_SIZE];
         while position < stop {
-            let most = usize::try_from(stop - position).map_or(PART, |left| left.min(PART));
-            match place::read_at(&log.file, &mut buffer[..most], position) {
+            let size =
+                usize::try_from(stop - position).map_or(READ_SIZE, |left| left.min(READ_SIZE));
+            match files::read_at(&log.file, &mut buffer[..size], position) {
                 Ok(0) => break,
                 Ok(count) => {
                     push(&buffer[..count])?;
@@ -195,62 +200,62 @@ fn pieces(
         }
     }
     if position < tail_start {
-        let note = format!("\n[… {} lost …]\n", Bytes(tail_start - position));
+        let note = format!("\n[… {} lost …]\n", ByteSize(tail_start - position));
         push(note.as_bytes())?;
     }
     let skip = usize::try_from(position.saturating_sub(tail_start)).unwrap_or(usize::MAX);
-    push(&printed.tail[skip.min(printed.tail.len())..])
+    push(&output.tail[skip.min(output.tail.len())..])
 }
 
-/// A list of the lines of a text that comes in pieces. However long a line is, it is one string.
-struct Lines<'p, 'a> {
-    paper: &'p mut Paper<'a>,
+/// Writes text that arrives in chunks as a list of lines. Each line is one string, whatever its length.
+struct LineListWriter<'p, 'a> {
+    writer: &'p mut JsonWriter<'a>,
     any: bool,
-    /// Whether a line has begun and not ended.
-    begun: bool,
-    /// It ends with `\r`, and `\n` may follow.
-    returned: bool,
+    /// Whether a line has started and not ended.
+    line_started: bool,
+    /// The line ends with `\r`; `\n` may follow.
+    pending_return: bool,
 }
 
-impl<'p, 'a> Lines<'p, 'a> {
-    fn begin(paper: &'p mut Paper<'a>) -> Self {
-        paper.open(b'[');
+impl<'p, 'a> LineListWriter<'p, 'a> {
+    fn start(writer: &'p mut JsonWriter<'a>) -> Self {
+        writer.open(b'[');
         Self {
-            paper,
+            writer,
             any: false,
-            begun: false,
-            returned: false,
+            line_started: false,
+            pending_return: false,
         }
     }
 
     fn push(&mut self, text: &str) -> io::Result<()> {
         let mut rest = text;
-        if self.returned && !rest.is_empty() {
+        if self.pending_return && !rest.is_empty() {
             if let Some(after) = rest.strip_prefix('\n') {
-                self.paper.escaped("\n")?;
+                self.writer.write_escaped("\n")?;
                 rest = after;
             }
             self.end_line();
         }
         while !rest.is_empty() {
-            if !self.begun {
-                self.paper.item(!self.any);
-                self.paper.quote();
+            if !self.line_started {
+                self.writer.start_item(!self.any);
+                self.writer.quote();
                 self.any = true;
-                self.begun = true;
+                self.line_started = true;
             }
-            rest = self.paper.up_to_special(rest)?;
+            rest = self.writer.write_plain_prefix(rest)?;
             let mut characters = rest.chars();
             let Some(character) = characters.next() else {
                 break;
             };
-            self.paper.character(character);
+            self.writer.write_char(character);
             rest = characters.as_str();
             if character == '\r' && rest.is_empty() {
-                self.returned = true;
+                self.pending_return = true;
             } else if character == '\r' && rest.starts_with('\n') {
-                // The line goes on with it.
-            } else if lines::is_end(character) {
+                // The newline belongs to this line.
+            } else if lines::is_line_end(character) {
                 self.end_line();
             }
         }
@@ -258,15 +263,15 @@ impl<'p, 'a> Lines<'p, 'a> {
     }
 
     fn end_line(&mut self) {
-        self.paper.quote();
-        self.begun = false;
-        self.returned = false;
+        self.writer.quote();
+        self.line_started = false;
+        self.pending_return = false;
     }
 
     fn finish(mut self) -> io::Result<()> {
-        if self.begun {
+        if self.line_started {
             self.end_line();
         }
-        self.paper.close(b']', !self.any)
+        self.writer.close(b']', !self.any)
     }
 }

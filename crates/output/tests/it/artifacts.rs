@@ -5,7 +5,8 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use cellwright_output::{
-    ArtifactError, ArtifactId, Artifacts, Kind, Pattern, Retention, Search, Spill,
+    ArtifactError, ArtifactId, ArtifactKind, Artifacts, Pattern, Retention, SearchOptions,
+    SpillBuffer,
 };
 use tempfile::TempDir;
 
@@ -47,7 +48,7 @@ fn names_are_numbers() {
 fn files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let (_dir, artifacts) = store();
-    let id = artifacts.store(Kind::Png, b"png").unwrap();
+    let id = artifacts.store(ArtifactKind::Png, b"png").unwrap();
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(artifacts.dir()), 0o700);
     let artifact = artifacts.open(id).unwrap();
@@ -57,17 +58,17 @@ fn files_are_private() {
 }
 
 #[test]
-fn several_users_never_share_a_number() {
+fn concurrent_users_never_share_a_number() {
     let (_dir, artifacts) = store();
     let ids: Vec<ArtifactId> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|number| {
-                // Each as if it were a process of its own.
+                // A separate handle, as in another process.
                 let artifacts = Artifacts::new(artifacts.dir(), Retention::default());
                 let kind = if number % 2 == 0 {
-                    Kind::Log
+                    ArtifactKind::Log
                 } else {
-                    Kind::Png
+                    ArtifactKind::Png
                 };
                 scope.spawn(move || {
                     let store = |_| artifacts.store(kind, b"x").unwrap();
@@ -85,31 +86,43 @@ fn several_users_never_share_a_number() {
 }
 
 #[test]
-fn numbers_are_not_given_out_again() {
+fn numbers_are_never_reused() {
     let (_dir, artifacts) = store();
     for _ in 0..12 {
-        artifacts.store(Kind::Log, b"x").unwrap();
+        artifacts.store(ArtifactKind::Log, b"x").unwrap();
     }
     let later = SystemTime::now() + Duration::from_hours(1000);
     assert_eq!(artifacts.sweep_at(later).unwrap().removed.len(), 12);
-    let again = Artifacts::new(artifacts.dir(), Retention::default());
-    assert_eq!(again.store(Kind::Log, b"x").unwrap(), ArtifactId(13));
-    // Not even where someone put a file, or when the counter was spoilt.
+    let reopened = Artifacts::new(artifacts.dir(), Retention::default());
+    assert_eq!(
+        reopened.store(ArtifactKind::Log, b"x").unwrap(),
+        ArtifactId(13)
+    );
+    // An existing file is skipped, and a corrupt counter is replaced.
     fs::write(artifacts.dir().join("14.log"), "mine").unwrap();
-    assert_eq!(again.store(Kind::Log, b"x").unwrap(), ArtifactId(15));
-    let theirs = fs::read(artifacts.dir().join("14.log")).unwrap();
-    assert_eq!(theirs, b"mine");
+    assert_eq!(
+        reopened.store(ArtifactKind::Log, b"x").unwrap(),
+        ArtifactId(15)
+    );
+    let existing = fs::read(artifacts.dir().join("14.log")).unwrap();
+    assert_eq!(existing, b"mine");
     fs::write(artifacts.dir().join(".last"), "nonsense, and long").unwrap();
-    assert_eq!(again.store(Kind::Log, b"x").unwrap(), ArtifactId(16));
-    again.sweep_at(later).unwrap();
-    assert_eq!(again.store(Kind::Log, b"x").unwrap(), ArtifactId(17));
+    assert_eq!(
+        reopened.store(ArtifactKind::Log, b"x").unwrap(),
+        ArtifactId(16)
+    );
+    reopened.sweep_at(later).unwrap();
+    assert_eq!(
+        reopened.store(ArtifactKind::Log, b"x").unwrap(),
+        ArtifactId(17)
+    );
 }
 
 #[test]
-fn a_missing_artifact_names_those_there_are() {
+fn missing_artifact_error_lists_available_ids() {
     let (_dir, artifacts) = store();
     assert!(artifacts.list().unwrap().is_empty());
-    artifacts.store(Kind::Log, b"x").unwrap();
+    artifacts.store(ArtifactKind::Log, b"x").unwrap();
     fs::write(artifacts.dir().join("notes.txt"), "not ours").unwrap();
     fs::write(artifacts.dir().join("007.log"), "nor this").unwrap();
     match artifacts.open(ArtifactId(7)) {
@@ -121,68 +134,68 @@ fn a_missing_artifact_names_those_there_are() {
 }
 
 #[test]
-fn the_oldest_go_first_but_never_what_is_being_written() {
+fn sweep_removes_oldest_but_never_open_artifacts() {
     let retention = Retention {
         bytes: 1000,
         ..Retention::default()
     };
     let (_dir, artifacts) = store_with(retention);
-    let mut writing = artifacts.create(Kind::Log).unwrap();
+    let mut writing = artifacts.create(ArtifactKind::Log).unwrap();
     writing.write(&[b'w'; 300]).unwrap();
     writing.flush().unwrap();
     for _ in 0..4 {
-        artifacts.store(Kind::Log, &[b'x'; 300]).unwrap();
+        artifacts.store(ArtifactKind::Log, &[b'x'; 300]).unwrap();
     }
-    let swept = artifacts.sweep().unwrap();
-    assert_eq!(swept.removed, [ArtifactId(2), ArtifactId(3)]);
-    assert_eq!((swept.freed, swept.left), (600, 900));
+    let report = artifacts.sweep().unwrap();
+    assert_eq!(report.removed, [ArtifactId(2), ArtifactId(3)]);
+    assert_eq!((report.freed_bytes, report.remaining_bytes), (600, 900));
     drop(writing);
-    artifacts.store(Kind::Log, &[b'x'; 300]).unwrap();
+    artifacts.store(ArtifactKind::Log, &[b'x'; 300]).unwrap();
     assert_eq!(artifacts.sweep().unwrap().removed, [ArtifactId(1)]);
 }
 
 #[test]
-fn what_is_old_goes() {
+fn sweep_removes_expired_artifacts() {
     let (_dir, artifacts) = store();
-    artifacts.store(Kind::Log, b"x").unwrap();
+    artifacts.store(ArtifactKind::Log, b"x").unwrap();
     assert!(artifacts.sweep().unwrap().removed.is_empty());
     let later = SystemTime::now() + Duration::from_hours(7 * 24 + 1);
     assert_eq!(artifacts.sweep_at(later).unwrap().removed, [ArtifactId(1)]);
 }
 
 #[test]
-fn a_spill_keeps_bytes_exactly() {
+fn spill_buffer_stores_bytes_verbatim() {
     let (_dir, artifacts) = store();
     let bytes: Vec<u8> = (0..=255).cycle().step_by(7).take(200_000).collect();
-    let mut spill = Spill::new(Some(artifacts.clone()), Kind::Log, 1000);
+    let mut buffer = SpillBuffer::new(Some(artifacts.clone()), ArtifactKind::Log, 1000);
     for chunk in bytes.chunks(333) {
-        spill.push(chunk);
+        buffer.push(chunk);
     }
-    assert_eq!(spill.id(), Some(ArtifactId(1)));
-    let spilled = spill.finish();
-    assert_eq!((spilled.kept, spilled.total), (200_000, 200_000));
-    assert!(spilled.failure.is_none());
-    let kept = fs::read(artifacts.open(ArtifactId(1)).unwrap().path()).unwrap();
-    assert!(kept == bytes);
+    assert_eq!(buffer.id(), Some(ArtifactId(1)));
+    let report = buffer.finish();
+    assert_eq!((report.kept, report.total), (200_000, 200_000));
+    assert!(report.failure.is_none());
+    let stored = fs::read(artifacts.open(ArtifactId(1)).unwrap().path()).unwrap();
+    assert!(stored == bytes);
 }
 
 #[test]
-fn a_spill_within_its_limit_is_no_file() {
+fn spill_buffer_within_its_limit_creates_no_file() {
     let (_dir, artifacts) = store();
-    let mut spill = Spill::new(Some(artifacts.clone()), Kind::Log, 10);
-    spill.push(b"0123456789");
-    assert_eq!(spill.id(), None);
+    let mut buffer = SpillBuffer::new(Some(artifacts.clone()), ArtifactKind::Log, 10);
+    buffer.push(b"0123456789");
+    assert_eq!(buffer.id(), None);
     assert!(!artifacts.dir().exists());
-    spill.push(b"a");
-    assert_eq!(spill.finish().kept, 11);
+    buffer.push(b"a");
+    assert_eq!(buffer.finish().kept, 11);
 }
 
 #[test]
-fn lines_are_read_without_the_file() {
+fn lines_are_read_by_number() {
     let (_dir, artifacts) = store();
     let text: String = (1..=5000).map(|n| format!("line {n}\n")).collect();
     let id = artifacts
-        .store(Kind::Log, format!("{text}last").as_bytes())
+        .store(ArtifactKind::Log, format!("{text}last").as_bytes())
         .unwrap();
     let mut artifact = artifacts.open(id).unwrap();
     let cases = [
@@ -196,22 +209,22 @@ fn lines_are_read_without_the_file() {
         (3, 2, "", false),
     ];
     for (first, last, text, at_end) in cases {
-        let passage = artifact.read_lines(first..=last, 10_000).unwrap();
-        assert_eq!(passage.raw_text(), text, "{first}-{last}");
+        let excerpt = artifact.read_lines(first..=last, 10_000).unwrap();
+        assert_eq!(excerpt.raw_text(), text, "{first}-{last}");
         assert_eq!(
-            (passage.at_end, passage.cut),
+            (excerpt.at_end, excerpt.truncated),
             (at_end, false),
             "{first}-{last}"
         );
-        assert_eq!(passage.lines, text.lines().count() as u64);
+        assert_eq!(excerpt.lines, text.lines().count() as u64);
     }
     assert_eq!(artifact.lines().unwrap(), 5001);
-    // Backwards, when the index is there.
-    let passage = artifact.read_lines(2050..=2050, 100).unwrap();
-    assert_eq!(passage.raw_text(), "line 2050\n");
-    let cut = artifact.read_lines(1..=100, 10).unwrap();
+    // Backwards, with an index.
+    let excerpt = artifact.read_lines(2050..=2050, 100).unwrap();
+    assert_eq!(excerpt.raw_text(), "line 2050\n");
+    let short = artifact.read_lines(1..=100, 10).unwrap();
     assert_eq!(
-        (cut.raw_text().as_str(), cut.cut, cut.lines),
+        (short.raw_text().as_str(), short.truncated, short.lines),
         ("line 1\nlin", true, 2)
     );
 }
@@ -220,7 +233,7 @@ fn lines_are_read_without_the_file() {
 fn every_line_of_every_text_is_found() {
     let (_dir, artifacts) = store();
     for text in ["", "\n", "a", "a\n", "\n\na", "a\n\n", "\u{20ac}\n\u{20ac}"] {
-        let id = artifacts.store(Kind::Log, text.as_bytes()).unwrap();
+        let id = artifacts.store(ArtifactKind::Log, text.as_bytes()).unwrap();
         let mut artifact = artifacts.open(id).unwrap();
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         for (at, line) in (1_u64..).zip(&lines) {
@@ -231,31 +244,31 @@ fn every_line_of_every_text_is_found() {
 }
 
 #[test]
-fn a_line_longer_than_the_limit_is_cut_at_a_character() {
+fn line_over_the_limit_is_truncated_at_a_character() {
     let (_dir, artifacts) = store();
     let id = artifacts
-        .store(Kind::Log, "€".repeat(200_000).as_bytes())
+        .store(ArtifactKind::Log, "€".repeat(200_000).as_bytes())
         .unwrap();
     let mut artifact = artifacts.open(id).unwrap();
-    let passage = artifact.read_lines(1..=1, 100).unwrap();
-    assert_eq!(passage.raw_text(), "€".repeat(33));
-    assert!(passage.cut);
+    let excerpt = artifact.read_lines(1..=1, 100).unwrap();
+    assert_eq!(excerpt.raw_text(), "€".repeat(33));
+    assert!(excerpt.truncated);
     assert_eq!(artifact.read_bytes(1, 10).unwrap(), "€€".as_bytes());
     assert_eq!(artifact.read_raw(1, 4).unwrap(), [0x82, 0xac, 0xe2, 0x82]);
 }
 
 #[test]
-fn passages_can_be_shown() {
+fn excerpts_render_clean_text() {
     let (_dir, artifacts) = store();
     let id = artifacts
-        .store(Kind::Log, b"\x1b[31m10%\r20%\x1b[0m\n\xff\n")
+        .store(ArtifactKind::Log, b"\x1b[31m10%\r20%\x1b[0m\n\xff\n")
         .unwrap();
-    let passage = artifacts.open(id).unwrap().read_lines(1..=2, 100).unwrap();
-    assert_eq!(passage.text(), "20%\n\u{fffd}\n");
+    let excerpt = artifacts.open(id).unwrap().read_lines(1..=2, 100).unwrap();
+    assert_eq!(excerpt.text(), "20%\n\u{fffd}\n");
 }
 
 #[test]
-fn lines_are_found() {
+fn search_finds_lines() {
     let (_dir, artifacts) = store();
     let text: String = (1..=3000)
         .map(|n| {
@@ -266,33 +279,39 @@ fn lines_are_found() {
             )
         })
         .collect();
-    let id = artifacts.store(Kind::Log, text.as_bytes()).unwrap();
+    let id = artifacts.store(ArtifactKind::Log, text.as_bytes()).unwrap();
     let artifact = artifacts.open(id).unwrap();
-    let search = Search {
+    let search = SearchOptions {
         context: 1,
-        most_hits: 2,
-        ..Search::default()
+        max_hits: 2,
+        ..SearchOptions::default()
     };
-    let found = artifact
+    let results = artifact
         .search(&Pattern::Plain("hit ".to_owned()), &search)
         .unwrap();
-    assert_eq!((found.total, found.lines, found.hits.len()), (3, 3000, 2));
-    assert_eq!(found.hits[1].line, 2000);
-    assert_eq!(found.hits[1].text, "hit item 2000");
-    assert_eq!(found.hits[1].before, ["no item 1999"]);
-    assert_eq!(found.hits[1].after, ["no item 2001"]);
-    let found = artifact
+    assert_eq!(
+        (results.total, results.lines_searched, results.hits.len()),
+        (3, 3000, 2)
+    );
+    assert_eq!(results.hits[1].line, 2000);
+    assert_eq!(results.hits[1].text, "hit item 2000");
+    assert_eq!(results.hits[1].before, ["no item 1999"]);
+    assert_eq!(results.hits[1].after, ["no item 2001"]);
+    let results = artifact
         .search(
             &Pattern::Regex("^hit.* [13]000$".to_owned()),
-            &Search::default(),
+            &SearchOptions::default(),
         )
         .unwrap();
-    let lines: Vec<u64> = found.hits.iter().map(|hit| hit.line).collect();
+    let lines: Vec<u64> = results.hits.iter().map(|hit| hit.line).collect();
     assert_eq!(lines, [1000, 3000]);
-    let found = artifact
-        .search(&Pattern::Regex("hit ".to_owned()), &Search::default())
+    let results = artifact
+        .search(
+            &Pattern::Regex("hit ".to_owned()),
+            &SearchOptions::default(),
+        )
         .unwrap();
-    assert_eq!(found.total, 3);
+    assert_eq!(results.total, 3);
     let bad = artifact.search(&Pattern::Regex("(".to_owned()), &search);
     assert!(matches!(bad, Err(ArtifactError::BadPattern { .. })));
 }
@@ -300,16 +319,16 @@ fn lines_are_found() {
 #[test]
 fn context_stops_at_the_ends() {
     let (_dir, artifacts) = store();
-    let id = artifacts.store(Kind::Log, b"a\na\nb").unwrap();
-    let search = Search {
+    let id = artifacts.store(ArtifactKind::Log, b"a\na\nb").unwrap();
+    let search = SearchOptions {
         context: 5,
-        ..Search::default()
+        ..SearchOptions::default()
     };
-    let found = artifacts
+    let results = artifacts
         .open(id)
         .unwrap()
         .search(&Pattern::Plain("a".to_owned()), &search)
         .unwrap();
-    assert_eq!(found.hits[0].after, ["a", "b"]);
-    assert_eq!(found.hits[1].before, ["a"]);
+    assert_eq!(results.hits[0].after, ["a", "b"]);
+    assert_eq!(results.hits[1].before, ["a"]);
 }

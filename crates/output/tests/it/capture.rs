@@ -1,4 +1,4 @@
-//! Events in, text and notices out.
+//! Events to text and notices.
 
 use cellwright_output::{
     Artifacts, Bundle, Capture, Captured, Data, Event, Limits, Notice, Retention, Sink, Stream,
@@ -46,7 +46,7 @@ fn stdout_and_stderr_keep_their_order() {
 }
 
 #[test]
-fn an_unfinished_line_is_ended_when_the_other_stream_speaks() {
+fn open_line_ends_when_the_other_stream_writes() {
     let mut capture = capture();
     out(&mut capture, "a");
     err(&mut capture, "b");
@@ -55,7 +55,7 @@ fn an_unfinished_line_is_ended_when_the_other_stream_speaks() {
 }
 
 #[test]
-fn a_progress_bar_waits_while_the_other_stream_speaks() {
+fn progress_bar_stays_open_while_the_other_stream_writes() {
     let mut capture = capture();
     for number in 0..3 {
         err(&mut capture, &format!("\r{number}/3"));
@@ -74,7 +74,7 @@ fn two_progress_bars_on_two_streams_end_on_two_lines() {
 }
 
 #[test]
-fn a_line_after_a_redrawn_one_is_a_line_like_any_other() {
+fn line_after_a_redrawn_line_ends_normally() {
     let mut capture = capture();
     out(&mut capture, "\rabc\ndef");
     err(&mut capture, "e\n");
@@ -83,7 +83,7 @@ fn a_line_after_a_redrawn_one_is_a_line_like_any_other() {
 }
 
 #[test]
-fn a_character_split_around_the_other_stream_is_whole() {
+fn character_split_by_the_other_stream_is_decoded() {
     let mut capture = capture();
     write(&mut capture, Stream::Stdout, b"x\n\xe2\x82");
     err(&mut capture, "e\n");
@@ -96,7 +96,7 @@ fn a_character_split_around_the_other_stream_is_whole() {
 }
 
 #[test]
-fn displays_stand_on_lines_of_their_own() {
+fn displays_start_on_a_new_line() {
     let mut capture = capture();
     out(&mut capture, "before");
     show(&mut capture, "shown", None);
@@ -125,7 +125,7 @@ fn the_traceback_ends_the_text() {
 }
 
 #[test]
-fn an_exception_without_a_traceback_is_named() {
+fn exception_without_traceback_shows_its_name() {
     let mut capture = capture();
     capture.push(Event::Raised(Traceback {
         name: "KeyboardInterrupt".to_owned(),
@@ -135,7 +135,7 @@ fn an_exception_without_a_traceback_is_named() {
 }
 
 #[test]
-fn an_update_changes_the_text_where_it_stands() {
+fn update_replaces_the_text_in_place() {
     let mut capture = capture();
     show(&mut capture, "0%", Some("bar"));
     out(&mut capture, "between\n");
@@ -150,7 +150,7 @@ fn an_update_changes_the_text_where_it_stands() {
 }
 
 #[test]
-fn an_update_may_bring_the_first_text() {
+fn update_can_add_the_first_text() {
     let mut capture = capture();
     capture.push(Event::Display {
         bundle: Bundle::default(),
@@ -163,7 +163,7 @@ fn an_update_may_bring_the_first_text() {
 }
 
 #[test]
-fn clearing_forgets_what_was_shown() {
+fn clear_removes_earlier_text() {
     let mut capture = capture();
     out(&mut capture, "gone\nhalf");
     capture.push(Event::Clear { wait: false });
@@ -172,12 +172,12 @@ fn clearing_forgets_what_was_shown() {
 }
 
 #[test]
-fn clearing_may_wait_for_the_next_output() {
+fn clear_with_wait_happens_at_the_next_output() {
     let mut waiting = capture();
     out(&mut waiting, "kept\n");
     waiting.push(Event::Clear { wait: true });
     assert_eq!(waiting.snapshot().text, "kept\n");
-    // Neither nothing nor a status is an output.
+    // Neither empty text nor a status event is an output.
     out(&mut waiting, "");
     waiting.push(Event::Display {
         bundle: Bundle::text("application/x-cellwright-status", "{}"),
@@ -191,7 +191,26 @@ fn clearing_may_wait_for_the_next_output() {
 }
 
 #[test]
-fn an_update_does_not_end_the_waiting() {
+fn exception_triggers_a_pending_clear() {
+    let mut waiting = capture();
+    out(&mut waiting, "old\n");
+    show(&mut waiting, "old display", Some("x"));
+    waiting.push(Event::Clear { wait: true });
+    waiting.push(Event::Raised(Traceback {
+        name: "ValueError".to_owned(),
+        value: "new".to_owned(),
+        lines: Vec::new(),
+    }));
+    assert_eq!(waiting.snapshot().text, "ValueError: new\n");
+    let captured = waiting.finish();
+    assert_eq!(captured.text, "ValueError: new\n");
+    let outputs = captured.outputs.to_values();
+    assert_eq!(outputs.len(), 1, "{outputs:?}");
+    assert_eq!(outputs[0]["output_type"], "error");
+}
+
+#[test]
+fn update_does_not_trigger_a_pending_clear() {
     let mut waiting = capture();
     show(&mut waiting, "old", Some("x"));
     waiting.push(Event::Clear { wait: true });
@@ -214,7 +233,7 @@ fn snapshots_change_nothing() {
 }
 
 #[test]
-fn refused_input_is_told() {
+fn refused_input_is_reported() {
     let mut capture = capture();
     capture.push(Event::InputRefused {
         prompt: "name? ".to_owned(),
@@ -235,70 +254,83 @@ fn a_long_text_shows_head_and_tail() {
     let text = numbered(20_000);
     out(&mut capture, &text);
     let captured = capture.finish();
-    let cut = captured.cut.unwrap();
+    let truncation = captured.truncation.unwrap();
     assert!(captured.text.len() <= 50 * 1024 && captured.text.len() > 49 * 1024);
     assert!(captured.text.starts_with("line 1\nline 2\n"));
     assert!(captured.text.ends_with("line 19999\nline 20000\n"));
-    assert_eq!(cut.total.lines, 20_000);
-    assert_eq!(cut.total.bytes, text.len() as u64);
-    assert_eq!(cut.shown.bytes + cut.elided.bytes, cut.total.bytes);
-    assert_eq!(cut.shown.lines + cut.elided.lines, cut.total.lines);
+    assert_eq!(truncation.total.lines, 20_000);
+    assert_eq!(truncation.total.bytes, text.len() as u64);
+    assert_eq!(
+        truncation.shown.bytes + truncation.elided.bytes,
+        truncation.total.bytes
+    );
+    assert_eq!(
+        truncation.shown.lines + truncation.elided.lines,
+        truncation.total.lines
+    );
     let (head, rest) = captured.text.split_once("[… ").unwrap();
     assert!(head.len() > 20_000 && head.ends_with('\n'));
-    assert!(rest.starts_with(&format!("{} lines (", cut.elided.lines)));
-    let kept = std::fs::read(artifacts.open(cut.artifact.unwrap()).unwrap().path()).unwrap();
-    assert!(kept == text.as_bytes());
-    assert_eq!(captured.notices, [Notice::Cut(cut)]);
+    assert!(rest.starts_with(&format!("{} lines (", truncation.elided.lines)));
+    let stored =
+        std::fs::read(artifacts.open(truncation.artifact.unwrap()).unwrap().path()).unwrap();
+    assert!(stored == text.as_bytes());
+    assert_eq!(captured.notices, [Notice::Truncated(truncation)]);
 }
 
 #[test]
-fn a_text_of_just_the_right_length_is_whole() {
+fn text_at_the_limit_is_not_truncated() {
     let limits = Limits::default();
     let mut text = numbered(10_000);
     text.truncate(limits.inline_bytes);
     let mut fits = Capture::new(limits.clone(), None);
     out(&mut fits, &text);
     let captured = fits.finish();
-    assert!(captured.cut.is_none() && captured.text == text);
+    assert!(captured.truncation.is_none() && captured.text == text);
     let mut longer = Capture::new(limits, None);
     out(&mut longer, &text);
     out(&mut longer, "x");
-    assert!(longer.finish().cut.is_some());
+    assert!(longer.finish().truncation.is_some());
 }
 
 #[test]
-fn a_long_line_is_cut_and_kept() {
+fn long_line_is_truncated_and_stored() {
     let dir = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(dir.path(), Retention::default());
     let mut capture = Capture::new(Limits::default(), Some(artifacts.clone()));
     let line = "é".repeat(1000);
     out(&mut capture, &format!("short\n{line}\n"));
     let captured = capture.finish();
-    let shown = captured.text.lines().nth(1).unwrap();
-    assert_eq!(shown.len(), 767);
-    assert!(shown.ends_with("é…"));
-    let cut = captured.cut.unwrap();
-    assert_eq!((cut.columns.lines, cut.columns.bytes), (1, 2000 - 767));
-    assert_eq!(cut.total.bytes, 2007);
-    assert_eq!(cut.total.bytes, cut.shown.bytes + cut.columns.bytes);
-    let kept = artifacts.open(cut.artifact.unwrap()).unwrap();
-    assert_eq!(kept.bytes(), 2007);
+    let shown_line = captured.text.lines().nth(1).unwrap();
+    assert_eq!(shown_line.len(), 767);
+    assert!(shown_line.ends_with("é…"));
+    let truncation = captured.truncation.unwrap();
+    assert_eq!(
+        (truncation.long_lines.lines, truncation.long_lines.bytes),
+        (1, 2000 - 767)
+    );
+    assert_eq!(truncation.total.bytes, 2007);
+    assert_eq!(
+        truncation.total.bytes,
+        truncation.shown.bytes + truncation.long_lines.bytes
+    );
+    let stored = artifacts.open(truncation.artifact.unwrap()).unwrap();
+    assert_eq!(stored.bytes(), 2007);
 }
 
 #[test]
-fn a_long_line_that_is_redrawn_counts_once() {
+fn redrawn_long_line_counts_once() {
     let mut capture = capture();
     for _ in 0..3 {
         out(&mut capture, &format!("\r{}", "é".repeat(5000)));
     }
     out(&mut capture, &format!("\r{}", "é".repeat(6000)));
-    let cut = capture.finish().cut.unwrap();
-    assert_eq!(cut.total.bytes, 12_000);
-    assert_eq!(cut.columns.lines, 1);
+    let truncation = capture.finish().truncation.unwrap();
+    assert_eq!(truncation.total.bytes, 12_000);
+    assert_eq!(truncation.long_lines.lines, 1);
 }
 
 #[test]
-fn short_output_makes_no_artifact() {
+fn short_output_creates_no_artifact() {
     let dir = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(dir.path().join("a"), Retention::default());
     let mut capture = Capture::new(Limits::default(), Some(artifacts.clone()));
@@ -308,7 +340,7 @@ fn short_output_makes_no_artifact() {
 }
 
 #[test]
-fn a_long_display_is_kept_too() {
+fn long_display_is_stored() {
     let dir = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(dir.path(), Retention::default());
     let mut capture = Capture::new(Limits::default(), Some(artifacts.clone()));
@@ -316,17 +348,17 @@ fn a_long_display_is_kept_too() {
     let repr = numbered(20_000);
     show(&mut capture, &repr, None);
     let captured = capture.finish();
-    let kept = artifacts
-        .open(captured.cut.unwrap().artifact.unwrap())
+    let stored = artifacts
+        .open(captured.truncation.unwrap().artifact.unwrap())
         .unwrap();
     assert_eq!(
-        std::fs::read_to_string(kept.path()).unwrap(),
+        std::fs::read_to_string(stored.path()).unwrap(),
         format!("printed\n{repr}")
     );
 }
 
 #[test]
-fn a_store_that_fails_does_not_fail_the_run() {
+fn store_failure_does_not_fail_the_capture() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "in the way").unwrap();
@@ -337,7 +369,7 @@ fn a_store_that_fails_does_not_fail_the_run() {
     show_image(&mut capture);
     let captured = capture.finish();
     assert!(captured.text.ends_with("[image/png, 4 B]\n"));
-    assert_eq!(captured.cut.as_ref().unwrap().artifact, None);
+    assert_eq!(captured.truncation.as_ref().unwrap().artifact, None);
     let kinds: Vec<_> = captured.notices.iter().map(Notice::kind).collect();
     assert_eq!(kinds, ["output_cut", "output_not_kept", "output_not_kept"]);
     match &captured.notices[1] {
@@ -358,7 +390,7 @@ fn show_image(capture: &mut Capture) {
 }
 
 #[test]
-fn a_store_that_becomes_full_keeps_the_beginning() {
+fn full_store_keeps_the_beginning() {
     let dir = tempfile::tempdir().unwrap();
     let retention = Retention {
         bytes: 100_000,
@@ -417,7 +449,7 @@ fn an_enormous_exception_is_bounded() {
 
 #[test]
 fn an_update_reaches_the_end_of_a_long_text() {
-    // With nothing missing yet, and with much missing.
+    // Without truncation, and with it.
     for lines in [3000, 30_000] {
         let mut capture = capture();
         out(&mut capture, &numbered(lines));
@@ -428,12 +460,12 @@ fn an_update_reaches_the_end_of_a_long_text() {
         let captured = capture.finish();
         let end = format!("line {lines}\none\nhundred\nafter\nend\n");
         assert!(captured.text.ends_with(&end), "{lines}");
-        assert_eq!(captured.cut.is_some(), lines == 30_000);
+        assert_eq!(captured.truncation.is_some(), lines == 30_000);
     }
 }
 
 #[test]
-fn a_large_update_is_cut_and_counted() {
+fn large_update_is_truncated_and_counted() {
     let mut capture = capture();
     show(&mut capture, "small", Some("x"));
     update(&mut capture, &numbered(50_000), "x");
@@ -441,5 +473,5 @@ fn a_large_update_is_cut_and_counted() {
     let captured = capture.finish();
     assert!(captured.text.len() <= 50 * 1024);
     assert!(captured.text.starts_with("line 1\n") && captured.text.ends_with("end\n"));
-    assert!(captured.cut.is_some());
+    assert!(captured.truncation.is_some());
 }

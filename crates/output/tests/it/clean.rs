@@ -1,4 +1,4 @@
-//! What control characters and sequences do to text.
+//! Effects of control characters and sequences on text.
 
 use cellwright_output::clean;
 
@@ -7,7 +7,7 @@ fn check(raw: &str, plain: &str) {
 }
 
 #[test]
-fn plain_text_stays() {
+fn plain_text_is_unchanged() {
     for text in [
         "",
         "a",
@@ -36,7 +36,7 @@ fn a_progress_bar_is_one_line() {
 
 #[test]
 fn several_progress_bars_are_several_lines() {
-    // As tqdm draws a bar within a bar.
+    // tqdm draws nested bars this way.
     let mut raw = String::from("\router 0/2");
     for outer in 1..=2 {
         for inner in 1..=3 {
@@ -46,7 +46,7 @@ fn several_progress_bars_are_several_lines() {
     }
     raw.push_str("\n\n");
     check(&raw, "outer 2/2\ninner 3/3\n");
-    // As rich redraws a table: up, erasing every line.
+    // rich redraws a table this way: up, erasing every line.
     check(
         "one\ntwo\nthree\n\x1b[1A\x1b[2K\x1b[1A\x1b[2K\x1b[1A\x1b[2Kuno\ndos\n",
         "uno\ndos\n",
@@ -59,7 +59,7 @@ fn a_cleared_screen_loses_no_text() {
 }
 
 #[test]
-fn sequences_are_no_text() {
+fn sequences_are_removed() {
     let cases = [
         ("\x1b[31mred\x1b[0m", "red"),
         ("\u{9b}31mred\u{9b}0m", "red"),
@@ -85,7 +85,7 @@ fn sequences_are_no_text() {
 }
 
 #[test]
-fn a_string_that_never_ends_does_not_swallow_everything() {
+fn unterminated_control_string_does_not_hide_later_text() {
     check("\x1b]0;oops\nnext line\n", "\nnext line\n");
     let long = format!("\x1b]{}end", "x".repeat(10_000));
     assert!(clean::plain(&long).ends_with("xend"));
@@ -97,7 +97,7 @@ fn a_string_that_never_ends_does_not_swallow_everything() {
 }
 
 #[test]
-fn colours_are_kept_for_people() {
+fn coloured_text_keeps_colours() {
     let cases = [
         ("\x1b[31mred\x1b[0m\n", "\x1b[0;31mred\x1b[0m\n"),
         (
@@ -107,7 +107,7 @@ fn colours_are_kept_for_people() {
         ("\x1b[38;5;200mx", "\x1b[0;38;5;200mx\x1b[0m"),
         ("\x1b[38:2::1:2:3mx", "\x1b[0;38;2;1;2;3mx\x1b[0m"),
         ("\x1b[97;104mx", "\x1b[0;97;104mx\x1b[0m"),
-        // A colour goes on over the end of a line, and no line depends on the one before.
+        // A colour continues on the next line, and each line sets its own colour.
         (
             "\x1b[32ma\nb\x1b[0m",
             "\x1b[0;32ma\x1b[0m\n\x1b[0;32mb\x1b[0m",

@@ -1,4 +1,4 @@
-//! HTML that becomes Markdown, as it comes from pandas and others.
+//! HTML to Markdown, with input from pandas and others.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ fn markdown(html: &str) -> String {
 }
 
 #[test]
-fn a_frame_is_a_table() {
+fn data_frame_becomes_a_table() {
     let html = r#"<div><style scoped>.dataframe tbody tr th { vertical-align: top; }</style>
 <table border="1" class="dataframe">
   <thead>
@@ -39,7 +39,7 @@ fn a_frame_is_a_table() {
 }
 
 #[test]
-fn several_header_rows_become_one() {
+fn header_rows_are_joined() {
     let html = r#"<table><thead>
 <tr><th></th><th></th><th colspan="2" halign="left">A</th><th>B</th></tr>
 <tr><th></th><th></th><th>x</th><th>y</th><th>x</th></tr>
@@ -58,7 +58,7 @@ fn several_header_rows_become_one() {
 }
 
 #[test]
-fn a_table_without_headers_has_an_empty_one() {
+fn table_without_headers_gets_an_empty_header() {
     let html = "<table><tr><th>Model:</th><td>OLS</td></tr><tr><th>No.</th><td>3</td></tr></table>";
     assert_eq!(
         markdown(html),
@@ -69,7 +69,7 @@ fn a_table_without_headers_has_an_empty_one() {
 }
 
 #[test]
-fn the_rest_is_markdown_too() {
+fn other_elements_become_markdown() {
     let cases = [
         ("<h2>Title</h2><p>text", "## Title\n\ntext\n"),
         (
@@ -128,7 +128,7 @@ fn hostile_html_neither_crashes_nor_takes_long() {
         let started = Instant::now();
         let text = markdown(&html);
         assert!(text.len() <= 51_200);
-        // Milliseconds in truth; this only catches what is quadratic.
+        // Takes milliseconds; this limit only detects quadratic time.
         let name: String = html.chars().take(30).collect();
         assert!(
             started.elapsed() < Duration::from_secs(5),
@@ -139,7 +139,7 @@ fn hostile_html_neither_crashes_nor_takes_long() {
 }
 
 #[test]
-fn long_html_is_cut_and_says_so() {
+fn long_html_is_truncated_with_a_note() {
     let html = "<p>paragraph</p>".repeat(100_000);
     assert!(markdown(&html).ends_with("[… the rest of the HTML is elided …]\n"));
 }

@@ -3,11 +3,11 @@
 use std::io::Cursor;
 
 use cellwright_output::{
-    Artifacts, Bounded, Bundle, Capture, Data, Event, Image, Limits, Retention, Sink,
+    Artifacts, BoundedImage, Bundle, Capture, Data, Event, Image, Limits, Retention, Sink,
 };
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
 
-fn shown(mime: &str, data: Data) -> Image {
+fn captured_image(mime: &str, data: Data) -> Image {
     let mut capture = Capture::new(Limits::default(), None);
     capture.push(Event::Display {
         bundle: Bundle::default().with(mime, data),
@@ -23,7 +23,7 @@ fn encoded(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// Noise, which cannot be compressed.
+/// Noise, which does not compress.
 fn noise(width: u32, height: u32) -> DynamicImage {
     let mut state = 1_u32;
     DynamicImage::ImageRgb8(RgbImage::from_fn(width, height, |_, _| {
@@ -40,43 +40,46 @@ fn flat(width: u32, height: u32) -> DynamicImage {
 #[test]
 fn a_small_image_is_unchanged() {
     let bytes = encoded(&flat(640, 480), ImageFormat::Png);
-    let image = shown("image/png", Data::Bytes(bytes.clone()));
+    let image = captured_image("image/png", Data::Bytes(bytes.clone()));
     assert_eq!((image.width, image.height), (Some(640), Some(480)));
     assert_eq!(image.bytes, bytes.len() as u64);
     let mime = "image/png".to_owned();
-    assert_eq!(image.bounded(), Bounded::Unchanged { mime, bytes });
+    assert_eq!(image.bounded(), BoundedImage::Unchanged { mime, bytes });
 }
 
 #[test]
-fn base64_is_understood() {
+fn base64_is_decoded() {
     use base64::Engine;
     let bytes = encoded(&flat(64, 48), ImageFormat::Png);
     let mut text = base64::engine::general_purpose::STANDARD.encode(&bytes);
     text.insert(20, '\n');
     text.push('\n');
-    let image = shown("image/png", Data::Text(text));
+    let image = captured_image("image/png", Data::Text(text));
     assert_eq!((image.width, image.bytes), (Some(64), bytes.len() as u64));
 }
 
 #[test]
-fn large_images_are_made_smaller() {
+fn large_images_are_scaled_down() {
     let cases = [
         (flat(4000, 1000), ImageFormat::Png, (1568, 392)),
         (flat(1000, 4000), ImageFormat::Jpeg, (392, 1568)),
         (noise(1500, 1500), ImageFormat::Png, (1500, 1500)),
         (flat(100_000, 1), ImageFormat::Png, (1568, 28)),
     ];
-    for (image, format, most) in cases {
-        let image = shown("image/png", Data::Bytes(encoded(&image, format)));
+    for (image, format, max_size) in cases {
+        let image = captured_image("image/png", Data::Bytes(encoded(&image, format)));
         match image.bounded() {
-            Bounded::Scaled {
+            BoundedImage::Scaled {
                 bytes,
                 width,
                 height,
                 mime,
             } => {
                 assert!(bytes.len() <= 500 * 1024);
-                assert!(width <= most.0 && height <= most.1, "{width}×{height}");
+                assert!(
+                    width <= max_size.0 && height <= max_size.1,
+                    "{width}×{height}"
+                );
                 let decoded = image::load_from_memory(&bytes).unwrap();
                 assert_eq!((decoded.width(), decoded.height()), (width, height));
                 assert_eq!(image::guess_format(&bytes).unwrap().to_mime_type(), mime);
@@ -87,11 +90,11 @@ fn large_images_are_made_smaller() {
 }
 
 #[test]
-fn tiny_images_become_sane() {
+fn tiny_images_are_enlarged() {
     for (width, height) in [(1, 1), (1, 40), (40, 1), (3, 2000)] {
         let bytes = encoded(&flat(width, height), ImageFormat::Png);
-        match shown("image/png", Data::Bytes(bytes)).bounded() {
-            Bounded::Scaled { width, height, .. } => {
+        match captured_image("image/png", Data::Bytes(bytes)).bounded() {
+            BoundedImage::Scaled { width, height, .. } => {
                 assert!(width.min(height) >= 28 && width.max(height) <= 1568);
             }
             other => panic!("{other:?}"),
@@ -104,33 +107,33 @@ fn transparency_and_sixteen_bits_survive_scaling() {
     let clear = DynamicImage::ImageRgba8(RgbaImage::from_pixel(3000, 10, Rgba([9, 9, 9, 0])));
     let deep = DynamicImage::ImageLuma16(flat(3000, 50).to_luma16());
     for image in [clear, deep] {
-        let image = shown("image/png", Data::Bytes(encoded(&image, ImageFormat::Png)));
+        let image = captured_image("image/png", Data::Bytes(encoded(&image, ImageFormat::Png)));
         assert!(matches!(
             image.bounded(),
-            Bounded::Scaled { width: 1568, .. }
+            BoundedImage::Scaled { width: 1568, .. }
         ));
     }
 }
 
 #[test]
-fn what_cannot_be_decoded_is_named() {
+fn undecodable_image_becomes_a_placeholder() {
     let good = encoded(&noise(2000, 2000), ImageFormat::Png);
-    let cut = good[..good.len() / 2].to_vec();
+    let half = good[..good.len() / 2].to_vec();
     let mut broken = good;
     broken.truncate(60);
-    for bytes in [Vec::new(), b"not an image".to_vec(), cut, broken] {
-        match shown("image/png", Data::Bytes(bytes)).bounded() {
-            Bounded::Stub(text) => assert!(text.starts_with("[image/png, "), "{text}"),
-            // A decoder may make something of half an image.
-            Bounded::Scaled { .. } => {}
-            other @ Bounded::Unchanged { .. } => panic!("{other:?}"),
+    for bytes in [Vec::new(), b"not an image".to_vec(), half, broken] {
+        match captured_image("image/png", Data::Bytes(bytes)).bounded() {
+            BoundedImage::Placeholder(text) => assert!(text.starts_with("[image/png, "), "{text}"),
+            // A decoder may accept a partial image.
+            BoundedImage::Scaled { .. } => {}
+            other @ BoundedImage::Unchanged { .. } => panic!("{other:?}"),
         }
     }
 }
 
 #[test]
 fn a_huge_figure_is_shrunk_row_by_row() {
-    // A corner of another colour, to see which way up it is.
+    // A corner of another colour shows the orientation.
     let figure = RgbImage::from_fn(12_000, 9_000, |x, y| {
         Rgb(if x < 3000 && y < 3000 {
             [250, 10, 10]
@@ -139,9 +142,9 @@ fn a_huge_figure_is_shrunk_row_by_row() {
         })
     });
     let bytes = encoded(&DynamicImage::ImageRgb8(figure), ImageFormat::Png);
-    let image = shown("image/png", Data::Bytes(bytes));
+    let image = captured_image("image/png", Data::Bytes(bytes));
     assert_eq!((image.width, image.height), (Some(12_000), Some(9_000)));
-    let Bounded::Scaled {
+    let BoundedImage::Scaled {
         mime,
         bytes,
         width,
@@ -159,34 +162,38 @@ fn a_huge_figure_is_shrunk_row_by_row() {
 }
 
 #[test]
-fn a_bomb_is_refused() {
-    // A small image that says it is a large one.
+fn decompression_bomb_is_rejected() {
+    // A small image whose header states a large size.
     let mut bytes = encoded(&flat(20, 20), ImageFormat::Png);
     bytes[16..20].copy_from_slice(&30_000_u32.to_be_bytes());
     bytes[20..24].copy_from_slice(&20_000_u32.to_be_bytes());
     let sum = crc(&bytes[12..29]);
     bytes[29..33].copy_from_slice(&sum.to_be_bytes());
-    let image = shown("image/png", Data::Bytes(bytes));
+    let image = captured_image("image/png", Data::Bytes(bytes));
     assert_eq!((image.width, image.height), (Some(30_000), Some(20_000)));
     match image.bounded() {
-        Bounded::Stub(text) => assert!(text.contains("30000×20000 pixels are too many"), "{text}"),
+        BoundedImage::Placeholder(text) => {
+            assert!(text.contains("30000×20000 pixels are too many"), "{text}");
+        }
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn half_an_image_is_named() {
+fn truncated_image_becomes_a_placeholder() {
     let bytes = encoded(&flat(300, 200), ImageFormat::Png);
     for length in [40, bytes.len() / 2, bytes.len() - 20] {
-        let image = shown("image/png", Data::Bytes(bytes[..length].to_vec()));
+        let image = captured_image("image/png", Data::Bytes(bytes[..length].to_vec()));
         match image.bounded() {
-            Bounded::Stub(text) => assert!(text.contains("cannot be decoded"), "{text}"),
+            BoundedImage::Placeholder(text) => {
+                assert!(text.contains("cannot be decoded"), "{text}");
+            }
             other => panic!("{length}: {other:?}"),
         }
     }
 }
 
-/// The checksum of PNG.
+/// The PNG checksum.
 fn crc(bytes: &[u8]) -> u32 {
     let mut sum = u32::MAX;
     for &byte in bytes {
@@ -203,11 +210,11 @@ fn crc(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn drawings_are_passed_on_or_named() {
-    let small = shown("image/svg+xml", Data::Text("<svg/>".to_owned()));
-    assert!(matches!(small.bounded(), Bounded::Unchanged { .. }));
-    let large = shown("image/svg+xml", Data::Text("x".repeat(600_000)));
-    assert!(matches!(large.bounded(), Bounded::Stub(_)));
+fn svg_is_unchanged_or_a_placeholder() {
+    let small = captured_image("image/svg+xml", Data::Text("<svg/>".to_owned()));
+    assert!(matches!(small.bounded(), BoundedImage::Unchanged { .. }));
+    let large = captured_image("image/svg+xml", Data::Text("x".repeat(600_000)));
+    assert!(matches!(large.bounded(), BoundedImage::Placeholder(_)));
 }
 
 #[test]
@@ -228,6 +235,6 @@ fn the_original_is_in_an_artifact() {
     let artifact = artifacts.open(image.artifact.unwrap()).unwrap();
     assert_eq!(std::fs::read(artifact.path()).unwrap(), bytes);
     assert_eq!(artifact.kind.mime(), "image/png");
-    // What was cleared away was not stored.
+    // Cleared images were not stored.
     assert_eq!(artifacts.list().unwrap().len(), 1);
 }

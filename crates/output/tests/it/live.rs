@@ -1,9 +1,9 @@
-//! What people see while a cell runs.
+//! Live text for terminals and pipes.
 
-use cellwright_output::{Live, Target};
+use cellwright_output::{LiveTarget, LiveText};
 
-fn shown(target: Target, chunks: &[&[u8]]) -> String {
-    let mut live = Live::new(target);
+fn live_text(target: LiveTarget, chunks: &[&[u8]]) -> String {
+    let mut live = LiveText::new(target);
     let mut out = String::new();
     for chunk in chunks {
         live.push(chunk, &mut out);
@@ -13,26 +13,29 @@ fn shown(target: Target, chunks: &[&[u8]]) -> String {
 }
 
 #[test]
-fn a_terminal_gets_what_cannot_harm_it() {
+fn terminal_gets_only_harmless_sequences() {
     let raw = b"\x1b]0;title\x07\x1b[31mred\x1b[0m\r\x1b[K\x1b[2Agreen\x1b[2J\x1b[6n\n";
     assert_eq!(
-        shown(Target::Colours, &[raw]),
+        live_text(LiveTarget::ColourTerminal, &[raw]),
         "\x1b[0;31mred\x1b[0m\r\x1b[0Kgreen\n"
     );
-    assert_eq!(shown(Target::Terminal, &[raw]), "red\r\x1b[0Kgreen\n");
+    assert_eq!(
+        live_text(LiveTarget::PlainTerminal, &[raw]),
+        "red\r\x1b[0Kgreen\n"
+    );
 }
 
 #[test]
 fn colours_end_with_the_cell() {
     assert_eq!(
-        shown(Target::Colours, &[b"\x1b[31mred"]),
+        live_text(LiveTarget::ColourTerminal, &[b"\x1b[31mred"]),
         "\x1b[0;31mred\x1b[0m"
     );
 }
 
 #[test]
-fn text_goes_on_at_once() {
-    let mut live = Live::new(Target::Pipe);
+fn text_is_passed_on_immediately() {
+    let mut live = LiveText::new(LiveTarget::Pipe);
     let mut out = String::new();
     live.push(b"no newline", &mut out);
     assert_eq!(out, "no newline");
@@ -43,7 +46,7 @@ fn text_goes_on_at_once() {
 }
 
 #[test]
-fn a_pipe_gets_a_progress_bar_once() {
+fn pipe_gets_the_final_progress_bar() {
     let cases: [(&[u8], &str); 9] = [
         (b"\rlong text\r\x1b[Kab\n", "ab\n"),
         (b"\r 10%\r 20%\r100%\ndone\n", "100%\ndone\n"),
@@ -56,15 +59,15 @@ fn a_pipe_gets_a_progress_bar_once() {
         (b"x\xff\xfey", "x\u{fffd}\u{fffd}y"),
     ];
     for (raw, expected) in cases {
-        assert_eq!(shown(Target::Pipe, &[raw]), expected, "{raw:?}");
-        // And byte by byte.
+        assert_eq!(live_text(LiveTarget::Pipe, &[raw]), expected, "{raw:?}");
+        // The same byte by byte.
         let bytes: Vec<&[u8]> = raw.chunks(1).collect();
-        assert_eq!(shown(Target::Pipe, &bytes), expected, "{raw:?}");
+        assert_eq!(live_text(LiveTarget::Pipe, &bytes), expected, "{raw:?}");
     }
 }
 
 #[test]
-fn a_long_line_to_a_pipe_is_whole() {
+fn long_line_to_a_pipe_is_complete() {
     let line = "x".repeat(100_000);
-    assert_eq!(shown(Target::Pipe, &[line.as_bytes()]), line);
+    assert_eq!(live_text(LiveTarget::Pipe, &[line.as_bytes()]), line);
 }

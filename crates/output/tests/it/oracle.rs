@@ -1,20 +1,20 @@
-//! Python's own notebook library writes the same outputs with the same bytes.
+//! Comparison with Python's nbformat: it writes the same outputs with the same bytes.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cellwright_output::{Bundle, Capture, Data, Event, Limits, Sink, Stream, Style, Traceback};
+use cellwright_output::{Bundle, Capture, Data, Event, JsonStyle, Limits, Sink, Stream, Traceback};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 
-/// The interpreter that has nbformat.
+/// An interpreter with nbformat.
 fn python() -> PathBuf {
-    let given = std::env::var_os("CELLWRIGHT_TEST_PYTHON").map(PathBuf::from);
+    let configured = std::env::var_os("CELLWRIGHT_TEST_PYTHON").map(PathBuf::from);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let python = given.unwrap_or_else(|| root.join("target/venv/bin/python"));
+    let python = configured.unwrap_or_else(|| root.join("target/venv/bin/python"));
     assert!(
         python.is_file(),
         "there is no Python with nbformat at {}: run scripts/test, which makes one, or set \
@@ -24,7 +24,7 @@ fn python() -> PathBuf {
     python
 }
 
-/// Texts with everything that is written in a particular way.
+/// Text with all characters that JSON or nbformat treat specially.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         2 => "[a-zé日\u{1f600} \t\n]{0,60}",
@@ -99,8 +99,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A notebook with what these steps put out.
-fn notebook(steps: &[Step], style: &Style, limits: Limits) -> String {
+/// A notebook with the outputs of these steps.
+fn notebook(steps: &[Step], style: &JsonStyle, limits: Limits) -> String {
     let mut capture = Capture::new(limits, None);
     for step in steps {
         match step {
@@ -158,11 +158,11 @@ for text, ascii in json.load(sys.stdin):
     for at in 0..400 {
         let steps = steps.new_tree(&mut runner).unwrap().current();
         let ascii = at % 2 == 0;
-        let style = Style {
+        let style = JsonStyle {
             ascii,
-            ..Style::default()
+            ..JsonStyle::default()
         };
-        // In memory or not, it is the same.
+        // The memory limit does not change the result.
         let whole = notebook(&steps, &style, Limits::default());
         let small = Limits {
             display_bytes: 0,
@@ -184,6 +184,6 @@ for text, ascii in json.load(sys.stdin):
     drop(stdin);
     let output = python.wait_with_output().unwrap();
     assert!(output.status.success());
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.is_empty(), "{said}");
+    let difference = String::from_utf8_lossy(&output.stdout);
+    assert!(difference.is_empty(), "{difference}");
 }

@@ -1,8 +1,8 @@
-//! Outputs as a notebook holds them.
+//! Outputs as a notebook stores them.
 
 use cellwright_output::{
-    Artifacts, Bundle, Capture, Captured, Data, Event, Limits, Notice, Outputs, Retention, Sink,
-    Stream, Style, Traceback,
+    Artifacts, Bundle, Capture, Captured, Data, Event, JsonStyle, Limits, Notice, Outputs,
+    Retention, Sink, Stream, Traceback,
 };
 use serde_json::{Map, Value, json};
 
@@ -22,11 +22,11 @@ fn check(events: Vec<Event<'_>>, expected: &Value) {
     assert_eq!(&serde_json::to_value(&captured.outputs).unwrap(), expected);
 }
 
-/// What is written for a notebook.
+/// The outputs as written to a notebook.
 pub(crate) fn written(outputs: &Outputs) -> Value {
-    let mut whole = Vec::new();
-    outputs.write(&mut whole, &Style::default(), 3).unwrap();
-    serde_json::from_slice(&whole).unwrap()
+    let mut json = Vec::new();
+    outputs.write(&mut json, &JsonStyle::default(), 3).unwrap();
+    serde_json::from_slice(&json).unwrap()
 }
 
 pub(crate) fn out(text: &str) -> Event<'_> {
@@ -73,7 +73,7 @@ fn streams_stay_raw() {
 }
 
 #[test]
-fn a_progress_bar_is_what_is_seen_of_it_in_the_end() {
+fn progress_bar_is_stored_in_its_final_state() {
     let mut bar = "before\n".to_owned();
     for step in 0..=20_000 {
         let colour = if step == 20_000 { 32 } else { 34 };
@@ -86,7 +86,7 @@ fn a_progress_bar_is_what_is_seen_of_it_in_the_end() {
     let expected = json!([{"name": "stdout", "output_type": "stream",
         "text": ["before\n", "\x1b[0;32m100.00%\x1b[0m it \n", "after\n"]}]);
     check(vec![out(&bar)], &expected);
-    // Though most of it is on disk only, where all of it stays.
+    // The same with most of the text on disk, where the artifact keeps all of it.
     let dir = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(dir.path(), Retention::default());
     let limits = Limits {
@@ -103,8 +103,8 @@ fn a_progress_bar_is_what_is_seen_of_it_in_the_end() {
     }
     let captured = capture.finish();
     assert_eq!(written(&captured.outputs), expected);
-    let kept = artifacts.list().unwrap()[0].path.clone();
-    assert!(std::fs::read(kept).unwrap() == bar.as_bytes());
+    let path = artifacts.list().unwrap()[0].path.clone();
+    assert!(std::fs::read(path).unwrap() == bar.as_bytes());
 }
 
 #[test]
@@ -183,13 +183,21 @@ fn an_update_reaches_every_display_of_its_id() {
 }
 
 #[test]
-fn clearing_takes_outputs_away() {
+fn clear_removes_outputs() {
     let wait = Event::Clear { wait: true };
     check(vec![out("a"), Event::Clear { wait: false }], &json!([]));
-    let kept = json!([{"name": "stdout", "output_type": "stream", "text": ["a"]}]);
-    check(vec![out("a"), wait.clone()], &kept);
+    let unchanged = json!([{"name": "stdout", "output_type": "stream", "text": ["a"]}]);
+    check(vec![out("a"), wait.clone()], &unchanged);
     let new = json!([{"name": "stdout", "output_type": "stream", "text": ["b"]}]);
-    check(vec![out("a"), wait, out("b")], &new);
+    check(vec![out("a"), wait.clone(), out("b")], &new);
+    let error = Event::Raised(Traceback {
+        name: "E".to_owned(),
+        value: "v".to_owned(),
+        lines: Vec::new(),
+    });
+    let only_error =
+        json!([{"ename": "E", "evalue": "v", "output_type": "error", "traceback": []}]);
+    check(vec![out("a"), wait, error], &only_error);
 }
 
 #[test]
@@ -248,7 +256,7 @@ fn long_text_is_held_in_part_and_written_whole() {
 }
 
 #[test]
-fn without_artifacts_what_is_lost_is_counted() {
+fn without_artifacts_lost_text_is_counted() {
     let mut capture = Capture::new(Limits::default(), None);
     let text = numbered(600_000);
     capture.push(out(&text));
@@ -256,14 +264,14 @@ fn without_artifacts_what_is_lost_is_counted() {
     let held = text_of(&captured.outputs.to_values()[0]);
     let (head, rest) = held.split_once("[… ").unwrap();
     let (_, tail) = rest.split_once(" …]\n").unwrap();
-    // A newline ends what may be half a line.
+    // The elision line adds a newline after a partial line.
     let head = head.strip_suffix('\n').unwrap();
     assert!(text.starts_with(head) && text.ends_with(tail));
     assert!(head.len() + tail.len() > 3 << 20);
 }
 
 #[test]
-fn what_is_left_of_a_character_is_not_newer_than_what_follows() {
+fn carried_bytes_are_not_newer_than_following_text() {
     let limits = Limits {
         stream_bytes: 300,
         ..Limits::default()
@@ -289,7 +297,7 @@ fn what_is_left_of_a_character_is_not_newer_than_what_follows() {
 }
 
 #[test]
-fn displays_that_are_too_large_move_to_artifacts() {
+fn large_displays_move_to_artifacts() {
     let dir = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(dir.path(), Retention::default());
     let limits = Limits {
@@ -318,22 +326,23 @@ fn displays_that_are_too_large_move_to_artifacts() {
     }
 }
 
-/// A PNG's beginning, and what may stand behind it.
-fn picture(bytes: usize) -> Vec<u8> {
-    let mut picture = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x40\0\0\0\x40\x08\x06\0\0\0".to_vec();
-    picture.extend(b"\xaa\x69\x71\xde\0\x01\0\0IDAT");
-    picture.extend((picture.len()..bytes).map(|at| u8::try_from(at % 251).unwrap()));
-    picture
+/// The beginning of a PNG, followed by arbitrary bytes.
+fn image_bytes(bytes: usize) -> Vec<u8> {
+    let mut image_bytes =
+        b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x40\0\0\0\x40\x08\x06\0\0\0".to_vec();
+    image_bytes.extend(b"\xaa\x69\x71\xde\0\x01\0\0IDAT");
+    image_bytes.extend((image_bytes.len()..bytes).map(|at| u8::try_from(at % 251).unwrap()));
+    image_bytes
 }
 
-/// A bundle of everything that there is, too large for small limits.
+/// A bundle with every kind of data, larger than small limits.
 fn large_bundle() -> Bundle {
     let mut metadata = Map::new();
     metadata.insert(
         "z".to_owned(),
         json!({"b": "é".repeat(2000), "a": [1.5, {}]}),
     );
-    let base64 = base64(&picture(100_003));
+    let base64 = base64(&image_bytes(100_003));
     let broken: Vec<&str> = (0..base64.len().div_ceil(76))
         .map(|line| &base64[line * 76..base64.len().min(line * 76 + 76)])
         .collect();
@@ -349,7 +358,7 @@ fn large_bundle() -> Bundle {
     }
     .with("text/plain", Data::Text("é\r\nx\u{2028}\"\\".repeat(9000)))
     .with("image/png", Data::Text(broken.join("\n") + "\n"))
-    .with("image/jpeg", Data::Bytes(picture(90_001)))
+    .with("image/jpeg", Data::Bytes(image_bytes(90_001)))
     .with("application/x-foo", Data::Text("a\nb".repeat(5000)))
     .with(
         "application/vnd.x+json",
@@ -358,7 +367,7 @@ fn large_bundle() -> Bundle {
 }
 
 fn base64(bytes: &[u8]) -> String {
-    // By way of what is tested elsewhere.
+    // Encodes with code that other tests cover.
     let bundle = Bundle::default().with("x", Data::Bytes(bytes.to_vec()));
     let event = Event::Display {
         bundle,
@@ -370,7 +379,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_too_large_for_memory_is_written_as_it_came() {
+fn values_too_large_for_memory_are_written_verbatim() {
     let dir = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(dir.path(), Retention::default());
     let events = |id: Option<&str>| Event::Display {
@@ -380,11 +389,11 @@ fn what_is_too_large_for_memory_is_written_as_it_came() {
     };
     let expected = captured(vec![events(None)]).outputs;
     for style in [
-        Style::default(),
-        Style::compact(),
-        Style {
+        JsonStyle::default(),
+        JsonStyle::compact(),
+        JsonStyle {
             ascii: true,
-            ..Style::default()
+            ..JsonStyle::default()
         },
     ] {
         for artifacts in [Some(artifacts.clone()), None] {
@@ -400,7 +409,7 @@ fn what_is_too_large_for_memory_is_written_as_it_came() {
                 (image.bytes, image.width, image.height),
                 (100_003, Some(64), Some(64))
             );
-            assert_eq!(&*image.original().unwrap(), picture(100_003));
+            assert_eq!(&*image.original().unwrap(), image_bytes(100_003));
             let write = |outputs: &Outputs| {
                 let mut bytes = Vec::new();
                 outputs.write(&mut bytes, &style, 2).unwrap();
@@ -412,9 +421,9 @@ fn what_is_too_large_for_memory_is_written_as_it_came() {
 }
 
 #[test]
-fn what_no_disk_takes_is_named() {
+fn values_that_cannot_be_stored_are_reported() {
     let dir = tempfile::tempdir().unwrap();
-    // Nothing can be made in a file.
+    // No folder can be created below a file.
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
     let limits = Limits {
@@ -440,7 +449,7 @@ fn what_no_disk_takes_is_named() {
         matches!(notice, Some(Notice::DisplaysMoved { lost: 5, .. })),
         "{notice:?}"
     );
-    // The notebook has it by way of the system's folder for temporary files.
+    // The notebook is complete, because the scratch file is in the system's temporary folder.
     assert_eq!(
         written(&captured.outputs)[0]["data"]
             .as_object()
@@ -451,7 +460,7 @@ fn what_no_disk_takes_is_named() {
 }
 
 #[test]
-fn a_later_cell_changes_what_an_earlier_one_displayed() {
+fn later_cell_updates_an_earlier_display() {
     let dir = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(dir.path(), Retention::default());
     let limits = Limits {
@@ -486,8 +495,8 @@ fn a_later_cell_changes_what_an_earlier_one_displayed() {
             .iter()
             .all(|(_, data)| matches!(data, Data::Stored(_)))
     );
-    assert!(earlier.apply(id, bundle));
-    assert!(!earlier.apply("y", bundle));
+    assert!(earlier.apply_update(id, bundle));
+    assert!(!earlier.apply_update("y", bundle));
     let again = Bundle::text("text/plain", "again");
     let whole = captured(vec![Event::Display {
         bundle: large_bundle(),
@@ -500,8 +509,11 @@ fn a_later_cell_changes_what_an_earlier_one_displayed() {
     for at in [0, 2] {
         assert!(now[at]["data"] == whole["data"] && now[at]["metadata"] == whole["metadata"]);
     }
-    assert!(earlier.apply("x", &again));
-    assert!(!earlier.apply("x", &again), "it is the same again");
+    assert!(earlier.apply_update("x", &again));
+    assert!(
+        !earlier.apply_update("x", &again),
+        "the same update changes nothing"
+    );
     assert_eq!(
         written(&earlier)[2]["data"],
         json!({"text/plain": ["again"]})
@@ -509,7 +521,7 @@ fn a_later_cell_changes_what_an_earlier_one_displayed() {
 }
 
 #[test]
-fn replaced_displays_make_room() {
+fn replaced_displays_free_memory() {
     let limits = Limits {
         display_bytes: 10_000,
         ..Limits::default()
@@ -534,7 +546,7 @@ fn replaced_displays_make_room() {
 }
 
 #[test]
-fn too_many_outputs_are_counted_and_the_error_is_kept() {
+fn excess_outputs_are_counted_and_the_error_is_stored() {
     let mut capture = Capture::new(Limits::default(), None);
     for number in 0..30_000 {
         let text = number.to_string();

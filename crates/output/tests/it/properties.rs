@@ -1,14 +1,14 @@
-//! What must hold whatever comes, and however it is cut when it comes.
+//! Properties that hold for all events, in any chunks.
 
 use cellwright_output::{
-    Artifacts, Bundle, Capture, Captured, Event, Limits, Live, Retention, Sink, Stream, Style,
-    Target, Traceback, clean,
+    Artifacts, Bundle, Capture, Captured, Event, JsonStyle, Limits, LiveTarget, LiveText,
+    Retention, Sink, Stream, Traceback, clean,
 };
 use proptest::prelude::*;
 
 use crate::terminal::{Move, moves};
 
-/// An event that can be kept.
+/// An owned event.
 #[derive(Clone, Debug)]
 enum Step {
     Text(Stream, Vec<u8>),
@@ -22,7 +22,7 @@ fn stream() -> impl Strategy<Value = Stream> {
     prop_oneof![Just(Stream::Stdout), Just(Stream::Stderr)]
 }
 
-/// Bytes as programs write them, and worse.
+/// Bytes as programs write them, and malformed ones.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => moves().prop_map(|moves| moves.iter().map(Move::bytes).collect::<String>().into_bytes()),
@@ -43,14 +43,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Small ones, so that every one is reached.
+/// Small limits, so that each one is reached.
 fn limits() -> Limits {
     Limits {
         inline_bytes: 400,
         head_bytes: 100,
-        column_bytes: 30,
+        line_bytes: 30,
         line_characters: 48,
-        rows: 4,
+        cursor_rows: 4,
         stream_bytes: 300,
         display_bytes: 200,
         outputs: 6,
@@ -58,14 +58,14 @@ fn limits() -> Limits {
     }
 }
 
-/// Pushes a step; text in pieces of such lengths.
-fn push(capture: &mut Capture, step: &Step, pieces: &[usize]) {
+/// Pushes a step, with its text in chunks of the given lengths.
+fn push(capture: &mut Capture, step: &Step, lengths: &[usize]) {
     match step {
         Step::Text(stream, bytes) => {
-            for piece in cut(bytes, pieces) {
+            for chunk in split_chunks(bytes, lengths) {
                 capture.push(Event::Text {
                     stream: *stream,
-                    bytes: piece,
+                    bytes: chunk,
                 });
             }
         }
@@ -86,24 +86,29 @@ fn push(capture: &mut Capture, step: &Step, pieces: &[usize]) {
     }
 }
 
-fn cut<'a>(mut bytes: &'a [u8], pieces: &'a [usize]) -> Vec<&'a [u8]> {
-    let mut cut = Vec::new();
-    for &length in pieces.iter().cycle().take(10_000) {
+fn split_chunks<'a>(mut bytes: &'a [u8], lengths: &'a [usize]) -> Vec<&'a [u8]> {
+    let mut chunks = Vec::new();
+    for &length in lengths.iter().cycle().take(10_000) {
         if bytes.is_empty() {
             break;
         }
-        let (piece, rest) = bytes.split_at(length.min(bytes.len()));
-        cut.push(piece);
+        let (chunk, rest) = bytes.split_at(length.min(bytes.len()));
+        chunks.push(chunk);
         bytes = rest;
     }
-    cut.push(bytes);
-    cut
+    chunks.push(bytes);
+    chunks
 }
 
-fn run(steps: &[Step], limits: Limits, artifacts: Option<Artifacts>, pieces: &[usize]) -> Captured {
+fn run(
+    steps: &[Step],
+    limits: Limits,
+    artifacts: Option<Artifacts>,
+    lengths: &[usize],
+) -> Captured {
     let mut capture = Capture::new(limits, artifacts);
     for step in steps {
-        push(&mut capture, step, pieces);
+        push(&mut capture, step, lengths);
     }
     capture.finish()
 }
@@ -117,18 +122,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn chunks_do_not_matter(
+    fn result_does_not_depend_on_chunks(
         steps in prop::collection::vec(step(), 0..12),
-        pieces in prop::collection::vec(1..40_usize, 1..5),
+        lengths in prop::collection::vec(1..40_usize, 1..5),
         small in any::<bool>(),
     ) {
         let limits = if small { limits() } else { Limits::default() };
         let whole = run(&steps, limits.clone(), None, &[usize::MAX]);
-        let cut = run(&steps, limits, None, &pieces);
-        prop_assert_eq!(&whole.text, &cut.text);
-        prop_assert_eq!(&whole.cut, &cut.cut);
-        prop_assert_eq!(whole.outputs.to_values(), cut.outputs.to_values());
-        prop_assert_eq!(whole.notices, cut.notices);
+        let chunked = run(&steps, limits, None, &lengths);
+        prop_assert_eq!(&whole.text, &chunked.text);
+        prop_assert_eq!(&whole.truncation, &chunked.truncation);
+        prop_assert_eq!(whole.outputs.to_values(), chunked.outputs.to_values());
+        prop_assert_eq!(whole.notices, chunked.notices);
     }
 
     #[test]
@@ -141,60 +146,60 @@ proptest! {
             prop_assert!(line.len() <= 64, "{}", line);
         }
         prop_assert!(captured.outputs.len() <= limits.outputs + 16);
-        if let Some(cut) = captured.cut {
-            let parts = cut.shown.bytes + cut.elided.bytes + cut.columns.bytes;
-            prop_assert_eq!(cut.total.bytes, parts);
-            prop_assert_eq!(cut.total.lines, cut.shown.lines + cut.elided.lines);
-            prop_assert!(cut.shown.bytes <= captured.text.len() as u64);
+        if let Some(truncation) = captured.truncation {
+            let parts = truncation.shown.bytes + truncation.elided.bytes + truncation.long_lines.bytes;
+            prop_assert_eq!(truncation.total.bytes, parts);
+            prop_assert_eq!(truncation.total.lines, truncation.shown.lines + truncation.elided.lines);
+            prop_assert!(truncation.shown.bytes <= captured.text.len() as u64);
         }
     }
 
     #[test]
-    fn without_cuts_text_is_the_clean_text(bytes in bytes(), stream in stream()) {
+    fn untruncated_text_is_the_clean_text(bytes in bytes(), stream in stream()) {
         let limits = Limits {
             inline_bytes: 1 << 20,
-            column_bytes: 0,
+            line_bytes: 0,
             line_characters: 10_000,
             ..Limits::default()
         };
         let captured = run(&[Step::Text(stream, bytes.clone())], limits, None, &[7]);
-        prop_assert!(captured.cut.is_none());
+        prop_assert!(captured.truncation.is_none());
         prop_assert_eq!(captured.text, clean::plain(&String::from_utf8_lossy(&bytes)));
     }
 
     #[test]
     fn plain_text_is_shown_from_both_ends(
         lines in prop::collection::vec("[a-zé日]{0,40}", 0..120),
-        pieces in prop::collection::vec(1..1000_usize, 1..5),
+        lengths in prop::collection::vec(1..1000_usize, 1..5),
     ) {
         let text = lines.join("\n");
-        let limits = Limits { column_bytes: 200, line_characters: 200, ..limits() };
+        let limits = Limits { line_bytes: 200, line_characters: 200, ..limits() };
         let steps = [Step::Text(Stream::Stdout, text.clone().into_bytes())];
-        let captured = run(&steps, limits, None, &pieces);
-        match captured.cut {
+        let captured = run(&steps, limits, None, &lengths);
+        match captured.truncation {
             None => prop_assert_eq!(captured.text, text),
-            Some(cut) => {
-                let note = format!("[… {} line", cut.elided.lines);
+            Some(truncation) => {
+                let note = format!("[… {} line", truncation.elided.lines);
                 let (head, rest) = captured.text.split_once(&note).unwrap();
                 let (_, tail) = rest.split_once("elided …]\n").unwrap();
-                // A newline ends what is half a line, and may stand where there was one anyway.
-                let ours = (head.len() + tail.len()) as u64 - cut.shown.bytes;
-                let head = &head[..head.len() - usize::try_from(ours).unwrap()];
+                // The elision line adds a newline after a partial line.
+                let added = (head.len() + tail.len()) as u64 - truncation.shown.bytes;
+                let head = &head[..head.len() - usize::try_from(added).unwrap()];
                 prop_assert!(text.starts_with(head) && text.ends_with(tail));
-                prop_assert_eq!(cut.total.bytes, text.len() as u64);
+                prop_assert_eq!(truncation.total.bytes, text.len() as u64);
                 let elided = &text[head.len()..text.len() - tail.len()];
-                prop_assert_eq!(cut.elided.bytes, elided.len() as u64);
-                prop_assert_eq!(cut.elided.lines, elided.matches('\n').count() as u64);
-                // Of what there was room for, at most a line at each end is not used.
+                prop_assert_eq!(truncation.elided.bytes, elided.len() as u64);
+                prop_assert_eq!(truncation.elided.lines, elided.matches('\n').count() as u64);
+                // At most one line at each end is left unused.
                 prop_assert!(head.len() + tail.len() + 2 * 121 + 80 >= 400);
             }
         }
     }
 
     #[test]
-    fn the_artifact_is_what_came(
+    fn artifact_holds_the_raw_bytes(
         chunks in prop::collection::vec((stream(), bytes()), 1..8),
-        pieces in prop::collection::vec(1..4000_usize, 1..5),
+        lengths in prop::collection::vec(1..4000_usize, 1..5),
     ) {
         let dir = tempfile::tempdir().unwrap();
         let artifacts = Artifacts::new(dir.path(), Retention::default());
@@ -203,45 +208,45 @@ proptest! {
             .map(|(stream, bytes)| Step::Text(*stream, bytes.clone()))
             .collect();
         let raw: Vec<u8> = chunks.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-        let captured = run(&steps, limits(), Some(artifacts.clone()), &pieces);
-        if let Some(id) = captured.cut.and_then(|cut| cut.artifact) {
-            let kept = std::fs::read(artifacts.open(id).unwrap().path()).unwrap();
-            prop_assert_eq!(kept, raw);
+        let captured = run(&steps, limits(), Some(artifacts.clone()), &lengths);
+        if let Some(id) = captured.truncation.and_then(|truncation| truncation.artifact) {
+            let stored = std::fs::read(artifacts.open(id).unwrap().path()).unwrap();
+            prop_assert_eq!(stored, raw);
         }
-        // And the notebook can have all of it.
+        // The notebook is complete.
         let all = Limits { stream_bytes: 1 << 20, ..limits() };
         let expected = run(&steps, all, None, &[usize::MAX]).outputs.to_values();
         let mut whole = Vec::new();
-        captured.outputs.write(&mut whole, &Style::compact(), 0).unwrap();
+        captured.outputs.write(&mut whole, &JsonStyle::compact(), 0).unwrap();
         let whole: Vec<serde_json::Value> = serde_json::from_slice(&whole).unwrap();
         prop_assert_eq!(whole, expected);
     }
 
     #[test]
-    fn live_text_is_harmless_and_chunks_do_not_matter(
+    fn live_text_is_harmless_and_does_not_depend_on_chunks(
         bytes in bytes(),
-        pieces in prop::collection::vec(1..40_usize, 1..5),
+        lengths in prop::collection::vec(1..40_usize, 1..5),
     ) {
-        for target in [Target::Colours, Target::Terminal, Target::Pipe] {
-            let show = |pieces: &[usize]| {
-                let mut live = Live::new(target);
+        for target in [LiveTarget::ColourTerminal, LiveTarget::PlainTerminal, LiveTarget::Pipe] {
+            let show = |lengths: &[usize]| {
+                let mut live = LiveText::new(target);
                 let mut out = String::new();
-                for piece in cut(&bytes, pieces) {
-                    live.push(piece, &mut out);
+                for chunk in split_chunks(&bytes, lengths) {
+                    live.push(chunk, &mut out);
                 }
                 live.finish(&mut out);
                 out
             };
             let whole = show(&[usize::MAX]);
-            prop_assert_eq!(&whole, &show(&pieces));
+            prop_assert_eq!(&whole, &show(&lengths));
             let mut rest = whole.as_str();
             while let Some(at) = rest.find(|c: char| c.is_control() && c != '\n' && c != '\t') {
-                prop_assert!(target != Target::Pipe, "{:?}", whole);
+                prop_assert!(target != LiveTarget::Pipe, "{:?}", whole);
                 rest = &rest[at..];
                 if let Some(after) = rest.strip_prefix("\x1b[") {
                     let end = after.find(|c: char| c != ';' && !c.is_ascii_digit()).unwrap();
                     let letter = after.as_bytes()[end];
-                    prop_assert!(letter == b'K' || letter == b'm' && target == Target::Colours);
+                    prop_assert!(letter == b'K' || letter == b'm' && target == LiveTarget::ColourTerminal);
                     rest = &after[end + 1..];
                 } else {
                     prop_assert!(rest.starts_with(['\r', '\u{8}']), "{:?}", whole);

@@ -1,10 +1,10 @@
-//! A terminal, written in the simplest way that could work: a grid of characters and a cursor. What
-//! `clean::plain` makes of a text must be what stands on it.
+//! A minimal reference terminal: a grid of characters and a cursor. `clean::plain` must produce the text it
+//! shows.
 
 use cellwright_output::clean;
 use proptest::prelude::*;
 
-/// One thing a program does to its terminal.
+/// One action of a program on its terminal.
 #[derive(Clone, Debug)]
 pub(crate) enum Move {
     Write(String),
@@ -20,7 +20,7 @@ pub(crate) enum Move {
     EraseLeft,
     EraseLine,
     EraseBelow,
-    /// Something that shows nothing.
+    /// A sequence without visible effect.
     Silent(&'static str),
 }
 
@@ -160,7 +160,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn text_is_what_stands_on_a_terminal(moves in moves()) {
+    fn text_matches_the_terminal(moves in moves()) {
         let text: String = moves.iter().map(Move::bytes).collect();
         prop_assert_eq!(clean::plain(&text), Terminal::after(&moves), "{:?}", text);
     }

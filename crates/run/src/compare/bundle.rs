@@ -1,70 +1,74 @@
-//! What was displayed, in several forms at once.
+//! Compares MIME bundles.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::difference::{Difference, Side, excerpt, excerpts};
-use super::item::{first_line, joined};
+use super::difference::{Difference, Side, excerpt, excerpt_pair};
+use super::item::{first_line, join_text};
 use super::rules::{Rule, Rules};
 use super::text;
 
-const PLAIN: &str = "text/plain";
-const WIDGET: &str = "application/vnd.jupyter.widget-view+json";
+const PLAIN_MIME: &str = "text/plain";
+const WIDGET_MIME: &str = "application/vnd.jupyter.widget-view+json";
 
-/// Forms that say in other words what plain text says.
-const RICHER: [&str; 3] = ["text/html", "text/markdown", "text/latex"];
+/// Rich representations of what `text/plain` contains.
+const RICH_TEXT_MIMES: [&str; 3] = ["text/html", "text/markdown", "text/latex"];
 
 type Data<'a> = Option<&'a Map<String, Value>>;
 
-/// The form that is told of one thing displayed.
-pub(super) fn title(data: Data<'_>) -> Cow<'_, str> {
+/// The MIME type that names a bundle in messages.
+pub(super) fn label(data: Data<'_>) -> Cow<'_, str> {
     let first = data.and_then(|data| {
-        let richest = data.keys().find(|mime| mime.as_str() != PLAIN);
+        let richest = data.keys().find(|mime| mime.as_str() != PLAIN_MIME);
         richest.or_else(|| data.keys().next())
     });
     first.map_or(Cow::Borrowed("display"), |mime| Cow::Borrowed(mime))
 }
 
-/// A passage of it, of its plain text where there is some.
-pub(super) fn passage(data: &Map<String, Value>) -> String {
-    match data.get(PLAIN).or_else(|| data.values().next()) {
-        Some(value) => shown(value),
+/// Excerpt of a bundle, of its plain text if it has some.
+pub(super) fn data_excerpt(data: &Map<String, Value>) -> String {
+    match data.get(PLAIN_MIME).or_else(|| data.values().next()) {
+        Some(value) => value_excerpt(value),
         None => String::new(),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn value_excerpt(value: &Value) -> String {
     match value {
-        Value::String(_) | Value::Array(_) => first_line(&joined(value)),
+        Value::String(_) | Value::Array(_) => first_line(&join_text(value)),
         _ => excerpt(&value.to_string(), 0),
     }
 }
 
-/// What differs between two things displayed.
+/// The differences between two bundles.
 pub(super) fn differences(
     (output, data): (&Value, Data<'_>),
-    (now_output, now): (&Value, Data<'_>),
-    places: (usize, usize),
+    (new_output, new_data): (&Value, Data<'_>),
+    indexes: (usize, usize),
     rules: Rules,
 ) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let changed = |what: &str, was: String, is: String| Difference {
+    let mut differences = Vec::new();
+    let changed = |what: &str, old: String, new: String| Difference {
         what: what.to_owned(),
         line: None,
         stored: Some(Side {
-            output: places.0,
-            text: Some(was),
+            output: indexes.0,
+            text: Some(old),
         }),
         fresh: Some(Side {
-            output: places.1,
-            text: Some(is),
+            output: indexes.1,
+            text: Some(new),
         }),
     };
     let mut field = |name: &str| {
-        let (was, is) = (&output[name], &now_output[name]);
-        if was != is {
-            found.push(changed(name, excerpt(&bare(was), 0), excerpt(&bare(is), 0)));
+        let (old, new) = (&output[name], &new_output[name]);
+        if old != new {
+            differences.push(changed(
+                name,
+                excerpt(&unquoted(old), 0),
+                excerpt(&unquoted(new), 0),
+            ));
         }
     };
     field("output_type");
@@ -72,58 +76,60 @@ pub(super) fn differences(
         field("execution_count");
     }
     let empty = Map::new();
-    let (data, now) = (data.unwrap_or(&empty), now.unwrap_or(&empty));
-    let both_plain = data.contains_key(PLAIN) && now.contains_key(PLAIN);
+    let (data, new_data) = (data.unwrap_or(&empty), new_data.unwrap_or(&empty));
+    let both_plain = data.contains_key(PLAIN_MIME) && new_data.contains_key(PLAIN_MIME);
     let mimes = data
         .keys()
-        .chain(now.keys().filter(|mime| !data.contains_key(*mime)));
+        .chain(new_data.keys().filter(|mime| !data.contains_key(*mime)));
     for mime in mimes {
-        if both_plain && rules.has(Rule::Html) && RICHER.contains(&mime.as_str()) {
+        if both_plain && rules.has(Rule::Html) && RICH_TEXT_MIMES.contains(&mime.as_str()) {
             continue;
         }
-        match (data.get(mime), now.get(mime)) {
-            (Some(was), Some(is)) => found.extend(form(mime, was, is, places, rules)),
-            (Some(was), None) => found.push(Difference {
+        match (data.get(mime), new_data.get(mime)) {
+            (Some(old), Some(new)) => {
+                differences.extend(mime_difference(mime, old, new, indexes, rules));
+            }
+            (Some(old), None) => differences.push(Difference {
                 what: mime.clone(),
                 line: None,
                 stored: Some(Side {
-                    output: places.0,
-                    text: Some(shown(was)),
+                    output: indexes.0,
+                    text: Some(value_excerpt(old)),
                 }),
                 fresh: None,
             }),
-            (None, Some(is)) => found.push(Difference {
+            (None, Some(new)) => differences.push(Difference {
                 what: mime.clone(),
                 line: None,
                 stored: None,
                 fresh: Some(Side {
-                    output: places.1,
-                    text: Some(shown(is)),
+                    output: indexes.1,
+                    text: Some(value_excerpt(new)),
                 }),
             }),
             (None, None) => {}
         }
     }
-    found
+    differences
 }
 
-/// A value without the quotes that JSON puts around text.
-fn bare(value: &Value) -> Cow<'_, str> {
+/// A value without the quotes of a JSON string.
+fn unquoted(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
         _ => Cow::Owned(value.to_string()),
     }
 }
 
-/// What differs between two values of one MIME type.
-fn form(
+/// The difference between two values of one MIME type.
+fn mime_difference(
     mime: &str,
-    was: &Value,
-    is: &Value,
-    places: (usize, usize),
+    old: &Value,
+    new: &Value,
+    indexes: (usize, usize),
     rules: Rules,
 ) -> Option<Difference> {
-    if was == is {
+    if old == new {
         return None;
     }
     let is_text = |value: &Value| {
@@ -138,64 +144,69 @@ fn form(
     if is_image && rules.has(Rule::Images) {
         return None;
     }
-    if is_text(was) && is_text(is) && !is_json {
-        let (was, is) = (joined(was), joined(is));
+    if is_text(old) && is_text(new) && !is_json {
+        let (old, new) = (join_text(old), join_text(new));
         if is_image && mime != "image/svg+xml" {
-            return picture(mime, &was, &is, places);
+            return image_difference(mime, &old, &new, indexes);
         }
-        // What is not text for people is not looked at so closely.
+        // The rules apply to text for readers only.
         let rules = if mime.starts_with("text/") {
             rules
         } else {
             Rules::NONE
         };
-        return text::difference(mime, &was, &is, places, rules);
+        return text::first_difference(mime, &old, &new, indexes, rules);
     }
-    if mime == WIDGET && rules.has(Rule::Ids) && without_id(was) == without_id(is) {
+    if mime == WIDGET_MIME && rules.has(Rule::Ids) && without_id(old) == without_id(new) {
         return None;
     }
-    let (was, is) = excerpts(&was.to_string(), &is.to_string());
+    let (old, new) = excerpt_pair(&old.to_string(), &new.to_string());
     Some(Difference {
         what: mime.to_owned(),
         line: None,
         stored: Some(Side {
-            output: places.0,
-            text: Some(was),
+            output: indexes.0,
+            text: Some(old),
         }),
         fresh: Some(Side {
-            output: places.1,
-            text: Some(is),
+            output: indexes.1,
+            text: Some(new),
         }),
     })
 }
 
-/// Images byte by byte. Where base64 is broken into lines does not matter.
-fn picture(mime: &str, was: &str, is: &str, places: (usize, usize)) -> Option<Difference> {
+/// Compares images byte by byte. Line breaks in base64 do not matter.
+fn image_difference(
+    mime: &str,
+    old: &str,
+    new: &str,
+    indexes: (usize, usize),
+) -> Option<Difference> {
     let characters = |text: &str| {
         text.bytes()
             .filter(|byte| !byte.is_ascii_whitespace())
             .count()
     };
-    let same = was
+    let same = old
         .bytes()
         .filter(|byte| !byte.is_ascii_whitespace())
-        .eq(is.bytes().filter(|byte| !byte.is_ascii_whitespace()));
-    let told = |text: &str| Some(format!("an image of {} bytes", characters(text) / 4 * 3));
+        .eq(new.bytes().filter(|byte| !byte.is_ascii_whitespace()));
+    let description = |text: &str| Some(format!("an image of {} bytes", characters(text) / 4 * 3));
     (!same).then(|| Difference {
         what: mime.to_owned(),
         line: None,
         stored: Some(Side {
-            output: places.0,
-            text: told(was),
+            output: indexes.0,
+            text: description(old),
         }),
         fresh: Some(Side {
-            output: places.1,
-            text: told(is),
+            output: indexes.1,
+            text: description(new),
         }),
     })
 }
 
-/// A reference to a widget without the id, which is made anew each time.
+/// A reference to a widget without its id, which differs in every run.
 fn without_id(value: &Value) -> Value {
     let mut value = value.clone();
     if let Some(members) = value.as_object_mut() {

@@ -1,34 +1,34 @@
-//! [`Difference`]: one thing that is not as it was.
+//! [`Difference`]: one difference between two outputs.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// The most characters of a line that are told.
-const SHOWN: usize = 120;
+/// Maximum number of characters of a line in an excerpt.
+const EXCERPT_LIMIT: usize = 120;
 
-/// How many of them stand before the place where the lines begin to differ.
-const BEFORE: usize = 40;
+/// Number of characters in an excerpt before the first difference.
+const CONTEXT_SIZE: usize = 40;
 
-/// One thing that is not as it was.
+/// One difference between a stored and a new output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What differs: `stdout`, a MIME type, `error`, `output_type`, …
+    /// The part that differs: `stdout`, a MIME type, `error`, `output_type`, …
     pub what: String,
-    /// The line of it where they begin to differ, from 1; `None` where it has no lines.
+    /// First line that differs, from 1; `None` if the part has no lines.
     pub line: Option<usize>,
-    /// How it was; `None` if it was not there.
+    /// The stored side; `None` if the part is new.
     pub stored: Option<Side>,
-    /// How it is now; `None` if it is not there any more.
+    /// The new side; `None` if the part is gone.
     pub fresh: Option<Side>,
 }
 
 /// One side of a difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Side {
-    /// The index of the output; of several that were joined the first.
+    /// Index of the output; of joined outputs, the first one.
     pub output: usize,
-    /// A short passage of what stands there, in one line; `None` where the text has ended already.
+    /// An excerpt on one line; `None` if the text has ended already.
     pub text: Option<String>,
 }
 
@@ -74,35 +74,35 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Both lines, cut to where they begin to differ.
-pub(super) fn excerpts(stored: &str, fresh: &str) -> (String, String) {
+/// Excerpts of both lines around the first difference.
+pub(super) fn excerpt_pair(stored: &str, fresh: &str) -> (String, String) {
     let common = stored
         .chars()
         .zip(fresh.chars())
         .take_while(|(one, other)| one == other)
         .count();
-    // Short lines are told whole.
+    // Short lines are shown completely.
     let longest = stored
         .chars()
-        .take(SHOWN + 1)
+        .take(EXCERPT_LIMIT + 1)
         .count()
-        .max(fresh.chars().take(SHOWN + 1).count());
-    let skipped = if longest <= SHOWN {
+        .max(fresh.chars().take(EXCERPT_LIMIT + 1).count());
+    let skipped = if longest <= EXCERPT_LIMIT {
         0
     } else {
-        common.saturating_sub(BEFORE)
+        common.saturating_sub(CONTEXT_SIZE)
     };
     (excerpt(stored, skipped), excerpt(fresh, skipped))
 }
 
-/// A passage of a text, in one line.
+/// An excerpt of a text, on one line, without the first `skipped` characters.
 pub(super) fn excerpt(text: &str, skipped: usize) -> String {
     let mut shown = String::new();
     if skipped > 0 {
         shown.push('…');
     }
     let mut characters = text.chars().skip(skipped);
-    for character in characters.by_ref().take(SHOWN) {
+    for character in characters.by_ref().take(EXCERPT_LIMIT) {
         if character.is_control() {
             shown.extend(character.escape_default());
         } else {

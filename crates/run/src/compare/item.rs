@@ -1,4 +1,4 @@
-//! Outputs as they are compared: streams joined, everything else as it is.
+//! Outputs prepared for comparison: neighbouring streams are joined.
 
 use std::borrow::Cow;
 
@@ -9,16 +9,16 @@ use super::difference::{Difference, Side, excerpt};
 use super::rules::{Rule, Rules};
 use super::text;
 
-/// An output, or several streams that belong together.
+/// An output, or several joined stream outputs.
 #[derive(Debug)]
-pub(super) struct Item<'a> {
-    /// The index of the output; of several the first.
+pub(super) struct OutputItem<'a> {
+    /// Index of the output; of joined outputs, the first one.
     output: usize,
-    kind: Kind<'a>,
+    kind: ItemKind<'a>,
 }
 
 #[derive(Debug)]
-enum Kind<'a> {
+enum ItemKind<'a> {
     Stream {
         name: &'a str,
         text: Cow<'a, str>,
@@ -32,68 +32,68 @@ enum Kind<'a> {
         message: &'a str,
         traceback: String,
     },
-    /// What nbformat does not know.
+    /// An output type that nbformat does not define.
     Other(&'a Value),
 }
 
-/// The outputs of a cell, as they are compared.
-pub(super) fn items<'a>(outputs: &'a [Value], rules: Rules) -> Vec<Item<'a>> {
-    let mut items: Vec<Item<'a>> = Vec::new();
-    // Where streams of the current stretch are, so that others join them.
-    let mut stretch: Vec<usize> = Vec::new();
+/// Prepares the outputs of a cell for comparison.
+pub(super) fn output_items<'a>(outputs: &'a [Value], rules: Rules) -> Vec<OutputItem<'a>> {
+    let mut items: Vec<OutputItem<'a>> = Vec::new();
+    // Positions of the streams since the last other output: further text of the same stream joins them.
+    let mut streams: Vec<usize> = Vec::new();
     for (output, value) in outputs.iter().enumerate() {
-        let kind = read(value);
-        if let Kind::Stream { name, text } = kind {
+        let kind = parse_kind(value);
+        if let ItemKind::Stream { name, text } = kind {
             if name == "stderr" && rules.has(Rule::Stderr) {
                 continue;
             }
-            let earlier = stretch
+            let earlier = streams
                 .iter()
                 .copied()
                 .find(|&at| items[at].is_stream(name));
             if let Some(at) = earlier.filter(|_| rules.has(Rule::Streams)) {
                 items[at].append(&text);
             } else {
-                stretch.push(items.len());
-                let kind = Kind::Stream { name, text };
-                items.push(Item { output, kind });
+                streams.push(items.len());
+                let kind = ItemKind::Stream { name, text };
+                items.push(OutputItem { output, kind });
             }
         } else {
-            stretch.clear();
-            items.push(Item { output, kind });
+            streams.clear();
+            items.push(OutputItem { output, kind });
         }
     }
     if rules.has(Rule::Streams) {
-        sort_stretches(&mut items);
+        sort_adjacent_streams(&mut items);
     }
     for item in &mut items {
-        item.settle(rules);
+        item.render_text(rules);
     }
     items.retain(|item| !item.is_blank(rules));
     items
 }
 
-fn read(value: &Value) -> Kind<'_> {
+fn parse_kind(value: &Value) -> ItemKind<'_> {
     match value["output_type"].as_str() {
-        Some("stream") => Kind::Stream {
+        Some("stream") => ItemKind::Stream {
             name: value["name"].as_str().unwrap_or("stdout"),
-            text: joined(&value["text"]),
+            text: join_text(&value["text"]),
         },
-        Some("display_data" | "execute_result") => Kind::Bundle {
+        Some("display_data" | "execute_result") => ItemKind::Bundle {
             output: value,
             data: value["data"].as_object(),
         },
-        Some("error") => Kind::Error {
+        Some("error") => ItemKind::Error {
             name: value["ename"].as_str().unwrap_or_default(),
             message: value["evalue"].as_str().unwrap_or_default(),
-            traceback: lines(&value["traceback"]),
+            traceback: join_lines(&value["traceback"]),
         },
-        _ => Kind::Other(value),
+        _ => ItemKind::Other(value),
     }
 }
 
-/// Text that nbformat keeps as a string or as a list of lines.
-pub(super) fn joined(value: &Value) -> Cow<'_, str> {
+/// Text that nbformat stores as a string or as a list of lines.
+pub(super) fn join_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
         Value::Array(pieces) => pieces.iter().filter_map(Value::as_str).collect(),
@@ -101,8 +101,8 @@ pub(super) fn joined(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Lines that are kept without their ends.
-fn lines(value: &Value) -> String {
+/// Joins lines that are stored without line ends.
+fn join_lines(value: &Value) -> String {
     let lines = value.as_array().into_iter().flatten();
     lines
         .filter_map(Value::as_str)
@@ -110,42 +110,42 @@ fn lines(value: &Value) -> String {
         .join("\n")
 }
 
-/// Puts neighbouring streams in the order of their names, so that it does not matter which came first.
-fn sort_stretches(items: &mut [Item<'_>]) {
-    for stretch in items.chunk_by_mut(|one, other| one.is_any_stream() && other.is_any_stream()) {
-        // Longer ones are not neighbouring streams: each name is there once.
-        stretch.sort_by(|one, other| one.what().cmp(&other.what()));
+/// Sorts neighbouring streams by name, so that their order does not matter.
+fn sort_adjacent_streams(items: &mut [OutputItem<'_>]) {
+    for streams in items.chunk_by_mut(|one, other| one.is_any_stream() && other.is_any_stream()) {
+        // Each stream occurs once among its neighbours.
+        streams.sort_by(|one, other| one.label().cmp(&other.label()));
     }
 }
 
-impl<'a> Item<'a> {
+impl<'a> OutputItem<'a> {
     fn is_any_stream(&self) -> bool {
-        matches!(self.kind, Kind::Stream { .. })
+        matches!(self.kind, ItemKind::Stream { .. })
     }
 
     fn is_stream(&self, wanted: &str) -> bool {
-        matches!(self.kind, Kind::Stream { name, .. } if name == wanted)
+        matches!(self.kind, ItemKind::Stream { name, .. } if name == wanted)
     }
 
     fn append(&mut self, more: &str) {
-        if let Kind::Stream { text, .. } = &mut self.kind {
+        if let ItemKind::Stream { text, .. } = &mut self.kind {
             text.to_mut().push_str(more);
         }
     }
 
-    /// Lets text do what it does on a terminal, once it is whole.
-    fn settle(&mut self, rules: Rules) {
-        if let Kind::Stream { text, .. } = &mut self.kind
-            && let Cow::Owned(settled) = text::seen(text, rules)
+    /// Renders the complete text of a stream as a terminal would show it.
+    fn render_text(&mut self, rules: Rules) {
+        if let ItemKind::Stream { text, .. } = &mut self.kind
+            && let Cow::Owned(rendered) = text::render(text, rules)
         {
-            *text = Cow::Owned(settled);
+            *text = Cow::Owned(rendered);
         }
     }
 
-    /// Whether nothing of it is left to compare.
+    /// Whether there is nothing to compare.
     fn is_blank(&self, rules: Rules) -> bool {
         match &self.kind {
-            Kind::Stream { text, .. } => {
+            ItemKind::Stream { text, .. } => {
                 rules.has(Rule::Streams)
                     && (text.is_empty()
                         || rules.has(Rule::Whitespace) && text.trim_end().is_empty())
@@ -154,34 +154,34 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Whether both are of a sort, so that one may have become the other.
+    /// Whether both have the same type, so that one may have replaced the other.
     pub(super) fn resembles(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
-            (Kind::Stream { name, .. }, Kind::Stream { name: other, .. }) => name == other,
-            (Kind::Bundle { .. }, Kind::Bundle { .. })
-            | (Kind::Error { .. }, Kind::Error { .. })
-            | (Kind::Other(_), Kind::Other(_)) => true,
+            (ItemKind::Stream { name, .. }, ItemKind::Stream { name: other, .. }) => name == other,
+            (ItemKind::Bundle { .. }, ItemKind::Bundle { .. })
+            | (ItemKind::Error { .. }, ItemKind::Error { .. })
+            | (ItemKind::Other(_), ItemKind::Other(_)) => true,
             _ => false,
         }
     }
 
-    /// What it is, in a word or two.
-    fn what(&self) -> Cow<'a, str> {
+    /// Short name of the output.
+    fn label(&self) -> Cow<'a, str> {
         match &self.kind {
-            Kind::Stream { name, .. } => Cow::Borrowed(*name),
-            Kind::Bundle { data, .. } => bundle::title(*data),
-            Kind::Error { .. } => Cow::Borrowed("error"),
-            Kind::Other(_) => Cow::Borrowed("output"),
+            ItemKind::Stream { name, .. } => Cow::Borrowed(*name),
+            ItemKind::Bundle { data, .. } => bundle::label(*data),
+            ItemKind::Error { .. } => Cow::Borrowed("error"),
+            ItemKind::Other(_) => Cow::Borrowed("output"),
         }
     }
 
-    /// A passage of it.
-    fn passage(&self) -> String {
+    /// Excerpt of the output.
+    fn excerpt(&self) -> String {
         match &self.kind {
-            Kind::Stream { text, .. } => first_line(text),
-            Kind::Bundle { data, .. } => data.map_or(String::new(), bundle::passage),
-            Kind::Error { name, message, .. } => first_line(&format!("{name}: {message}")),
-            Kind::Other(value) => excerpt(&value.to_string(), 0),
+            ItemKind::Stream { text, .. } => first_line(text),
+            ItemKind::Bundle { data, .. } => data.map_or(String::new(), bundle::data_excerpt),
+            ItemKind::Error { name, message, .. } => first_line(&format!("{name}: {message}")),
+            ItemKind::Other(value) => excerpt(&value.to_string(), 0),
         }
     }
 
@@ -192,70 +192,84 @@ impl<'a> Item<'a> {
         }
     }
 
-    pub(super) fn gone(&self) -> Difference {
+    pub(super) fn removed(&self) -> Difference {
         Difference {
-            what: self.what().into_owned(),
+            what: self.label().into_owned(),
             line: None,
-            stored: Some(self.side(self.passage())),
+            stored: Some(self.side(self.excerpt())),
             fresh: None,
         }
     }
 
-    pub(super) fn new_one(&self) -> Difference {
+    pub(super) fn added(&self) -> Difference {
         Difference {
-            what: self.what().into_owned(),
+            what: self.label().into_owned(),
             line: None,
             stored: None,
-            fresh: Some(self.side(self.passage())),
+            fresh: Some(self.side(self.excerpt())),
         }
     }
 
-    /// What differs between two items.
+    /// The differences between two items.
     pub(super) fn differences(&self, fresh: &Self, rules: Rules) -> Vec<Difference> {
-        let places = (self.output, fresh.output);
+        let indexes = (self.output, fresh.output);
         match (&self.kind, &fresh.kind) {
             (
-                Kind::Stream { name, text },
-                Kind::Stream {
+                ItemKind::Stream { name, text },
+                ItemKind::Stream {
                     name: other,
-                    text: now,
+                    text: new,
                 },
-            ) if name == other => text::difference(name, text, now, places, rules)
+            ) if name == other => text::first_difference(name, text, new, indexes, rules)
                 .into_iter()
                 .collect(),
             (
-                Kind::Bundle { output, data },
-                Kind::Bundle {
+                ItemKind::Bundle { output, data },
+                ItemKind::Bundle {
                     output: other,
-                    data: now,
+                    data: new,
                 },
-            ) => bundle::differences((*output, *data), (*other, *now), places, rules),
+            ) => bundle::differences((*output, *data), (*other, *new), indexes, rules),
             (
-                Kind::Error {
+                ItemKind::Error {
                     name,
                     message,
                     traceback,
                 },
-                Kind::Error {
+                ItemKind::Error {
                     name: other,
-                    message: said,
-                    traceback: from,
+                    message: new_message,
+                    traceback: new_traceback,
                 },
             ) => {
-                let first = text::difference("the name of the error", name, other, places, rules);
-                let second =
-                    text::difference("the message of the error", message, said, places, rules);
+                let first =
+                    text::first_difference("the name of the error", name, other, indexes, rules);
+                let second = text::first_difference(
+                    "the message of the error",
+                    message,
+                    new_message,
+                    indexes,
+                    rules,
+                );
                 let third = (!rules.has(Rule::Tracebacks))
-                    .then(|| text::difference("the traceback", traceback, from, places, rules))
+                    .then(|| {
+                        text::first_difference(
+                            "the traceback",
+                            traceback,
+                            new_traceback,
+                            indexes,
+                            rules,
+                        )
+                    })
                     .flatten();
                 first.into_iter().chain(second).chain(third).collect()
             }
-            (Kind::Other(value), Kind::Other(now)) if value == now => Vec::new(),
+            (ItemKind::Other(value), ItemKind::Other(new)) if value == new => Vec::new(),
             _ => vec![Difference {
                 what: "output".to_owned(),
                 line: None,
-                stored: Some(self.side(format!("{}: {}", self.what(), self.passage()))),
-                fresh: Some(fresh.side(format!("{}: {}", fresh.what(), fresh.passage()))),
+                stored: Some(self.side(format!("{}: {}", self.label(), self.excerpt()))),
+                fresh: Some(fresh.side(format!("{}: {}", fresh.label(), fresh.excerpt()))),
             }],
         }
     }

@@ -1,22 +1,24 @@
-//! Which output is which, when some have gone or come.
+//! Pairs stored outputs with new ones when some were added or removed.
 
-use super::item::Item;
+use super::item::OutputItem;
 use super::rules::Rules;
 
-/// Beyond this many on a side they are taken in turn: looking for the best way is quadratic.
-const MOST: usize = 32;
+/// Number of outputs on a side above which they are paired by position: alignment is quadratic.
+const ALIGNMENT_LIMIT: usize = 32;
 
-type Pair<'a, 'b> = (Option<&'a Item<'b>>, Option<&'a Item<'b>>);
+type Pair<'a, 'b> = (Option<&'a OutputItem<'b>>, Option<&'a OutputItem<'b>>);
 
-/// Pairs of what was and what is, each item in one of them.
-pub(super) fn pair<'a, 'b>(
-    stored: &'a [Item<'b>],
-    fresh: &'a [Item<'b>],
+/// Pairs stored items with new ones; each item is in one pair. Equal items at the start and the end may be left
+/// out.
+pub(super) fn pair_items<'a, 'b>(
+    stored: &'a [OutputItem<'b>],
+    fresh: &'a [OutputItem<'b>],
     rules: Rules,
 ) -> Vec<Pair<'a, 'b>> {
-    let same = |one: &Item<'_>, other: &Item<'_>| one.differences(other, rules).is_empty();
+    let same =
+        |one: &OutputItem<'_>, other: &OutputItem<'_>| one.differences(other, rules).is_empty();
     if stored.len() == fresh.len() && stored.iter().zip(fresh).all(|(a, b)| a.resembles(b)) {
-        return in_turn(stored, fresh);
+        return pair_by_position(stored, fresh);
     }
     let before = stored
         .iter()
@@ -32,27 +34,30 @@ pub(super) fn pair<'a, 'b>(
         .count();
     let stored_rest = &stored_rest[..stored_rest.len() - after];
     let fresh_rest = &fresh_rest[..fresh_rest.len() - after];
-    // What is the same on both sides has been compared; it makes no difference any more.
-    if stored_rest.len() > MOST || fresh_rest.len() > MOST {
-        return in_turn(stored_rest, fresh_rest);
+    // The equal items at the start and the end have no differences and are left out.
+    if stored_rest.len() > ALIGNMENT_LIMIT || fresh_rest.len() > ALIGNMENT_LIMIT {
+        return pair_by_position(stored_rest, fresh_rest);
     }
-    best(stored_rest, fresh_rest, same)
+    align(stored_rest, fresh_rest, same)
 }
 
-fn in_turn<'a, 'b>(stored: &'a [Item<'b>], fresh: &'a [Item<'b>]) -> Vec<Pair<'a, 'b>> {
+fn pair_by_position<'a, 'b>(
+    stored: &'a [OutputItem<'b>],
+    fresh: &'a [OutputItem<'b>],
+) -> Vec<Pair<'a, 'b>> {
     (0..stored.len().max(fresh.len()))
         .map(|at| (stored.get(at), fresh.get(at)))
         .collect()
 }
 
-/// The way to pair them that leaves the least changed.
-fn best<'a, 'b>(
-    stored: &'a [Item<'b>],
-    fresh: &'a [Item<'b>],
-    same: impl Fn(&Item<'_>, &Item<'_>) -> bool,
+/// The pairing with the fewest changes.
+fn align<'a, 'b>(
+    stored: &'a [OutputItem<'b>],
+    fresh: &'a [OutputItem<'b>],
+    same: impl Fn(&OutputItem<'_>, &OutputItem<'_>) -> bool,
 ) -> Vec<Pair<'a, 'b>> {
     let (rows, columns) = (stored.len(), fresh.len());
-    // What it costs from here to the end: one for each that goes, comes or changes.
+    // Cost from here to the end: one for each item that is removed, added or changed.
     let mut costs = vec![vec![0_usize; columns + 1]; rows + 1];
     let mut step = vec![vec![None; columns + 1]; rows + 1];
     for row in (0..=rows).rev() {
@@ -68,11 +73,11 @@ fn best<'a, 'b>(
                 one.resembles(other).then_some(1)
             };
             step[row][column] = change;
-            let mut least = 1 + costs[row + 1][column].min(costs[row][column + 1]);
+            let mut lowest = 1 + costs[row + 1][column].min(costs[row][column + 1]);
             if let Some(change) = change {
-                least = least.min(change + costs[row + 1][column + 1]);
+                lowest = lowest.min(change + costs[row + 1][column + 1]);
             }
-            costs[row][column] = least;
+            costs[row][column] = lowest;
         }
     }
     let mut pairs = Vec::new();

@@ -1,12 +1,12 @@
-//! [`Rule`]s: what is looked over when outputs are compared.
+//! [`Rule`]s: differences that are ignored when outputs are compared.
 
-/// Something that differs from run to run although nothing has changed, and is looked over.
+/// A kind of difference that occurs in every run and is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rule {
-    /// How text was cut into outputs.
+    /// Division of text into outputs.
     Streams,
-    /// What was overwritten.
+    /// Overwritten text.
     Redraws,
     /// Colours.
     Colours,
@@ -14,27 +14,27 @@ pub enum Rule {
     Whitespace,
     /// Addresses in memory.
     Addresses,
-    /// How long something took.
+    /// Durations.
     Times,
-    /// When it was.
+    /// Dates and times of day.
     Dates,
-    /// Names that are made up anew each time.
+    /// Generated ids.
     Ids,
-    /// Folders for temporary files, and where packages are installed.
+    /// Temporary folders, and folders of installed packages.
     Paths,
-    /// What cells are called in messages.
+    /// Names of cells in messages.
     Cells,
     /// Speeds and times of progress bars.
     Progress,
     /// Execution counts.
     Counts,
-    /// What images show.
+    /// Content of images.
     Images,
-    /// Richer forms of the same text.
+    /// Rich representations of the same text.
     Html,
-    /// All that was written to stderr.
+    /// Text on stderr.
     Stderr,
-    /// Where an error came from.
+    /// Tracebacks of errors.
     Tracebacks,
 }
 
@@ -59,7 +59,7 @@ impl Rule {
         Self::Tracebacks,
     ];
 
-    /// What it is called.
+    /// Name of the rule.
     pub fn name(self) -> &'static str {
         match self {
             Self::Streams => "streams",
@@ -81,16 +81,16 @@ impl Rule {
         }
     }
 
-    /// The rule of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// The rule with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| rule.name() == name)
     }
 
-    /// What is looked over, in one sentence.
-    pub fn meaning(self) -> &'static str {
+    /// The differences that the rule ignores.
+    pub fn description(self) -> &'static str {
         match self {
             Self::Streams => {
-                "how printed text is cut into outputs, and whether stdout or stderr came first"
+                "the division of printed text into outputs, and the order of stdout and stderr"
             }
             Self::Redraws => "text that was overwritten on its line, by `\\r` or backspaces",
             Self::Colours => "colours and other styles of text in a terminal",
@@ -99,25 +99,25 @@ impl Rule {
                 "addresses in memory: `at 0x7f…`, and numbers from `0x` of nine digits or more"
             }
             Self::Times => {
-                "what `%time` and `%timeit` tell, numbers with `ns`, `µs` or `ms`, and seconds, minutes and \
-                 hours in lines that speak of time"
+                "the results of `%time` and `%timeit`, numbers with `ns`, `µs` or `ms`, and seconds, minutes and \
+                 hours in lines about time"
             }
             Self::Dates => "dates and times of day",
-            Self::Ids => "UUIDs, ids of widgets and of the styles of pandas and scikit-learn",
+            Self::Ids => "UUIDs, and ids of widgets and of pandas and scikit-learn styles",
             Self::Paths => {
-                "names below `/tmp` and its likes, and where Python's packages are installed"
+                "names in `/tmp` and other temporary folders, and the folders of installed Python packages"
             }
             Self::Cells => {
-                "what a cell is called in messages: `Cell In[3]`, `<ipython-input-…>`, `ipykernel_…/….py`"
+                "names of cells in messages: `Cell In[3]`, `<ipython-input-…>`, `ipykernel_…/….py`"
             }
             Self::Progress => "speeds and remaining times of progress bars",
             Self::Counts => "execution counts of results",
-            Self::Images => "what an image shows, as long as both are images of the same type",
+            Self::Images => "the content of an image, if both sides have an image of the same type",
             Self::Html => {
-                "HTML, Markdown and LaTeX where both sides have plain text, which is compared"
+                "HTML, Markdown and LaTeX if both sides have plain text, which is compared"
             }
             Self::Stderr => {
-                "everything on stderr: warnings name paths and versions, and come once only"
+                "text on stderr: warnings contain paths and versions, and appear only once"
             }
             Self::Tracebacks => "tracebacks; the name and the message of an error are compared",
         }
@@ -128,12 +128,12 @@ impl Rule {
     }
 }
 
-/// Which rules hold; by default all.
+/// A set of active rules; by default all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules(u32);
 
 impl Rules {
-    /// Everything is compared exactly.
+    /// No rules: everything is compared exactly.
     pub const NONE: Self = Self(0);
 
     /// The same rules without this one.
@@ -148,7 +148,7 @@ impl Rules {
         Self(self.0 | rule.bit())
     }
 
-    /// Whether a rule holds.
+    /// Whether a rule is active.
     pub fn has(self, rule: Rule) -> bool {
         self.0 & rule.bit() != 0
     }

@@ -1,4 +1,4 @@
-//! Languages that parameters can be written in.
+//! Languages in which parameters can be written.
 
 mod bash;
 mod javascript;
@@ -9,30 +9,30 @@ mod r;
 use unicode_ident::{is_xid_continue, is_xid_start};
 
 use super::Value;
-use super::text::is_troublesome;
+use super::text::needs_escape;
 
-/// What a language has no words for.
+/// Why a language cannot represent a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unsayable(pub(super) &'static str);
+pub(super) struct UnsupportedValue(pub(super) &'static str);
 
-/// How a language names things and writes them.
+/// Names and literals of a language.
 pub(super) trait Language: Sync {
-    /// What people call it.
-    fn title(&self) -> &'static str;
+    /// Name of the language, for messages.
+    fn display_name(&self) -> &'static str;
 
-    /// What kernels call it, in small letters.
-    fn names(&self) -> &'static [&'static str];
+    /// Names of the language in kernelspecs and `language_info`, in lower case.
+    fn kernel_names(&self) -> &'static [&'static str];
 
-    /// A line that does nothing.
+    /// A comment line.
     fn comment(&self, text: &str) -> String {
         format!("# {text}")
     }
 
-    /// Whether it can be assigned to.
-    fn is_name(&self, name: &str) -> bool;
+    /// Whether `name` is a variable name.
+    fn is_valid_name(&self, name: &str) -> bool;
 
-    /// Writes an assignment, in one line.
-    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), Unsayable>;
+    /// Writes an assignment on one line.
+    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), UnsupportedValue>;
 }
 
 pub(super) const ALL: [&dyn Language; 6] = [
@@ -47,18 +47,17 @@ pub(super) const ALL: [&dyn Language; 6] = [
 pub(super) fn find(name: &str) -> Option<&'static dyn Language> {
     let name = name.to_ascii_lowercase();
     ALL.into_iter()
-        .find(|language| language.names().contains(&name.as_str()))
+        .find(|language| language.kernel_names().contains(&name.as_str()))
 }
 
-/// Whether a name consists of letters, digits and what else is allowed, does not begin with a digit,
-/// and is no word of the language.
-fn is_word(name: &str, others: &[char], reserved: &[&str]) -> bool {
+/// Whether a name consists of letters, digits and `others`, does not begin with a digit, and is not a reserved word.
+fn is_identifier(name: &str, others: &[char], reserved: &[&str]) -> bool {
     let mut characters = name.chars();
     characters
         .next()
         .is_some_and(|first| is_xid_start(first) || others.contains(&first))
         && characters.all(|character| is_xid_continue(character) || others.contains(&character))
         && !reserved.contains(&name)
-        // Some may join letters, but nobody would see that they are there.
-        && !name.contains(is_troublesome)
+        // Some invisible characters are allowed in identifiers, but a reader would not see them.
+        && !name.contains(needs_escape)
 }

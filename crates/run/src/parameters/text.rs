@@ -1,10 +1,10 @@
-//! Text of a cell, as far as it must be looked at: literals to write, assignments to find.
+//! Source text: writes literals and finds assignments.
 
 use std::collections::HashSet;
 
-/// Characters that a line of source should not contain as they are: they would break the line in some
-/// program, be invisible, or turn the order of the characters around.
-pub(super) fn is_troublesome(character: char) -> bool {
+/// Whether a line of source should contain a character only in escaped form: it would break the line in some
+/// programs, be invisible, or reverse the order of characters.
+pub(super) fn needs_escape(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
@@ -19,9 +19,14 @@ pub(super) fn is_troublesome(character: char) -> bool {
         )
 }
 
-/// Writes text between double quotes. `special` are the characters besides `"` and `\` that get a
-/// backslash; `escape` writes those that cannot stand as they are.
-pub(super) fn quote(out: &mut String, text: &str, special: &[char], escape: fn(&mut String, char)) {
+/// Writes text between double quotes. Characters in `special` get a backslash, as `"` and `\` do; `escape` writes the
+/// characters that [`needs_escape`] names.
+pub(super) fn write_quoted(
+    out: &mut String,
+    text: &str,
+    special: &[char],
+    escape: fn(&mut String, char),
+) {
     out.push('"');
     for character in text.chars() {
         match character {
@@ -36,15 +41,15 @@ pub(super) fn quote(out: &mut String, text: &str, special: &[char], escape: fn(&
                 out.push('\\');
                 out.push(character);
             }
-            _ if is_troublesome(character) => escape(out, character),
+            _ if needs_escape(character) => escape(out, character),
             _ => out.push(character),
         }
     }
     out.push('"');
 }
 
-/// `\u1234`, or `\U00012345` beyond that.
-pub(super) fn escape_long(out: &mut String, character: char) {
+/// Writes `\u1234`, or `\U00012345` above U+FFFF.
+pub(super) fn escape_code_point(out: &mut String, character: char) {
     let code = u32::from(character);
     out.push_str(&if code <= 0xffff {
         format!("\\u{code:04x}")
@@ -53,15 +58,15 @@ pub(super) fn escape_long(out: &mut String, character: char) {
     });
 }
 
-/// `\u1234`, or two of them beyond that.
-pub(super) fn escape_halves(out: &mut String, character: char) {
+/// Writes `\u1234`, or a surrogate pair of these above U+FFFF.
+pub(super) fn escape_utf16(out: &mut String, character: char) {
     for unit in character.encode_utf16(&mut [0; 2]) {
         out.push_str(&format!("\\u{unit:04x}"));
     }
 }
 
-/// Writes items with a separator between them.
-pub(super) fn join<T, E>(
+/// Writes items separated by `, `.
+pub(super) fn write_joined<T, E>(
     out: &mut String,
     items: impl IntoIterator<Item = T>,
     mut write: impl FnMut(&mut String, T) -> Result<(), E>,
@@ -75,30 +80,30 @@ pub(super) fn join<T, E>(
     Ok(())
 }
 
-/// The shortest digits that give back the same number, always with a point or an exponent.
-pub(super) fn float(number: f64) -> String {
+/// The shortest digits that are read back as the same number, always with a point or an exponent.
+pub(super) fn format_float(number: f64) -> String {
     format!("{number:?}")
 }
 
-/// The words that stand to the left of an assignment in some line: before `=` or `<-`, or after `->`.
-pub(super) fn assigned(source: &str) -> HashSet<&str> {
+/// The words on the target side of an assignment in any line: before `=` or `<-`, or after `->`.
+pub(super) fn assigned_names(source: &str) -> HashSet<&str> {
     let mut found = HashSet::new();
     for line in source.lines() {
         if let Some(at) = line.find("->") {
-            found.extend(words(&line[at + 2..]));
+            found.extend(identifiers(&line[at + 2..]));
         }
         if let Some(at) = line.rfind("<-") {
-            found.extend(words(&line[..at]));
+            found.extend(identifiers(&line[..at]));
         }
-        if let Some(at) = last_equals(line) {
-            found.extend(words(&line[..at]));
+        if let Some(at) = last_assignment(line) {
+            found.extend(identifiers(&line[..at]));
         }
     }
     found
 }
 
-/// Where the last `=` is that stands outside of brackets and quotes and compares nothing.
-fn last_equals(line: &str) -> Option<usize> {
+/// Position of the last `=` in a line that is outside of brackets and quotes and not part of a comparison.
+fn last_assignment(line: &str) -> Option<usize> {
     let bytes = line.as_bytes();
     let mut found = None;
     let mut depth = 0_usize;
@@ -117,9 +122,9 @@ fn last_equals(line: &str) -> Option<usize> {
             b'(' | b'[' | b'{' => depth += 1,
             b')' | b']' | b'}' => depth = depth.saturating_sub(1),
             b'=' if depth == 0 => {
-                let compares = bytes.get(at + 1) == Some(&b'=')
+                let is_comparison = bytes.get(at + 1) == Some(&b'=')
                     || matches!(before, Some(b'=' | b'!' | b'<' | b'>'));
-                if !compares {
+                if !is_comparison {
                     found = Some(at);
                 }
             }
@@ -129,7 +134,7 @@ fn last_equals(line: &str) -> Option<usize> {
     found
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| !(character.is_alphanumeric() || "_.$!".contains(character)))
         .filter(|word| !word.is_empty())
 }

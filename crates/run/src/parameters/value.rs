@@ -1,18 +1,18 @@
-//! [`Value`]: what a parameter can be. JSON and what JSON lacks: integers of any size, NaN, infinity.
+//! [`Value`]: the value of a parameter. JSON, and in addition integers of any size, NaN and infinities.
 
-/// The most that lists and mappings may be nested. R allows about fifty brackets.
-pub(super) const DEEPEST: usize = 48;
+/// Maximum nesting of lists and mappings. R accepts about fifty brackets.
+pub(super) const NESTING_LIMIT: usize = 48;
 
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Nothing: `None`, `NULL`, `nothing`.
+    /// No value: `None`, `NULL`, `nothing`.
     Null,
-    /// A truth value.
+    /// A Boolean.
     Bool(bool),
     /// An integer of any size.
     Integer(Integer),
-    /// A number that need not be an integer; also NaN and the infinities.
+    /// A floating point number, also NaN and the infinities.
     Float(f64),
     /// Text.
     Text(String),
@@ -23,25 +23,25 @@ pub enum Value {
 }
 
 impl Value {
-    /// How deeply it is nested: 0 for what holds nothing.
-    pub fn height(&self) -> usize {
-        // Without recursion, because this is what finds out that there is too much of it.
-        let mut highest = 0;
-        let mut left = vec![(self, 0)];
-        while let Some((value, depth)) = left.pop() {
+    /// Nesting depth of lists and mappings; 0 for a scalar.
+    pub fn depth(&self) -> usize {
+        // Not recursive, because the value may be nested too deeply for recursion.
+        let mut deepest = 0;
+        let mut pending = vec![(self, 0)];
+        while let Some((value, depth)) = pending.pop() {
             match value {
                 Self::List(items) => {
-                    highest = highest.max(depth + 1);
-                    left.extend(items.iter().map(|item| (item, depth + 1)));
+                    deepest = deepest.max(depth + 1);
+                    pending.extend(items.iter().map(|item| (item, depth + 1)));
                 }
                 Self::Map(entries) => {
-                    highest = highest.max(depth + 1);
-                    left.extend(entries.iter().map(|(_, value)| (value, depth + 1)));
+                    deepest = deepest.max(depth + 1);
+                    pending.extend(entries.iter().map(|(_, value)| (value, depth + 1)));
                 }
                 _ => {}
             }
         }
-        highest
+        deepest
     }
 }
 
@@ -102,11 +102,11 @@ impl From<String> for Value {
 pub struct Integer(String);
 
 impl Integer {
-    /// The most digits: Python reads no more of them.
-    pub const MOST_DIGITS: usize = 4300;
+    /// Maximum number of digits: Python parses no more.
+    pub const DIGIT_LIMIT: usize = 4300;
 
-    /// Reads decimal digits with an optional sign; `None` if it is something else, or has more than
-    /// [`Integer::MOST_DIGITS`].
+    /// Parses decimal digits with an optional sign. Returns `None` for other text, or for more than
+    /// [`Integer::DIGIT_LIMIT`] digits.
     pub fn parse(text: &str) -> Option<Self> {
         let (negative, digits) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
@@ -117,7 +117,7 @@ impl Integer {
             return None;
         }
         let digits = digits.trim_start_matches('0');
-        if digits.len() > Self::MOST_DIGITS {
+        if digits.len() > Self::DIGIT_LIMIT {
             return None;
         }
         Some(match (negative, digits) {
@@ -127,15 +127,15 @@ impl Integer {
         })
     }
 
-    /// The digits, with `-` before them if it is negative.
+    /// The digits, with a leading `-` if the integer is negative.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it lies between `-most` and `most`.
-    pub(super) fn is_within(&self, most: i64) -> bool {
+    /// Whether the integer is between `-limit` and `limit`.
+    pub(super) fn fits_within(&self, limit: i64) -> bool {
         let number = self.0.parse::<i64>();
-        number.is_ok_and(|number| (-most..=most).contains(&number))
+        number.is_ok_and(|number| (-limit..=limit).contains(&number))
     }
 }
 

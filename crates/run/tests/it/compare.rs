@@ -1,7 +1,7 @@
-//! Outputs compared: what is the same, what is not, and how that is said.
+//! Comparison of outputs: equal ones, different ones, and the description of differences.
 
-mod noise;
-mod order;
+mod execution_order;
+mod normalize;
 mod properties;
 
 use cellwright_run::compare::{Rule, Rules, compare};
@@ -29,16 +29,16 @@ fn error(name: &str, message: &str, traceback: &[&str]) -> Value {
     json!({"output_type": "error", "ename": name, "evalue": message, "traceback": traceback})
 }
 
-pub(crate) fn words(stored: &[Value], fresh: &[Value], rules: Rules) -> Vec<String> {
+pub(crate) fn descriptions(stored: &[Value], fresh: &[Value], rules: Rules) -> Vec<String> {
     compare(stored, fresh, rules)
         .iter()
         .map(ToString::to_string)
         .collect()
 }
 
-/// Each rule alone makes these the same.
+/// Only the named rule makes each pair equal.
 #[test]
-fn outputs_are_the_same_by_one_rule() {
+fn each_rule_makes_its_outputs_equal() {
     let plot = |png: &str| display(json!({"image/png": png, "text/plain": ["<Figure>"]}));
     let table = |html: &str| display(json!({"text/html": [html], "text/plain": ["a\n", "1"]}));
     let widget = |id: &str| {
@@ -92,18 +92,18 @@ fn outputs_are_the_same_by_one_rule() {
     ];
     for (rule, stored, fresh) in cases {
         assert_eq!(
-            words(&stored, &fresh, Rules::default()),
+            descriptions(&stored, &fresh, Rules::default()),
             [""; 0],
             "{}",
             rule.name()
         );
-        let found = words(&stored, &fresh, Rules::default().without(rule));
+        let found = descriptions(&stored, &fresh, Rules::default().without(rule));
         assert_ne!(found, [""; 0], "{} {stored:?}", rule.name());
     }
 }
 
 #[test]
-fn what_never_makes_a_difference() {
+fn representation_never_makes_a_difference() {
     let cases = [
         // A string or a list of lines.
         (
@@ -114,24 +114,24 @@ fn what_never_makes_a_difference() {
             stdout("a\nb\n"),
             json!({"output_type": "stream", "name": "stdout", "text": ["a\n", "b\n"]}),
         ),
-        // How something is to be shown.
+        // Metadata.
         (
             display(json!({"text/plain": "a"})),
             json!({"output_type": "display_data", "metadata": {"x": 1}, "data": {"text/plain": "a"}}),
         ),
-        // Where base64 is broken, and the order of forms.
+        // Line breaks in base64, and the order of MIME types.
         (
             display(json!({"image/png": "AAAA\nBBBB\n", "text/plain": "x"})),
             display(json!({"text/plain": "x", "image/png": "AAAABBBB"})),
         ),
     ];
     for (stored, fresh) in cases {
-        assert_eq!(words(&[stored], &[fresh], Rules::NONE), [""; 0]);
+        assert_eq!(descriptions(&[stored], &[fresh], Rules::NONE), [""; 0]);
     }
 }
 
 #[test]
-fn differences_are_said_in_words() {
+fn differences_are_described() {
     let plain = |text: &str| display(json!({"text/plain": text}));
     let cases: [(Vec<Value>, Vec<Value>, &[&str]); 15] = [
         (
@@ -223,7 +223,7 @@ fn differences_are_said_in_words() {
         ),
     ];
     for (stored, fresh, expected) in cases {
-        assert_eq!(words(&stored, &fresh, Rules::default()), expected);
+        assert_eq!(descriptions(&stored, &fresh, Rules::default()), expected);
     }
 }
 
@@ -232,17 +232,17 @@ fn images_can_be_compared_exactly() {
     let image = |data: &str| display(json!({"image/png": data}));
     let exactly = Rules::default().without(Rule::Images);
     assert_eq!(
-        words(&[image("AAAA")], &[image("AA\nAA")], exactly),
+        descriptions(&[image("AAAA")], &[image("AA\nAA")], exactly),
         [""; 0]
     );
     assert_eq!(
-        words(&[image("AAAA")], &[image("AAAABBBB")], exactly),
+        descriptions(&[image("AAAA")], &[image("AAAABBBB")], exactly),
         ["output 0, image/png: was `an image of 3 bytes`, is `an image of 6 bytes`"]
     );
 }
 
 #[test]
-fn what_is_told_is_bounded() {
+fn excerpts_are_bounded() {
     let long = "x".repeat(1000);
     let stored = stdout(&format!("{long}1{long}\n"));
     let fresh = stdout(&format!("{long}2{long}\n"));
@@ -250,12 +250,13 @@ fn what_is_told_is_bounded() {
     let [difference] = &found[..] else {
         panic!("{found:?}")
     };
-    let told = |side: &Option<cellwright_run::compare::Side>| side.clone().unwrap().text.unwrap();
+    let excerpt =
+        |side: &Option<cellwright_run::compare::Side>| side.clone().unwrap().text.unwrap();
     let expected = |digit: char| format!("…{}{digit}{}…", "x".repeat(40), "x".repeat(79));
-    assert_eq!(told(&difference.stored), expected('1'));
-    assert_eq!(told(&difference.fresh), expected('2'));
-    // Nothing that a terminal would obey.
-    let found = words(&[stdout("\u{1b}[31ma")], &[stdout("b")], Rules::NONE);
+    assert_eq!(excerpt(&difference.stored), expected('1'));
+    assert_eq!(excerpt(&difference.fresh), expected('2'));
+    // Excerpts contain no escape sequences.
+    let found = descriptions(&[stdout("\u{1b}[31ma")], &[stdout("b")], Rules::NONE);
     assert_eq!(
         found,
         ["output 0, stdout, line 1: was `\\u{1b}[31ma`, is `b`"]
@@ -263,20 +264,20 @@ fn what_is_told_is_bounded() {
 }
 
 #[test]
-fn every_rule_has_a_name_and_a_meaning() {
+fn every_rule_has_a_name_and_a_description() {
     for rule in Rule::ALL {
-        assert_eq!(Rule::named(rule.name()), Some(rule));
-        assert!(rule.meaning().len() > 10);
+        assert_eq!(Rule::from_name(rule.name()), Some(rule));
+        assert!(rule.description().len() > 10);
         assert!(Rules::default().has(rule));
         assert!(!Rules::default().without(rule).has(rule));
         assert_eq!(Rules::default().without(rule).with(rule), Rules::default());
     }
-    assert_eq!(Rule::named("colors"), None);
+    assert_eq!(Rule::from_name("colors"), None);
 }
 
-/// Many outputs are compared in a time that grows with their number.
+/// The time to compare many outputs is linear in their number.
 #[test]
-fn many_outputs_are_compared_in_turn() {
+fn many_outputs_are_compared_by_position() {
     let many = |from: usize| -> Vec<Value> {
         (from..from + 3000)
             .map(|number| display(json!({"text/plain": number.to_string()})))
@@ -290,7 +291,7 @@ fn many_outputs_are_compared_in_turn() {
         compare(&many(0), &many(0)[..2999], Rules::default()).len(),
         1
     );
-    // What is there all the same is found again, however much there is.
-    let found = words(&many(0), &many(1)[..2999], Rules::default());
+    // Equal outputs at the end are paired, whatever their number.
+    let found = descriptions(&many(0), &many(1)[..2999], Rules::default());
     assert_eq!(found, ["output 0, text/plain, is gone: `0`"]);
 }

@@ -1,15 +1,16 @@
-//! Parameters: what is written means what was given.
+//! Parameters: position, source and errors of the injected cell.
 
 mod evaluated;
 mod names;
 
 use cellwright_run::parameters::{
-    self, Cell, Injection, Parameter, ParameterError, Place, Value, place, settle, unknown,
+    self, Injection, InjectionPoint, Parameter, ParameterError, TaggedCell, Value, deduplicate,
+    plan_injection, unknown_names,
 };
 use serde_json::json;
 
-fn cell(index: usize, is_code: bool, tags: &[&str]) -> Cell {
-    Cell {
+fn cell(index: usize, is_code: bool, tags: &[&str]) -> TaggedCell {
+    TaggedCell {
         index,
         is_code,
         tags: tags.iter().map(ToString::to_string).collect(),
@@ -17,46 +18,55 @@ fn cell(index: usize, is_code: bool, tags: &[&str]) -> Cell {
 }
 
 #[test]
-fn the_cell_goes_where_papermill_puts_it() {
+fn cell_is_injected_where_papermill_injects_it() {
     let (plain, text) = (cell(0, true, &[]), cell(0, false, &[]));
-    let at = |index, cell: &Cell| Cell {
+    let at = |index, cell: &TaggedCell| TaggedCell {
         index,
         ..cell.clone()
     };
     let defaults = cell(0, true, &["x", "parameters"]);
     let injected = cell(0, true, &["injected-parameters"]);
     let explained = cell(0, false, &["parameters"]);
-    let cases: [(&[&Cell], Place, Option<usize>); 9] = [
-        (&[], Place::Top, None),
-        (&[&text, &plain], Place::Top, None),
-        (&[&text, &defaults, &plain], Place::After(1), Some(1)),
-        (&[&defaults, &defaults], Place::After(0), Some(0)),
-        (&[&text, &defaults, &injected], Place::Replace(2), Some(1)),
-        (&[&injected, &defaults], Place::Replace(0), Some(1)),
-        (&[&text, &injected], Place::Replace(1), None),
-        (&[&explained, &plain], Place::After(0), None),
-        (&[&explained, &defaults, &plain], Place::After(1), Some(1)),
+    let cases: [(&[&TaggedCell], InjectionPoint, Option<usize>); 9] = [
+        (&[], InjectionPoint::Top, None),
+        (&[&text, &plain], InjectionPoint::Top, None),
+        (
+            &[&text, &defaults, &plain],
+            InjectionPoint::After(1),
+            Some(1),
+        ),
+        (&[&defaults, &defaults], InjectionPoint::After(0), Some(0)),
+        (
+            &[&text, &defaults, &injected],
+            InjectionPoint::Replace(2),
+            Some(1),
+        ),
+        (&[&injected, &defaults], InjectionPoint::Replace(0), Some(1)),
+        (&[&text, &injected], InjectionPoint::Replace(1), None),
+        (&[&explained, &plain], InjectionPoint::After(0), None),
+        (
+            &[&explained, &defaults, &plain],
+            InjectionPoint::After(1),
+            Some(1),
+        ),
     ];
-    for (cells, wanted, defaults) in cases {
-        let cells: Vec<Cell> = cells
+    for (cells, point, defaults) in cases {
+        let cells: Vec<TaggedCell> = cells
             .iter()
             .enumerate()
             .map(|(n, cell)| at(n, cell))
             .collect();
-        let found = place(&cells);
-        let expected = Injection {
-            place: wanted,
-            defaults,
-        };
+        let found = plan_injection(&cells);
+        let expected = Injection { point, defaults };
         assert_eq!(found, expected, "{cells:?}");
     }
-    // Text that a person wrote is not replaced, whatever its tag.
+    // A Markdown cell is never replaced, whatever its tag.
     let note = cell(0, false, &["injected-parameters"]);
-    assert_eq!(place(&[note]).place, Place::Top);
+    assert_eq!(plan_injection(&[note]).point, InjectionPoint::Top);
 }
 
 #[test]
-fn every_language_has_its_own_words() {
+fn values_are_written_in_every_language() {
     let given = [
         Parameter::new("a", json!(null)),
         Parameter::new("b", json!([true, 2, -1.5, "it's $5 \"now\""])),
@@ -116,14 +126,14 @@ fn every_language_has_its_own_words() {
     ];
     for (language, count, expected) in cases {
         assert_eq!(
-            parameters::source(language, &given[..count]).unwrap(),
+            parameters::cell_source(language, &given[..count]).unwrap(),
             expected
         );
     }
 }
 
 #[test]
-fn what_cannot_be_written_is_said() {
+fn unsupported_parameters_are_rejected() {
     let one = |name: &str, value: Value| [Parameter::new(name, value)];
     let deep = (0..49).fold(Value::Null, |inner, _| Value::List(vec![inner]));
     let cases = [
@@ -135,7 +145,7 @@ fn what_cannot_be_written_is_said() {
         (
             "python",
             one("learning rate", Value::Null),
-            "`learning rate` is no name of a variable in Python",
+            "`learning rate` is not a valid variable name in Python",
         ),
         (
             "python",
@@ -155,34 +165,34 @@ fn what_cannot_be_written_is_said() {
         (
             "bash",
             one("x", json!([[1]]).into()),
-            "`x` cannot be written in Bash: Bash has no lists in lists",
+            "`x` cannot be written in Bash: Bash has no nested lists",
         ),
     ];
     for (language, given, expected) in cases {
-        let error: ParameterError = parameters::source(language, &given).unwrap_err();
+        let error: ParameterError = parameters::cell_source(language, &given).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
 }
 
 #[test]
-fn the_last_one_counts() {
+fn last_value_of_a_repeated_name_wins() {
     let given = ["a", "b", "a", "c", "a", "b"];
     let given = given
         .iter()
         .zip(0..)
         .map(|(name, number)| Parameter::new(*name, json!(number)))
         .collect();
-    let (settled, repeated) = settle(given);
+    let (unique, repeated) = deduplicate(given);
     let expected = [("a", 4), ("b", 5), ("c", 3)];
     assert_eq!(
-        settled,
+        unique,
         expected.map(|(name, number)| Parameter::new(name, json!(number)))
     );
     assert_eq!(repeated, ["a", "b"]);
 }
 
 #[test]
-fn names_that_the_defaults_do_not_set_are_unknown() {
+fn names_not_assigned_in_the_defaults_are_unknown() {
     let defaults = [
         ("alpha = 1", true),
         ("  alpha=1", true),
@@ -208,6 +218,6 @@ fn names_that_the_defaults_do_not_set_are_unknown() {
     let given = [Parameter::new("alpha", 1.5)];
     for (source, is_known) in defaults {
         let expected: &[&str] = if is_known { &[] } else { &["alpha"] };
-        assert_eq!(unknown(&given, source), expected, "{source}");
+        assert_eq!(unknown_names(&given, source), expected, "{source}");
     }
 }

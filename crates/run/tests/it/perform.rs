@@ -1,41 +1,41 @@
-//! A whole notebook in one call, on kernels that do what the cells say.
+//! A whole notebook in one call, on scripted kernels.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cellwright_kernel::backend::scripted::{Scripted, Step};
+use cellwright_kernel::backend::scripted::{ScriptStep, ScriptedKernel};
 use cellwright_kernel::process::Exit;
-use cellwright_kernel::session::Launch;
-use cellwright_kernel::{BoxFuture, Kernel, KernelError, Stop, StopReason};
+use cellwright_kernel::session::KernelLauncher;
+use cellwright_kernel::{BoxFuture, Kernel, KernelError, StopReason, StopSignal};
 use cellwright_output::{Stream, Traceback};
-use cellwright_run::{CellStatus, Choice, Edit, Options, Report, RunError, run};
+use cellwright_run::{CellSelection, CellStatus, Edit, Options, Report, RunError, run};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{document, laid_out, put_out};
+use crate::support::{document, jupyter_layout, output_summary};
 
-/// Kernels that do what the words of a cell say, and remember what they were given.
+/// Starts kernels that interpret the first word of a cell as a command, and stores the sources that they run.
 #[derive(Clone, Default)]
-struct Kernels {
-    ran: Arc<Mutex<Vec<String>>>,
-    /// Done when one is started.
-    meanwhile: Option<Arc<dyn Fn() + Send + Sync>>,
-    none: bool,
+struct ScriptedLauncher {
+    executed: Arc<Mutex<Vec<String>>>,
+    /// Called when a kernel is started.
+    on_start: Option<Arc<dyn Fn() + Send + Sync>>,
+    fails: bool,
 }
 
-impl Launch for Kernels {
-    fn start(&self, _stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
+impl KernelLauncher for ScriptedLauncher {
+    fn start(&self, _stop: StopSignal) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
         let kernels = self.clone();
         Box::pin(async move {
-            if let Some(meanwhile) = &kernels.meanwhile {
+            if let Some(meanwhile) = &kernels.on_start {
                 meanwhile();
             }
-            if kernels.none {
+            if kernels.fails {
                 return Err(KernelError::NoSession);
             }
-            let ran = kernels.ran;
-            let (kernel, _) = Scripted::playing(move |code| {
+            let ran = kernels.executed;
+            let (kernel, _) = ScriptedKernel::with_script(move |code| {
                 ran.lock().unwrap().push(code.to_owned());
                 steps(code)
             });
@@ -44,41 +44,45 @@ impl Launch for Kernels {
     }
 }
 
-fn steps(code: &str) -> Vec<Step> {
+fn steps(code: &str) -> Vec<ScriptStep> {
     let killed = Exit {
         signal: Some(9),
         ..Exit::UNKNOWN
     };
-    let say = |text: &str| Step::Say(Stream::Stdout, format!("{text}\n"));
+    let print = |text: &str| ScriptStep::Print(Stream::Stdout, format!("{text}\n"));
     match code.split_once(' ').unwrap_or((code, "")) {
-        ("raise", name) => vec![Step::Raise(Traceback {
+        ("raise", name) => vec![ScriptStep::Raise(Traceback {
             name: name.to_owned(),
             ..Traceback::default()
         })],
-        ("die", text) => vec![say(text), Step::Die(killed)],
-        ("wait", text) => vec![say(text), Step::RunUntilStopped],
-        ("late", text) => vec![Step::SayLate(
+        ("die", text) => vec![print(text), ScriptStep::Die(killed)],
+        ("wait", text) => vec![print(text), ScriptStep::RunUntilStopped],
+        ("late", text) => vec![ScriptStep::PrintLate(
             Duration::ZERO,
             Stream::Stdout,
             format!("{text}\n"),
         )],
-        ("exit", code) => vec![Step::Exit(code.parse().unwrap())],
-        (_, text) => vec![say(text)],
+        ("exit", code) => vec![ScriptStep::Exit(code.parse().unwrap())],
+        (_, text) => vec![print(text)],
     }
 }
 
-struct Stand {
+struct RunFixture {
     folder: TempDir,
-    kernels: Kernels,
+    kernels: ScriptedLauncher,
 }
 
-impl Stand {
-    fn with(sources: &[&str]) -> Self {
+impl RunFixture {
+    fn new(sources: &[&str]) -> Self {
         let folder = TempDir::new().unwrap();
-        std::fs::write(folder.path().join("a.ipynb"), laid_out(&document(sources))).unwrap();
+        std::fs::write(
+            folder.path().join("a.ipynb"),
+            jupyter_layout(&document(sources)),
+        )
+        .unwrap();
         Self {
             folder,
-            kernels: Kernels::default(),
+            kernels: ScriptedLauncher::default(),
         }
     }
 
@@ -92,15 +96,20 @@ impl Stand {
             .build()
             .unwrap();
         let launch = Arc::new(self.kernels.clone());
-        runtime.block_on(run(&self.path("a.ipynb"), options, launch, Stop::new()))
+        runtime.block_on(run(
+            &self.path("a.ipynb"),
+            options,
+            launch,
+            StopSignal::new(),
+        ))
     }
 
-    fn ran(&self) -> Vec<String> {
-        self.kernels.ran.lock().unwrap().clone()
+    fn executed(&self) -> Vec<String> {
+        self.kernels.executed.lock().unwrap().clone()
     }
 
     fn outputs(&self, name: &str) -> Vec<String> {
-        put_out(&read(&self.path(name)))
+        output_summary(&read(&self.path(name)))
     }
 
     fn content(&self) -> String {
@@ -113,7 +122,7 @@ fn read(path: &Path) -> Value {
 }
 
 fn statuses(report: &Report) -> Vec<&'static str> {
-    let word = |status: &CellStatus| match status {
+    let name = |status: &CellStatus| match status {
         CellStatus::NotRun => "not run",
         CellStatus::Completed => "completed",
         CellStatus::Raised(_) => "raised",
@@ -121,19 +130,19 @@ fn statuses(report: &Report) -> Vec<&'static str> {
         CellStatus::Kernel(_) => "kernel",
         _ => "other",
     };
-    report.cells.iter().map(|cell| word(&cell.status)).collect()
+    report.cells.iter().map(|cell| name(&cell.status)).collect()
 }
 
 #[test]
-fn cells_run_in_order_and_what_they_say_is_in_the_file() {
-    let stand = Stand::with(&["say zero", "", "say two", "late three"]);
-    let report = stand.run(Options::default()).unwrap();
-    assert_eq!(stand.ran(), ["say zero", "say two", "late three"]);
+fn cells_run_in_order_and_outputs_are_saved() {
+    let fixture = RunFixture::new(&["say zero", "", "say two", "late three"]);
+    let report = fixture.run(Options::default()).unwrap();
+    assert_eq!(fixture.executed(), ["say zero", "say two", "late three"]);
     assert_eq!(statuses(&report), ["completed"; 3]);
-    assert!(report.is_well());
-    assert_eq!(stand.outputs("a.ipynb"), ["zero", "old", "two", "three"]);
+    assert!(report.succeeded());
+    assert_eq!(fixture.outputs("a.ipynb"), ["zero", "old", "two", "three"]);
     assert_eq!(report.cells[1].text, "two\n");
-    let document = read(&stand.path("a.ipynb"));
+    let document = read(&fixture.path("a.ipynb"));
     assert_eq!(
         document["metadata"]["kernelspec"]["name"],
         report.kernel.unwrap().name
@@ -141,24 +150,28 @@ fn cells_run_in_order_and_what_they_say_is_in_the_file() {
 }
 
 #[test]
-fn a_cell_that_does_not_end_well_is_the_last_and_says_so() {
-    for (middle, status, said) in [
+fn failed_cell_ends_the_run_with_an_error_output() {
+    for (middle, status, summary) in [
         ("raise ValueError", "raised", "!ValueError"),
         ("exit 3", "raised", "!SystemExit"),
         ("die words", "kernel", "words !KernelDied"),
     ] {
-        let stand = Stand::with(&["say zero", middle, "say two"]);
-        let report = stand.run(Options::default()).unwrap();
+        let fixture = RunFixture::new(&["say zero", middle, "say two"]);
+        let report = fixture.run(Options::default()).unwrap();
         assert_eq!(
             statuses(&report),
             ["completed", status, "not run"],
             "{middle}"
         );
-        assert!(!report.is_well());
-        assert_eq!(stand.outputs("a.ipynb"), ["zero", said, "old"], "{middle}");
+        assert!(!report.succeeded());
+        assert_eq!(
+            fixture.outputs("a.ipynb"),
+            ["zero", summary, "old"],
+            "{middle}"
+        );
     }
-    let stand = Stand::with(&["raise ValueError", "say one"]);
-    let report = stand
+    let fixture = RunFixture::new(&["raise ValueError", "say one"]);
+    let report = fixture
         .run(Options {
             keep_going: true,
             ..Options::default()
@@ -168,22 +181,22 @@ fn a_cell_that_does_not_end_well_is_the_last_and_says_so() {
 }
 
 #[test]
-fn time_limits_end_cells_and_the_file_says_so() {
+fn timeouts_stop_cells_and_store_an_error() {
     let limited: [fn(&mut Options); 2] = [
         |options| options.timeout = Some(Duration::from_millis(300)),
         |options| options.total_timeout = Some(Duration::from_millis(300)),
     ];
     for limit in limited {
-        let stand = Stand::with(&["say zero", "wait words", "say two"]);
+        let fixture = RunFixture::new(&["say zero", "wait words", "say two"]);
         let mut options = Options::default();
         limit(&mut options);
-        let report = stand.run(options).unwrap();
+        let report = fixture.run(options).unwrap();
         assert_eq!(statuses(&report), ["completed", "stopped", "not run"]);
         assert!(matches!(
             report.cells[1].status,
             CellStatus::Stopped(StopReason::TimedOut(_))
         ));
-        let outputs = stand.outputs("a.ipynb");
+        let outputs = fixture.outputs("a.ipynb");
         assert!(
             outputs[1].starts_with("words ") && outputs[1].ends_with("!CellTimeout"),
             "{outputs:?}"
@@ -193,18 +206,18 @@ fn time_limits_end_cells_and_the_file_says_so() {
 }
 
 #[test]
-fn whoever_stops_it_has_what_ran() {
-    let stand = Stand::with(&["say zero", "wait words", "say two"]);
-    let (stopper, stop) = Stop::new();
+fn stopped_run_keeps_finished_cells() {
+    let fixture = RunFixture::new(&["say zero", "wait words", "say two"]);
+    let (stopper, stop) = StopSignal::new();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let path = stand.path("a.ipynb");
-    let launch = Arc::new(stand.kernels.clone());
+    let path = fixture.path("a.ipynb");
+    let launch = Arc::new(fixture.kernels.clone());
     let report = runtime.block_on(async {
         let ends = async {
-            while stand.ran().len() < 2 {
+            while fixture.executed().len() < 2 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             stopper.stop(StopReason::Cancelled);
@@ -219,82 +232,82 @@ fn whoever_stops_it_has_what_ran() {
         statuses(&report.unwrap()),
         ["completed", "stopped", "not run"]
     );
-    let outputs = stand.outputs("a.ipynb");
+    let outputs = fixture.outputs("a.ipynb");
     assert_eq!((outputs[0].as_str(), outputs[2].as_str()), ("zero", "old"));
     assert!(outputs[1].ends_with("!Cancelled"), "{outputs:?}");
 }
 
 #[test]
-fn edits_are_made_when_there_is_a_kernel_and_not_otherwise() {
+fn edits_are_applied_only_after_the_kernel_started() {
     let edits = || Options {
         edits: vec![Edit::source("0", "say edited")],
         ..Options::default()
     };
-    let mut stand = Stand::with(&["say zero"]);
-    let before = stand.content();
-    stand.kernels.none = true;
-    let error = stand.run(edits()).unwrap_err();
+    let mut fixture = RunFixture::new(&["say zero"]);
+    let before = fixture.content();
+    fixture.kernels.fails = true;
+    let error = fixture.run(edits()).unwrap_err();
     assert!(matches!(error, RunError::Kernel(_)), "{error}");
-    assert_eq!(stand.content(), before);
-    stand.kernels.none = false;
-    stand.run(edits()).unwrap();
-    assert_eq!(stand.outputs("a.ipynb"), ["edited"]);
+    assert_eq!(fixture.content(), before);
+    fixture.kernels.fails = false;
+    fixture.run(edits()).unwrap();
+    assert_eq!(fixture.outputs("a.ipynb"), ["edited"]);
     let bad = Options {
         edits: vec![Edit::source("7", "say nothing")],
         ..Options::default()
     };
-    let before = stand.content();
-    assert!(matches!(stand.run(bad), Err(RunError::Look(_))));
-    assert_eq!(stand.content(), before);
+    let before = fixture.content();
+    assert!(matches!(fixture.run(bad), Err(RunError::Preview(_))));
+    assert_eq!(fixture.content(), before);
 }
 
 #[test]
-fn a_notebook_that_changes_while_the_kernel_starts_runs_only_what_was_read() {
-    let mut stand = Stand::with(&["say zero", "say one"]);
-    let path = stand.path("a.ipynb");
-    let theirs = stand.content().replace("say one", "say theirs");
-    let written = theirs.clone();
-    stand.kernels.meanwhile = Some(Arc::new(move || std::fs::write(&path, &written).unwrap()));
-    let error = stand.run(Options::default()).unwrap_err();
+fn cells_changed_during_kernel_start_do_not_run() {
+    let mut fixture = RunFixture::new(&["say zero", "say one"]);
+    let path = fixture.path("a.ipynb");
+    let edited = fixture.content().replace("say one", "say other");
+    let content = edited.clone();
+    fixture.kernels.on_start = Some(Arc::new(move || std::fs::write(&path, &content).unwrap()));
+    let error = fixture.run(Options::default()).unwrap_err();
     assert!(matches!(error, RunError::Commit(_)), "{error}");
-    assert_eq!(stand.ran(), [""; 0]);
-    assert_eq!(stand.content(), theirs);
-    // What was not to run may change.
-    let stand = Stand {
-        kernels: Kernels {
-            ran: Arc::default(),
-            ..stand.kernels
+    assert_eq!(fixture.executed(), [""; 0]);
+    assert_eq!(fixture.content(), edited);
+    // Cells that are not selected may change.
+    let fixture = RunFixture {
+        kernels: ScriptedLauncher {
+            executed: Arc::default(),
+            ..fixture.kernels
         },
-        ..stand
+        ..fixture
     };
     let first = Options {
-        choice: Choice {
+        selection: CellSelection {
             cells: Some("0".to_owned()),
-            ..Choice::default()
+            ..CellSelection::default()
         },
         ..Options::default()
     };
-    stand.run(first).unwrap();
-    assert_eq!(stand.outputs("a.ipynb"), ["zero", "old"]);
-    assert!(stand.content().contains("say theirs"));
+    fixture.run(first).unwrap();
+    assert_eq!(fixture.outputs("a.ipynb"), ["zero", "old"]);
+    assert!(fixture.content().contains("say other"));
 }
 
 #[test]
-fn outputs_go_to_another_file_if_wanted() {
-    let stand = Stand::with(&["say zero", "raise Error", "say two"]);
-    let before = stand.content();
+fn outputs_can_be_written_to_another_file() {
+    let fixture = RunFixture::new(&["say zero", "raise Error", "say two"]);
+    let before = fixture.content();
     let elsewhere = Options {
-        output: Some(stand.path("b.ipynb")),
+        output: Some(fixture.path("b.ipynb")),
         ..Options::default()
     };
-    stand.run(elsewhere).unwrap();
-    assert_eq!(stand.content(), before);
-    assert_eq!(stand.outputs("b.ipynb"), ["zero", "!Error", ""]);
-    // Onto itself it is in place.
+    fixture.run(elsewhere).unwrap();
+    assert_eq!(fixture.content(), before);
+    assert_eq!(fixture.outputs("b.ipynb"), ["zero", "!Error", ""]);
+    // The notebook itself as output means in place.
     let itself = Options {
-        output: Some(stand.path("a.ipynb")),
+        output: Some(fixture.path("a.ipynb")),
         ..Options::default()
     };
-    stand.run(itself).unwrap();
-    assert_eq!(stand.outputs("a.ipynb"), ["zero", "!Error", "old"]);
+    fixture.run(itself).unwrap();
+    assert_eq!(fixture.outputs("a.ipynb"), ["zero", "!Error", "old"]);
 }

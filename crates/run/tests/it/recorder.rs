@@ -1,5 +1,4 @@
-//! What cells put out is taken, rendered in the file's layout and saved, whatever comes late or is changed
-//! afterwards.
+//! The recorder renders outputs in the layout of the file and saves them, including late output and display updates.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -8,77 +7,81 @@ use cellwright_notebook::Revision;
 use cellwright_output::{
     ArtifactId, Artifacts, Bundle, Capture, Event, Limits, Outputs, Retention, Sink, Stream,
 };
-use cellwright_run::{CommitError, Edit, Ended, Order, Places, Planned, Recorder, Written};
+use cellwright_run::{
+    CommitError, Edit, FinishedCell, PlannedCell, RecordOutcome, Recorder, RunSpec, Stores,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{document, laid_out, put_out};
+use crate::support::{document, jupyter_layout, output_summary};
 
-/// A notebook of some cells, all of which are to run.
-struct Desk {
+/// A notebook and a run of all its cells.
+struct RecorderFixture {
     folder: TempDir,
-    order: Order,
+    spec: RunSpec,
 }
 
-impl Desk {
-    /// `count` cells, in a layout.
+impl RecorderFixture {
+    /// A notebook with `count` cells in a layout.
     fn new(count: usize, layout: &dyn Fn(&Value) -> String) -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("a.ipynb");
         let text = layout(&document(&vec!["x"; count]));
         std::fs::write(&path, &text).unwrap();
-        let cell = |index: usize| Planned {
+        let cell = |index: usize| PlannedCell {
             index,
             id: Some(format!("c{index}")),
             source: "x".to_owned(),
         };
-        let order = Order {
+        let spec = RunSpec {
             path,
-            revision: Revision::of(text.as_bytes()).to_string(),
+            revision: Revision::compute(text.as_bytes()).to_string(),
             cells: (0..count).map(cell).collect(),
-            ..Order::default()
+            ..RunSpec::default()
         };
-        Self { folder, order }
+        Self { folder, spec }
     }
 
-    fn plain(count: usize) -> Self {
-        Self::new(count, &laid_out)
+    fn with_cells(count: usize) -> Self {
+        Self::new(count, &jupyter_layout)
     }
 
-    fn places(&self) -> Places {
-        Places {
+    fn stores(&self) -> Stores {
+        Stores {
             artifacts: Some(Artifacts::new(
                 self.folder.path().join("artifacts"),
                 Retention::default(),
             )),
-            ..Places::default()
+            ..Stores::default()
         }
     }
 
-    /// Begins, and makes the edits.
-    fn record(&self) -> Recorder {
-        let recorder = Recorder::start(self.order.clone(), self.places()).unwrap();
+    /// Starts a recorder and commits.
+    fn start_recorder(&self) -> Recorder {
+        let recorder = Recorder::start(self.spec.clone(), self.stores()).unwrap();
         recorder.commit().unwrap();
         recorder
     }
 
     fn artifact(&self, id: ArtifactId) -> Value {
-        let artifact = self.places().artifacts.unwrap().open(id).unwrap();
+        let artifact = self.stores().artifacts.unwrap().open(id).unwrap();
         serde_json::from_slice(&std::fs::read(artifact.path()).unwrap()).unwrap()
     }
 
     fn path(&self) -> &PathBuf {
-        self.order.output.as_ref().unwrap_or(&self.order.path)
+        self.spec.output.as_ref().unwrap_or(&self.spec.path)
     }
 
     fn text(&self) -> String {
         std::fs::read_to_string(self.path()).unwrap()
     }
 
-    fn cells(&self) -> Vec<String> {
+    fn cell_outputs(&self) -> Vec<String> {
         let text = self.text();
         let text = text.trim_start_matches('\u{feff}');
-        put_out(&serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}")))
+        output_summary(
+            &serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}")),
+        )
     }
 }
 
@@ -97,7 +100,7 @@ fn text(bytes: &str) -> Event<'_> {
     }
 }
 
-fn shown<'e>(id: &str, text: &str) -> Event<'e> {
+fn display<'e>(id: &str, text: &str) -> Event<'e> {
     Event::Display {
         bundle: Bundle::text("text/plain", text),
         id: Some(id.to_owned()),
@@ -112,62 +115,67 @@ fn update<'e>(id: &str, text: &str) -> Event<'e> {
     }
 }
 
-fn run(recorder: &Recorder, cell: usize, events: Vec<Event<'_>>) {
-    recorder.begin(cell);
-    recorder.end(Ended {
+fn run_cell(recorder: &Recorder, cell: usize, events: Vec<Event<'_>>) {
+    recorder.begin_cell(cell);
+    recorder.finish_cell(FinishedCell {
         cell,
-        count: Some(u32::try_from(cell).unwrap() + 1),
+        execution_count: Some(u32::try_from(cell).unwrap() + 1),
         outputs: outputs(events),
-        at: SystemTime::now(),
+        finished_at: SystemTime::now(),
     });
 }
 
-/// Waits until everything that was said is in the file.
-fn saved(desk: &Desk, is_so: impl Fn(&[String]) -> bool) {
-    let until = Instant::now() + Duration::from_secs(30);
-    while !is_so(&desk.cells()) {
-        assert!(Instant::now() < until, "{:?}", desk.cells());
+/// Waits until the outputs in the file meet a condition.
+fn wait_until_saved(fixture: &RecorderFixture, is_saved: impl Fn(&[String]) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_saved(&fixture.cell_outputs()) {
+        assert!(Instant::now() < deadline, "{:?}", fixture.cell_outputs());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 type Layout = fn(&Value) -> String;
 
-/// As many layouts as make a difference to whoever puts arrays together.
+/// The layouts that differ in how arrays are joined.
 const LAYOUTS: [Layout; 5] = [
-    |document| laid_out(document),
+    |document| jupyter_layout(document),
     |document| document.to_string(),
-    |document| laid_out(document).replace('\n', "\r\n"),
-    |document| format!("\u{feff}{}", laid_out(document).replace("\n ", "\n\t\t")),
+    |document| jupyter_layout(document).replace('\n', "\r\n"),
     |document| {
-        let lines = laid_out(document);
+        format!(
+            "\u{feff}{}",
+            jupyter_layout(document).replace("\n ", "\n\t\t")
+        )
+    },
+    |document| {
+        let lines = jupyter_layout(document);
         let trimmed = lines.lines().map(|line| [line.trim_start(), "\n"]);
         trimmed.flatten().collect()
     },
 ];
 
 #[test]
-fn what_comes_late_stands_behind_what_was_there_in_every_layout() {
+fn late_output_follows_the_cells_outputs_in_every_layout() {
     for (number, layout) in LAYOUTS.iter().enumerate() {
-        let desk = Desk::new(4, layout);
-        let recorder = desk.record();
-        run(&recorder, 0, vec![text("early\n"), shown("a", "one")]);
-        run(&recorder, 1, vec![]);
-        run(&recorder, 2, vec![text("two\n")]);
-        recorder.late(0, Stream::Stdout, b"late\n");
-        recorder.late(1, Stream::Stderr, b"late, ");
-        recorder.late(1, Stream::Stderr, b"too\n");
-        saved(&desk, |cells| cells[1] == "late, too");
-        // What is not yet said is no output, and what is said after a save comes behind.
-        recorder.late(2, Stream::Stdout, b"");
-        recorder.late(1, Stream::Stdout, b"later\n");
-        recorder.late(0, Stream::Stdout, b"latest\n");
-        // A display that changes when late words are there already.
-        run(&recorder, 3, vec![update("a", "ONE")]);
-        let written = recorder.finish();
-        assert!(written.failure.is_none() && written.conflicts.is_empty() && !written.broken);
+        let fixture = RecorderFixture::new(4, layout);
+        let recorder = fixture.start_recorder();
+        run_cell(&recorder, 0, vec![text("early\n"), display("a", "one")]);
+        run_cell(&recorder, 1, vec![]);
+        run_cell(&recorder, 2, vec![text("two\n")]);
+        recorder.append_late(0, Stream::Stdout, b"late\n");
+        recorder.append_late(1, Stream::Stderr, b"late, ");
+        recorder.append_late(1, Stream::Stderr, b"too\n");
+        wait_until_saved(&fixture, |cells| cells[1] == "late, too");
+        // Empty late text is no output. Text after a save follows the text before it.
+        recorder.append_late(2, Stream::Stdout, b"");
+        recorder.append_late(1, Stream::Stdout, b"later\n");
+        recorder.append_late(0, Stream::Stdout, b"latest\n");
+        // A display update when late output exists already.
+        run_cell(&recorder, 3, vec![update("a", "ONE")]);
+        let outcome = recorder.finish();
+        assert!(outcome.failure.is_none() && outcome.conflicts.is_empty() && !outcome.panicked);
         assert_eq!(
-            desk.cells(),
+            fixture.cell_outputs(),
             ["early =ONE late latest", "late, too later", "two", ""],
             "layout {number}"
         );
@@ -175,150 +183,199 @@ fn what_comes_late_stands_behind_what_was_there_in_every_layout() {
 }
 
 #[test]
-fn displays_are_changed_by_later_cells_however_often() {
-    let desk = Desk::plain(4);
-    let recorder = desk.record();
-    run(
+fn displays_are_updated_by_later_cells_repeatedly() {
+    let fixture = RecorderFixture::with_cells(4);
+    let recorder = fixture.start_recorder();
+    run_cell(
         &recorder,
         0,
-        vec![shown("a", "1"), shown("b", "2"), shown("a", "3")],
+        vec![display("a", "1"), display("b", "2"), display("a", "3")],
     );
-    run(
+    run_cell(
         &recorder,
         1,
-        vec![update("a", "4"), shown("c", "5"), update("a", "6")],
+        vec![update("a", "4"), display("c", "5"), update("a", "6")],
     );
-    run(
+    run_cell(
         &recorder,
         2,
-        vec![update("b", "7"), update("c", "8"), update("nobody", "9")],
+        vec![update("b", "7"), update("c", "8"), update("unknown", "9")],
     );
-    run(&recorder, 3, vec![update("c", "10")]);
+    run_cell(&recorder, 3, vec![update("c", "10")]);
     recorder.finish();
-    assert_eq!(desk.cells(), ["=6 =7 =6", "=10", "", ""]);
+    assert_eq!(fixture.cell_outputs(), ["=6 =7 =6", "=10", "", ""]);
 }
 
-/// A cell that has begun has no outputs of its own, and no number.
 #[test]
-fn a_cell_that_has_begun_is_emptied_and_says_no_more_than_it_should() {
-    let desk = Desk::plain(3);
-    let recorder = desk.record();
-    run(&recorder, 0, vec![text("done\n")]);
-    recorder.begin(1);
-    saved(&desk, |cells| cells[0] == "done" && cells[1].is_empty());
-    let document: Value = serde_json::from_str(&desk.text()).unwrap();
+fn started_cell_has_no_outputs_and_no_execution_count() {
+    let fixture = RecorderFixture::with_cells(3);
+    let recorder = fixture.start_recorder();
+    run_cell(&recorder, 0, vec![text("done\n")]);
+    recorder.begin_cell(1);
+    wait_until_saved(&fixture, |cells| cells[0] == "done" && cells[1].is_empty());
+    let document: Value = serde_json::from_str(&fixture.text()).unwrap();
     assert_eq!(document["cells"][1]["execution_count"], json!(null));
     assert_eq!(document["cells"][2]["execution_count"], json!(99));
-    let written = recorder.finish();
-    assert_eq!(desk.cells(), ["done", "", "old"]);
-    assert_eq!(written.places, [Some(0), Some(1), None]);
-    // One that runs once more begins anew.
-    let desk = Desk::plain(1);
-    let recorder = desk.record();
-    run(&recorder, 0, vec![text("first\n")]);
-    recorder.late(0, Stream::Stdout, b"late\n");
-    run(&recorder, 0, vec![text("second\n")]);
+    let outcome = recorder.finish();
+    assert_eq!(fixture.cell_outputs(), ["done", "", "old"]);
+    assert_eq!(outcome.cell_indexes, [Some(0), Some(1), None]);
+    // A cell that runs again starts without outputs.
+    let fixture = RecorderFixture::with_cells(1);
+    let recorder = fixture.start_recorder();
+    run_cell(&recorder, 0, vec![text("first\n")]);
+    recorder.append_late(0, Stream::Stdout, b"late\n");
+    run_cell(&recorder, 0, vec![text("second\n")]);
     recorder.finish();
-    assert_eq!(desk.cells()[0].split(' ').next(), Some("second"));
+    assert_eq!(fixture.cell_outputs()[0].split(' ').next(), Some("second"));
 }
 
 #[test]
-fn quick_cells_share_a_save() {
-    let desk = Desk::plain(300);
-    let begun = Instant::now();
-    let recorder = desk.record();
+fn fast_cells_share_a_save() {
+    let fixture = RecorderFixture::with_cells(300);
+    let started = Instant::now();
+    let recorder = fixture.start_recorder();
     for cell in 0..300 {
-        run(&recorder, cell, vec![text(&format!("{cell}\n"))]);
+        run_cell(&recorder, cell, vec![text(&format!("{cell}\n"))]);
     }
-    let Written { saves, .. } = recorder.finish();
-    let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap();
+    let RecordOutcome { saves, .. } = recorder.finish();
+    let seconds = usize::try_from(started.elapsed().as_secs()).unwrap();
     assert!(
         (1..=seconds + 1).contains(&saves),
         "{saves} saves in {seconds} s"
     );
     let expected: Vec<String> = (0..300).map(|cell| cell.to_string()).collect();
-    assert_eq!(desk.cells(), expected);
+    assert_eq!(fixture.cell_outputs(), expected);
 }
 
 #[test]
-fn edits_and_copies_count_as_written_also_if_nothing_runs() {
-    let mut desk = Desk::plain(1);
-    desk.order.cells.clear();
-    let before = desk.text();
-    let written = desk.record().finish();
-    assert_eq!((written.saves, desk.text()), (0, before.clone()));
-    desk.order.edits = vec![Edit::source("0", "y")];
-    let written = desk.record().finish();
-    assert_eq!(written.saves, 1);
-    let revision = Revision::of(desk.text().as_bytes());
-    assert_eq!(written.revision, Some(revision));
-    desk.order.edits.clear();
-    desk.order.revision = revision.to_string();
-    desk.order.output = Some(desk.folder.path().join("b.ipynb"));
-    let written = desk.record().finish();
-    assert_eq!(written.saves, 1);
-    assert_eq!(written.revision, Some(revision));
-    assert_eq!(Revision::of(desk.text().as_bytes()), revision);
+fn edits_and_copies_are_written_when_no_cell_runs() {
+    let mut fixture = RecorderFixture::with_cells(1);
+    fixture.spec.cells.clear();
+    let before = fixture.text();
+    let outcome = fixture.start_recorder().finish();
+    assert_eq!((outcome.saves, fixture.text()), (0, before.clone()));
+    fixture.spec.edits = vec![Edit::source("0", "y")];
+    let outcome = fixture.start_recorder().finish();
+    assert_eq!(outcome.saves, 1);
+    let revision = Revision::compute(fixture.text().as_bytes());
+    assert_eq!(outcome.revision, Some(revision));
+    fixture.spec.edits.clear();
+    fixture.spec.revision = revision.to_string();
+    fixture.spec.output = Some(fixture.folder.path().join("b.ipynb"));
+    let outcome = fixture.start_recorder().finish();
+    assert_eq!(outcome.saves, 1);
+    assert_eq!(outcome.revision, Some(revision));
+    assert_eq!(Revision::compute(fixture.text().as_bytes()), revision);
 }
 
 #[test]
-fn cells_that_are_not_there_any_more_run_nothing() {
-    let desk = Desk::plain(2);
-    let changed = desk.text().replacen("\"x\"", "\"y\"", 1);
-    std::fs::write(desk.path(), &changed).unwrap();
-    let recorder = Recorder::start(desk.order.clone(), desk.places()).unwrap();
+fn commit_fails_if_a_planned_cell_changed() {
+    let fixture = RecorderFixture::with_cells(2);
+    let changed = fixture.text().replacen("\"x\"", "\"y\"", 1);
+    std::fs::write(fixture.path(), &changed).unwrap();
+    let recorder = Recorder::start(fixture.spec.clone(), fixture.stores()).unwrap();
     let error = recorder.commit().unwrap_err();
     assert!(
-        matches!(&error, CommitError::Changed { cells, edited: false } if *cells == [0]),
+        matches!(&error, CommitError::CellsChanged { cells, edited: false } if *cells == [0]),
         "{error:?}"
     );
-    recorder.begin(0);
+    recorder.begin_cell(0);
     recorder.finish();
-    assert_eq!(desk.text(), changed);
+    assert_eq!(fixture.text(), changed);
 }
 
-/// The same cell is found wherever it has gone; two that are equal and nameless are not guessed.
 #[test]
-fn cells_that_moved_before_they_run_are_found() {
-    let desk = Desk::plain(2);
-    let mut moved: Value = serde_json::from_str(&desk.text()).unwrap();
+fn moved_cells_are_found_by_id() {
+    let fixture = RecorderFixture::with_cells(2);
+    let mut moved: Value = serde_json::from_str(&fixture.text()).unwrap();
     moved["cells"].as_array_mut().unwrap().reverse();
-    std::fs::write(desk.path(), laid_out(&moved)).unwrap();
-    let recorder = desk.record();
-    run(&recorder, 0, vec![text("zero\n")]);
-    let written = recorder.finish();
-    assert_eq!(desk.cells(), ["old", "zero"]);
-    assert_eq!(written.places, [Some(1), None]);
+    std::fs::write(fixture.path(), jupyter_layout(&moved)).unwrap();
+    let recorder = fixture.start_recorder();
+    run_cell(&recorder, 0, vec![text("zero\n")]);
+    let outcome = recorder.finish();
+    assert_eq!(fixture.cell_outputs(), ["old", "zero"]);
+    assert_eq!(outcome.cell_indexes, [Some(1), None]);
 }
 
 #[test]
-fn outputs_that_have_no_place_are_kept_whole() {
-    let desk = Desk::plain(3);
-    let recorder = desk.record();
-    run(&recorder, 0, vec![text("zero\n")]);
-    run(&recorder, 1, vec![text("one\n"), shown("a", "display")]);
-    recorder.late(1, Stream::Stdout, b"late\n");
-    let mut theirs: Value = serde_json::from_str(&desk.text()).unwrap();
-    theirs["cells"][1]["source"] = json!("theirs");
-    std::fs::write(desk.path(), laid_out(&theirs)).unwrap();
-    let written = recorder.finish();
-    assert_eq!(written.conflicts.len(), 1);
-    assert_eq!(written.conflicts[0].cell, 1);
-    let id = written.artifact.unwrap();
-    let kept = desk.artifact(id);
-    assert_eq!(kept["cells"].as_array().unwrap().len(), 1);
-    let cells = put_out(&kept);
+fn unwritable_outputs_are_stored_in_an_artifact() {
+    let fixture = RecorderFixture::with_cells(3);
+    let recorder = fixture.start_recorder();
+    run_cell(&recorder, 0, vec![text("zero\n")]);
+    run_cell(&recorder, 1, vec![text("one\n"), display("a", "display")]);
+    recorder.append_late(1, Stream::Stdout, b"late\n");
+    let mut edited: Value = serde_json::from_str(&fixture.text()).unwrap();
+    edited["cells"][1]["source"] = json!("theirs");
+    std::fs::write(fixture.path(), jupyter_layout(&edited)).unwrap();
+    let outcome = recorder.finish();
+    assert_eq!(outcome.conflicts.len(), 1);
+    assert_eq!(outcome.conflicts[0].cell, 1);
+    let id = outcome.artifact.unwrap();
+    let stored = fixture.artifact(id);
+    assert_eq!(stored["cells"].as_array().unwrap().len(), 1);
+    let cells = output_summary(&stored);
     assert_eq!(cells, ["one =display late"]);
-    assert_eq!(kept["cells"][0]["id"], "c1");
-    // All of them, if the file is gone.
-    let desk = Desk::plain(2);
-    let recorder = desk.record();
-    run(&recorder, 0, vec![text("zero\n")]);
-    std::fs::remove_file(desk.path()).unwrap();
-    run(&recorder, 1, vec![]);
-    let written = recorder.finish();
-    assert!(written.failure.is_some());
-    let kept = desk.artifact(written.artifact.unwrap());
-    assert_eq!(put_out(&kept), ["zero", ""]);
-    assert!(!desk.path().exists());
+    assert_eq!(stored["cells"][0]["id"], "c1");
+    // If the file is gone, the outputs of all cells are stored.
+    let fixture = RecorderFixture::with_cells(2);
+    let recorder = fixture.start_recorder();
+    run_cell(&recorder, 0, vec![text("zero\n")]);
+    std::fs::remove_file(fixture.path()).unwrap();
+    run_cell(&recorder, 1, vec![]);
+    let outcome = recorder.finish();
+    assert!(outcome.failure.is_some());
+    let stored = fixture.artifact(outcome.artifact.unwrap());
+    assert_eq!(output_summary(&stored), ["zero", ""]);
+    assert!(!fixture.path().exists());
+}
+
+/// No command follows the failed save, so only the save at the end can notice that outputs are missing.
+#[test]
+fn failed_intermediate_save_is_repeated_at_the_end() {
+    let (removed, restored) = (
+        RecorderFixture::with_cells(1),
+        RecorderFixture::with_cells(1),
+    );
+    let recorders = [removed.start_recorder(), restored.start_recorder()];
+    for recorder in &recorders {
+        run_cell(recorder, 0, vec![text("zero\n")]);
+    }
+    let moved = restored.folder.path().join("moved.ipynb");
+    std::fs::remove_file(removed.path()).unwrap();
+    std::fs::rename(restored.path(), &moved).unwrap();
+    // Saves are one second apart.
+    std::thread::sleep(Duration::from_millis(1500));
+    std::fs::rename(&moved, restored.path()).unwrap();
+    let [first, second] = recorders.map(Recorder::finish);
+    assert!(first.failure.is_some());
+    assert_eq!(first.saves, 0);
+    let stored = removed.artifact(first.artifact.unwrap());
+    assert_eq!(output_summary(&stored), ["zero"]);
+    assert!(second.failure.is_none() && second.artifact.is_none());
+    assert_eq!(second.saves, 1);
+    assert_eq!(restored.cell_outputs(), ["zero"]);
+}
+
+#[test]
+fn large_outputs_rendered_again_list_one_artifact() {
+    let mut fixture = RecorderFixture::with_cells(3);
+    fixture.spec.outputs_limit = Some(1000);
+    let recorder = fixture.start_recorder();
+    let long = |letter: &str| letter.repeat(2000);
+    run_cell(&recorder, 0, vec![display("a", &long("x"))]);
+    run_cell(&recorder, 1, vec![text(&long("t"))]);
+    run_cell(&recorder, 2, vec![update("a", &long("y"))]);
+    let outcome = recorder.finish();
+    let mut moved = outcome.moved_outputs;
+    moved.sort_by_key(|(cell, _)| *cell);
+    let [(0, updated), (1, printed)] = moved[..] else {
+        panic!("{moved:?}")
+    };
+    let artifact = fixture.artifact(updated);
+    assert_eq!(artifact[0]["data"]["text/plain"], json!([long("y")]));
+    assert_eq!(artifact.as_array().unwrap().len(), 1);
+    let cells = fixture.cell_outputs();
+    assert!(cells[0].contains(&updated.to_string()), "{cells:?}");
+    assert!(cells[1].contains(&printed.to_string()), "{cells:?}");
+    assert_eq!(cells[2], "");
 }

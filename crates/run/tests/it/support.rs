@@ -1,4 +1,4 @@
-//! What these tests share: notebooks, and a process that answers each line with a line.
+//! Shared by these tests: notebooks, and a process that replies to each line with a line.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -7,14 +7,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// A file of these tests.
+/// Path of a file of these tests.
 pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it")
         .join(name)
 }
 
-/// The interpreter that these tests ask, any Python 3 will do.
+/// The Python interpreter of these tests; any Python 3 will do.
 pub(crate) fn python() -> Command {
     let named = std::env::var_os("CELLWRIGHT_TEST_PYTHON");
     let mut command = Command::new(named.unwrap_or_else(|| "python3".into()));
@@ -25,7 +25,7 @@ pub(crate) fn python() -> Command {
     command
 }
 
-/// A program that answers each line of JSON with one.
+/// A process that replies to each line of JSON with one line of JSON.
 pub(crate) struct Oracle(RefCell<(Child, ChildStdin, BufReader<ChildStdout>)>);
 
 impl Oracle {
@@ -40,13 +40,13 @@ impl Oracle {
         Self(RefCell::new((child, input, output)))
     }
 
-    pub(crate) fn ask(&self, question: &Value) -> Value {
+    pub(crate) fn evaluate(&self, request: &Value) -> Value {
         let (_, input, output) = &mut *self.0.borrow_mut();
-        input.write_all(format!("{question}\n").as_bytes()).unwrap();
-        let mut answer = String::new();
-        output.read_line(&mut answer).unwrap();
-        serde_json::from_str(&answer)
-            .unwrap_or_else(|_| panic!("{answer:?} is no answer to {question}"))
+        input.write_all(format!("{request}\n").as_bytes()).unwrap();
+        let mut reply = String::new();
+        output.read_line(&mut reply).unwrap();
+        serde_json::from_str(&reply)
+            .unwrap_or_else(|_| panic!("{reply:?} is not a reply to {request}"))
     }
 }
 
@@ -58,7 +58,7 @@ impl Drop for Oracle {
     }
 }
 
-/// A notebook of code cells with these sources, which ran before. Their ids are `c` and the index.
+/// A notebook of code cells with these sources, all with outputs. Their ids are `c` and the index.
 pub(crate) fn document(sources: &[&str]) -> Value {
     let old = json!([{"name": "stdout", "output_type": "stream", "text": ["old\n"]}]);
     let cell = |(index, source): (usize, &&str)| {
@@ -71,8 +71,8 @@ pub(crate) fn document(sources: &[&str]) -> Value {
     json!({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 }
 
-/// JSON as Jupyter lays it out.
-pub(crate) fn laid_out(document: &Value) -> String {
+/// JSON in the layout that Jupyter writes.
+pub(crate) fn jupyter_layout(document: &Value) -> String {
     use serde::Serialize;
     let mut out = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
@@ -81,8 +81,8 @@ pub(crate) fn laid_out(document: &Value) -> String {
     String::from_utf8(out).unwrap() + "\n"
 }
 
-/// What each cell has put out, in one line: text as it is, exceptions by their names.
-pub(crate) fn put_out(document: &Value) -> Vec<String> {
+/// The outputs of each cell on one line: text unchanged, exceptions as `!` and their name, results after `=`.
+pub(crate) fn output_summary(document: &Value) -> Vec<String> {
     let lines = |text: &Value| match text {
         Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
         other => other.as_str().unwrap_or_default().to_owned(),

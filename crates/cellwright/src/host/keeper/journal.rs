@@ -1,5 +1,5 @@
-//! [`Journals`]: every cell that ran on a session, with its outputs, one line of JSON each. On disk,
-//! so that a long life costs no memory; written by a thread of its own, so that nobody waits for the disk.
+//! [`Journals`]: every cell that ran on a session with its outputs, one JSON line each. The journals are on disk, so
+//! that a long session costs no memory. A separate thread writes them, so that no request waits for the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -11,32 +11,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::evaluation::Put;
+use crate::execution::CellOutputs;
 use cellwright_kernel::session::SessionId;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::private_folder;
-use crate::evaluation::{EvalAnswer, Status};
+use super::create_private_dir;
+use crate::execution::{ExecutionReport, ExecutionStatus};
 
 /// How many entries may wait for the disk before whoever runs code waits, too.
-const WAITING: usize = 256;
+const QUEUE_CAPACITY: usize = 256;
 
 /// How long the thread waits for more before it writes: to be woken for every entry would take a
 /// processor away from whoever waits for the answer.
-const COMPANY: Duration = Duration::from_millis(10);
+const BATCH_DELAY: Duration = Duration::from_millis(10);
 
 pub(super) struct Journals {
     folder: PathBuf,
-    orders: SyncSender<Order>,
-    lost: Lost,
+    orders: SyncSender<JournalCommand>,
+    lost: LostCounts,
 }
 
 /// How many runs of a session could not be written down.
-type Lost = Arc<Mutex<BTreeMap<u64, u64>>>;
+type LostCounts = Arc<Mutex<BTreeMap<u64, u64>>>;
 
 /// What the thread is to do, in this order.
-enum Order {
+enum JournalCommand {
     Write(SessionId, Vec<u8>),
     Forget(SessionId),
     /// Everything before this is done.
@@ -45,31 +45,31 @@ enum Order {
 
 /// One cell, as it is written.
 #[derive(Serialize)]
-struct Line<'a> {
+struct JournalLine<'a> {
     generation: u32,
     count: Option<u32>,
-    status: Status,
+    status: ExecutionStatus,
     title: Option<&'a str>,
     /// When it ended, in seconds since 1970.
     at: u64,
     code: &'a str,
-    outputs: Option<&'a Put>,
+    outputs: Option<&'a CellOutputs>,
 }
 
 impl Journals {
     /// Journals in this folder. What a host before this one left there is of no use.
     pub(super) fn new(folder: PathBuf) -> Self {
         std::fs::remove_dir_all(&folder).ok();
-        let (orders, receiver) = sync_channel(WAITING);
-        let lost = Lost::default();
-        let writer = Writer {
+        let (orders, receiver) = sync_channel(QUEUE_CAPACITY);
+        let lost = LostCounts::default();
+        let writer = JournalWriter {
             folder: folder.clone(),
             lost: Arc::clone(&lost),
             open: None,
         };
         let begun = thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || writer.work(&receiver));
+            .spawn(move || writer.run(&receiver));
         // Without it nothing is written, which is counted.
         drop(begun);
         Self {
@@ -85,20 +85,24 @@ impl Journals {
     }
 
     /// Has written down what ran.
-    pub(super) fn write(&self, session: SessionId, codes: &[String], answer: &EvalAnswer) {
-        let lines = lines(codes, answer).unwrap_or_default();
+    pub(super) fn write(&self, session: SessionId, codes: &[String], answer: &ExecutionReport) {
+        let lines = render_lines(codes, answer).unwrap_or_default();
         if lines.is_empty() {
             return;
         }
-        if self.orders.send(Order::Write(session, lines)).is_err() {
-            count(&self.lost, session);
+        if self
+            .orders
+            .send(JournalCommand::Write(session, lines))
+            .is_err()
+        {
+            count_lost(&self.lost, session);
         }
     }
 
     /// Waits until everything is written that is to be.
-    pub(super) async fn settled(&self) {
+    pub(super) async fn flush(&self) {
         let (reply, told) = oneshot::channel();
-        if self.orders.send(Order::Tell(reply)).is_ok() {
+        if self.orders.send(JournalCommand::Tell(reply)).is_ok() {
             told.await.ok();
         }
     }
@@ -112,11 +116,11 @@ impl Journals {
     /// Forgets a session.
     pub(super) fn forget(&self, session: SessionId) {
         // A thread that is gone has nothing to remember.
-        self.orders.send(Order::Forget(session)).ok();
+        self.orders.send(JournalCommand::Forget(session)).ok();
     }
 
     /// Forgets all sessions but these, and those that are younger: they were made since the list was.
-    pub(super) fn keep(&self, sessions: impl Iterator<Item = SessionId>) {
+    pub(super) fn retain(&self, sessions: impl Iterator<Item = SessionId>) {
         let wanted: BTreeSet<u64> = sessions.map(|id| id.0).collect();
         let Some(youngest) = wanted.last() else {
             return;
@@ -142,39 +146,39 @@ impl Journals {
 }
 
 /// The thread's own.
-struct Writer {
+struct JournalWriter {
     folder: PathBuf,
-    lost: Lost,
+    lost: LostCounts,
     /// The journal that was written to last: often the next entry is for the same.
     open: Option<(SessionId, File)>,
 }
 
-impl Writer {
+impl JournalWriter {
     /// Works until nobody is left who could order anything.
-    fn work(mut self, orders: &Receiver<Order>) {
+    fn run(mut self, orders: &Receiver<JournalCommand>) {
         while let Ok(first) = orders.recv() {
-            thread::sleep(COMPANY);
+            thread::sleep(BATCH_DELAY);
             for order in std::iter::once(first).chain(orders.try_iter()) {
-                self.carry_out(order);
+                self.handle(order);
             }
         }
     }
 
-    fn carry_out(&mut self, order: Order) {
+    fn handle(&mut self, order: JournalCommand) {
         match order {
-            Order::Write(session, lines) => {
+            JournalCommand::Write(session, lines) => {
                 // A disk that is full takes the history, not the run.
                 if self.write(session, &lines).is_err() {
                     self.open = None;
-                    count(&self.lost, session);
+                    count_lost(&self.lost, session);
                 }
             }
-            Order::Forget(session) => {
+            JournalCommand::Forget(session) => {
                 self.open = self.open.take().filter(|(open, _)| *open != session);
                 // Nothing may have run on it.
                 std::fs::remove_file(path(&self.folder, session)).ok();
             }
-            Order::Tell(reply) => {
+            JournalCommand::Tell(reply) => {
                 // Whoever asked may have gone.
                 reply.send(()).ok();
             }
@@ -202,7 +206,7 @@ impl Writer {
         let path = path(&self.folder, session);
         match options.open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                private_folder(&self.folder)?;
+                create_private_dir(&self.folder)?;
                 options.open(&path)
             }
             opened => opened,
@@ -214,21 +218,24 @@ fn path(folder: &Path, session: SessionId) -> PathBuf {
     folder.join(format!("{session}.jsonl"))
 }
 
-fn count(lost: &Mutex<BTreeMap<u64, u64>>, session: SessionId) {
+fn count_lost(lost: &Mutex<BTreeMap<u64, u64>>, session: SessionId) {
     let mut lost = lost.lock().unwrap_or_else(PoisonError::into_inner);
     *lost.entry(session.0).or_default() += 1;
 }
 
 /// The cells that ran, as they are written.
-fn lines(codes: &[String], answer: &EvalAnswer) -> io::Result<Vec<u8>> {
+fn render_lines(codes: &[String], answer: &ExecutionReport) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
     let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     for (cell, code) in answer.cells.iter().zip(codes) {
-        let ran = !matches!(cell.status, Status::Skipped | Status::Refused);
+        let ran = !matches!(
+            cell.status,
+            ExecutionStatus::Skipped | ExecutionStatus::NotStarted
+        );
         if !ran || cell.outputs.is_none() {
             continue;
         }
-        let line = Line {
+        let line = JournalLine {
             generation: answer.kernel.as_ref().map_or(0, |kernel| kernel.generation),
             count: cell.execution_count,
             status: cell.status,

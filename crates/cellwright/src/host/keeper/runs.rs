@@ -1,25 +1,25 @@
-//! [`Runs`]: what was started, goes on, or has ended and is still to be told.
+//! [`Runs`]: runs that are active, or whose result was not collected yet.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use cellwright_kernel::{StopReason, Stopper};
+use cellwright_kernel::{StopHandle, StopReason};
 use serde_json::{Value, json};
 
-use crate::evaluation::{Evaluation, Status};
+use crate::execution::{Execution, ExecutionStatus};
 use crate::settings::Settings;
 
 /// How long an end that was told can be asked for again.
-const TOLD: Duration = Duration::from_mins(10);
+const COLLECTED_RETENTION: Duration = Duration::from_mins(10);
 
 /// How many numbers are set aside at once, so that not every run writes to disk.
-const SET_ASIDE: u64 = 64;
+const RESERVED_NUMBERS: u64 = 64;
 
 /// The runs.
 pub(super) struct Runs {
-    inner: Mutex<Inner>,
+    inner: Mutex<RunTable>,
     /// Where the numbers that have been used are written down: an old run's number never means a new
     /// one, also after the host was killed.
     numbers: PathBuf,
@@ -27,10 +27,10 @@ pub(super) struct Runs {
     most: usize,
 }
 
-struct Inner {
+struct RunTable {
     runs: BTreeMap<u64, Run>,
     last: u64,
-    set_aside: u64,
+    reserved: u64,
 }
 
 /// One run.
@@ -39,11 +39,11 @@ pub(super) struct Run {
     pub(super) session: String,
     pub(super) owner: String,
     pub(super) label: String,
-    pub(super) evaluation: Evaluation,
-    pub(super) stopper: Stopper,
-    begun: SystemTime,
+    pub(super) execution: Execution,
+    pub(super) stopper: StopHandle,
+    started: SystemTime,
     /// When its end was told.
-    told: Option<Instant>,
+    collected: Option<Instant>,
     /// When it was first seen to have ended.
     ended: Option<Instant>,
 }
@@ -53,10 +53,10 @@ impl Runs {
         let text = std::fs::read_to_string(&numbers).unwrap_or_default();
         let last = text.trim().parse().unwrap_or(0);
         Self {
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(RunTable {
                 runs: BTreeMap::new(),
                 last,
-                set_aside: last,
+                reserved: last,
             }),
             numbers,
             keep: settings.runs.keep,
@@ -70,49 +70,49 @@ impl Runs {
         session: &str,
         owner: &str,
         label: String,
-        evaluation: Evaluation,
-        stopper: Stopper,
+        evaluation: Execution,
+        stopper: StopHandle,
     ) -> String {
         let mut inner = self.lock();
         inner.last += 1;
-        if inner.last > inner.set_aside {
-            inner.set_aside = inner.last + SET_ASIDE;
+        if inner.last > inner.reserved {
+            inner.reserved = inner.last + RESERVED_NUMBERS;
             // Without it numbers may come again after a crash.
-            std::fs::write(&self.numbers, inner.set_aside.to_string()).ok();
+            std::fs::write(&self.numbers, inner.reserved.to_string()).ok();
         }
         let number = inner.last;
         let run = Run {
             session: session.to_owned(),
             owner: owner.to_owned(),
             label,
-            evaluation,
+            execution: evaluation,
             stopper,
-            begun: SystemTime::now(),
-            told: None,
+            started: SystemTime::now(),
+            collected: None,
             ended: None,
         };
         inner.runs.insert(number, run);
         self.expire(&mut inner);
-        name(number)
+        run_id(number)
     }
 
     pub(super) fn get(&self, run: &str) -> Option<Run> {
         let mut inner = self.lock();
         self.expire(&mut inner);
-        inner.runs.get(&number(run)?).cloned()
+        inner.runs.get(&run_number(run)?).cloned()
     }
 
     /// Whoever wanted to know it does.
-    pub(super) fn told(&self, run: &str) {
+    pub(super) fn mark_collected(&self, run: &str) {
         let mut inner = self.lock();
-        if let Some(run) = number(run).and_then(|number| inner.runs.get_mut(&number)) {
-            run.told = Some(Instant::now());
+        if let Some(run) = run_number(run).and_then(|number| inner.runs.get_mut(&number)) {
+            run.collected = Some(Instant::now());
         }
     }
 
     /// Nobody will ask for it again.
-    pub(super) fn forget(&self, run: &str) {
-        if let Some(number) = number(run) {
+    pub(super) fn remove(&self, run: &str) {
+        if let Some(number) = run_number(run) {
             self.lock().runs.remove(&number);
         }
     }
@@ -132,45 +132,47 @@ impl Runs {
     pub(super) fn is_idle(&self) -> bool {
         let mut inner = self.lock();
         self.expire(&mut inner);
-        let done = |run: &Run| run.told.is_some() && run.evaluation.status().is_final();
+        let done = |run: &Run| run.collected.is_some() && run.execution.status().is_final();
         inner.runs.values().all(done)
     }
 
-    pub(super) fn names(&self) -> Vec<String> {
-        self.lock().runs.keys().copied().map(name).collect()
+    pub(super) fn ids(&self) -> Vec<String> {
+        self.lock().runs.keys().copied().map(run_id).collect()
     }
 
     pub(super) fn list(&self) -> Vec<Value> {
         let mut inner = self.lock();
         self.expire(&mut inner);
         let list = inner.runs.iter().map(|(number, run)| {
-            let glance = run.evaluation.glance();
-            let begun = run.begun.duration_since(SystemTime::UNIX_EPOCH);
+            let glance = run.execution.snapshot();
+            let begun = run.started.duration_since(SystemTime::UNIX_EPOCH);
             json!({
-                "run": name(*number),
+                "run": run_id(*number),
                 "status": glance.status,
                 "session": Some(&run.session).filter(|session| !session.is_empty()),
                 "owner": run.owner,
                 "label": run.label,
                 "cell": glance.cell,
                 "cells": glance.cells,
-                "begun": begun.unwrap_or_default().as_secs(),
+                "started_at": begun.unwrap_or_default().as_secs(),
                 "elapsed_s": glance.elapsed.map(|elapsed| elapsed.as_secs_f64()),
-                "told": run.told.is_some(),
+                "collected": run.collected.is_some(),
             })
         });
         list.collect()
     }
 
     /// Lets go of ends that were told long ago, or that nobody asked for.
-    fn expire(&self, inner: &mut Inner) {
+    fn expire(&self, inner: &mut RunTable) {
         let now = Instant::now();
         inner.runs.retain(|_, run| {
-            if !run.evaluation.status().is_final() {
+            if !run.execution.status().is_final() {
                 return true;
             }
             let ended = *run.ended.get_or_insert(now);
-            let told_long_ago = run.told.is_some_and(|told| now - told > TOLD);
+            let told_long_ago = run
+                .collected
+                .is_some_and(|told| now - told > COLLECTED_RETENTION);
             !told_long_ago && now - ended <= self.keep
         });
         while inner.runs.len() > self.most {
@@ -179,7 +181,7 @@ impl Runs {
                 let mut found = inner.runs.iter().filter(|(_, run)| wanted(run));
                 found.next().map(|(number, _)| *number)
             };
-            let told = oldest(&|run| ended(run) && run.told.is_some());
+            let told = oldest(&|run| ended(run) && run.collected.is_some());
             let Some(number) = told.or_else(|| oldest(&ended)) else {
                 return;
             };
@@ -187,21 +189,21 @@ impl Runs {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, RunTable> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Run {
-    pub(super) fn status(&self) -> Status {
-        self.evaluation.status()
+    pub(super) fn status(&self) -> ExecutionStatus {
+        self.execution.status()
     }
 }
 
-fn name(number: u64) -> String {
+fn run_id(number: u64) -> String {
     format!("r{number}")
 }
 
-fn number(name: &str) -> Option<u64> {
+fn run_number(name: &str) -> Option<u64> {
     name.strip_prefix('r').unwrap_or(name).parse().ok()
 }

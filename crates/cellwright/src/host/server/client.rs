@@ -1,10 +1,10 @@
-//! One client of a host: hello, then requests one after the other.
+//! Serves one client: the hello, then its requests in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cellwright_kernel::process::background;
+use cellwright_kernel::process::daemon;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::UnixStream;
@@ -15,17 +15,17 @@ use super::super::connection::Connection;
 use super::super::frame::FrameError;
 use super::super::hello::{ClientHello, Greeting, HostHello, PROTOCOL, VERSION};
 use super::super::log::Level;
-use super::super::service::Request;
+use super::super::service::ServiceRequest;
 use super::Shared;
 
 /// How long a client may take to say who it is.
-const HELLO: Duration = Duration::from_secs(5);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves a client until it goes.
 pub(super) async fn serve(stream: UnixStream, shared: Arc<Shared>) {
-    let _there = Counted::new(&shared.clients);
+    let _there = ClientCount::new(&shared.clients);
     let mut connection = Connection::new(stream);
-    let talked = talk(&mut connection, &shared).await;
+    let talked = serve_requests(&mut connection, &shared).await;
     if let Err(error) = talked
         && !matches!(error, FrameError::Io(_))
     {
@@ -33,15 +33,15 @@ pub(super) async fn serve(stream: UnixStream, shared: Arc<Shared>) {
         shared.log.write(Level::Warn, &words);
         // It may be somebody who can read.
         let words = error.to_string();
-        let told = connection.refuse("not_understood", &words);
-        timeout(HELLO, told).await.ok();
+        let told = connection.send_refusal("not_understood", &words);
+        timeout(HELLO_TIMEOUT, told).await.ok();
     }
 }
 
-async fn talk(connection: &mut Connection, shared: &Shared) -> Result<(), FrameError> {
-    let Ok(first) = timeout(HELLO, connection.next()).await else {
+async fn serve_requests(connection: &mut Connection, shared: &Shared) -> Result<(), FrameError> {
+    let Ok(first) = timeout(HELLO_TIMEOUT, connection.next()).await else {
         return connection
-            .refuse("no_hello", "nothing was said in time")
+            .send_refusal("no_hello", "nothing was said in time")
             .await;
     };
     let Some(first) = first? else {
@@ -49,7 +49,7 @@ async fn talk(connection: &mut Connection, shared: &Shared) -> Result<(), FrameE
     };
     let Some(hello) = ClientHello::of(&first) else {
         let message = "the first message must be a hello";
-        return connection.refuse("no_hello", message).await;
+        return connection.send_refusal("no_hello", message).await;
     };
     let own = HostHello {
         protocol: PROTOCOL,
@@ -65,10 +65,10 @@ async fn talk(connection: &mut Connection, shared: &Shared) -> Result<(), FrameE
         }
         let Ok(Do { r#do: name }) = frame.parse() else {
             let message = "a request must say what to `do`";
-            connection.refuse("not_understood", message).await?;
+            connection.send_refusal("not_understood", message).await?;
             continue;
         };
-        let busy = Counted::new(&shared.busy);
+        let busy = ClientCount::new(&shared.busy);
         match name.as_str() {
             "status" => status(connection, shared).await?,
             "stop" => return stop(connection, shared).await,
@@ -78,17 +78,17 @@ async fn talk(connection: &mut Connection, shared: &Shared) -> Result<(), FrameE
                      not {}",
                     hello.protocol
                 );
-                connection.refuse("other_protocol", &message).await?;
+                connection.send_refusal("other_protocol", &message).await?;
             }
             _ => {
-                let request = Request { name, frame };
+                let request = ServiceRequest { name, frame };
                 shared.service.handle(request, connection).await?;
             }
         }
         drop(busy);
         // Nobody else has to wait for that.
         if shared.busy.load(Ordering::Relaxed) == 0 {
-            connection.stay_awake();
+            connection.spin_for_request();
         }
     }
     Ok(())
@@ -103,7 +103,7 @@ async fn status(connection: &mut Connection, shared: &Shared) -> Result<(), Fram
         "instance": record.instance,
         "started": record.started,
         "uptime_seconds": shared.begun.elapsed().as_secs(),
-        "memory_bytes": background::memory(),
+        "memory_bytes": daemon::resident_memory(),
         // Whoever asks is not counted.
         "clients": shared.clients.load(Ordering::Relaxed).saturating_sub(1),
         "counts": shared.service.counts(),
@@ -123,16 +123,16 @@ async fn stop(connection: &mut Connection, shared: &Shared) -> Result<(), FrameE
 }
 
 /// Counts as long as it lives.
-struct Counted<'a>(&'a AtomicUsize);
+struct ClientCount<'a>(&'a AtomicUsize);
 
-impl<'a> Counted<'a> {
+impl<'a> ClientCount<'a> {
     fn new(counter: &'a AtomicUsize) -> Self {
         counter.fetch_add(1, Ordering::AcqRel);
         Self(counter)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for ClientCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

@@ -1,4 +1,4 @@
-//! The signals that end a host in order.
+//! The signals that shut a host down.
 
 use std::io;
 

@@ -222,11 +222,11 @@ fn a_file_that_turns_into_a_link_is_not_followed() {
     symlink(scene.outside.join("a.ipynb"), scene.root.join("a.ipynb")).unwrap();
     file::load(place.path()).unwrap_err();
     file::load_raw(place.path()).unwrap_err();
-    file::glance(place.path(), None, None).unwrap_err();
+    file::read_view(place.path(), None, None).unwrap_err();
     let draft = |cells: &dyn cellwright_notebook::Cells| {
         cellwright_notebook::edit::replace_all(cells, "# %% [raw]\ntaken")
     };
-    let request = file::Request::default();
+    let request = file::ChangeRequest::default();
     file::change(place.path(), request, &draft).unwrap_err();
     let kept = fs::read_to_string(scene.outside.join("a.ipynb")).unwrap();
     assert_eq!(kept, notebook("secret"));

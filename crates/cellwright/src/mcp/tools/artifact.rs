@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use cellwright_output::{Bytes, Pattern, Search};
+use cellwright_output::{ByteSize, Pattern, SearchOptions};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::super::content::{Border, Reply, cut};
 use super::super::server::Server;
 use super::{Effect, Told};
 use crate::failure::{Failure, Kind};
-use crate::verbs::artifact::{address, hits_text, store};
+use crate::operations::artifact::{format_hits, parse_address, store};
 
 pub(super) const TOLD: Told = Told {
     name: "artifact",
@@ -29,7 +29,7 @@ Example: {\"action\": \"search\", \"id\": \"artifact://7\", \"grep\": \"Tracebac
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     action: String,
     id: Option<Word>,
     grep: Option<String>,
@@ -72,7 +72,7 @@ fn listed(server: &Server) -> Result<Reply, Failure> {
         text.push_str(&format!(
             "{} {} {}, {} s ago\n",
             entry.id,
-            Bytes(entry.bytes),
+            ByteSize(entry.bytes),
             entry.kind.mime(),
             age.as_secs()
         ));
@@ -105,21 +105,21 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
             "`search` needs the `id` of an artifact",
         ));
     };
-    let (id, _) = address(&id)?;
-    let search = Search {
-        most_hits: given.most.min(1000),
+    let (id, _) = parse_address(&id)?;
+    let search = SearchOptions {
+        max_hits: given.most.min(1000),
         context: given.context.min(100),
-        ..Search::default()
+        ..SearchOptions::default()
     };
     let hits = store(server.engine())?
         .open(id)?
         .search(&pattern, &search)?;
-    let (text, missing) = cut(&hits_text(&hits), server.options().text);
+    let (text, missing) = cut(&format_hits(&hits), server.options().text);
     let mut whole = format!(
         "{} of {} matches in {} lines of {id}\n",
         hits.hits.len(),
         hits.total,
-        hits.lines
+        hits.lines_searched
     );
     whole.push_str(&Border::new()?.enclose("text", &text));
     if missing > 0 {
@@ -138,7 +138,7 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
         documents.push(json!({"line": hit.line, "text": hit.text}));
     }
     let document = json!({
-        "artifact": id.to_string(), "hits": documents, "total": hits.total, "lines": hits.lines,
+        "artifact": id.to_string(), "hits": documents, "total": hits.total, "lines": hits.lines_searched,
     });
     Ok(Reply::new(whole, &document)?)
 }

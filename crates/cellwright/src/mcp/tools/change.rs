@@ -5,7 +5,7 @@ use super::super::roots::Place;
 use super::super::server::Server;
 use super::super::words;
 use crate::failure::Failure;
-use crate::verbs::answer::ChangeAnswer;
+use crate::operations::change::ChangeReport;
 
 /// Of what a change answers: the same for all tools that make one.
 pub(super) const ANSWER: &str = r#"{"changed": {"type": "boolean"}, "revision": {"type": "string"}, "diff": {"type": "string"}, "notices": {"type": "array"}}"#;
@@ -14,7 +14,7 @@ pub(super) const ANSWER: &str = r#"{"changed": {"type": "boolean"}, "revision": 
 pub(super) fn answer(
     server: &Server,
     place: &Place,
-    change: &ChangeAnswer,
+    change: &ChangeReport,
 ) -> Result<Reply, Failure> {
     let mut document = serde_json::to_value(change).map_err(std::io::Error::from)?;
     place.named_in(&mut document);

@@ -8,8 +8,8 @@ use super::super::content::Reply;
 use super::super::server::Server;
 use super::{Effect, Told, change};
 use crate::failure::Failure;
-use crate::verbs::edit::{self, EditArgs};
-use crate::verbs::write::RevisionArg;
+use crate::operations::change::BaseRevision;
+use crate::operations::edit::{self, EditRequest};
 
 pub(super) const TOLD: Told = Told {
     name: "edit",
@@ -26,7 +26,7 @@ diff, read back from the file. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     path: String,
     old: String,
     new: String,
@@ -38,15 +38,13 @@ struct Arguments {
 pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
     let given: Arguments = arguments::read("edit", given)?;
     let place = server.roots().file(&given.path)?;
-    let args = EditArgs {
+    let request = EditRequest {
         path: place.path().to_owned(),
-        old: Some(given.old),
-        new: Some(given.new),
-        old_file: None,
-        new_file: None,
+        old: given.old,
+        new: given.new,
         all: given.all,
-        revision: RevisionArg::given(given.rev)?,
+        revision: BaseRevision::parse(given.rev)?,
     };
-    let changed = edit::edit(&args, server.engine()).map_err(|failure| place.named(failure))?;
+    let changed = edit::edit(&request, server.engine()).map_err(|failure| place.named(failure))?;
     change::answer(server, &place, &changed)
 }

@@ -8,16 +8,17 @@ use serde::Deserialize;
 use super::super::arguments::{self, Seconds, Words};
 use super::super::conversation::{Conversation, Said};
 use super::super::input::{self, Parked, Way};
-use super::super::progress::Progress;
+use super::super::progress::ProgressViewer;
 use super::super::server::Server;
 use super::{Call, Effect, Told, report};
-use crate::evaluation::Verdict;
+use crate::execution::ExecutionSummary;
 use crate::failure::{Failure, Kind};
-use crate::host::wanted::{Attach, EvalWanted, Talk};
-use crate::kernels::Backend;
+use crate::host::protocol::{ExecuteParams, Interaction, WaitMode};
 use crate::notice;
-use crate::startup::Startup;
-use crate::verbs::eval::{self, EvalArgs};
+use crate::operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare};
+use crate::operations::kernel::KernelRequest;
+use crate::settings::Backend;
+use crate::startup::StartupTimer;
 
 pub(super) const TOLD: Told = Told {
     name: "eval",
@@ -31,7 +32,7 @@ that takes long goes on as a run (see `runs`). Use it to explore; to fill a note
 Example: {\"code\": \"x = 1\\nx + 1\"}",
     arguments: r#"{"code": {"type": "string"}, "cells": {"type": "array", "items": {"type": "object"}, "description": "instead of code: [{code, title?, timeout?, reset?}]; the first that fails ends it"}, "session": {"type": "string"}, "per_call": {"type": "boolean", "description": "a kernel of its own that ends with the call"}, "kernel": {"type": "string"}, "backend": {"enum": ["runner", "jupyter"]}, "python": {"type": "string", "description": "interpreter or environment"}, "cwd": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean", "description": "begin with a fresh kernel"}, "answer": {"type": "array", "items": {"type": "string"}, "description": "what input() gets"}, "background": {"type": "boolean", "description": "do not wait"}, "wait": {"type": "number", "description": "seconds to wait before it goes on as a run"}}"#,
     required: &[],
-    answer: report::ANSWER,
+    answer: report::REPLY_TIMEOUT,
     effect: Effect::Runs,
 };
 
@@ -40,7 +41,7 @@ const MAIN: &str = "main";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     code: Option<String>,
     #[serde(default)]
     cells: Vec<CellArguments>,
@@ -81,8 +82,8 @@ pub(super) async fn eval(call: &Call<'_>, given: JsonObject) -> Result<CallToolR
 
 /// What is to be run, and what is known before.
 pub(super) struct Plan {
-    pub(super) wanted: EvalWanted,
-    pub(super) notices: Vec<notice::Told>,
+    pub(super) wanted: ExecuteParams,
+    pub(super) notices: Vec<notice::UserNotice>,
     pub(super) idle_exit: Option<Duration>,
 }
 
@@ -92,11 +93,6 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Plan, Failure> {
         let failure = Failure::new(Kind::BadArguments, "Give either `code` or `cells`");
         return Err(failure.hint("nothing was run"));
     }
-    let single = given.code.is_some();
-    let codes: Vec<String> = match given.code {
-        Some(code) => vec![code],
-        None => given.cells.iter().map(|cell| cell.code.clone()).collect(),
-    };
     if given.per_call && given.session.is_some() {
         let message = "`session` and `per_call` do not go together";
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"));
@@ -105,37 +101,37 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Plan, Failure> {
         Some(cwd) => server.roots().folder(cwd)?,
         None => server.roots().base()?,
     };
-    let args = EvalArgs {
-        cells: codes,
+    let mut cells: Vec<EvalCell> = given.cells.into_iter().map(EvalCell::from).collect();
+    cells.extend(given.code.map(|code| EvalCell {
+        code,
+        ..EvalCell::default()
+    }));
+    let request = EvalRequest {
+        cells,
         timeout: given.timeout.map(|time| time.0),
         cwd: Some(cwd),
-        python: interpreter(server, given.python.as_deref())?,
-        kernel: given.kernel,
-        backend: given.backend.as_deref().map(backend).transpose()?,
+        kernel: KernelRequest {
+            python: interpreter(server, given.python.as_deref())?,
+            kernel: given.kernel,
+            backend: given.backend.as_deref().map(backend).transpose()?,
+            existing: None,
+        },
         answers: given.answer.0,
-        session: (!given.per_call).then(|| given.session.unwrap_or_else(|| MAIN.to_owned())),
-        per_call: given.per_call,
+        session: if given.per_call {
+            SessionRequest::PerCall
+        } else {
+            SessionRequest::Named(given.session.unwrap_or_else(|| MAIN.to_owned()))
+        },
+        owner: None,
         reset: given.reset,
-        ..EvalArgs::default()
     };
-    let mut prepared = eval::prepare(&args, engine, &mut Startup::new())?;
-    if !single {
-        let usual = prepared.settings.eval.timeout;
-        for (wish, cell) in prepared.wish.cells.iter_mut().zip(&given.cells) {
-            wish.title.clone_from(&cell.title);
-            wish.reset = cell.reset;
-            if let Some(time) = cell.timeout {
-                let notices = &mut prepared.notices;
-                wish.timeout = eval::timeout(Some(time.0), usual, &prepared.settings, notices);
-            }
-        }
-    }
+    let mut prepared = prepare(request, engine, &mut StartupTimer::new())?;
     let count = prepared.wish.cells.len();
-    prepared.wish.shown = server.shown(count, &prepared.settings);
+    prepared.wish.inline_limits = server.shown(count, &prepared.settings);
     let attach = server.attach(given.background, given.wait);
-    let (mut wanted, settings, notices) = prepared.wanted(&args, engine, attach)?;
-    wanted.anywhere = given.cwd.is_none();
-    wanted.talk = talk(way);
+    let (mut wanted, settings, notices) = prepared.into_host_request(engine, attach)?;
+    wanted.any_cwd = given.cwd.is_none();
+    wanted.interaction = talk(way);
     Ok(Plan {
         wanted,
         notices,
@@ -143,21 +139,32 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Plan, Failure> {
     })
 }
 
-pub(super) fn talk(way: Way) -> Talk {
+impl From<CellArguments> for EvalCell {
+    fn from(cell: CellArguments) -> Self {
+        Self {
+            code: cell.code,
+            title: cell.title,
+            timeout: cell.timeout.map(|time| time.0),
+            reset: cell.reset,
+            file: None,
+        }
+    }
+}
+
+pub(super) fn talk(way: Way) -> Interaction {
     if way == Way::None {
-        Talk::Name
+        Interaction::RunId
     } else {
-        Talk::Questions
+        Interaction::RunIdAndInput
     }
 }
 
 /// What runs the code, by its name.
 pub(super) fn backend(name: &str) -> Result<Backend, Failure> {
-    use clap::ValueEnum;
-
-    Backend::from_str(name, true).map_err(|_| {
+    Backend::from_name(&name.to_lowercase()).ok_or_else(|| {
         let message = format!("There is no backend `{name}`");
-        Failure::new(Kind::BadArguments, message).hint("there are runner and jupyter")
+        Failure::new(Kind::BadArguments, message)
+            .hint(format!("available: {}", Backend::NAMES.join(", ")))
     })
 }
 
@@ -179,22 +186,22 @@ pub(super) fn interpreter(
 
 impl Server {
     /// How long a call waits for its code.
-    pub(super) fn attach(&self, background: bool, wait: Option<Seconds>) -> Attach {
+    pub(super) fn attach(&self, background: bool, wait: Option<Seconds>) -> WaitMode {
         if background {
-            return Attach::Not;
+            return WaitMode::Detached;
         }
         let wait = match wait {
             Some(Seconds(time)) => Some(time),
             None => self.options().wait,
         };
-        Attach::Document { wait }
+        WaitMode::Report { wait }
     }
 }
 
 impl Call<'_> {
     /// Has code run, and tells what comes of it.
     pub(super) async fn carry_out(&self, plan: Plan) -> Result<CallToolResponse, Failure> {
-        let reach = &self.server.engine().kernels;
+        let reach = self.server.kernels();
         let session = plan.wanted.session.clone();
         let begun = Conversation::begin(reach, plan.wanted, plan.idle_exit).await?;
         self.follow(begun, session, plan.notices).await
@@ -220,13 +227,13 @@ impl Call<'_> {
         &self,
         mut conversation: Conversation,
         session: Option<String>,
-        mut notices: Vec<notice::Told>,
+        mut notices: Vec<notice::UserNotice>,
     ) -> Result<CallToolResponse, Failure> {
         let flights = self.server.flights();
         let flight = session
             .as_deref()
             .map(|session| flights.begin(session, &self.context.ct));
-        let mut progress = Progress::of(self.context);
+        let mut progress = ProgressViewer::of(self.context);
         let way = Way::of(self.context);
         let mut heard = None;
         let reply = loop {
@@ -272,9 +279,9 @@ impl Call<'_> {
 }
 
 /// What became of a call that was cancelled.
-fn what_became(verdict: &Verdict, session: Option<&str>) -> Option<notice::Told> {
+fn what_became(verdict: &ExecutionSummary, session: Option<&str>) -> Option<notice::UserNotice> {
     let (session, trouble) = (session?, verdict.trouble()?);
-    let variables = if verdict.has_notice("kernel_killed") {
+    let variables = if verdict.has_notice(notice::NoticeKind::KernelKilled) {
         "variables are lost"
     } else {
         "variables are there"
@@ -283,5 +290,8 @@ fn what_became(verdict: &Verdict, session: Option<&str>) -> Option<notice::Told>
         "another call on session {session} ended: {}; {variables}",
         trouble.message
     );
-    Some(notice::Told::new("call_cancelled", words))
+    Some(notice::UserNotice::new(
+        notice::NoticeKind::CallCancelled,
+        words,
+    ))
 }

@@ -11,10 +11,11 @@ use super::super::content::{Border, Reply, cut};
 use super::super::server::Server;
 use super::super::words;
 use super::{Call, Effect, Told};
-use crate::evaluation::kept::without_end;
 use crate::failure::{Failure, Kind};
-use crate::host::wanted::{Asked, Wanted, Who};
-use crate::verbs::eval::canonical;
+use crate::host::protocol::{HostRequest, SessionQuery, SessionSelector};
+use crate::hosted_execution::without_end;
+use crate::operations::eval::canonical;
+use crate::operations::kernel_specs::list_kernel_specs;
 use crate::verbs::kernels::{SLOW, VARIABLES, list, specs};
 
 pub(super) const TOLD: Told = Told {
@@ -33,7 +34,7 @@ Example: {\"action\": \"variables\", \"name\": \"main\"}",
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     action: String,
     name: Option<String>,
     code: Option<String>,
@@ -57,7 +58,7 @@ pub(super) async fn kernels(
         "specs" => of_specs(server).await?,
         "interrupt" => {
             let session = who(server, &given)?;
-            let answer = demand(server, &Wanted::Interrupt { session }, SLOW).await?;
+            let answer = demand(server, &HostRequest::Interrupt { session }, SLOW).await?;
             let words = if answer["interrupted"] == true {
                 "it was interrupted; variables are there"
             } else {
@@ -67,23 +68,23 @@ pub(super) async fn kernels(
         }
         "reset" => {
             let session = who(server, &given)?;
-            let answer = demand(server, &Wanted::Reset { session }, SLOW).await?;
+            let answer = demand(server, &HostRequest::Reset { session }, SLOW).await?;
             done(&given, "it has a fresh kernel; variables are gone", &answer)?
         }
         "stop" => {
             let session = who(server, &given)?;
             let owner = None;
-            let answer = demand(server, &Wanted::EndSession { session, owner }, SLOW).await?;
+            let answer = demand(server, &HostRequest::EndSession { session, owner }, SLOW).await?;
             done(&given, "it was ended", &answer)?
         }
         "variables" => {
-            let answer = ask(server, &given, Asked::Variables { limit: VARIABLES }).await?;
+            let answer = ask(server, &given, SessionQuery::Variables { limit: VARIABLES }).await?;
             let table = list::variables_table(&answer);
             shown(server, &given, table.as_deref().unwrap_or("no variables"))?
         }
         "inspect" => {
             let code = code(&given)?;
-            let asked = Asked::Inspect {
+            let asked = SessionQuery::Inspect {
                 code: code.to_owned(),
                 cursor: given.cursor.unwrap_or_else(|| code.chars().count()),
                 source: given.source,
@@ -93,7 +94,7 @@ pub(super) async fn kernels(
         }
         "complete" => {
             let code = code(&given)?;
-            let asked = Asked::Complete {
+            let asked = SessionQuery::Complete {
                 code: code.to_owned(),
                 cursor: given.cursor.unwrap_or_else(|| code.chars().count()),
             };
@@ -124,8 +125,10 @@ pub(super) async fn kernels(
 
 /// The sessions there are.
 pub(in crate::mcp) async fn sessions(server: &Server) -> Result<Value, Failure> {
-    let reach = &server.engine().kernels;
-    let answer = reach.inquire(&Wanted::Kernels, Duration::ZERO).await?;
+    let reach = server.kernels();
+    let answer = reach
+        .request(&HostRequest::ListSessions, Duration::ZERO)
+        .await?;
     let kernels = answer.and_then(|mut answer| answer.get_mut("kernels").map(Value::take));
     Ok(kernels.unwrap_or_else(|| json!([])))
 }
@@ -142,13 +145,14 @@ async fn of_sessions(server: &Server) -> Result<Reply, Failure> {
 
 async fn of_specs(server: &Server) -> Result<Reply, Failure> {
     let (engine, base) = (server.engine().clone(), server.roots().base()?);
-    let found = tokio::task::spawn_blocking(move || specs::rows(Some(&base), None, &engine)).await;
+    let found =
+        tokio::task::spawn_blocking(move || list_kernel_specs(Some(&base), None, &engine)).await;
     let rows = found.map_err(std::io::Error::other)??;
     let text = Border::new()?.enclose("text", &specs::table(&rows));
     Ok(Reply::new(text, &json!({"specs": rows}))?)
 }
 
-fn who(server: &Server, given: &Arguments) -> Result<Who, Failure> {
+fn who(server: &Server, given: &Arguments) -> Result<SessionSelector, Failure> {
     let Some(name) = given.name.clone() else {
         let message = format!("`{}` needs the name of a session", given.action);
         let failure = Failure::new(Kind::BadArguments, message);
@@ -158,7 +162,7 @@ fn who(server: &Server, given: &Arguments) -> Result<Who, Failure> {
     let settings = server
         .engine()
         .settings(base.as_deref().unwrap_or(std::path::Path::new("/")))?;
-    Ok(Who {
+    Ok(SessionSelector {
         name,
         cwd: None,
         here: base.map(canonical),
@@ -173,15 +177,17 @@ fn code(given: &Arguments) -> Result<&str, Failure> {
     })
 }
 
-async fn demand(server: &Server, wanted: &Wanted, more: Duration) -> Result<Value, Failure> {
-    let answer = server.engine().kernels.inquire(wanted, more).await?;
-    answer.map(without_end).ok_or_else(Failure::no_host)
+async fn demand(server: &Server, wanted: &HostRequest, more: Duration) -> Result<Value, Failure> {
+    let answer = server.kernels().request(wanted, more).await?;
+    answer
+        .map(without_end)
+        .ok_or_else(Failure::host_not_running)
 }
 
-async fn ask(server: &Server, given: &Arguments, question: Asked) -> Result<Value, Failure> {
+async fn ask(server: &Server, given: &Arguments, question: SessionQuery) -> Result<Value, Failure> {
     let patience = given.timeout.map_or(PATIENCE, |time| time.0);
     let session = who(server, given)?;
-    let wanted = Wanted::Ask {
+    let wanted = HostRequest::Query {
         session,
         question,
         patience,

@@ -10,8 +10,8 @@ use super::super::content::Reply;
 use super::super::server::Server;
 use super::{Effect, Told, change, read};
 use crate::failure::{Failure, Kind};
-use crate::verbs::notebook::operation;
-use crate::verbs::write::RevisionArg;
+use crate::operations::cells::{CellRequest, change_cell, parse_operation};
+use crate::operations::change::BaseRevision;
 
 pub(super) const TOLD: Told = Told {
     name: "notebook",
@@ -30,7 +30,7 @@ Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"id:ab12\",
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     action: String,
     path: String,
     cell: Option<Word>,
@@ -51,7 +51,7 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
         return read::read(server, JsonObject::from_iter([("path".to_owned(), path)]));
     }
     let place = server.roots().file(&given.path)?;
-    let revision = RevisionArg::given(given.rev)?;
+    let revision = BaseRevision::parse(given.rev)?;
     if given.create && given.action != "insert" {
         let message = format!("`create` goes with insert, not with {}", given.action);
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was written"));
@@ -76,8 +76,12 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
         to: given.to,
         ..Edit::default()
     };
-    let (path, engine) = (place.path(), server.engine());
-    let changed = operation::perform(path, &edit, &revision, given.create, engine)
-        .map_err(|failure| place.named(failure))?;
+    let request = CellRequest {
+        path: place.path().to_owned(),
+        operation: parse_operation(&edit)?,
+        revision,
+        create: given.create,
+    };
+    let changed = change_cell(&request, server.engine()).map_err(|failure| place.named(failure))?;
     change::answer(server, &place, &changed)
 }

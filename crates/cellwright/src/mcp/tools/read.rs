@@ -14,9 +14,9 @@ use super::super::{arguments, words};
 use super::{Effect, Told};
 use crate::failure::{Failure, Kind};
 use crate::notice;
-use crate::verbs::artifact;
-use crate::verbs::notebook::outline;
-use crate::verbs::read::{ReadAnswer, read_selected};
+use crate::operations::artifact::read_excerpt;
+use crate::operations::outline::outline;
+use crate::operations::read::{ReadResult, read_selected};
 
 pub(super) const TOLD: Told = Told {
     name: "read",
@@ -36,7 +36,7 @@ Example: {\"path\": \"analysis.ipynb:cells=3-5:outputs\"}",
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     path: String,
     #[serde(default)]
     offset: usize,
@@ -65,17 +65,17 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
     let engine = server.engine();
     // Which cells are as they ran is known by the name, not by the way there.
     let answer = if selector.view == View::Outline && selector.part == Part::All {
-        outline::of(place.path(), &place.shown, engine).map(ReadAnswer::Outline)
+        outline(place.path(), &place.shown, engine, server.kernels()).map(ReadResult::Outline)
     } else {
         read_selected(place.path(), &selector, engine)
     };
     let answer = answer.map_err(|failure| place.named(failure))?;
     let (mut document, text) = match answer {
-        ReadAnswer::Text(answer) => {
+        ReadResult::Text(answer) => {
             let document = serde_json::to_value(&answer).map_err(std::io::Error::from)?;
             (document, answer.text)
         }
-        ReadAnswer::Outline(answer) => {
+        ReadResult::Outline(answer) => {
             let mut document = serde_json::to_value(&answer).map_err(std::io::Error::from)?;
             if let Some(object) = document.as_object_mut() {
                 // The text says the same in a tenth of the room.
@@ -84,7 +84,7 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
             }
             (document, answer.table())
         }
-        ReadAnswer::Artifact(address) => return of_artifact(server, &address, offset),
+        ReadResult::Artifact(address) => return of_artifact(server, &address, offset),
     };
     place.named_in(&mut document);
     bounded(server, offset, &place, document, &text)
@@ -101,8 +101,8 @@ fn bounded(
     let piece = Piece::of(text, offset, server.options().text);
     let mut notices = document["notices"].take();
     if !piece.last || offset > 0 {
-        let told = json!(notice::Told::new(
-            "text_cut",
+        let told = json!(notice::UserNotice::new(
+            notice::NoticeKind::TextCut,
             where_it_is(offset, &piece, text)
         ));
         match notices.as_array_mut() {
@@ -122,7 +122,7 @@ fn bounded(
         head.push_str(&format!(", revision {revision}"));
     }
     head.push('\n');
-    let told: Vec<notice::Told> = serde_json::from_value(notices.clone()).unwrap_or_default();
+    let told: Vec<notice::UserNotice> = serde_json::from_value(notices.clone()).unwrap_or_default();
     head.push_str(&words::notices(&told));
     head.push_str(&Border::new()?.enclose("text", shown));
     document["text"] = json!(shown);
@@ -143,7 +143,7 @@ fn where_it_is(offset: usize, piece: &Piece<'_>, text: &str) -> String {
 }
 
 fn of_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply, Failure> {
-    let part = artifact::part(address, server.engine(), offset, server.options().text)?;
+    let part = read_excerpt(address, server.engine(), offset, server.options().text)?;
     let mut head = format!(
         "{}, {}, {} bytes, {} lines\n",
         part.artifact, part.mime, part.bytes, part.lines
@@ -154,7 +154,7 @@ fn of_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply, F
     });
     if let Some(next) = part.next {
         let words = format!("there is more: the same call with offset {next} reads on");
-        let told = notice::Told::new("text_cut", words);
+        let told = notice::UserNotice::new(notice::NoticeKind::TextCut, words);
         head.push_str(&words::notices(std::slice::from_ref(&told)));
         document["next_offset"] = json!(next);
         document["notices"] = json!([told]);
@@ -204,7 +204,7 @@ fn of_folder(server: &Server, name: &str, folder: &Path) -> Result<Reply, Failur
     let mut notices = Vec::new();
     if total > ENTRIES {
         let words = format!("{ENTRIES} of {total} are listed");
-        notices.push(notice::Told::new("list_cut", words));
+        notices.push(notice::UserNotice::new(notice::NoticeKind::ListCut, words));
     }
     head.push_str(&words::notices(&notices));
     head.push_str(&Border::new()?.enclose("text", &text));

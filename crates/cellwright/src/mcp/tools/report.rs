@@ -7,12 +7,12 @@ use super::super::content::{Border, Reply, cut, shares};
 use super::super::images::Shown;
 use super::super::server::Server;
 use super::super::words;
-use crate::evaluation::{Status, Verdict};
+use crate::execution::{ExecutionStatus, ExecutionSummary};
 use crate::failure::Failure;
-use crate::notice::Told;
+use crate::notice::{NoticeKind, UserNotice};
 
 /// What `eval`, `run` and `runs wait` answer.
-pub(super) const ANSWER: &str = r#"{"status": {"enum": ["ok", "error", "timeout", "cancelled", "died", "refused", "running"]}, "run": {"type": "string"}, "session": {"type": ["string", "null"]}, "cells": {"type": "array", "description": "index, id, status, text, error, images, truncated of each"}, "notebook": {"type": "object"}, "notices": {"type": "array"}}"#;
+pub(super) const REPLY_TIMEOUT: &str = r#"{"status": {"enum": ["ok", "error", "timeout", "cancelled", "died", "not_started", "running"]}, "run": {"type": "string"}, "session": {"type": ["string", "null"]}, "cells": {"type": "array", "description": "index, id, status, text, error, images, truncated of each"}, "notebook": {"type": "object"}, "notices": {"type": "array"}}"#;
 
 /// What telling of a cell takes besides its output, in characters: at most half of an answer.
 const OVERHEAD: usize = 200;
@@ -27,24 +27,29 @@ const JSON: usize = 2000;
 const ERROR: usize = 300;
 
 /// Notices that are told as such elsewhere, or say what an answer of ours shows anyway.
-const SAID: [&str; 3] = ["output_cut", "outputs_untold", "streams_shortened"];
+const SAID: [NoticeKind; 3] = [
+    NoticeKind::OutputCut,
+    NoticeKind::OutputsOmitted,
+    NoticeKind::StreamsShortened,
+];
 
 /// The answer for code that has ended.
 pub(super) fn ended(
     server: &Server,
-    verdict: &Verdict,
+    verdict: &ExecutionSummary,
     mut document: Value,
-    before: Vec<Told>,
+    before: Vec<UserNotice>,
 ) -> Result<Reply, Failure> {
     // Some hosts give their model the text, some the structured content, some both: each says everything.
-    if let Some(refusal) = verdict.refusal() {
+    if let Some(refusal) = verdict.start_failure() {
         return Err(refusal);
     }
-    let told: Vec<Told> = serde_json::from_value(document["notices"].take()).unwrap_or_default();
-    let notices: Vec<Told> = before
+    let told: Vec<UserNotice> =
+        serde_json::from_value(document["notices"].take()).unwrap_or_default();
+    let notices: Vec<UserNotice> = before
         .into_iter()
         .chain(told)
-        .filter(|notice: &Told| !SAID.contains(&notice.kind.as_ref()))
+        .filter(|notice: &UserNotice| !SAID.contains(&notice.kind))
         .collect();
     let cells = match document["cells"].take() {
         Value::Array(cells) => cells,
@@ -52,9 +57,10 @@ pub(super) fn ended(
     };
     if document["status"] == "ok" && verdict.exit_code() != 0 {
         // What was not allowed to run, or could not be written, is not fine.
-        let idle = |cell: &Value| matches!(cell["status"].as_str(), Some("skipped" | "refused"));
+        let idle =
+            |cell: &Value| matches!(cell["status"].as_str(), Some("skipped" | "not_started"));
         let word = if cells.iter().all(idle) {
-            "refused"
+            "not_started"
         } else {
             "error"
         };
@@ -67,10 +73,14 @@ pub(super) fn ended(
     let notices = words::tamed(all.collect());
     let mut text = heading(verdict, &document, &cells);
     // What stopped a cell is said once, as an error.
-    let stops = ["interrupted", "kernel_killed", "kernel_died"];
+    let stops = [
+        NoticeKind::Interrupted,
+        NoticeKind::KernelKilled,
+        NoticeKind::KernelDied,
+    ];
     let told_twice =
-        |notice: &Told| verdict.trouble().is_some() && stops.contains(&notice.kind.as_ref());
-    let said: Vec<Told> = notices
+        |notice: &UserNotice| verdict.trouble().is_some() && stops.contains(&notice.kind);
+    let said: Vec<UserNotice> = notices
         .iter()
         .filter(|notice| !told_twice(notice))
         .cloned()
@@ -97,7 +107,7 @@ pub(super) fn ended(
 }
 
 /// The answer for code that goes on.
-pub(super) fn goes_on(known: &Value, before: &[Told]) -> Result<Reply, Failure> {
+pub(super) fn goes_on(known: &Value, before: &[UserNotice]) -> Result<Reply, Failure> {
     let run = known["run"].as_str().unwrap_or_default();
     let mut text = format!(
         "running: it goes on as run {run}; `runs` {{\"action\": \"wait\", \"run\": \"{run}\"}} waits for its \
@@ -111,7 +121,7 @@ pub(super) fn goes_on(known: &Value, before: &[Told]) -> Result<Reply, Failure> 
     Ok(Reply::new(text, &document)?)
 }
 
-fn heading(verdict: &Verdict, document: &Value, cells: &[Value]) -> String {
+fn heading(verdict: &ExecutionSummary, document: &Value, cells: &[Value]) -> String {
     let mut line = document["status"].as_str().unwrap_or_default().to_owned();
     if let Some(session) = document["session"].as_str() {
         line.push_str(&format!(", session {}", words::name(session)));
@@ -136,14 +146,16 @@ fn heading(verdict: &Verdict, document: &Value, cells: &[Value]) -> String {
 }
 
 /// What a model might do now.
-fn next_step(status: Status, document: &Value) -> Option<&'static str> {
+fn next_step(status: ExecutionStatus, document: &Value) -> Option<&'static str> {
     let in_notebook = document["notebook"].is_object();
     let kept = document["session"].is_string();
     match status {
-        Status::Error if in_notebook && kept => {
+        ExecutionStatus::Error if in_notebook && kept => {
             Some("correct the cell with `edit` or `notebook`, then `run` with \"stale\": true")
         }
-        Status::Died if kept => Some("the next call on this session starts a fresh kernel"),
+        ExecutionStatus::Died if kept => {
+            Some("the next call on this session starts a fresh kernel")
+        }
         _ => None,
     }
 }
@@ -158,7 +170,7 @@ struct Telling<'a> {
     images: Shown,
     links: Vec<(String, String)>,
     /// What is to be said of what is not shown.
-    notices: Vec<Told>,
+    notices: Vec<UserNotice>,
 }
 
 impl<'a> Telling<'a> {
@@ -178,9 +190,9 @@ impl<'a> Telling<'a> {
     /// The same as a document, what matters most first.
     fn document(
         &mut self,
-        verdict: &Verdict,
+        verdict: &ExecutionSummary,
         answer: &Value,
-        notices: &[Told],
+        notices: &[UserNotice],
         next: &[String],
     ) -> Value {
         let mut document = json!({"status": answer["status"], "session": answer["session"]});
@@ -267,10 +279,12 @@ impl<'a> Telling<'a> {
             if in_notebook {
                 words.push_str("; `read` shows them with :outputs");
             }
-            self.notices.push(Told::new("cells_left_out", words));
+            self.notices
+                .push(UserNotice::new(NoticeKind::CellsLeftOut, words));
         }
         for remark in self.images.remarks.drain(..) {
-            self.notices.push(Told::new("image_not_shown", remark));
+            self.notices
+                .push(UserNotice::new(NoticeKind::ImageNotShown, remark));
         }
     }
 

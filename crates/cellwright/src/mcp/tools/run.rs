@@ -1,6 +1,7 @@
 //! `run`: a notebook's cells on its kernel, with what they put out written back.
 
-use cellwright_run::Edit;
+use cellwright_run::parameters::Parameter;
+use cellwright_run::{CellSelection, Edit};
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,11 +11,13 @@ use super::super::input::Way;
 use super::super::server::Server;
 use super::eval::{Plan, backend, interpreter, talk};
 use super::{Call, Effect, Told, report};
-use crate::evaluation::{EvalAnswer, settled};
+use crate::execution::ExecutionReport;
 use crate::failure::{Failure, Kind};
 use crate::notice;
-use crate::startup::Startup;
-use crate::verbs::run::{self, RunArgs};
+use crate::operations::kernel::KernelRequest;
+use crate::operations::run::{RunRequest, prepare};
+use crate::parameters::ParameterSet;
+use crate::startup::StartupTimer;
 
 pub(super) const TOLD: Told = Told {
     name: "run",
@@ -22,20 +25,20 @@ pub(super) const TOLD: Told = Told {
     description: "\
 Run code cells of a notebook in order and write outputs and counts back into the file; the first that fails ends \
 it. The kernel stays under `session` (default: the file's name), so that cells can be edited and run again; \
-`restart` begins afresh, as one should before trusting a whole notebook. Which cells: all, `cells` (\"3-5,8,id:ab12\"), \
+`restart` begins afresh, as one should before trusting a whole notebook. CellRef cells: all, `cells` (\"3-5,8,id:ab12\"), \
 `from`, `to`, or `stale` (changed, not run yet, or behind such a cell). `edit_cell` with `source` changes a cell \
 first and runs it (`and_below`: those behind it, too). No time limit unless `timeout` (seconds per cell); a call \
 that takes long goes on as a run (see `runs`). Example: {\"path\": \"a.ipynb\", \"stale\": true}",
     arguments: r#"{"path": {"type": "string"}, "cells": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}, "stale": {"type": "boolean"}, "tag": {"type": "string", "description": "only cells with this tag"}, "edit_cell": {"type": "string"}, "source": {"type": "string"}, "and_below": {"type": "boolean"}, "edits": {"type": "array", "items": {"type": "object"}, "description": "several edits, as `notebook` takes them without path"}, "rev": {"type": "string"}, "session": {"type": "string"}, "restart": {"type": "boolean"}, "output": {"type": "string", "description": "write to this file instead"}, "params": {"type": "object", "description": "values for the cell tagged parameters"}, "kernel": {"type": "string"}, "backend": {"enum": ["runner", "jupyter"]}, "python": {"type": "string"}, "timeout": {"type": "number"}, "total_timeout": {"type": "number"}, "keep_going": {"type": "boolean", "description": "go on after a cell that fails"}, "answer": {"type": "array", "items": {"type": "string"}}, "background": {"type": "boolean"}, "wait": {"type": "number"}}"#,
     required: &["path"],
-    answer: report::ANSWER,
+    answer: report::REPLY_TIMEOUT,
     effect: Effect::Runs,
 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "arguments of a tool")]
-struct Arguments {
+pub(super) struct Arguments {
     path: String,
     cells: Option<Word>,
     from: Option<Word>,
@@ -75,7 +78,7 @@ struct Arguments {
 enum Planned {
     Runs(Box<Plan>),
     /// No cell is to run.
-    Settled(Box<EvalAnswer>, Vec<notice::Told>),
+    Settled(Box<ExecutionReport>, Vec<notice::UserNotice>),
 }
 
 pub(super) async fn run(call: &Call<'_>, given: JsonObject) -> Result<CallToolResponse, Failure> {
@@ -86,7 +89,7 @@ pub(super) async fn run(call: &Call<'_>, given: JsonObject) -> Result<CallToolRe
         Planned::Runs(plan) => call.carry_out(*plan).await,
         Planned::Settled(answer, notices) => {
             let document = serde_json::to_value(&*answer).map_err(std::io::Error::from)?;
-            let reply = report::ended(call.server, &answer.verdict(), document, notices)?;
+            let reply = report::ended(call.server, &answer.summarize(), document, notices)?;
             Ok(reply.into_result().into())
         }
     }
@@ -103,23 +106,43 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Planned, Failure>
     };
     let word = |word: Option<Word>| word.map(|word| word.0);
     let session = given.session.unwrap_or_else(|| session_of(&path));
-    let args = RunArgs {
+    let mut edits = given.edits;
+    if let Some(Word(cell)) = given.edit_cell {
+        let Some(source) = given.source else {
+            let failure = Failure::new(Kind::BadArguments, "`edit_cell` needs a `source`");
+            return Err(failure.hint("nothing was written, nothing ran"));
+        };
+        if !edits.is_empty() {
+            let message = "`edits` and `edit_cell` cannot be combined";
+            let failure = Failure::new(Kind::BadArguments, message);
+            return Err(failure.hint("nothing was written, nothing ran"));
+        }
+        edits.push(Edit::source(cell, source));
+    }
+    let request = RunRequest {
         path,
-        cells: word(given.cells),
-        from: word(given.from),
-        to: word(given.to),
-        tags: given.tag.0,
+        selection: CellSelection {
+            cells: word(given.cells),
+            from: word(given.from),
+            to: word(given.to),
+            tags: given.tag.0,
+            ..CellSelection::default()
+        },
         stale: given.stale,
-        edit_cell: word(given.edit_cell),
-        source: given.source,
+        edits,
         and_below: given.and_below,
-        given_edits: given.edits,
-        rev: given.rev,
+        revision: given.rev,
         output,
-        parameters: parameters(&given.params)?,
-        kernel: given.kernel,
-        backend: given.backend.as_deref().map(backend).transpose()?,
-        python: interpreter(server, given.python.as_deref())?,
+        parameters: ParameterSet {
+            parameters: parameters(given.params)?,
+            notices: Vec::new(),
+        },
+        kernel: KernelRequest {
+            python: interpreter(server, given.python.as_deref())?,
+            kernel: given.kernel,
+            backend: given.backend.as_deref().map(backend).transpose()?,
+            existing: None,
+        },
         session: Some(session),
         restart: given.restart,
         timeout: given.timeout.map(|time| time.0),
@@ -127,33 +150,23 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Planned, Failure>
         keep_going: given.keep_going,
         answers: given.answer.0,
         like_jupyter: true,
-        ..RunArgs::default()
+        ..RunRequest::default()
     };
-    let mut prepared =
-        run::prepare(&args, engine, &mut Startup::new()).map_err(|failure| place.named(failure))?;
-    let Some(chosen) = prepared.chosen else {
-        let places = run::places(engine, &prepared.settings);
-        let answer = settled(&prepared.wish, places)?;
+    let mut prepared = prepare(request, engine, server.kernels(), &mut StartupTimer::new())
+        .map_err(|failure| place.named(failure))?;
+    let Some(chosen) = prepared.chosen.take() else {
+        let answer = prepared.finish_without_cells(engine)?;
         return Ok(Planned::Settled(Box::new(answer), prepared.notices));
     };
-    let settings = &prepared.settings;
     let count = prepared.wish.cells.len();
-    prepared.wish.shown = server.shown(count, settings);
+    prepared.wish.inline_limits = server.shown(count, &prepared.settings);
     let attach = server.attach(given.background, given.wait);
-    let mut wanted = run::wanted(
-        &args,
-        prepared.wish,
-        chosen,
-        prepared.cwd,
-        engine,
-        settings,
-        attach,
-    )?;
-    wanted.talk = talk(way);
+    let mut wanted = prepared.host_request(chosen, engine, attach)?;
+    wanted.interaction = talk(way);
     Ok(Planned::Runs(Box::new(Plan {
         wanted,
+        idle_exit: crate::host::idle_exit(&prepared.settings),
         notices: prepared.notices,
-        idle_exit: crate::host::idle_exit(settings),
     })))
 }
 
@@ -174,14 +187,14 @@ fn session_of(path: &std::path::Path) -> String {
     }
 }
 
-/// Values as they would be typed: JSON is YAML.
-fn parameters(given: &serde_json::Map<String, Value>) -> Result<Vec<String>, Failure> {
-    let typed = |(name, value): (&String, &Value)| {
+/// The parameters of the notebook.
+fn parameters(given: serde_json::Map<String, Value>) -> Result<Vec<Parameter>, Failure> {
+    let parameter = |(name, value): (String, Value)| {
         if name.contains('=') {
             let message = format!("`{name}` cannot be the name of a parameter");
             return Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"));
         }
-        Ok(format!("{name}={value}"))
+        Ok(Parameter::new(name, value))
     };
-    given.iter().map(typed).collect()
+    given.into_iter().map(parameter).collect()
 }

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::super::arguments::{self, Seconds};
 use super::super::content::{Border, Reply, cut};
 use super::super::conversation::{Conversation, Said};
-use super::super::progress::Progress;
+use super::super::progress::ProgressViewer;
 use super::{Call, Effect, Told, report};
-use crate::evaluation::kept::without_end;
 use crate::failure::{Failure, Kind};
-use crate::host::wanted::Wanted;
+use crate::host::protocol::HostRequest;
+use crate::hosted_execution::without_end;
 
 pub(super) const TOLD: Told = Told {
     name: "runs",
@@ -30,7 +30,7 @@ so far. cancel: interrupt it; variables stay if it reacts within 5 s. Example: {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     action: String,
     run: Option<String>,
     wait: Option<Seconds>,
@@ -44,14 +44,18 @@ pub(super) async fn runs(call: &Call<'_>, given: JsonObject) -> Result<CallToolR
             Failure::new(Kind::BadArguments, message).hint("`runs` list names them")
         })
     };
-    let reach = &call.server.engine().kernels;
-    let ask = async |wanted: Wanted| {
-        let answer = reach.inquire(&wanted, Duration::ZERO).await?;
-        answer.map(without_end).ok_or_else(Failure::no_host)
+    let reach = call.server.kernels();
+    let ask = async |wanted: HostRequest| {
+        let answer = reach.request(&wanted, Duration::ZERO).await?;
+        answer
+            .map(without_end)
+            .ok_or_else(Failure::host_not_running)
     };
     let reply = match given.action.as_str() {
         "list" => {
-            let answer = reach.inquire(&Wanted::Runs, Duration::ZERO).await?;
+            let answer = reach
+                .request(&HostRequest::ListRuns, Duration::ZERO)
+                .await?;
             list(&answer.map_or_else(|| json!({"runs": []}), without_end))?
         }
         "wait" => {
@@ -63,7 +67,7 @@ pub(super) async fn runs(call: &Call<'_>, given: JsonObject) -> Result<CallToolR
             return call.attend(attended).await;
         }
         "tail" => {
-            let wanted = Wanted::RunTail {
+            let wanted = HostRequest::TailRun {
                 run: run()?,
                 follow: false,
                 document: true,
@@ -71,7 +75,7 @@ pub(super) async fn runs(call: &Call<'_>, given: JsonObject) -> Result<CallToolR
             tail(ask(wanted).await?, call.server.options().text)?
         }
         "cancel" => {
-            let answer = ask(Wanted::RunCancel { run: run()? }).await?;
+            let answer = ask(HostRequest::CancelRun { run: run()? }).await?;
             let name = answer["run"].as_str().unwrap_or_default();
             let text = if answer["cancelled"] == true {
                 format!("run {name} was asked to stop; `runs` wait tells its end\n")
@@ -106,7 +110,7 @@ impl Call<'_> {
         mut conversation: Conversation,
     ) -> Result<CallToolResponse, Failure> {
         let never = tokio_util::sync::CancellationToken::new();
-        let mut progress = Progress::of(self.context);
+        let mut progress = ProgressViewer::of(self.context);
         let reply = match conversation.listen(&never, &mut progress).await? {
             Said::Ended { verdict, document } => {
                 report::ended(self.server, &verdict, document, Vec::new())?

@@ -8,7 +8,8 @@ use super::super::content::Reply;
 use super::super::server::Server;
 use super::{Effect, Told, change};
 use crate::failure::Failure;
-use crate::verbs::write::{self, RevisionArg};
+use crate::operations::change::BaseRevision;
+use crate::operations::write::{WriteRequest, write as write_notebook};
 
 pub(super) const TOLD: Told = Told {
     name: "write",
@@ -26,7 +27,7 @@ else use `edit` or `notebook`. Example: {\"path\": \"new.ipynb\", \"create\": tr
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     path: String,
     text: String,
     rev: Option<String>,
@@ -37,9 +38,13 @@ struct Arguments {
 pub(super) fn write(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
     let given: Arguments = arguments::read("write", given)?;
     let place = server.roots().file(&given.path)?;
-    let revision = RevisionArg::given(given.rev)?;
-    let (path, engine) = (place.path(), server.engine());
-    let changed = write::replace(path, &given.text, &revision, given.create, engine)
-        .map_err(|failure| place.named(failure))?;
+    let request = WriteRequest {
+        path: place.path().to_owned(),
+        text: given.text,
+        revision: BaseRevision::parse(given.rev)?,
+        create: given.create,
+    };
+    let changed =
+        write_notebook(&request, server.engine()).map_err(|failure| place.named(failure))?;
     change::answer(server, &place, &changed)
 }

@@ -4,17 +4,17 @@ use super::{Finding, Level};
 use crate::failure::Failure;
 use crate::host::error::HostError;
 use crate::host::find;
-use crate::host::folder::{self, Folder};
 use crate::host::hello::PROTOCOL;
-use crate::host::record::Record;
+use crate::host::record::HostRecord;
+use crate::runtime_dir::{self, RuntimeDir};
 
 /// Looks at the host and its folder; starts nothing.
 pub(super) fn check(findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let path = folder::choose();
-    let folder = match Folder::existing(path.clone()) {
+    let path = runtime_dir::default_path();
+    let folder = match RuntimeDir::open(path.clone()) {
         Ok(folder) => folder,
         Err(error) => {
-            findings.push(trouble("host-folder", error));
+            findings.push(trouble("host-folder", error.into()));
             return Ok(());
         }
     };
@@ -25,18 +25,18 @@ pub(super) fn check(findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    findings.push(match runtime.block_on(find::reach(&folder)) {
+    findings.push(match runtime.block_on(find::connect_existing(&folder)) {
         Ok(Some(client)) if client.host.protocol == PROTOCOL => good(format!(
             "pid {}, version {}, in {}",
             client.host.pid,
             client.host.version,
             path.display()
         )),
-        Ok(Some(client)) => match client.same_protocol() {
+        Ok(Some(client)) => match client.check_protocol() {
             Err(error) => trouble("host-other-protocol", error),
             Ok(_) => return Ok(()),
         },
-        Ok(None) if matches!(Record::read(&folder), Ok(Some(_))) => Finding {
+        Ok(None) if matches!(HostRecord::read(&folder), Ok(Some(_))) => Finding {
             code: "host-stale",
             level: Level::Note,
             text: format!(

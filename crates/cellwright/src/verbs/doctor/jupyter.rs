@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use cellwright_jupyter::kernelspec::Fault;
+use cellwright_jupyter::kernelspec::KernelspecError;
 use cellwright_kernel::python::{self, Interpreter};
 
 use super::{Finding, Level};
 use crate::engine::Engine;
 use crate::failure::Failure;
-use crate::kernels::ipykernel::{self, Ipykernel, install_command};
-use crate::kernels::offers::{Trouble, offers};
+use crate::ipykernel::{self, IpykernelStatus, install_command};
+use crate::kernels::installed::{KernelProblem, list_installed};
 use crate::kernels::{self, jupyter};
+use crate::runtime_dir;
 use crate::settings::Settings;
 
 /// Looks at the kernels that are installed, and at what is needed to use them.
@@ -21,27 +22,27 @@ pub(super) fn check(
     settings: &Settings,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
-    let explicit = kernels::named(named, settings).python;
-    let interpreter = python::resolve(&kernels::search(explicit, cwd)).ok();
-    let env = kernels::variables(engine, settings, interpreter.as_ref());
-    let places = jupyter::places(interpreter.as_ref(), &env);
+    let explicit = kernels::named_interpreter(named, settings).python;
+    let interpreter = python::resolve(&kernels::interpreter_search(explicit, cwd)).ok();
+    let env = kernels::kernel_env(engine, settings, interpreter.as_ref());
+    let places = jupyter::jupyter_paths(interpreter.as_ref(), &env);
     let program = interpreter.as_ref().map(|found| found.program.as_path());
-    let offers = offers(&places, &env, program, settings.python.skip_check)?;
+    let offers = list_installed(&places, &env, program, settings.python.skip_check)?;
     let good: Vec<&str> = offers
         .iter()
-        .filter(|offer| offer.trouble.is_none())
+        .filter(|offer| offer.problem.is_none())
         .map(|offer| offer.name.as_str())
         .collect();
     findings.push(count(&good));
     for offer in &offers {
-        if let Some(trouble) = &offer.trouble {
+        if let Some(trouble) = &offer.problem {
             findings.push(broken(&offer.name, &offer.folder, trouble));
         }
     }
     if let Some(interpreter) = interpreter.filter(|_| !settings.python.skip_check) {
         findings.extend(of_interpreter(&interpreter, &env)?);
     }
-    findings.push(runtime(&jupyter::runtime(&places)));
+    findings.push(runtime(&jupyter::runtime_path(&places)));
     findings.push(sockets());
     Ok(())
 }
@@ -70,15 +71,15 @@ fn count(good: &[&str]) -> Finding {
     }
 }
 
-fn broken(name: &str, folder: &Path, trouble: &Trouble) -> Finding {
+fn broken(name: &str, folder: &Path, trouble: &KernelProblem) -> Finding {
     let place = folder.display();
     let next = match trouble {
-        Trouble::NoIpykernel { python } => install_command(python),
-        Trouble::Fault(Fault::NoProgram { .. }) => {
+        KernelProblem::NoIpykernel { python } => install_command(python),
+        KernelProblem::Kernelspec(KernelspecError::NoProgram { .. }) => {
             format!("install that program, or remove {place}")
         }
-        Trouble::Fault(_) => format!("mend {place}/kernel.json, or remove {place}"),
-        Trouble::Python { .. } => format!("mend that Python, or remove {place}"),
+        KernelProblem::Kernelspec(_) => format!("mend {place}/kernel.json, or remove {place}"),
+        KernelProblem::PythonFailed { .. } => format!("mend that Python, or remove {place}"),
     };
     Finding {
         code: "kernelspec-broken",
@@ -94,16 +95,16 @@ fn of_interpreter(
     env: &[(std::ffi::OsString, std::ffi::OsString)],
 ) -> Result<Option<Finding>, Failure> {
     let python = interpreter.program.clone();
-    let answers = ipykernel::look(std::slice::from_ref(&python), env)?;
+    let answers = ipykernel::query_status(std::slice::from_ref(&python), env)?;
     let program = python.display();
     Ok(match answers.into_iter().next() {
-        Some(Ipykernel::There { version }) => Some(Finding {
+        Some(IpykernelStatus::Installed { version }) => Some(Finding {
             code: "ipykernel",
             level: Level::Ok,
             text: format!("ipykernel {version} in {program}"),
             next: None,
         }),
-        Some(Ipykernel::Missing) => Some(Finding {
+        Some(IpykernelStatus::Missing) => Some(Finding {
             code: "no-ipykernel",
             level: Level::Note,
             text: format!("{program} has no ipykernel, which only `--backend jupyter` needs"),
@@ -138,7 +139,7 @@ fn runtime(folder: &Path) -> Finding {
 
 /// Whether sockets can be files.
 fn sockets() -> Finding {
-    let folders: Vec<PathBuf> = jupyter::socket_folders();
+    let folders: Vec<PathBuf> = runtime_dir::kernel_socket_dir_candidates();
     match folders.first() {
         Some(folder) => Finding {
             code: "jupyter-sockets",

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::attributes;
 use super::settings::{self, Purpose};
 use super::setup::Place;
+use crate::console::{Console, Severity};
 use crate::failure::Failure;
-use crate::screen::{Mark, Screen};
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
@@ -17,19 +17,21 @@ struct Finding {
     text: String,
     next: Option<String>,
     #[serde(skip)]
-    shown: Mark,
+    shown: Severity,
 }
 
 /// Looks, tells, and says the exit code.
-pub(super) fn check(place: &Place, screen: &Screen) -> Result<u8, Failure> {
+pub(super) fn check(place: &Place, screen: &Console) -> Result<u8, Failure> {
     let findings = findings(place)?;
-    let is_well = findings.iter().all(|finding| finding.shown != Mark::Bad);
+    let is_well = findings
+        .iter()
+        .all(|finding| finding.shown != Severity::Error);
     if screen.json {
-        screen.document(&serde_json::json!({ "ok": is_well, "findings": findings }))?;
+        screen.print_json(&serde_json::json!({ "ok": is_well, "findings": findings }))?;
     } else {
         for finding in &findings {
             let next = finding.next.as_deref();
-            screen.finding(finding.shown, finding.code, &finding.text, next)?;
+            screen.print_finding(finding.shown, finding.code, &finding.text, next)?;
         }
     }
     Ok(u8::from(!is_well))
@@ -74,13 +76,13 @@ fn finding(
         let is_optional = purpose == Purpose::Clean;
         return Ok(if is_optional {
             Finding::new(
-                Mark::Note,
+                Severity::Note,
                 code,
                 format!("outputs are committed: {text}"),
                 next,
             )
         } else {
-            Finding::new(Mark::Bad, code, text, next)
+            Finding::new(Severity::Error, code, text, next)
         });
     }
     let clean = value_of("filter") == Some("cellwright");
@@ -95,25 +97,25 @@ fn finding(
             Some(value) => format!("`{}` is `{value}`, not `{}`", entry.key, entry.value),
             None => format!("`{}` is not set", entry.key),
         };
-        return Ok(Finding::new(Mark::Bad, code, text, next));
+        return Ok(Finding::new(Severity::Error, code, text, next));
     }
     let text = match purpose {
         Purpose::Diff => "git diff shows notebooks as text",
         Purpose::Merge => "git merge puts notebooks together by cell",
         Purpose::Clean => "outputs stay out of what is committed",
     };
-    Ok(Finding::new(Mark::Good, code, text.to_owned(), None))
+    Ok(Finding::new(Severity::Ok, code, text.to_owned(), None))
 }
 
 impl Finding {
-    fn new(shown: Mark, code: &'static str, text: String, next: Option<String>) -> Self {
+    fn new(shown: Severity, code: &'static str, text: String, next: Option<String>) -> Self {
         Self {
             code,
             mark: match shown {
-                Mark::Good => "ok",
-                Mark::Note => "note",
-                Mark::Warning => "warning",
-                Mark::Bad => "failed",
+                Severity::Ok => "ok",
+                Severity::Note => "note",
+                Severity::Warning => "warning",
+                Severity::Error => "failed",
             },
             text,
             next,

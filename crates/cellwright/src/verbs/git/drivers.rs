@@ -5,19 +5,19 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use cellwright_notebook::{
-    Cells, FormatError, Marks, Merged, Notebook, NotebookError, Scope, review, strip, three_way,
-    upgrade,
+    Cells, ConflictMarkers, FormatError, MergedNotebook, Notebook, NotebookError, Scope,
+    merge_three_way, render_textconv, strip_outputs, upgrade,
 };
 use clap::Args;
 use serde::Serialize;
 
 use super::setup::replace;
+use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::notice::{Told, tell_merge};
-use crate::screen::Screen;
+use crate::notice::{NoticeKind, UserNotice, describe_merge};
 
 /// Prints a notebook as text. Never fails over what is in the file: git would show nothing at all.
-pub(super) fn textconv(path: &Path, scope: Scope, screen: &Screen) -> Result<u8, Failure> {
+pub(super) fn textconv(path: &Path, scope: Scope, screen: &Console) -> Result<u8, Failure> {
     let bytes = read(path)?;
     // Old formats are shown as what they would become.
     let notebook = match Notebook::parse(&bytes[..]) {
@@ -28,25 +28,25 @@ pub(super) fn textconv(path: &Path, scope: Scope, screen: &Screen) -> Result<u8,
         other => other,
     };
     match notebook {
-        Ok(notebook) if screen.json => screen.document(&serde_json::json!({
+        Ok(notebook) if screen.json => screen.print_json(&serde_json::json!({
             "path": path.display().to_string(),
-            "text": review(&notebook, scope),
+            "text": render_textconv(&notebook, scope),
         }))?,
-        Ok(notebook) => screen.data(&review(&notebook, scope))?,
+        Ok(notebook) => screen.print(&render_textconv(&notebook, scope))?,
         Err(error) if screen.json => {
             let path = path.to_owned();
             return Err(NotebookError::Format { path, error }.into());
         }
         Err(error) => {
-            screen.notices(&[not_a_notebook(path, &error, "shown as it is")]);
-            screen.raw(&bytes)?;
+            screen.print_notices(&[not_a_notebook(path, &error, "shown as it is")]);
+            screen.print_bytes_as_text(&bytes)?;
         }
     }
     Ok(0)
 }
 
 /// Takes outputs out on the way from stdin to stdout. What is no notebook passes as it is.
-pub(super) fn clean(path: Option<&Path>, screen: &Screen) -> Result<u8, Failure> {
+pub(super) fn clean(path: Option<&Path>, screen: &Console) -> Result<u8, Failure> {
     if screen.json {
         let message = "There is no --json here: the output is the notebook";
         return Err(Failure::new(Kind::BadArguments, message));
@@ -54,19 +54,19 @@ pub(super) fn clean(path: Option<&Path>, screen: &Screen) -> Result<u8, Failure>
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes)?;
     match Notebook::parse(&bytes[..]) {
-        Ok(notebook) => screen.bytes(&strip(&notebook))?,
+        Ok(notebook) => screen.write_bytes(&strip_outputs(&notebook))?,
         Err(error) => {
             let path = path.unwrap_or(Path::new("the standard input"));
-            screen.notices(&[not_a_notebook(path, &error, "passed on as it is")]);
-            screen.bytes(&bytes)?;
+            screen.print_notices(&[not_a_notebook(path, &error, "passed on as it is")]);
+            screen.write_bytes(&bytes)?;
         }
     }
     Ok(0)
 }
 
-fn not_a_notebook(path: &Path, error: &FormatError, so: &str) -> Told {
-    Told::new(
-        "not_a_notebook",
+fn not_a_notebook(path: &Path, error: &FormatError, so: &str) -> UserNotice {
+    UserNotice::new(
+        NoticeKind::NotANotebook,
         format!("{} is no notebook ({error}), so it is {so}", path.display()),
     )
 }
@@ -107,25 +107,25 @@ pub(super) struct MergeArgs {
 struct MergeAnswer {
     path: String,
     clean: bool,
-    conflicts: Vec<Told>,
-    notices: Vec<Told>,
+    conflicts: Vec<UserNotice>,
+    notices: Vec<UserNotice>,
 }
 
 /// Merges; says the exit code.
-pub(super) fn merge(args: &MergeArgs, screen: &Screen) -> Result<u8, Failure> {
+pub(super) fn merge(args: &MergeArgs, screen: &Console) -> Result<u8, Failure> {
     let name = args.path.as_deref().unwrap_or(&args.ours);
     match merged(args, name) {
         Ok(answer) => {
             if screen.json {
-                screen.document(&answer)?;
+                screen.print_json(&answer)?;
             }
-            screen.notices(&answer.conflicts);
-            screen.notices(&answer.notices);
+            screen.print_notices(&answer.conflicts);
+            screen.print_notices(&answer.notices);
             Ok(u8::from(!answer.clean))
         }
         Err(failure) => {
             // For git every other code is either success or the end of everything.
-            screen.report(&failure.hint("nothing was merged; ours is as it was"));
+            screen.report_failure(&failure.hint("nothing was merged; ours is as it was"));
             Ok(1)
         }
     }
@@ -141,7 +141,7 @@ fn merged(args: &MergeArgs, name: &Path) -> Result<MergeAnswer, Failure> {
     };
     let ours = parse(read(&args.ours)?, name, "ours")?;
     let theirs = parse(read(&args.theirs)?, name, "theirs")?;
-    let merged = three_way(&base, &ours, &theirs, &marks(args));
+    let merged = merge_three_way(&base, &ours, &theirs, &marks(args));
     // What git gets is a notebook, or nothing.
     let result = parse(merged.bytes.clone(), name, "the result")?;
     if merged.bytes != ours.bytes() {
@@ -155,15 +155,16 @@ fn merged(args: &MergeArgs, name: &Path) -> Result<MergeAnswer, Failure> {
     Ok(answer(name, &merged, &result))
 }
 
-fn answer(name: &Path, merged: &Merged, result: &Notebook) -> MergeAnswer {
+fn answer(name: &Path, merged: &MergedNotebook, result: &Notebook) -> MergeAnswer {
     let id = |cell: usize| result.id(cell).map(String::from);
     let (conflicts, notices): (Vec<_>, Vec<_>) = merged
-        .remarks
+        .notices
         .iter()
         .partition(|remark| remark.is_conflict());
-    let tell = |remarks: Vec<_>| -> Vec<Told> {
+    let tell = |remarks: Vec<_>| -> Vec<UserNotice> {
         let told = remarks.into_iter();
-        told.map(|remark| tell_merge(remark, name, &id)).collect()
+        told.map(|remark| describe_merge(remark, name, &id))
+            .collect()
     };
     MergeAnswer {
         path: name.display().to_string(),
@@ -173,10 +174,10 @@ fn answer(name: &Path, merged: &Merged, result: &Notebook) -> MergeAnswer {
     }
 }
 
-fn marks(args: &MergeArgs) -> Marks {
-    let mut marks = Marks {
+fn marks(args: &MergeArgs) -> ConflictMarkers {
+    let mut marks = ConflictMarkers {
         size: args.marker_size.clamp(1, 200),
-        ..Marks::default()
+        ..ConflictMarkers::default()
     };
     // Older versions of git do not know the names, and leave what stands for them.
     let given = |name: &Option<String>| {

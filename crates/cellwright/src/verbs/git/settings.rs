@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use super::program::Git;
 use crate::env;
 use crate::failure::{Failure, Kind};
-use crate::kernels::ipykernel::quoted;
+use crate::ipykernel::shell_quoted;
 
 /// Whose configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum KernelHost {
     Repository,
     Global,
 }
@@ -37,7 +37,7 @@ pub(super) struct Entry {
 /// Says that the line of attributes was put in by this setup, so that taking it back takes only that.
 pub(super) const WROTE_LINE: &str = "cellwright.attributes";
 
-impl Reach {
+impl KernelHost {
     pub(super) fn flag(self) -> &'static str {
         match self {
             Self::Repository => "--local",
@@ -121,12 +121,12 @@ fn all(program: &str, clean: bool) -> Vec<Entry> {
 }
 
 /// What an entry is set to.
-pub(super) fn get(git: &Git, reach: Reach, key: &str) -> Result<Option<String>, Failure> {
+pub(super) fn get(git: &Git, reach: KernelHost, key: &str) -> Result<Option<String>, Failure> {
     Ok(git.answer(["config", reach.flag(), "--get", key])?.ok())
 }
 
 /// The file that an entry stands in, as git names it.
-pub(super) fn file_of(git: &Git, reach: Reach, key: &str) -> Result<String, Failure> {
+pub(super) fn file_of(git: &Git, reach: KernelHost, key: &str) -> Result<String, Failure> {
     let answer = git.answer(["config", reach.flag(), "--show-origin", "--get", key])?;
     let file = answer.ok().and_then(|answer| {
         let (file, _) = answer.split_once('\t')?;
@@ -153,7 +153,7 @@ pub(super) fn own_name() -> Result<String, Failure> {
     {
         return Ok("cellwright".to_owned());
     }
-    Ok(quoted(&own))
+    Ok(shell_quoted(&own))
 }
 
 fn is_program(path: &Path) -> bool {

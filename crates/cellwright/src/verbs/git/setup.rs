@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use super::attributes::Without;
 use super::program::Git;
-use super::settings::{self, Entry, Reach, WROTE_LINE};
+use super::settings::{self, Entry, KernelHost, WROTE_LINE};
 use super::{attributes, check};
+use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::notice::Told;
-use crate::screen::Screen;
+use crate::notice::{NoticeKind, UserNotice};
 
 /// Arguments of `git setup`.
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ struct SetupAnswer {
     repository: Option<String>,
     steps: Vec<Step>,
     next: Vec<String>,
-    notices: Vec<Told>,
+    notices: Vec<UserNotice>,
 }
 
 /// One entry or line.
@@ -80,9 +80,9 @@ enum Done {
 }
 
 impl SetupAnswer {
-    fn show(&self, screen: &Screen) -> Result<(), Failure> {
+    fn show(&self, screen: &Console) -> Result<(), Failure> {
         if screen.json {
-            return screen.document(self);
+            return screen.print_json(self);
         }
         let mut text = String::new();
         for step in &self.steps {
@@ -94,16 +94,16 @@ impl SetupAnswer {
             };
             text.push_str(&format!("{word:<8} {}: {}\n", step.file, step.entry));
         }
-        screen.data(&text)?;
+        screen.print(&text)?;
         if text.is_empty() {
-            screen.remark(match self.action {
+            screen.note(match self.action {
                 "undo" => "nothing to take back",
                 _ => "nothing to do: it is set up already",
             });
         }
-        screen.notices(&self.notices);
+        screen.print_notices(&self.notices);
         for next in &self.next {
-            screen.remark(&format!("next: {next}"));
+            screen.note(&format!("next: {next}"));
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ impl SetupAnswer {
 /// Where things are written.
 pub(super) struct Place {
     pub(super) git: Git,
-    pub(super) reach: Reach,
+    pub(super) reach: KernelHost,
     pub(super) attributes: PathBuf,
     /// The same, as it is told.
     pub(super) attributes_name: String,
@@ -127,7 +127,7 @@ impl Place {
                 attributes_name: attributes.display().to_string(),
                 attributes,
                 git,
-                reach: Reach::Global,
+                reach: KernelHost::Global,
             });
         }
         let git = Git::in_repository()?;
@@ -135,7 +135,7 @@ impl Place {
             attributes: git.folder().join(".gitattributes"),
             attributes_name: ".gitattributes".to_owned(),
             git,
-            reach: Reach::Repository,
+            reach: KernelHost::Repository,
         })
     }
 
@@ -165,7 +165,7 @@ impl Place {
 }
 
 /// Sets up, takes back or looks.
-pub(super) fn setup(args: &SetupArgs, screen: &Screen) -> Result<u8, Failure> {
+pub(super) fn setup(args: &SetupArgs, screen: &Console) -> Result<u8, Failure> {
     let place = Place::of(args)?;
     if args.check {
         return check::check(&place, screen);
@@ -193,7 +193,7 @@ fn write(place: &Place, clean: bool) -> Result<SetupAnswer, Failure> {
     if let Some(new) = &line {
         place.write(Some(new))?;
         steps.push(note_line(place)?);
-        if place.reach == Reach::Repository {
+        if place.reach == KernelHost::Repository {
             next.push(
                 "commit .gitattributes; whoever clones runs `cellwright git setup` once".to_owned(),
             );
@@ -225,7 +225,7 @@ fn write(place: &Place, clean: bool) -> Result<SetupAnswer, Failure> {
 }
 
 fn repository(place: &Place) -> Option<String> {
-    let is_one = place.reach == Reach::Repository;
+    let is_one = place.reach == KernelHost::Repository;
     is_one.then(|| place.git.folder().display().to_string())
 }
 
@@ -326,7 +326,11 @@ fn unset(place: &Place, key: &str) -> Result<(), Failure> {
 }
 
 /// Tells what our line took the place of, and what takes the place of ours.
-fn displaced(before: &[(String, String)], clean: bool, after: &[(String, String)]) -> Vec<Told> {
+fn displaced(
+    before: &[(String, String)],
+    clean: bool,
+    after: &[(String, String)],
+) -> Vec<UserNotice> {
     let mut told = Vec::new();
     let is_wanted = |name: &str| clean || name != "filter";
     for ((name, old), (_, new)) in before.iter().zip(after) {
@@ -334,16 +338,16 @@ fn displaced(before: &[(String, String)], clean: bool, after: &[(String, String)
             continue;
         }
         if new != "cellwright" {
-            told.push(Told::new(
-                "attributes_overridden",
+            told.push(UserNotice::new(
+                NoticeKind::AttributesOverridden,
                 format!(
                     "other attributes set `{name}={new}` for *.ipynb and win; `git check-attr -a \
                      x.ipynb` shows them"
                 ),
             ));
         } else if old != "cellwright" && old != "unspecified" {
-            told.push(Told::new(
-                "attributes_replaced",
+            told.push(UserNotice::new(
+                NoticeKind::AttributesReplaced,
                 format!("`{name}={old}` was used for *.ipynb before; ours takes its place"),
             ));
         }

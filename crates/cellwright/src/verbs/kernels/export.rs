@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::demand;
+use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::host::wanted::{Wanted, Who};
-use crate::notice::Told;
-use crate::screen::Screen;
-use crate::table::aligned;
+use crate::host::protocol::{HostRequest, SessionSelector};
+use crate::notice::{NoticeKind, UserNotice};
+use crate::table::align_columns;
 
 /// One cell, as the host wrote it down.
 #[derive(Deserialize)]
@@ -37,8 +37,8 @@ struct Journal {
 }
 
 impl Journal {
-    fn open(who: &Who) -> Result<Self, Failure> {
-        let mut answer = demand(&Wanted::Journal {
+    fn open(who: &SessionSelector) -> Result<Self, Failure> {
+        let mut answer = demand(&HostRequest::Journal {
             session: who.clone(),
         })?;
         let path: PathBuf = answer["journal"].as_str().unwrap_or_default().into();
@@ -67,18 +67,18 @@ impl Journal {
     }
 
     /// Says what is missing.
-    fn tell_lost(&self, screen: &Screen) {
+    fn tell_lost(&self, screen: &Console) {
         if self.lost > 0 {
             let text = format!(
                 "{} runs are missing: they could not be written to the host's folder",
                 self.lost
             );
-            screen.notices(&[Told::new("history_incomplete", text)]);
+            screen.print_notices(&[UserNotice::new(NoticeKind::HistoryIncomplete, text)]);
         }
     }
 }
 
-pub(super) fn history(who: &Who, screen: &Screen) -> Result<(), Failure> {
+pub(super) fn history(who: &SessionSelector, screen: &Console) -> Result<(), Failure> {
     let mut journal = Journal::open(who)?;
     let head = ["GEN", "CELL", "STATUS", "CODE"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -109,22 +109,27 @@ pub(super) fn history(who: &Who, screen: &Screen) -> Result<(), Failure> {
     }
     journal.tell_lost(screen);
     if screen.json {
-        return screen.document(&cells);
+        return screen.print_json(&cells);
     }
     if rows.len() == 1 {
-        screen.remark("nothing ran so far");
+        screen.note("nothing ran so far");
         return Ok(());
     }
-    screen.data(&aligned(&rows))
+    screen.print(&align_columns(&rows))
 }
 
-pub(super) fn export(who: &Who, out: &Path, force: bool, screen: &Screen) -> Result<(), Failure> {
+pub(super) fn export(
+    who: &SessionSelector,
+    out: &Path,
+    force: bool,
+    screen: &Console,
+) -> Result<(), Failure> {
     let mut journal = Journal::open(who)?;
     if out == Path::new("-") {
         let mut notebook = Vec::new();
         write(&mut journal, &mut notebook, Failure::from)?;
         journal.tell_lost(screen);
-        return screen.bytes(&notebook);
+        return screen.write_bytes(&notebook);
     }
     let trouble = |error: std::io::Error| {
         let mut failure = Failure::new(Kind::BadFile, format!("Could not write {}", out.display()));
@@ -164,9 +169,9 @@ pub(super) fn export(who: &Who, out: &Path, force: bool, screen: &Screen) -> Res
     journal.tell_lost(screen);
     if screen.json {
         let path = out.display().to_string();
-        return screen.document(&json!({"path": path, "cells": count, "lost": journal.lost}));
+        return screen.print_json(&json!({"path": path, "cells": count, "lost": journal.lost}));
     }
-    screen.remark(&format!("{}: {count} cells", out.display()));
+    screen.note(&format!("{}: {count} cells", out.display()));
     Ok(())
 }
 

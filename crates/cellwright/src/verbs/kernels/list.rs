@@ -2,32 +2,32 @@
 
 use std::time::Duration;
 
-use cellwright_output::Bytes;
+use cellwright_output::ByteSize;
 use serde_json::{Value, json};
 
 use super::SLOW;
+use crate::console::Console;
 use crate::failure::Failure;
-use crate::host::ask;
-use crate::host::wanted::{Wanted, Who};
-use crate::screen::Screen;
-use crate::table::{aligned, short_time};
+use crate::host::client;
+use crate::host::protocol::{HostRequest, SessionSelector};
+use crate::table::{align_columns, format_seconds};
 
 /// The sessions there are.
 fn sessions() -> Result<Value, Failure> {
-    let answer = ask::ask(&Wanted::Kernels, Duration::ZERO)?;
+    let answer = client::request_blocking(&HostRequest::ListSessions, Duration::ZERO)?;
     let kernels = answer.and_then(|mut answer| answer.get_mut("kernels").map(Value::take));
     Ok(kernels.unwrap_or_else(|| json!([])))
 }
 
-pub(super) fn list(screen: &Screen) -> Result<(), Failure> {
+pub(super) fn list(screen: &Console) -> Result<(), Failure> {
     let sessions = sessions()?;
     if screen.json {
-        return screen.document(&sessions);
+        return screen.print_json(&sessions);
     }
     if let Some(table) = table(&sessions) {
-        return screen.data(&table);
+        return screen.print(&table);
     }
-    screen.remark("no sessions; `cellwright eval --session NAME CODE` makes one");
+    screen.note("no sessions; `cellwright eval --session NAME CODE` makes one");
     Ok(())
 }
 
@@ -41,15 +41,15 @@ pub(crate) fn table(sessions: &Value) -> Option<String> {
     for session in sessions.as_array().into_iter().flatten() {
         rows.push(row(session));
     }
-    (rows.len() > 1).then(|| aligned(&rows))
+    (rows.len() > 1).then(|| align_columns(&rows))
 }
 
 fn row(session: &Value) -> Vec<String> {
     let text = |name: &str| session[name].as_str().unwrap_or("-").to_owned();
     let number = |name: &str| session[name].as_u64();
     let mut state = text("state");
-    if let Some(seconds) = session["busy"]["for_s"].as_u64() {
-        state.push_str(&format!(" {}", short_time(seconds)));
+    if let Some(seconds) = session["busy"]["seconds"].as_u64() {
+        state.push_str(&format!(" {}", format_seconds(seconds)));
     }
     let owners = session["owners"].as_array().into_iter().flatten();
     let owners: Vec<&str> = owners.filter_map(Value::as_str).collect();
@@ -68,7 +68,7 @@ fn row(session: &Value) -> Vec<String> {
         number("executions").unwrap_or(0).to_string(),
         number("waiting").unwrap_or(0).to_string(),
         size(&session["memory_bytes"]),
-        short_time(number("age_s").unwrap_or(0)),
+        format_seconds(number("age_s").unwrap_or(0)),
         owners.join(","),
         format!("@{}", number("id").unwrap_or(0)),
         text("cwd"),
@@ -76,34 +76,34 @@ fn row(session: &Value) -> Vec<String> {
 }
 
 fn size(bytes: &Value) -> String {
-    let bytes = bytes.as_u64().map(|bytes| Bytes(bytes).to_string());
+    let bytes = bytes.as_u64().map(|bytes| ByteSize(bytes).to_string());
     bytes.unwrap_or_else(|| "-".to_owned())
 }
 
-pub(super) fn stop_all(screen: &Screen) -> Result<(), Failure> {
+pub(super) fn stop_all(screen: &Console) -> Result<(), Failure> {
     let sessions = sessions()?;
     let mut ended = Vec::new();
     for session in sessions.as_array().into_iter().flatten() {
         let text = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
-        let who = Who {
+        let who = SessionSelector {
             name: format!("@{}", session["id"]),
             cwd: None,
             here: None,
             owner: String::new(),
         };
-        let wanted = Wanted::EndSession {
+        let wanted = HostRequest::EndSession {
             session: who,
             owner: None,
         };
         // It may have ended by itself meanwhile.
-        if let Ok(Some(_)) = ask::ask(&wanted, SLOW) {
+        if let Ok(Some(_)) = client::request_blocking(&wanted, SLOW) {
             ended.push(text("session"));
         }
     }
     if screen.json {
-        return screen.document(&json!({"ended": ended}));
+        return screen.print_json(&json!({"ended": ended}));
     }
-    screen.remark(&match ended.len() {
+    screen.note(&match ended.len() {
         0 => "there were no sessions".to_owned(),
         1 => "1 session was ended".to_owned(),
         count => format!("{count} sessions were ended"),
@@ -111,14 +111,14 @@ pub(super) fn stop_all(screen: &Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn variables(answer: &Value, screen: &Screen) -> Result<(), Failure> {
+pub(super) fn variables(answer: &Value, screen: &Console) -> Result<(), Failure> {
     if screen.json {
-        return screen.document(answer);
+        return screen.print_json(answer);
     }
     if let Some(table) = variables_table(answer) {
-        return screen.data(&table);
+        return screen.print(&table);
     }
-    screen.remark("no variables");
+    screen.note("no variables");
     Ok(())
 }
 
@@ -149,15 +149,15 @@ pub(crate) fn variables_table(answer: &Value) -> Option<String> {
             shown("preview"),
         ]);
     }
-    (rows.len() > 1).then(|| aligned(&rows))
+    (rows.len() > 1).then(|| align_columns(&rows))
 }
 
-pub(super) fn inspection(answer: &Value, code: &str, screen: &Screen) -> Result<(), Failure> {
+pub(super) fn inspection(answer: &Value, code: &str, screen: &Console) -> Result<(), Failure> {
     if screen.json {
-        return screen.document(answer);
+        return screen.print_json(answer);
     }
     let text = inspected(answer, code)?;
-    screen.data(&format!("{}\n", text.trim_end()))
+    screen.print(&format!("{}\n", text.trim_end()))
 }
 
 /// What is known of a name, as text.
@@ -169,11 +169,11 @@ pub(crate) fn inspected<'a>(answer: &'a Value, code: &str) -> Result<&'a str, Fa
     })
 }
 
-pub(super) fn completions(answer: &Value, screen: &Screen) -> Result<(), Failure> {
+pub(super) fn completions(answer: &Value, screen: &Console) -> Result<(), Failure> {
     if screen.json {
-        return screen.document(answer);
+        return screen.print_json(answer);
     }
-    screen.data(&completed(answer))
+    screen.print(&completed(answer))
 }
 
 /// How code could go on, a line each.

@@ -1,32 +1,35 @@
-//! What can be typed after `run`.
+//! Arguments of `run`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellwright_run::Edit;
+use cellwright_run::{CellSelection, Edit};
 use clap::Args;
 
-use crate::kernels::{Backend, Flags};
-use crate::verbs::eval::{interpreter, seconds};
+use crate::failure::{Failure, Kind};
+use crate::operations::run::RunRequest;
+use crate::operations::seconds::parse_seconds;
+use crate::parameters;
+use crate::verbs::kernel_args::{ExistingArg, KernelArgs};
+use crate::verbs::text_source;
 
 /// Arguments of `run`.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 #[command(after_help = "\
-Runs the code cells of a notebook in order on its kernel and writes what they put out back into the
-file: outputs, counts, and nothing else. It is saved about once a second while it runs and once more
-at the end; whatever stops it, what ran is in the file, and a cell that did not come to its end says so
-there.
+Runs the code cells of a notebook in order and saves outputs and execution counts in the file; nothing else in \
+the file changes. The file is saved about once a second during the run and once at the end. If the run is stopped, \
+the file holds the results so far, and a cell that did not finish is marked with an error.
 
-The kernel is the one that the notebook asks for, where that can be started; else, for Python, a runner
-of our own that needs nothing but python3. It starts in the notebook's folder and ends with the
-command, unless --session keeps it: then a cell can be edited and run again on the same variables.
+The kernel is the one that the notebook names, if it can be started. Otherwise Python notebooks use the built-in \
+runner, which needs only python3. The kernel starts in the directory of the notebook and ends with the command. \
+With --session it stays, so that a cell can be edited and run again with the same variables.
 
-Cells are named by index, as in `3`, or by id, as in `id:ab12`. What is said about them narrows it
-down: `--from 3 --tag plot` are the cells from 3 on that have the tag. A cell with the tag
-`skip-execution` is left out, and one with `raises-exception` may fail.
+A cell is named by its index, as in `3`, or by its id, as in `id:ab12`. Several conditions select the cells that \
+meet all of them: `--from 3 --tag plot` selects the cells with the tag from cell 3 on. Cells with the tag \
+`skip-execution` do not run. Cells with the tag `raises-exception` may fail.
 
-Exit codes: 0 done; 1 a cell raised; 2 bad notebook, or the kernel died or could not be started;
-3 cells were changed by somebody else meanwhile; 124 timed out; 130 cancelled.
+Exit codes: 0 done; 1 a cell raised an exception; 2 bad notebook, or the kernel died or could not be started; \
+3 another program changed the cells during the run; 124 timed out; 130 cancelled.
 
 Examples:
   cellwright run analysis.ipynb
@@ -37,36 +40,36 @@ Examples:
   cellwright run analysis.ipynb --background --timeout 3600")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
 pub(crate) struct RunArgs {
-    /// The notebook
-    pub(crate) path: PathBuf,
-    /// Which cells: a list of indexes, ranges and ids, as in `3-5,8,id:ab12`
-    #[arg(long, value_name = "LIST", help_heading = "Which cells")]
-    pub(crate) cells: Option<String>,
-    /// This cell and those behind it
-    #[arg(long, value_name = "CELL", help_heading = "Which cells")]
-    pub(crate) from: Option<String>,
-    /// This cell and those before it
-    #[arg(long, value_name = "CELL", help_heading = "Which cells")]
-    pub(crate) to: Option<String>,
-    /// The cells before this one
-    #[arg(long, value_name = "CELL", help_heading = "Which cells")]
-    pub(crate) above: Option<String>,
-    /// The cells behind this one
-    #[arg(long, value_name = "CELL", help_heading = "Which cells")]
-    pub(crate) below: Option<String>,
+    /// Notebook
+    pub(super) path: PathBuf,
+    /// Indexes, ranges and ids, as in `3-5,8,id:ab12`
+    #[arg(long, value_name = "LIST", help_heading = "Cells")]
+    pub(super) cells: Option<String>,
+    /// This cell and all following cells
+    #[arg(long, value_name = "CELL", help_heading = "Cells")]
+    pub(super) from: Option<String>,
+    /// This cell and all preceding cells
+    #[arg(long, value_name = "CELL", help_heading = "Cells")]
+    pub(super) to: Option<String>,
+    /// All cells before this one
+    #[arg(long, value_name = "CELL", help_heading = "Cells")]
+    pub(super) above: Option<String>,
+    /// All cells after this one
+    #[arg(long, value_name = "CELL", help_heading = "Cells")]
+    pub(super) below: Option<String>,
     /// Cells with this tag; can be repeated
-    #[arg(long = "tag", value_name = "TAG", help_heading = "Which cells")]
-    pub(crate) tags: Vec<String>,
-    /// Cells that are not fresh in this session: changed, never run there, or behind such a cell
-    #[arg(long, help_heading = "Which cells", conflicts_with = "changed")]
-    pub(crate) stale: bool,
+    #[arg(long = "tag", value_name = "TAG", help_heading = "Cells")]
+    pub(super) tags: Vec<String>,
+    /// Cells that are not fresh in this session: changed, never run there, or after such a cell
+    #[arg(long, help_heading = "Cells", conflicts_with = "changed")]
+    pub(super) stale: bool,
     /// Cells that were changed or added since they ran in this session
-    #[arg(long, help_heading = "Which cells")]
-    pub(crate) changed: bool,
-    /// Give this cell a new source first; then it runs, unless more is said
+    #[arg(long, help_heading = "Cells")]
+    pub(super) changed: bool,
+    /// Replace the source of this cell, then run it
     #[arg(long, value_name = "CELL", help_heading = "Edit first")]
-    pub(crate) edit_cell: Option<String>,
-    /// The new source
+    pub(super) edit_cell: Option<String>,
+    /// New source
     #[arg(
         long,
         value_name = "TEXT",
@@ -74,125 +77,162 @@ pub(crate) struct RunArgs {
         help_heading = "Edit first"
     )]
     #[arg(requires = "edit_cell", conflicts_with = "source_file")]
-    pub(crate) source: Option<String>,
-    /// Take the new source from a file, or `-` for stdin
+    pub(super) source: Option<String>,
+    /// Read the new source from a file, or from stdin with `-`
     #[arg(
         long,
         value_name = "FILE",
         help_heading = "Edit first",
         requires = "edit_cell"
     )]
-    pub(crate) source_file: Option<String>,
-    /// Several edits: a file with a JSON list such as `[{\"action\": \"edit\", \"cell\": \"3\", \"source\":
-    /// \"…\"}]`, or `-` for stdin
+    pub(super) source_file: Option<String>,
+    /// File with several edits, or `-` for stdin: a JSON list such as `[{\"action\": \"edit\", \"cell\": \"3\", \"source\":
+    /// \"…\"}]`
     #[arg(
         long,
         value_name = "FILE",
         help_heading = "Edit first",
         conflicts_with = "edit_cell"
     )]
-    pub(crate) edits: Option<String>,
-    /// Run the cells behind the edited ones, too
+    pub(super) edits: Option<String>,
+    /// Also run all cells after the edited ones
     #[arg(long, help_heading = "Edit first")]
-    pub(crate) and_below: bool,
-    /// The revision that the edits are for; if the file has another one, they are merged or refused
+    pub(super) and_below: bool,
+    /// Revision that the edits are based on; newer changes are merged, or the edits are rejected
     #[arg(long, value_name = "REV", help_heading = "Edit first")]
-    pub(crate) rev: Option<String>,
-    /// Write the notebook to another file and leave this one as it is
+    pub(super) rev: Option<String>,
+    /// Write the result to another file and leave the notebook unchanged
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// A value for the notebook, as in `year=2026`; YAML. Goes into a cell behind the one tagged
-    /// `parameters`
+    pub(super) output: Option<PathBuf>,
+    /// Parameter with a YAML value, as in `year=2026`; goes into a cell after the one tagged `parameters`
     #[arg(
         long = "parameter",
         short,
         value_name = "NAME=VALUE",
         help_heading = "Parameters"
     )]
-    pub(crate) parameters: Vec<String>,
-    /// The same, but the value is text whatever it looks like
+    pub(super) parameters: Vec<String>,
+    /// Parameter with a text value
     #[arg(
         long = "raw-parameter",
         short,
         value_name = "NAME=TEXT",
         help_heading = "Parameters"
     )]
-    pub(crate) raw_parameters: Vec<String>,
-    /// Values from a file: YAML or JSON, names and values
+    pub(super) raw_parameters: Vec<String>,
+    /// File with parameters, as a YAML or JSON mapping
     #[arg(
         long = "parameters-file",
         short = 'f',
         value_name = "FILE",
         help_heading = "Parameters"
     )]
-    pub(crate) parameters_files: Vec<PathBuf>,
-    /// Seconds that each cell may take; 0 for no limit [default: the setting run.timeout, which is 0 unless
-    /// changed]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) timeout: Option<Duration>,
-    /// Seconds that all of it may take, the start of the kernel included
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) total_timeout: Option<Duration>,
-    /// Go on after a cell that failed
+    pub(super) parameters_files: Vec<PathBuf>,
+    /// Time limit of each cell in seconds; 0 for none [default: the setting run.timeout, initially 0]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(super) timeout: Option<Duration>,
+    /// Time limit of the whole run in seconds, including the start of the kernel
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(super) total_timeout: Option<Duration>,
+    /// Continue after a cell that failed
     #[arg(long, short)]
-    pub(crate) keep_going: bool,
-    /// Where the cells run [default: the notebook's folder]
+    pub(super) keep_going: bool,
+    /// Working directory of the kernel [default: the directory of the notebook]
     #[arg(long, value_name = "DIR")]
-    pub(crate) cwd: Option<PathBuf>,
-    /// The interpreter: a path, an environment's folder, or a command
-    #[arg(long, value_name = "PYTHON", value_parser = interpreter, help_heading = "Which kernel")]
-    pub(crate) python: Option<PathBuf>,
-    /// The kernel, by the name of its kernelspec (see `cellwright kernels specs`)
-    #[arg(long, value_name = "NAME", help_heading = "Which kernel")]
-    pub(crate) kernel: Option<String>,
-    /// What runs the code
-    #[arg(long, value_name = "BACKEND", help_heading = "Which kernel")]
-    pub(crate) backend: Option<Backend>,
-    /// Run it on a kernel that runs already: its connection file, or the name of that in Jupyter's runtime
-    /// folder
-    #[arg(long, value_name = "FILE", help_heading = "Which kernel")]
-    #[arg(conflicts_with_all = ["kernel", "python", "restart"])]
-    pub(crate) existing: Option<PathBuf>,
-    /// Keep the kernel, for other commands in this folder to use by this name
-    #[arg(long, short, value_name = "NAME", help_heading = "Which kernel")]
-    pub(crate) session: Option<String>,
-    /// Begin with a fresh kernel in the session
-    #[arg(long, requires = "session", help_heading = "Which kernel")]
-    pub(crate) restart: bool,
-    /// On whose behalf: owners share a session until one of them resets it [default: the setting eval.owner]
-    #[arg(long, value_name = "NAME", help_heading = "Which kernel")]
-    pub(crate) owner: Option<String>,
-    /// What the next `input()` gets; can be repeated. Without an answer it raises at once
+    pub(super) cwd: Option<PathBuf>,
+    /// Run the cells on a session: a kernel that stays, and that commands in this directory share by name
+    #[arg(long, short, value_name = "NAME", help_heading = "Kernel")]
+    pub(super) session: Option<String>,
+    /// Start with a fresh kernel in the session
+    #[arg(
+        long,
+        requires = "session",
+        conflicts_with = "existing",
+        help_heading = "Kernel"
+    )]
+    pub(super) restart: bool,
+    /// Owner of the run; owners share a session until one of them resets it [default: the setting eval.owner]
+    #[arg(long, value_name = "NAME", help_heading = "Kernel")]
+    pub(super) owner: Option<String>,
+    /// Reply to the next `input()`; can be repeated. Without a reply, `input()` raises an exception
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
-    pub(crate) answers: Vec<String>,
-    /// Do not wait: print the name of the run (see `cellwright runs`)
+    pub(super) answers: Vec<String>,
+    /// Start in the background and print the id of the run (see `cellwright runs`)
     #[arg(long, conflicts_with_all = ["wait", "full", "events"])]
-    pub(crate) background: bool,
-    /// Wait so long at the most; the run goes on after that (see `cellwright runs`)
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "events")]
-    pub(crate) wait: Option<Duration>,
-    /// Show everything that the cells say, also where output would be cut
+    pub(super) background: bool,
+    /// Wait at most SECONDS, then leave the run in the background (see `cellwright runs`)
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "events")]
+    pub(super) wait: Option<Duration>,
+    /// Print all output of the cells, even to a pipe
     #[arg(long)]
-    pub(crate) full: bool,
-    /// Print a JSON document for everything that happens, each on a line of its own
+    pub(super) full: bool,
+    /// Print one JSON document per event, one on each line
     #[arg(long)]
-    pub(crate) events: bool,
-    /// Several edits that are given as data, not as a file.
-    #[arg(skip)]
-    pub(crate) given_edits: Vec<Edit>,
-    /// Whether cells find what they would in Jupyter and no more, also on a session that stays.
-    #[arg(skip)]
-    pub(crate) like_jupyter: bool,
+    pub(super) events: bool,
+    #[command(flatten, next_help_heading = "Kernel")]
+    pub(super) kernel: KernelArgs,
+    #[command(flatten, next_help_heading = "Kernel")]
+    pub(super) existing: ExistingArg,
 }
 
 impl RunArgs {
-    /// What is said about the kernel.
-    pub(crate) fn kernel(&self) -> Flags<'_> {
-        Flags {
-            python: self.python.as_deref(),
-            backend: self.backend,
-            kernel: self.kernel.as_deref(),
-            existing: self.existing.as_deref(),
-        }
+    pub(super) fn request(&self) -> Result<RunRequest, Failure> {
+        Ok(RunRequest {
+            path: self.path.clone(),
+            selection: CellSelection {
+                cells: self.cells.clone(),
+                from: self.from.clone(),
+                to: self.to.clone(),
+                above: self.above.clone(),
+                below: self.below.clone(),
+                tags: self.tags.clone(),
+            },
+            stale: self.stale,
+            changed: self.changed,
+            edits: edits(self)?,
+            and_below: self.and_below,
+            revision: self.rev.clone(),
+            output: self.output.clone(),
+            parameters: parameters::collect_parameters(
+                &self.parameters_files,
+                &self.parameters,
+                &self.raw_parameters,
+            )?,
+            timeout: self.timeout,
+            total_timeout: self.total_timeout,
+            keep_going: self.keep_going,
+            cwd: self.cwd.clone(),
+            kernel: self.kernel.request(Some(&self.existing)),
+            session: self.session.clone(),
+            restart: self.restart,
+            owner: self.owner.clone(),
+            answers: self.answers.clone(),
+            like_jupyter: false,
+        })
     }
+}
+
+fn edits(args: &RunArgs) -> Result<Vec<Edit>, Failure> {
+    if let Some(cell) = &args.edit_cell {
+        let source = match (&args.source, &args.source_file) {
+            (Some(text), _) => text.clone(),
+            (None, Some(file)) => text_source::read(file)?,
+            (None, None) => {
+                let failure = Failure::new(Kind::BadArguments, "--edit-cell needs a source");
+                return Err(failure.hint("give it with --source TEXT, or --source-file FILE"));
+            }
+        };
+        return Ok(vec![Edit::source(cell, source)]);
+    }
+    let Some(file) = &args.edits else {
+        return Ok(Vec::new());
+    };
+    let text = text_source::read(file)?;
+    serde_json::from_str(&text).map_err(|error| {
+        let mut failure = Failure::new(Kind::BadArguments, format!("Invalid edits in {file}"));
+        failure.causes.push(error.to_string());
+        failure.hint(
+            "expected a list such as [{\"action\": \"edit\", \"cell\": \"3\", \"source\": \"x = 1\"}]",
+        )
+    })
 }

@@ -33,7 +33,7 @@ fn what_is_no_message_does_no_harm() {
         assert_eq!(line.rest(), "");
     }
     let mut line = place.connect();
-    line.say_json(&json!({"hello": {"protocol": 2}}));
+    line.say_json(&json!({"hello": {"protocol": 3}}));
     line.hear();
     line.say_json(&json!({"what": 1}));
     assert_eq!(line.hear()["error"]["code"], "not_understood");
@@ -55,15 +55,15 @@ fn what_is_no_message_does_no_harm() {
 fn a_client_of_another_version_is_told_and_can_still_ask_and_stop() {
     let place = Place::new();
     let pid = place.start();
-    for protocol in [1, 3] {
+    for protocol in [1, 4] {
         let mut line = place.connect();
         line.say_json(&json!({"hello": {"protocol": protocol, "version": "9", "new": [1]}}));
         let hello = line.hear()["hello"].take();
         assert_eq!(
             (&hello["protocol"], &hello["pid"]),
-            (&json!(2), &json!(pid))
+            (&json!(3), &json!(pid))
         );
-        line.say_json(&json!({"do": "eval", "code": "1"}));
+        line.say_json(&json!({"do": "execute", "code": "1"}));
         assert_eq!(line.hear()["error"]["code"], "other_protocol");
         line.say_json(&json!({"do": "status"}));
         assert_eq!(line.hear()["status"]["pid"], pid);
@@ -116,7 +116,7 @@ fn play_host(place: &Place, protocol: u32) -> JoinHandle<()> {
 
 #[test]
 fn a_host_of_another_version_is_told_and_can_be_stopped() {
-    for protocol in [1, 3] {
+    for protocol in [1, 4] {
         let place = Place::new();
         let played = play_host(&place, protocol);
         let ran = place.host(&["start"]).exits(2);
@@ -130,7 +130,7 @@ fn a_host_of_another_version_is_told_and_can_be_stopped() {
         let found = place.context.run(&["doctor", "--json"]).stdout;
         assert!(found.contains("\"host-other-protocol\""), "{found}");
         let status = place.host(&["status"]).exits(0).stdout;
-        assert!(status.contains("this command speaks 2"), "{status}");
+        assert!(status.contains("this command speaks 3"), "{status}");
         let stopped = place.host(&["stop"]).exits(0).stdout;
         assert!(stopped.contains("ended sessions: 3"), "{stopped}");
         played.join().unwrap();

@@ -16,13 +16,14 @@ fn an_unsafe_folder_is_refused_with_what_to_do() {
     for action in ["start", "status", "stop", "log"] {
         let ran = place.host(&[action]).exits(2);
         assert!(
-            ran.stderr.contains("is open to other users (mode 755)"),
+            ran.stderr
+                .contains("is accessible to other users (mode 755)"),
             "{}",
             ran.stderr
         );
         assert!(
             ran.stderr
-                .contains("hint: if nobody else put anything there: `chmod 700 ")
+                .contains("hint: if no other user put files there: `chmod 700 ")
         );
     }
     assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0);
@@ -36,7 +37,8 @@ fn an_unsafe_folder_is_refused_with_what_to_do() {
     symlink(&elsewhere, &place.folder).unwrap();
     let ran = place.host(&["start"]).exits(2);
     assert!(
-        ran.stderr.contains("is no folder but a symbolic link"),
+        ran.stderr
+            .contains("is not a directory but a symbolic link"),
         "{}",
         ran.stderr
     );
@@ -46,7 +48,7 @@ fn an_unsafe_folder_is_refused_with_what_to_do() {
     fs::write(&place.folder, "").unwrap();
     let ran = place.host(&["start"]).exits(2);
     assert!(
-        ran.stderr.contains("is no folder but a file"),
+        ran.stderr.contains("is not a directory but a file"),
         "{}",
         ran.stderr
     );

@@ -11,7 +11,7 @@ fn flags_that_contradict_each_other_are_refused() {
     for (arguments, words) in [
         (
             &["--backend", "runner", "--kernel", "ir"][..],
-            "the runner is Python",
+            "the runner only runs Python",
         ),
         (
             &["--backend", "runner", "--existing", "x"],
@@ -88,7 +88,9 @@ fn a_connection_file_that_is_not_there_is_told_with_those_that_are() {
     attach.env("JUPYTER_RUNTIME_DIR", &runtime);
     let nothing = Ran::of(&shelf.context, &attach.output().unwrap()).exits(2);
     assert!(
-        nothing.stderr.contains("neither here nor in"),
+        nothing
+            .stderr
+            .contains("neither in the working directory nor in"),
         "{}",
         nothing.stderr
     );

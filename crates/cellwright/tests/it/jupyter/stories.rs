@@ -282,7 +282,7 @@ fn an_interrupt_and_a_timeout_leave_the_variables() {
 }
 
 #[test]
-fn a_run_goes_on_in_the_background() {
+fn a_run_continues_in_the_background() {
     let Some(lab) = Lab::new() else { return };
     let code = "import time\nfor n in range(3): print(n); time.sleep(0.1)\n'done'";
     let run = lab
@@ -337,7 +337,7 @@ fn sessions_on_different_kernels_are_told_apart() {
     let mut all = vec!["eval", "--python", &lab.python, "--json"];
     all.extend(runner);
     let answer = lab.run(&all).exits(0).json();
-    assert_eq!(notices(&answer), ["session_elsewhere"]);
+    assert_eq!(notices(&answer), ["session_other_cwd"]);
     assert_eq!(lab.kernels().len(), 2);
     assert_eq!(
         lab.eval(&["--session", "s", "x"]).exits(0).stdout,

@@ -246,7 +246,7 @@ fn what_was_not_allowed_to_run_is_not_fine() {
     );
     assert_eq!(
         refused.structured()["status"],
-        "refused",
+        "not_started",
         "{}",
         refused.text()
     );

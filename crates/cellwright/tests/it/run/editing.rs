@@ -140,7 +140,7 @@ fn an_edit_that_does_not_fit_runs_nothing_and_writes_nothing() {
         }
     }
     let ran = stand.run(&["--edit-cell", "0"]).exits(2);
-    assert!(ran.stderr.contains("needs a new source"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("needs a source"), "{}", ran.stderr);
     assert!(!stand.path("ran").exists() && !stand.path("b.ipynb").exists());
     assert_eq!(stand.content("a.ipynb"), before);
 }
@@ -199,7 +199,7 @@ fn a_kernel_that_cannot_start_leaves_the_file() {
     let last: serde_json::Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
     assert_eq!(
         (&last["event"], &last["status"]),
-        (&json!("done"), &json!("refused"))
+        (&json!("done"), &json!("not_started"))
     );
     assert!(
         last["error"]["message"]

@@ -111,7 +111,7 @@ fn time_that_is_up_before_the_first_cell_leaves_the_file() {
     assert_eq!(answer["notebook"]["changed"], false);
     let ran = stand.run(&["--total-timeout", "0.001"]).exits(124);
     assert!(
-        ran.stderr.contains("before cell 0 had begun"),
+        ran.stderr.contains("before cell 0 started"),
         "{}",
         ran.stderr
     );
@@ -163,6 +163,22 @@ fn code_may_ask_to_exit() {
         let outputs = stand.outputs();
         assert_eq!(outputs[0].contains('!'), status == "error", "{outputs:?}");
         assert_eq!(outputs[1], if code == 0 { "2" } else { "old" });
+    }
+}
+
+/// A Jupyter kernel reports an exit on iopub and in its reply; the runner does not report it as an error.
+#[test]
+fn an_exit_is_stored_as_one_error() {
+    for backend in BACKENDS {
+        let stand = Stand::with(&[old("import sys\nsys.exit(3)")]);
+        stand.run_on(backend, &["--json"]).exits(1);
+        let outputs = &stand.document("a.ipynb")["cells"][0]["outputs"];
+        let errors = outputs.as_array().unwrap().iter();
+        let errors: Vec<_> = errors
+            .filter(|output| output["output_type"] == "error")
+            .map(|output| (&output["ename"], &output["evalue"]))
+            .collect();
+        assert_eq!(errors, [(&json!("SystemExit"), &json!("3"))], "{backend}");
     }
 }
 

@@ -189,7 +189,7 @@ fn a_kernel_that_was_replaced_meanwhile_takes_the_freshness_with_it() {
 }
 
 #[test]
-fn a_run_goes_on_in_the_background_and_writes_when_it_is_done() {
+fn a_run_continues_in_the_background_and_writes_when_it_is_done() {
     let stand = Stand::with(&[
         old("print('early', flush=True)"),
         old(super::WAITS),

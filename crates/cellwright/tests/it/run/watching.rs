@@ -91,7 +91,7 @@ fn events_tell_what_happens_as_it_happens() {
         assert_eq!(names.iter().filter(|name| **name == "done").count(), 1);
         assert_eq!(
             events[0],
-            json!({"event": "begin", "index": 0, "id": "c0", "number": 1, "of": 3})
+            json!({"event": "begin", "index": 0, "id": "c0", "number": 1, "total": 3})
         );
         let said = |index: u64, stream: &str| -> String {
             let texts = events.iter().filter(|event| {

@@ -186,7 +186,7 @@ fn outputs_that_are_not_told_are_named() {
     let answer = stand.run(&["--json"]).exits(0).json();
     assert_eq!(answer["cells"][0]["outputs"], json!([]));
     assert!(
-        notices(&answer).contains(&"outputs_untold"),
+        notices(&answer).contains(&"outputs_omitted"),
         "{}",
         answer["notices"]
     );

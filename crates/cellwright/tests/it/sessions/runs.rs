@@ -4,7 +4,7 @@ use super::{Desk, LONG, Terminal, notices, text};
 use crate::host::eventually;
 
 #[test]
-fn a_run_goes_on_and_its_end_is_told_when_asked_for() {
+fn a_still_running_and_its_end_is_told_when_asked_for() {
     let desk = Desk::new();
     let code =
         "import time\nfor i in range(3): print('step', i, flush=True); time.sleep(0.1)\n'end'";
@@ -229,7 +229,7 @@ fn what_a_run_says_can_be_followed_while_it_waits_and_runs() {
     desk.run(&["runs", "cancel", &run]).exits(0);
     let ended = desk.run(&["runs", "wait", &run]).exits(130);
     assert!(
-        ended.stderr.contains("before the code had begun"),
+        ended.stderr.contains("before the code started"),
         "{}",
         ended.stderr
     );

@@ -18,7 +18,7 @@ fn variables_are_there_for_the_next_command() {
     desk.eval("t", &["x"]).exits(1);
     std::fs::create_dir(desk.path("elsewhere")).unwrap();
     let elsewhere = desk.answer("s", &["x", "--cwd", "elsewhere"], 1);
-    assert_eq!(notices(&elsewhere), ["session_elsewhere"]);
+    assert_eq!(notices(&elsewhere), ["session_other_cwd"]);
     let places: Vec<_> = desk.kernels().iter().map(|it| it["cwd"].clone()).collect();
     assert_eq!(places.len(), 3);
     // Code that raises takes nothing away.
@@ -51,7 +51,7 @@ fn a_waiter_that_is_cancelled_leaves_and_the_others_go_on() {
     leaver.signal("-INT");
     let left = leaver.end().exits(130);
     assert!(
-        left.stderr.contains("Cancelled before the code had begun"),
+        left.stderr.contains("Cancelled before the code started"),
         "{}",
         left.stderr
     );

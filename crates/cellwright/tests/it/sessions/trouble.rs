@@ -34,7 +34,7 @@ fn why_there_is_no_kernel_is_in_the_document_too() {
     let desk = Desk::new();
     let answer = on_python(&desk, "s", "/bin/false", &["1", "--json"]);
     let answer = answer.exits(2).json();
-    assert_eq!(answer["status"], "refused");
+    assert_eq!(answer["status"], "not_started");
     let why = answer["error"]["message"].as_str().unwrap();
     assert!(why.contains("ended while starting"), "{why}");
 }
@@ -88,7 +88,7 @@ fn the_end_that_somebody_else_made_is_told_as_it_was() {
     let held = desk.busy("s");
     desk.run(&["kernels", "stop", "s"]).exits(0);
     let ended = held.end().exits(130).stderr;
-    assert!(ended.contains("the session was ended"), "{ended}");
+    assert!(ended.contains("the session was stopped"), "{ended}");
 }
 
 #[test]

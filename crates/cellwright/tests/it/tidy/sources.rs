@@ -93,7 +93,7 @@ fn the_binary_prints_in_one_place_and_reads_the_environment_in_one_place() {
         let name = path.strip_prefix(&source).unwrap().display().to_string();
         let text = fs::read_to_string(&path).unwrap();
         let code = without_tests(&text);
-        if name != "screen.rs" {
+        if name != "console.rs" {
             assert!(
                 !code.contains("stdout()") && !code.contains("stderr()"),
                 "{name} prints"

@@ -1,17 +1,17 @@
-//! Greetings that are none.
+//! Invalid handshakes.
 
-use cellwright_jupyter::zmtp::{Role, ZmtpError};
+use cellwright_jupyter::zmtp::{SocketType, ZmtpError};
 
-use super::{frame, greeting, met, opening, property, ready};
+use super::{frame, greeting, handshake_with, opening, property, ready};
 
-async fn refusal(bytes: &[u8]) -> ZmtpError {
-    match met(Role::Dealer, bytes).await {
+async fn handshake_error(bytes: &[u8]) -> ZmtpError {
+    match handshake_with(SocketType::Dealer, bytes).await {
         Ok(_) => panic!("accepted: {bytes:?}"),
         Err(error) => error,
     }
 }
 
-/// A greeting with some of its bytes changed, and a READY after it.
+/// A handshake with some bytes of the greeting changed.
 fn changed(at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut opening = opening("ROUTER");
     opening[at..at + bytes.len()].copy_from_slice(bytes);
@@ -19,10 +19,10 @@ fn changed(at: usize, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn who_does_not_speak_our_language_is_told_apart() {
+async fn other_protocols_are_recognized() {
     let http = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n";
     let ssh = [b"SSH-2.0-OpenSSH_9.6\r\n".repeat(4)].concat();
-    let not = [
+    let invalid = [
         http.to_vec(),
         ssh,
         vec![0; 64],
@@ -34,51 +34,59 @@ async fn who_does_not_speak_our_language_is_told_apart() {
         changed(10, &[1]),
         changed(10, &[2]),
     ];
-    for bytes in not {
-        let error = refusal(&bytes).await;
+    for bytes in invalid {
+        let error = handshake_error(&bytes).await;
         match bytes.len() {
             0..64 => assert!(matches!(error, ZmtpError::Io(_)), "{error:?}"),
             _ => assert!(matches!(error, ZmtpError::NotZmtp), "{error:?}"),
         }
     }
-    // A later version is fine: it speaks ours, too.
-    met(Role::Dealer, &changed(10, &[9, 9])).await.unwrap();
+    // A later version is compatible.
+    handshake_with(SocketType::Dealer, &changed(10, &[9, 9]))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
-async fn another_mechanism_is_named() {
+async fn the_error_names_an_unsupported_mechanism() {
     for name in ["CURVE", "PLAIN", "GSSAPI", "NULLX", "", "null"] {
         let mut mechanism = [0; 20];
         mechanism[..name.len()].copy_from_slice(name.as_bytes());
-        match refusal(&changed(12, &mechanism)).await {
-            ZmtpError::Mechanism { mechanism } => assert_eq!(mechanism, name),
+        match handshake_error(&changed(12, &mechanism)).await {
+            ZmtpError::UnsupportedMechanism { mechanism } => assert_eq!(mechanism, name),
             error => panic!("{error:?}"),
         }
     }
-    // As long as there is room, and no text.
-    let error = refusal(&changed(12, &[0xc3; 20])).await;
-    assert!(matches!(error, ZmtpError::Mechanism { .. }), "{error:?}");
+    // All 20 bytes, and not UTF-8.
+    let error = handshake_error(&changed(12, &[0xc3; 20])).await;
+    assert!(
+        matches!(error, ZmtpError::UnsupportedMechanism { .. }),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
-async fn sockets_that_do_not_go_with_ours_are_named() {
-    for kind in [
+async fn the_error_names_an_incompatible_socket_type() {
+    for socket_type in [
         "PUB", "SUB", "XPUB", "PUSH", "PULL", "PAIR", "", "router", "ROUTERX",
     ] {
-        match refusal(&opening(kind)).await {
-            ZmtpError::WrongPeer { found } => assert_eq!(found, kind),
+        match handshake_error(&opening(socket_type)).await {
+            ZmtpError::IncompatibleSocket { found } => assert_eq!(found, socket_type),
             error => panic!("{error:?}"),
         }
     }
-    let nameless = [greeting(), ready(&property("Identity", b"x"))].concat();
-    let error = refusal(&nameless).await;
-    assert!(matches!(error, ZmtpError::WrongPeer { .. }), "{error:?}");
+    let without_type = [greeting(), ready(&property("Identity", b"x"))].concat();
+    let error = handshake_error(&without_type).await;
+    assert!(
+        matches!(error, ZmtpError::IncompatibleSocket { .. }),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
-async fn an_error_is_passed_on_in_its_own_words() {
-    let error = |carries: &[u8]| {
-        let command = [&b"\x05ERROR"[..], carries].concat();
+async fn the_reason_of_an_error_command_is_reported() {
+    let error = |data: &[u8]| {
+        let command = [&b"\x05ERROR"[..], data].concat();
         [greeting(), frame(4, &command)].concat()
     };
     let cases: [(&[u8], &str); 5] = [
@@ -88,30 +96,30 @@ async fn an_error_is_passed_on_in_its_own_words() {
         (b"\x01\xff", "\u{fffd}"),
         (b"", ""),
     ];
-    for (carries, words) in cases {
-        match refusal(&error(carries)).await {
-            ZmtpError::Refused { reason } => assert_eq!(reason, words),
+    for (data, expected) in cases {
+        match handshake_error(&error(data)).await {
+            ZmtpError::PeerError { reason } => assert_eq!(reason, expected),
             error => panic!("{error:?}"),
         }
     }
 }
 
 #[tokio::test]
-async fn a_first_command_that_makes_no_sense_is_refused() {
-    let kind = property("Socket-Type", b"ROUTER");
-    let mut cut = Vec::new();
-    // Every property cut short, at every byte but the last.
-    for end in 1..kind.len() {
-        cut.push(ready(&kind[..end]));
+async fn an_invalid_first_command_is_rejected() {
+    let socket_type = property("Socket-Type", b"ROUTER");
+    let mut malformed = Vec::new();
+    // The property truncated at every byte.
+    for end in 1..socket_type.len() {
+        malformed.push(ready(&socket_type[..end]));
     }
-    let mut long = kind.clone();
+    let mut long = socket_type.clone();
     long.extend([1, b'x', 0xff, 0xff, 0xff, 0xff]);
-    cut.push(ready(&long));
-    let mut identity = kind.clone();
+    malformed.push(ready(&long));
+    let mut identity = socket_type.clone();
     identity.extend(property("Identity", &[b'x'; 256]));
-    cut.push(ready(&identity));
-    for bytes in cut {
-        let error = refusal(&[greeting(), bytes].concat()).await;
+    malformed.push(ready(&identity));
+    for bytes in malformed {
+        let error = handshake_error(&[greeting(), bytes].concat()).await;
         let expected = matches!(error, ZmtpError::Malformed { .. });
         assert!(expected, "{error:?}");
     }
@@ -121,17 +129,17 @@ async fn a_first_command_that_makes_no_sense_is_refused() {
         frame(4, b"\x04PING\0\0"),
     ];
     for bytes in other {
-        let error = refusal(&[greeting(), bytes].concat()).await;
+        let error = handshake_error(&[greeting(), bytes].concat()).await;
         assert!(matches!(error, ZmtpError::NotZmtp), "{error:?}");
     }
 }
 
 #[tokio::test]
-async fn a_greeting_that_ends_early_is_an_error_wherever_it_ends() {
+async fn a_truncated_handshake_is_an_error() {
     let opening = opening("ROUTER");
     for end in 0..opening.len() {
-        let error = refusal(&opening[..end]).await;
+        let error = handshake_error(&opening[..end]).await;
         assert!(matches!(error, ZmtpError::Io(_)), "{end}: {error:?}");
     }
-    met(Role::Dealer, &opening).await.unwrap();
+    handshake_with(SocketType::Dealer, &opening).await.unwrap();
 }

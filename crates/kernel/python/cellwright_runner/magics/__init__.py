@@ -1,8 +1,8 @@
-"""Magics: which names we know, and what happens with those we do not know.
+"""Magics: the table of names, and the dispatch to their functions.
 
-Order: what the user registered, our own, then IPython's if it can be imported. A function of ours
-takes (shell, line) or, as cell magic, (shell, line, body); registered ones take IPython's (line[,
-body]).
+Lookup order: magics that the user registered, the runner's, then IPython's if it can be imported. A
+function of the runner takes (shell, line) or, as cell magic, (shell, line, body); registered ones
+take (line) or (line, body) as in IPython.
 """
 
 from .. import lazy
@@ -14,7 +14,7 @@ USAGE = (
 
 
 class UsageError(Exception):
-    """A magic used wrongly or not there; shown as one line."""
+    """A magic that is used wrongly or does not exist; shown as one line."""
 
     cellwright_usage = True
 
@@ -32,10 +32,10 @@ def _table(text):
 LINE = _table(
     """basic: cd pwd ls ll cat mkdir rmdir rm cp mv env set_env=env pushd popd dirs dhist
        basic: sx=getoutput system getoutput lsmagic history hist=history
-       helping: pinfo pinfo2 psearch quickref magic
+       help: pinfo pinfo2 psearch quickref magic
        timing: time timeit
-       names: who whos who_ls reset reset_selective xdel
-       running: run load loadpy=load pycat
+       variables: who whos who_ls reset reset_selective xdel
+       run: run load loadpy=load pycat
        packages: pip uv conda mamba=conda micromamba=conda
        plotting: matplotlib pylab config
        formats: precision
@@ -44,16 +44,16 @@ LINE = _table(
 )
 CELL = _table(
     """timing: time=time_cell timeit=timeit_cell
-       running: capture
+       run: capture
        scripts: bash sh=bash script writefile file=writefile python=program python2=program
        scripts: python3=program perl=program ruby=program pypy=program system=system_cell
        scripts: sx=getoutput_cell !=getoutput_cell
-       rich: html HTML=html markdown latex svg SVG=svg javascript js=javascript"""
+       rich_display: html HTML=html markdown latex svg SVG=svg javascript js=javascript"""
 )
 
 
 def find(shell, name, kind="line"):
-    """A function (line) or (line, body) for a magic, or None."""
+    """Return the function (line) or (line, body) of a magic, or None."""
     custom = shell.custom_magics[kind].get(name)
     if custom is not None:
         return custom
@@ -89,7 +89,7 @@ def run_line(shell, name, line):
 
 
 def run_cell(shell, name, line, body):
-    """%%name line, and the text below"""
+    """%%name line, with the text below"""
     function = find(shell, name, "cell")
     if function is None:
         if find(shell, name) is not None:
@@ -106,8 +106,8 @@ def run_cell(shell, name, line, body):
     return function(line, body)
 
 
-def known(shell):
-    """{"line": {name: …}, "cell": {name: …}} of everything that needs no IPython."""
+def list_magics(shell):
+    """Return {"line": {name: …}, "cell": {name: …}} with all magics that do not need IPython."""
     return {
         "line": dict(LINE, **shell.custom_magics["line"]),
         "cell": dict(CELL, **shell.custom_magics["cell"]),
@@ -115,7 +115,7 @@ def known(shell):
 
 
 def split(line):
-    """Words of a line, quotes respected; a lone quote is just a character."""
+    """Split a line into words as a shell does; an unclosed quote is an ordinary character."""
     shlex = lazy.stdlib("shlex")
     try:
         return shlex.split(line)
@@ -124,8 +124,8 @@ def split(line):
 
 
 def options(line, flags, valued, usage):
-    """Options in front of a line -> (dict, rest of the line). `flags` take nothing, `valued` a
-    word."""
+    """Parse the options at the start of a line. Returns (dict, rest of the line). Options in
+    `flags` have no value, those in `valued` take one word."""
     found, rest = {}, line.strip()
     while rest.startswith("-") and len(rest) > 1 and rest[1] != " ":
         word, _, after = rest.partition(" ")

@@ -3,42 +3,42 @@
 import os
 import shlex
 
-from ..cell import H
-from ..state import S
-from . import UsageError, known, options
+from ..cell import HISTORY
+from ..state import STATE
+from . import UsageError, list_magics, options
 
-_before = []  # directories left by %cd, newest last
+_previous_dirs = []  # directories left by %cd, newest last
 
 
-def _go(path):
+def _change_dir(path):
     try:
         old = os.getcwd()
     except OSError:
         old = os.path.expanduser("~")
     os.chdir(path)
-    _before.append(old)
-    S.ns.setdefault("_dh", [old]).append(os.getcwd())
+    _previous_dirs.append(old)
+    STATE.ns.setdefault("_dh", [old]).append(os.getcwd())
 
 
 def cd(shell, line):
     """%cd [-q] [dir]: change the working directory; `-` goes back."""
-    words = line.strip()
+    target = line.strip()
     quiet = False
-    if words == "-q" or words.startswith("-q "):
-        quiet, words = True, words[2:].strip()
-    if len(words) > 1 and words[0] == words[-1] and words[0] in "\"'":
-        words = words[1:-1]
-    if words == "-":
-        if not _before:
+    if target == "-q" or target.startswith("-q "):
+        quiet, target = True, target[2:].strip()
+    if len(target) > 1 and target[0] == target[-1] and target[0] in "\"'":
+        target = target[1:-1]
+    if target == "-":
+        if not _previous_dirs:
             raise UsageError("No previous directory to change to.")
-        words = _before[-1]
-    path = os.path.expanduser(words or "~")
+        target = _previous_dirs[-1]
+    path = os.path.expanduser(target or "~")
     if not os.path.isdir(path) and os.path.isdir(path.replace("\\ ", " ")):
         path = path.replace("\\ ", " ")
     try:
-        _go(path)
+        _change_dir(path)
     except OSError as error:
-        # As in IPython: it says so, and the cell goes on where it was.
+        # As in IPython: print the error and continue in the old directory.
         print(error)
     if not quiet:
         print(os.getcwd())
@@ -50,33 +50,33 @@ def pwd(shell, line):
 
 
 def pushd(shell, line):
-    """%pushd dir: go there, and %popd comes back."""
-    _stack.append(os.getcwd())
+    """%pushd dir: change to a directory; %popd returns."""
+    _dir_stack.append(os.getcwd())
     cd(shell, line)
 
 
 def popd(shell, line):
-    """%popd: back to where %pushd left."""
-    if not _stack:
+    """%popd: return to the directory before %pushd."""
+    if not _dir_stack:
         raise UsageError("%popd on empty stack")
-    path = _stack.pop()
+    path = _dir_stack.pop()
     cd(shell, shlex.quote(path))
     print("popd -> " + path)
 
 
 def dirs(shell, line):
     """%dirs: the stack of %pushd."""
-    return list(_stack)
+    return list(_dir_stack)
 
 
 def dhist(shell, line):
     """%dhist: directories visited."""
     print("Directory history (kept in _dh)")
-    for number, path in enumerate(S.ns.get("_dh", [os.getcwd()])):
+    for number, path in enumerate(STATE.ns.get("_dh", [os.getcwd()])):
         print("%d: %s" % (number, path))
 
 
-_stack = []
+_dir_stack = []
 
 
 def _alias(command):
@@ -126,12 +126,12 @@ def env(shell, line):
 
 
 def lsmagic(shell, line):
-    """%lsmagic: the magics that need no IPython."""
-    return Magics(known(shell))
+    """%lsmagic: the magics that work without IPython."""
+    return MagicList(list_magics(shell))
 
 
-class Magics:
-    """A value that shows itself as the list."""
+class MagicList:
+    """The value of %lsmagic; its repr is the list."""
 
     def __init__(self, names):
         self.names = names
@@ -151,22 +151,22 @@ class Magics:
 
 
 def history(shell, line):
-    """%history [-n] [-t] [-l N | range]: inputs of this session; with -t what they were turned into."""
+    """%history [-n] [-t] [-l N | range]: inputs of this session; with -t the transformed ones."""
     found, rest = options(
         line, ("n", "o", "p", "t", "r"), ("l", "f"), "%history [-n] [-l N | range]"
     )
-    inputs = list(enumerate(H.inputs)) if "t" in found else list(H.cells.items())
+    inputs = list(enumerate(HISTORY.inputs)) if "t" in found else list(HISTORY.raw_inputs.items())
     inputs = [(i, text) for i, text in inputs if i and text]
     if "l" in found:
         inputs = inputs[-int(found["l"]) :]
     elif rest:
-        wanted = set()
+        numbers = set()
         for part in rest.replace(",", " ").split():
             first, dash, last = part.partition("-")
             if not first.isdigit() or dash and not last.isdigit():
-                raise UsageError("%%history understands numbers and ranges like 2-5, not %r" % part)
-            wanted.update(range(int(first), int(last or first) + 1))
-        inputs = [(i, text) for i, text in inputs if i in wanted]
+                raise UsageError("%%history accepts numbers and ranges like 2-5, not %r" % part)
+            numbers.update(range(int(first), int(last or first) + 1))
+        inputs = [(i, text) for i, text in inputs if i in numbers]
     for number, text in inputs:
         text = text.rstrip()
         if "n" in found:

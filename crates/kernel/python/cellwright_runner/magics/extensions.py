@@ -1,4 +1,4 @@
-"""%load_ext and relatives; the autoreload extension is our own."""
+"""%load_ext and related magics; the autoreload extension is the runner's."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ from .. import lazy
 from . import UsageError
 
 
-class Manager:
+class ExtensionManager:
     """get_ipython().extension_manager"""
 
     def __init__(self, shell):
@@ -18,7 +18,7 @@ class Manager:
         return _loaded
 
     def load_extension(self, name):
-        """Load it; "already loaded" or "no load function" as IPython says it."""
+        """Load an extension. Returns None, "already loaded" or "no load function", as IPython."""
         return _load(self.shell, name)
 
     def unload_extension(self, name):
@@ -40,16 +40,16 @@ def _load(shell, name):
         return None
     real = lazy.load("ipython_installed").real_shell(shell)
     if real is not None:
-        answer = real.extension_manager.load_extension(name)
+        outcome = real.extension_manager.load_extension(name)
     else:
         module = importlib.import_module(name)
         function = getattr(module, "load_ipython_extension", None)
         if function is None:
             return "no load function"
-        answer = function(shell) and None
-    if answer is None:
+        outcome = function(shell) and None
+    if outcome is None:
         _loaded.add(name)
-    return answer
+    return outcome
 
 
 def _unload(shell, name):
@@ -57,7 +57,7 @@ def _unload(shell, name):
         return "not loaded"
     _loaded.discard(name)
     if name == "autoreload":
-        lazy.load("autoreload").switch(shell, "0")
+        lazy.load("autoreload").set_mode(shell, "0")
         return "no unload function"
     real = lazy.load("ipython_installed").real_shell(shell)
     if real is not None:
@@ -74,11 +74,11 @@ def load_ext(shell, line):
     name = line.strip()
     if not name:
         raise UsageError("Missing module name.")
-    answer = _load(shell, name)
-    if answer == "already loaded":
+    outcome = _load(shell, name)
+    if outcome == "already loaded":
         print("The %s extension is already loaded. To reload it, use:" % name)
         print("  %reload_ext", name)
-    elif answer == "no load function":
+    elif outcome == "no load function":
         print("The %s module is not an IPython extension." % name)
 
 
@@ -87,10 +87,10 @@ def unload_ext(shell, line):
     name = line.strip()
     if not name:
         raise UsageError("Missing module name.")
-    answer = _unload(shell, name)
-    if answer == "not loaded":
+    outcome = _unload(shell, name)
+    if outcome == "not loaded":
         print("The %s extension is not loaded." % name)
-    elif answer == "no unload function":
+    elif outcome == "no unload function":
         print("The %s extension doesn't define how to unload it." % name)
 
 
@@ -102,7 +102,7 @@ def reload_ext(shell, line):
 
 def autoreload(shell, line):
     """%autoreload [0|1|2|now|off|explicit|all]"""
-    lazy.load("autoreload").switch(shell, line.strip())
+    lazy.load("autoreload").set_mode(shell, line.strip())
 
 
 def aimport(shell, line):

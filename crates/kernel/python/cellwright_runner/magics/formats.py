@@ -1,4 +1,4 @@
-"""%precision: how numbers look."""
+"""%precision: the format of floats."""
 
 import sys
 
@@ -7,24 +7,24 @@ from . import UsageError
 
 
 def precision(shell, line):
-    """%precision [N | %format]: how floats are shown; without anything, as they are."""
-    wanted = line.strip()
+    """%precision [N | %format]: set the format of floats; without an argument, the default."""
+    argument = line.strip()
     digits = None
-    if not wanted:
-        form, digits = "%r", 8
-    elif "%" in wanted:
-        form = wanted
+    if not argument:
+        template, digits = "%r", 8
+    elif "%" in argument:
+        template = argument
         try:
-            form % 3.14159
+            template % 3.14159
         except (TypeError, ValueError):
-            raise UsageError("Precision must be int or format string, not %r" % wanted) from None
-    elif wanted.isdigit():
-        form, digits = "%%.%sf" % wanted, int(wanted)
+            raise UsageError("Precision must be int or format string, not %r" % argument) from None
+    elif argument.isdigit():
+        template, digits = "%%.%sf" % argument, int(argument)
     else:
-        raise UsageError("Precision must be int or format string, not %r" % wanted)
-    lazy.load("pretty").F.form = form
-    shell.has_formatters = True  # plain numbers, too, are asked how they look
+        raise UsageError("Precision must be int or format string, not %r" % argument)
+    lazy.load("pretty").FLOAT_FORMAT.template = template
+    shell.has_formatters = True  # plain numbers must take the path with formatters, too
     numpy = sys.modules.get("numpy")
     if numpy is not None and digits is not None:
         numpy.set_printoptions(precision=digits)
-    return form
+    return template

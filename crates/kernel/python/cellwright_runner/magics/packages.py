@@ -6,18 +6,18 @@ import shutil
 import sys
 
 from .. import shell as shells
-from ..state import S
+from ..state import STATE
 from . import UsageError, split
 
 
 def _run(command):
-    """What fails says so itself; as in IPython the cell goes on, and `_exit_code` tells."""
-    S.ns["_exit_code"] = shells.call(command)
+    """Run a command. As in IPython a failure does not end the cell; `_exit_code` has the code."""
+    STATE.ns["_exit_code"] = shells.call(command)
     importlib.invalidate_caches()
 
 
 def pip(shell, line):
-    """%pip …: pip of this interpreter; `uv pip` if it has none."""
+    """%pip …: pip of this interpreter, or `uv pip` if it has no pip."""
     words = split(line)
     if importlib.util.find_spec("pip") is not None:
         _run([sys.executable, "-m", "pip"] + words)
@@ -51,7 +51,9 @@ def uv(shell, line):
 def conda(shell, line):
     """%conda …: conda for this environment, if it is a conda environment."""
     if not os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
-        raise UsageError("%s is no conda environment; use `%%pip install …` instead" % sys.prefix)
+        raise UsageError(
+            "%s is not a conda environment; use `%%pip install …` instead" % sys.prefix
+        )
     program = os.environ.get("CONDA_EXE") or shutil.which("conda") or shutil.which("mamba")
     program = program or shutil.which("micromamba")
     if not program:

@@ -1,25 +1,25 @@
 """%matplotlib, %pylab, %config"""
 
 from .. import lazy
-from ..state import S
+from ..state import STATE
 from . import UsageError
 
 
 def matplotlib(shell, line):
-    """%matplotlib [inline|…]: figures are always shown inline here; other names are accepted
-    too."""
+    """%matplotlib [inline|…]: figures are always shown inline; other names are accepted and
+    ignored."""
     if line.strip() in ("-l", "--list"):
         print("Available matplotlib backends: ['inline', 'agg']")
 
 
 def pylab(shell, line):
-    """%pylab: numpy and matplotlib's names in the namespace."""
+    """%pylab: import the names of numpy and matplotlib into the namespace."""
     print("%pylab is deprecated, use %matplotlib inline and import the required libraries.")
     print("Populating the interactive namespace from numpy and matplotlib")
     exec(
         "import numpy\nimport matplotlib\nfrom matplotlib import pylab, mlab, pyplot\n"
         "np = numpy\nplt = pyplot\nfrom pylab import *\nfrom numpy import *\n",
-        S.ns,
+        STATE.ns,
     )
 
 
@@ -33,7 +33,7 @@ def config(shell, line):
         if not equals:
             print(figures.options_text())
             return
-        figures.set_option(option, eval(value.strip(), dict(S.ns)))
+        figures.set_option(option, eval(value.strip(), dict(STATE.ns)))
         return
     real = lazy.load("ipython_installed").real_shell(shell)
     if real is None:

@@ -1,4 +1,4 @@
-"""%%bash, %%script and relatives, %%writefile"""
+"""%%bash, %%script and related magics, %%writefile"""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 from .. import shell as shells
-from ..state import S
+from ..state import STATE
 from . import UsageError, options, split
 
 _FLAGS = ("no-raise-error", "bg")
@@ -14,15 +14,15 @@ _VALUED = ("out", "err", "proc")
 _USAGE = "%%script [--out NAME] [--err NAME] [--bg] [--no-raise-error] program [args]"
 
 
-def _run(command, body, found, by_file):
+def _run(command, body, found, as_file):
     """Run a program on the text of the cell; a failure raises CalledProcessError."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     captured = "out" in found or "err" in found or "bg" in found
-    through = captured or S.capture is not None or not shells.streams_are_ours()
+    piped = captured or STATE.captured_displays is not None or not shells.streams_are_original()
     temporary = None
     try:
-        if by_file:
-            # A file leaves stdin alone, so that no command of the script eats the lines after it.
+        if as_file:
+            # With a file, commands of the script cannot read the script's lines from stdin.
             handle, temporary = tempfile.mkstemp(prefix="cellwright-", suffix=".sh")
             with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(body)
@@ -33,28 +33,28 @@ def _run(command, body, found, by_file):
             source.write(body.encode("utf-8", "surrogateescape"))
             source.seek(0)
         try:
-            process = subprocess.Popen(command, stdin=source, **(pipes if through else {}))
+            process = subprocess.Popen(command, stdin=source, **(pipes if piped else {}))
         except FileNotFoundError:
             raise UsageError("Couldn't find program: %r" % command[0]) from None
         if "bg" in found:
-            temporary = None  # still in use
+            temporary = None  # the background process still uses the file
             for name, pipe in (("out", process.stdout), ("err", process.stderr)):
                 if name in found:
-                    S.ns[found[name]] = pipe
+                    STATE.ns[found[name]] = pipe
             if "proc" in found:
-                S.ns[found["proc"]] = process
+                STATE.ns[found["proc"]] = process
             return
         if captured:
             _collect(process, found)
-        elif through:
-            shells.pump(process)
+        elif piped:
+            shells.copy_output(process)
         code = shells.wait(process)
     finally:
         if temporary is not None:
             os.unlink(temporary)
-    S.ns["_exit_code"] = code
+    STATE.ns["_exit_code"] = code
     if code and "no-raise-error" not in found:
-        # Bytes, as IPython has it: the message shows it.
+        # Bytes, because IPython has bytes here and the message contains their repr.
         raise subprocess.CalledProcessError(code, body.encode("utf-8", "surrogateescape"))
 
 
@@ -62,18 +62,18 @@ def _collect(process, found):
     try:
         texts = process.communicate()
     except BaseException:
-        shells.give_up(process)
+        shells.terminate_after_grace(process)
         raise
     for name, stream, data in (("out", sys.stdout, texts[0]), ("err", sys.stderr, texts[1])):
         text = data.decode("utf-8", "replace")
         if name in found:
-            S.ns[found[name]] = text
+            STATE.ns[found[name]] = text
         else:
             stream.write(text)
 
 
 def script(shell, line, body):
-    """%%script [options] program [args]: give the cell to a program's stdin."""
+    """%%script [options] program [args]: run a program with the cell as its stdin."""
     found, rest = options(line, _FLAGS, _VALUED, _USAGE)
     command = split(rest)
     if not command:
@@ -85,12 +85,12 @@ def bash(shell, line, body):
     """%%bash: run the cell with bash (%%sh too); a failure fails the cell."""
     found, rest = options(line, _FLAGS, _VALUED, _USAGE.replace("program ", ""))
     words = split(rest)
-    by_file = not words
-    _run(["bash"] + (["-s", "--"] + words if words else []), body, found, by_file)
+    as_file = not words
+    _run(["bash"] + (["-s", "--"] + words if words else []), body, found, as_file)
 
 
 def program(shell, name, line, body):
-    """%%python, %%perl, %%ruby: give the cell to the program of that name."""
+    """%%python, %%perl, %%ruby: run the program of that name with the cell as its stdin."""
     found, rest = options(line, _FLAGS, _VALUED, _USAGE.replace("program ", ""))
     command = [sys.executable] if name in ("python", "python3") else [name]
     _run(
@@ -102,12 +102,12 @@ def program(shell, name, line, body):
 
 
 def system_cell(shell, line, body):
-    """%%system: run the cell in a shell; the lines of its output."""
+    """%%system: run the cell in a shell and return the lines of its output."""
     return shell.getoutput("\n".join(part for part in (line, body) if part))
 
 
 def getoutput_cell(shell, line, body):
-    """%%!: the same."""
+    """%%!: like %%system."""
     return system_cell(shell, line, body)
 
 

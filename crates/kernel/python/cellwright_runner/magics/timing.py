@@ -5,11 +5,11 @@ import time as clock
 import timeit as standard
 
 from .. import cell, lazy
-from ..state import S
+from ..state import STATE
 from . import options
 
 
-def _span(seconds):
+def _format_duration(seconds):
     """1.23 µs, 4 ms, 1min 3s"""
     if seconds >= 60:
         parts, rest = [], int(seconds)
@@ -24,7 +24,7 @@ def _span(seconds):
     return "%.3g ns" % (seconds * 1e9)
 
 
-def _timed(shell, text, lines_above):
+def _run_timed(shell, text, lines_above):
     before, start = resource.getrusage(resource.RUSAGE_SELF), clock.perf_counter()
     try:
         value = shell.run_body(text, lines_above=lines_above, value=True)
@@ -33,27 +33,31 @@ def _timed(shell, text, lines_above):
         user, system = after[0] - before[0], after[1] - before[1]
         print(
             "CPU times: user %s, sys: %s, total: %s"
-            % (_span(max(user, 0)), _span(max(system, 0)), _span(max(user + system, 0)))
+            % (
+                _format_duration(max(user, 0)),
+                _format_duration(max(system, 0)),
+                _format_duration(max(user + system, 0)),
+            )
         )
-        print("Wall time: %s" % _span(wall))
+        print("Wall time: %s" % _format_duration(wall))
     return value
 
 
 def time(shell, line):
-    """%time statement: run it once and tell how long it took."""
-    return _timed(shell, line, 0)
+    """%time statement: run it once and print its duration."""
+    return _run_timed(shell, line, 0)
 
 
 def time_cell(shell, line, body):
-    """%%time: run the cell once and tell how long it took."""
+    """%%time: run the cell once and print its duration."""
     if line.strip():
         body = line + "\n" + body
-        return _timed(shell, body, 0)
-    return _timed(shell, body, 1)
+        return _run_timed(shell, body, 0)
+    return _run_timed(shell, body, 1)
 
 
 class TimeitResult:
-    """What %timeit -o returns."""
+    """The value that %timeit -o returns."""
 
     def __init__(self, loops, repeat, timings):
         self.loops = loops
@@ -75,8 +79,8 @@ class TimeitResult:
 
     def __str__(self):
         return "%s ± %s per loop (mean ± std. dev. of %d run%s, %s loop%s each)" % (
-            _span(self.average),
-            _span(self.stdev),
+            _format_duration(self.average),
+            _format_duration(self.stdev),
             self.repeat,
             "" if self.repeat == 1 else "s",
             format(self.loops, ","),
@@ -99,8 +103,10 @@ def _timeit(shell, line, body):
         statement = transform(statement, False)
     if cell.needs_transform(setup):
         setup = transform(setup, False)
-    compile(statement.strip() or "pass", cell.cell_name(None, S.cell_count), "exec")
-    timer = standard.Timer(statement.strip("\n") or "pass", setup.strip() or "pass", globals=S.ns)
+    compile(statement.strip() or "pass", cell.cell_name(None, STATE.cell_count), "exec")
+    timer = standard.Timer(
+        statement.strip("\n") or "pass", setup.strip() or "pass", globals=STATE.ns
+    )
     repeat = int(found.get("r", 7))
     number = int(found.get("n", 0))
     if not number:
@@ -127,5 +133,5 @@ def timeit(shell, line):
 
 
 def timeit_cell(shell, line, body):
-    """%%timeit [-n N] [-r R] [-q] [-o] [setup], and the statements below"""
+    """%%timeit [-n N] [-r R] [-q] [-o] [setup], with the statements below"""
     return _timeit(shell, line, body)

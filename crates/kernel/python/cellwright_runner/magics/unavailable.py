@@ -1,22 +1,22 @@
-"""Magics that need a terminal: a clear error instead of a hanging cell."""
+"""Magics that need a terminal: they raise an error instead of hanging the cell."""
 
 from . import UsageError
 
 
 def debug(shell, line):
     """%debug"""
-    raise UsageError("%debug needs a terminal; look at the traceback, or print what you need")
+    raise UsageError("%debug needs a terminal; read the traceback, or print the values")
 
 
 def pdb(shell, line):
     """%pdb"""
     if line.strip().lower() in ("0", "off"):
         return
-    raise UsageError("%pdb needs a terminal; look at the traceback, or print what you need")
+    raise UsageError("%pdb needs a terminal; read the traceback, or print the values")
 
 
 def gui(shell, line):
-    """%gui: there is no event loop of a GUI to join; accepted."""
+    """%gui: accepted and ignored; there is no GUI event loop."""
 
 
 def no_editor(shell, line):

@@ -1,14 +1,17 @@
-//! What a Python kernel that is not ours gets inside: the code of the silent requests that bring our own
-//! Python files in and let them do what the runner does, and what comes back. No word is sent here.
+//! [`PythonHooks`]: code that runs inside a Python kernel other than the runner. This module builds the silent requests
+//! that load the Python files there, which then do the same as the runner, and parses the replies. It sends
+//! nothing itself.
 //!
 //! ```text
-//! start        enter()                            silent, an expression beside the code; if it fails, the
-//!                                                 kernel goes on without a guest
-//! each cell    settle(request)?                   silent, only if something is to be set → settled(request)
-//!              code(request)                      with expressions() as `user_expressions` → heard(reply)
-//!              after(request)?                    silent
-//! question     variables(n), helpers()            silent, an expression beside the code → answer(reply)
-//! end          leave()                            silent, for a kernel that goes on without us
+//! start        install()                          silent, with an expression; if it fails, the
+//!                                                 kernel works without hooks
+//! each cell    apply_context(request)?            silent, only if something must be set
+//!                                                 → context_applied(request)
+//!              cell_code(request)                 with context_check() as `user_expressions`
+//!                                                 → update_from_reply(reply)
+//!              cleanup_code(request)?             silent
+//! query        variables(n), helpers()            silent, with an expression → reply_answer(reply)
+//! end          uninstall()                        silent, for an attached kernel, which keeps running
 //! ```
 
 mod literal;
@@ -19,56 +22,56 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::exchange;
-use crate::kernel::{History, Request};
+use crate::execution;
+use crate::kernel::{HistoryMode, Request};
 
-/// Finds our package inside the kernel, or brings it in.
-const LOADER: &str = include_str!("../../../python/guest/call.py");
+/// Python code that finds the package inside the kernel, or loads it.
+const LOADER: &str = include_str!("../../../python/injected/loader.py");
 
-/// The member of `user_expressions` that is ours.
+/// The name of the expression in `user_expressions`.
 const EXPRESSION: &str = "cellwright";
 
-/// Our part in one Python kernel.
+/// The hooks in one Python kernel, and the context that they have applied.
 #[derive(Debug)]
-pub(super) struct Guest {
-    /// Where our Python files are.
+pub(super) struct PythonHooks {
+    /// The folder with the Python files.
     folder: PathBuf,
-    options: Options,
-    /// Variables that were set or removed.
+    options: HookOptions,
+    /// Environment variables that were set, or removed (`None`).
     env: BTreeMap<String, Option<String>>,
-    /// What was put in front of the search path for modules.
+    /// Folders that were put in front of the search path for modules.
     path: Vec<PathBuf>,
-    /// Whether all that is known to be still so.
-    sure: bool,
+    /// Whether variables and search path are known to be unchanged since then.
+    context_is_current: bool,
 }
 
-/// What a guest brings along.
+/// What the hooks install.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Options {
+pub(super) struct HookOptions {
     /// The names of the prelude.
     pub(super) prelude: bool,
-    /// The working directory as the first place where modules are looked for: not for kernels of others.
-    pub(super) front: bool,
+    /// The working directory as the first entry of the search path for modules: not for attached kernels.
+    pub(super) cwd_first: bool,
 }
 
-/// A silent request: code, and perhaps an expression, which is evaluated after it and outside of any cell.
-/// The expression's value is the answer, if it is a question.
+/// A silent request: code, and optionally an expression that is evaluated after it and outside of any cell.
+/// The value of the expression is the answer to a query.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct SilentRequest {
     code: String,
     expressions: Map<String, Value>,
 }
 
-impl Asked {
+impl SilentRequest {
     /// The content of the request.
     pub(super) fn content(self) -> Value {
-        let mut content = exchange::silent(&self.code);
+        let mut content = execution::silent_content(&self.code);
         content["user_expressions"] = self.expressions.into();
         content
     }
 }
 
-impl From<String> for Asked {
+impl From<String> for SilentRequest {
     fn from(code: String) -> Self {
         Self {
             code,
@@ -77,140 +80,146 @@ impl From<String> for Asked {
     }
 }
 
-impl Guest {
-    /// A guest whose files were staged in `folder`.
-    pub(super) fn new(folder: PathBuf, options: Options) -> Self {
+impl PythonHooks {
+    /// Hooks whose files were staged in `folder`.
+    pub(super) fn new(folder: PathBuf, options: HookOptions) -> Self {
         Self {
             folder,
             options,
             env: BTreeMap::new(),
             path: Vec::new(),
-            sure: false,
+            context_is_current: false,
         }
     }
 
-    /// Brings it in. It may be sent again.
-    pub(super) fn enter(&self) -> Asked {
-        Asked {
-            code: self.call("enter", &[]),
-            expressions: expressions("between_cells", &[]),
+    /// Installs the hooks. May be sent repeatedly.
+    pub(super) fn install(&self) -> SilentRequest {
+        SilentRequest {
+            code: self.call_code("install", &[]),
+            expressions: call_expression("install_between_cells", &[]),
         }
     }
 
-    /// Silent code that takes back what can be taken back.
-    pub(super) fn leave(&self) -> String {
-        self.call("leave", &[])
+    /// Silent code that reverts the installation as far as possible.
+    pub(super) fn uninstall(&self) -> String {
+        self.call_code("uninstall", &[])
     }
 
-    /// Silent code to run before a cell, if there is anything to set: where it runs, its variables, its
-    /// search path, the script that it is.
-    pub(super) fn settle(&self, request: &Request) -> Option<String> {
+    /// Silent code to run before a cell, if something must be set: its working directory, variables,
+    /// search path, or script file.
+    pub(super) fn apply_context(&self, request: &Request) -> Option<String> {
         let env = request.env.iter();
-        let set = env
+        let is_set = env
             .clone()
             .all(|(name, value)| self.env.get(name) == Some(value))
-            && (request.path.is_empty() || request.path == self.path);
+            && (request.search_path.is_empty() || request.search_path == self.path);
         let silent = is_plain_silent(request);
-        let wants = !request.env.is_empty()
-            || !request.path.is_empty()
-            || request.file.is_some()
+        let has_context = !request.env.is_empty()
+            || !request.search_path.is_empty()
+            || request.script.is_some()
             || request.cwd.is_some()
             || silent;
-        if !wants {
+        if !has_context {
             return None;
         }
-        if self.sure && set && request.cwd.is_none() && request.file.is_none() && !silent {
+        if self.context_is_current
+            && is_set
+            && request.cwd.is_none()
+            && request.script.is_none()
+            && !silent
+        {
             return None;
         }
-        let mut wanted = Vec::new();
+        let mut context = Vec::new();
         if !request.env.is_empty() {
-            let env = env.map(|(name, value)| (name.as_str(), literal::optional(value.as_deref())));
-            wanted.push(("env", literal::dict(env)));
+            let env =
+                env.map(|(name, value)| (name.as_str(), literal::optional_text(value.as_deref())));
+            context.push(("env", literal::dict(env)));
         }
-        if !request.path.is_empty() {
-            let path = request.path.iter().map(|path| literal::path(path));
-            wanted.push(("path", literal::list(path)));
+        if !request.search_path.is_empty() {
+            let path = request.search_path.iter().map(|path| literal::path(path));
+            context.push(("path", literal::list(path)));
         }
-        if let Some(file) = &request.file {
-            wanted.push(("file", literal::path(file)));
+        if let Some(file) = &request.script {
+            context.push(("file", literal::path(file)));
         }
         if let Some(cwd) = &request.cwd {
-            wanted.push(("cwd", literal::path(cwd)));
+            context.push(("cwd", literal::path(cwd)));
         }
         if silent {
-            wanted.push(("silent", literal::truth(true).to_owned()));
+            context.push(("silent", literal::boolean(true).to_owned()));
         }
-        Some(self.call("settle", &[literal::dict(wanted)]))
+        Some(self.call_code("apply_context", &[literal::dict(context)]))
     }
 
-    /// The code of [`Guest::settle`] ran to its end.
-    pub(super) fn settled(&mut self, request: &Request) {
+    /// Records that the code of [`PythonHooks::apply_context`] ran.
+    pub(super) fn context_applied(&mut self, request: &Request) {
         self.env.extend(request.env.iter().cloned());
-        if !request.path.is_empty() {
-            self.path.clone_from(&request.path);
+        if !request.search_path.is_empty() {
+            self.path.clone_from(&request.search_path);
         }
-        self.sure = true;
+        self.context_is_current = true;
     }
 
-    /// It turned out that what was to be set is not.
-    pub(super) fn unsettled(&mut self) {
-        self.sure = false;
+    /// Records that the context may not be applied.
+    pub(super) fn invalidate_context(&mut self) {
+        self.context_is_current = false;
     }
 
-    /// The code to send for a cell: its own, unless it is a module of the user's.
-    pub(super) fn code<'a>(&self, request: &'a Request) -> Cow<'a, str> {
+    /// The code to send for a cell: the cell's own, unless it is a user module.
+    pub(super) fn cell_code<'a>(&self, request: &'a Request) -> Cow<'a, str> {
         match &request.module {
             None => Cow::Borrowed(&request.code),
             Some(path) => {
                 let arguments = [literal::path(path), literal::text(&request.code)];
-                Cow::Owned(self.call("run_module", &arguments))
+                Cow::Owned(self.call_code("run_module", &arguments))
             }
         }
     }
 
-    /// What a cell's request has as `user_expressions`.
-    pub(super) fn expressions() -> Map<String, Value> {
-        expressions("settled", &[])
+    /// The `user_expressions` of a cell, which check whether the context is still applied.
+    pub(super) fn context_check() -> Map<String, Value> {
+        call_expression("context_applied", &[])
     }
 
-    /// The reply to a cell came, which says whether what was set is still so.
-    pub(super) fn heard(&mut self, reply: &Value) {
-        self.sure = answer(reply) == Ok(Value::Bool(true));
+    /// Reads from the reply to a cell whether the context is still applied.
+    pub(super) fn update_from_reply(&mut self, reply: &Value) {
+        self.context_is_current = reply_answer(reply) == Ok(Value::Bool(true));
     }
 
-    /// Silent code to run after a cell, if there is anything left to do.
-    pub(super) fn after(&self, request: &Request) -> Option<String> {
-        is_plain_silent(request).then(|| self.call("keep", &[]))
+    /// Silent code to run after a cell, if any is needed.
+    pub(super) fn cleanup_code(&self, request: &Request) -> Option<String> {
+        is_plain_silent(request).then(|| self.call_code("keep_silent_names", &[]))
     }
 
-    /// Asks which variables there are.
-    pub(super) fn variables(&self, limit: usize) -> Asked {
+    /// A query for the variables.
+    pub(super) fn variables(&self, limit: usize) -> SilentRequest {
         let request = literal::dict([("limit", limit.to_string())]);
-        self.ask("variables", request)
+        self.query("variables", request)
     }
 
-    /// Asks which functions the kernel comes with.
-    pub(super) fn helpers(&self) -> Asked {
-        self.ask("helpers", literal::dict([]))
+    /// A query for the helper functions.
+    pub(super) fn helpers(&self) -> SilentRequest {
+        self.query("helpers", literal::dict([]))
     }
 
-    fn ask(&self, op: &str, request: String) -> Asked {
-        Asked {
-            code: self.call("ready", &[]),
-            expressions: expressions("answer", &[literal::text(op), request]),
+    fn query(&self, op: &str, request: String) -> SilentRequest {
+        SilentRequest {
+            code: self.call_code("ensure_installed", &[]),
+            expressions: call_expression("query", &[literal::text(op), request]),
         }
     }
 
-    /// Code that calls a function of `guest.py`; it brings that in where it is missing, as after somebody
+    /// Code that calls a function of `ipykernel_support.py`. It loads that file if it is missing, for example after another client
     /// has restarted the kernel.
-    fn call(&self, call: &str, arguments: &[String]) -> String {
+    fn call_code(&self, call: &str, arguments: &[String]) -> String {
         format!(
-            include_str!("../../../python/guest/request.txt"),
+            include_str!("../../../python/injected/request.txt"),
             loader = literal::text(LOADER),
             folder = literal::path(&self.folder),
             options = literal::dict([
-                ("prelude", literal::truth(self.options.prelude).to_owned()),
-                ("front", literal::truth(self.options.front).to_owned()),
+                ("prelude", literal::boolean(self.options.prelude).to_owned()),
+                ("owned", literal::boolean(self.options.cwd_first).to_owned()),
             ]),
             call = literal::text(call),
             arguments = literal::list(arguments.iter().cloned()),
@@ -218,9 +227,9 @@ impl Guest {
     }
 }
 
-fn expressions(call: &str, arguments: &[String]) -> Map<String, Value> {
+fn call_expression(call: &str, arguments: &[String]) -> Map<String, Value> {
     let source = format!(
-        include_str!("../../../python/guest/expression.txt"),
+        include_str!("../../../python/injected/expression.txt"),
         call = call,
         arguments = literal::list(arguments.iter().cloned()),
     );
@@ -228,40 +237,40 @@ fn expressions(call: &str, arguments: &[String]) -> Map<String, Value> {
     Map::from_iter([(EXPRESSION.to_owned(), Value::String(source))])
 }
 
-/// A cell of ours that is no module: its names are not the user's.
+/// Whether this is internal code that is not a module: its names are not the user's.
 fn is_plain_silent(request: &Request) -> bool {
-    let silent = request.history == History::Silent && request.module.is_none();
+    let silent = request.history == HistoryMode::Silent && request.module.is_none();
     silent && !request.code.trim().is_empty()
 }
 
 /// Why the code of a silent request failed, from the content of its reply.
-pub(super) fn failure(reply: &Value) -> Option<String> {
-    (reply["status"] != "ok").then(|| error(reply))
+pub(super) fn reply_failure(reply: &Value) -> Option<String> {
+    (reply["status"] != "ok").then(|| error_line(reply))
 }
 
-/// The answer to a question, from the content of the reply.
-pub(super) fn answer(reply: &Value) -> Result<Value, String> {
-    if let Some(why) = failure(reply) {
+/// The answer to a query, from the content of the reply.
+pub(super) fn reply_answer(reply: &Value) -> Result<Value, String> {
+    if let Some(why) = reply_failure(reply) {
         return Err(why);
     }
-    let said = &reply["user_expressions"][EXPRESSION];
-    if let Some(why) = failure(said) {
+    let value = &reply["user_expressions"][EXPRESSION];
+    if let Some(why) = reply_failure(value) {
         return Err(why);
     }
-    let Some(text) = said["data"]["text/plain"].as_str() else {
-        return Err("the kernel gave no text as an answer".to_owned());
+    let Some(text) = value["data"]["text/plain"].as_str() else {
+        return Err("the kernel's answer contains no text".to_owned());
     };
-    serde_json::from_str(text).map_err(|error| format!("the kernel's answer is no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("the kernel's answer is not JSON: {error}"))
 }
 
 /// An error in one line.
-fn error(content: &Value) -> String {
+fn error_line(content: &Value) -> String {
     match (content["ename"].as_str(), content["evalue"].as_str()) {
         (Some(name), Some("") | None) => name.to_owned(),
         (Some(name), Some(value)) => format!("{name}: {value}"),
         (None, _) => match content["status"].as_str() {
-            Some(status) => format!("the kernel answered `{status}`"),
-            None => "the kernel gave no answer".to_owned(),
+            Some(status) => format!("the kernel replied with status `{status}`"),
+            None => "the kernel's reply has no status".to_owned(),
         },
     }
 }
@@ -278,10 +287,10 @@ mod tests {
 
     use super::*;
 
-    /// What the Python of the tests prints for this.
+    /// Runs the Python interpreter of the tests. Returns its output.
     #[expect(
         clippy::disallowed_methods,
-        reason = "which one it is, is told by whoever runs the tests"
+        reason = "the environment of the tests names the interpreter"
     )]
     pub(super) fn python(arguments: &[&str], input: &str) -> String {
         let python = std::env::var_os("CELLWRIGHT_TEST_PYTHON").unwrap_or_else(|| "python3".into());
@@ -305,13 +314,13 @@ mod tests {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn guest() -> Guest {
+    fn hooks() -> PythonHooks {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
-        let options = Options {
+        let options = HookOptions {
             prelude: true,
-            front: true,
+            cwd_first: true,
         };
-        Guest::new(folder, options)
+        PythonHooks::new(folder, options)
     }
 
     fn with_env(env: &[(&str, Option<&str>)]) -> Request {
@@ -324,97 +333,105 @@ mod tests {
         }
     }
 
-    fn reply(settled: bool) -> Value {
-        let said =
-            json!({"status": "ok", "data": {"text/plain": settled.to_string()}, "metadata": {}});
-        json!({"status": "ok", "user_expressions": {"cellwright": said}})
+    fn reply_with(is_applied: bool) -> Value {
+        let value =
+            json!({"status": "ok", "data": {"text/plain": is_applied.to_string()}, "metadata": {}});
+        json!({"status": "ok", "user_expressions": {"cellwright": value}})
     }
 
     #[test]
-    fn a_cell_that_brings_nothing_new_needs_no_second_message() {
-        let mut guest = guest();
+    fn an_unchanged_context_is_not_sent_again() {
+        let mut hooks = hooks();
         let request = with_env(&[("A", Some("1")), ("B", None)]);
-        assert!(guest.settle(&request).is_some(), "nothing is known yet");
-        guest.settled(&request);
-        assert_eq!(guest.settle(&request), None);
-        assert_eq!(guest.settle(&with_env(&[("B", None)])), None);
-        assert_eq!(guest.settle(&Request::new("1")), None);
-        assert_eq!(guest.after(&request), None);
-        assert_eq!(guest.code(&request), "1");
+        assert!(
+            hooks.apply_context(&request).is_some(),
+            "no context is applied yet"
+        );
+        hooks.context_applied(&request);
+        assert_eq!(hooks.apply_context(&request), None);
+        assert_eq!(hooks.apply_context(&with_env(&[("B", None)])), None);
+        assert_eq!(hooks.apply_context(&Request::new("1")), None);
+        assert_eq!(hooks.cleanup_code(&request), None);
+        assert_eq!(hooks.cell_code(&request), "1");
 
-        assert!(guest.settle(&with_env(&[("A", Some("2"))])).is_some());
-        assert!(guest.settle(&with_env(&[("A", None)])).is_some());
-        assert!(guest.settle(&with_env(&[("C", None)])).is_some());
+        assert!(
+            hooks
+                .apply_context(&with_env(&[("A", Some("2"))]))
+                .is_some()
+        );
+        assert!(hooks.apply_context(&with_env(&[("A", None)])).is_some());
+        assert!(hooks.apply_context(&with_env(&[("C", None)])).is_some());
         let path = |names: &[&str]| Request {
-            path: names.iter().map(PathBuf::from).collect(),
+            search_path: names.iter().map(PathBuf::from).collect(),
             ..Request::new("1")
         };
-        assert!(guest.settle(&path(&["/a"])).is_some());
-        guest.settled(&path(&["/a", "/b"]));
-        assert_eq!(guest.settle(&path(&["/a", "/b"])), None);
-        assert!(guest.settle(&path(&["/b", "/a"])).is_some());
+        assert!(hooks.apply_context(&path(&["/a"])).is_some());
+        hooks.context_applied(&path(&["/a", "/b"]));
+        assert_eq!(hooks.apply_context(&path(&["/a", "/b"])), None);
+        assert!(hooks.apply_context(&path(&["/b", "/a"])).is_some());
     }
 
     #[test]
-    fn what_a_cell_has_changed_is_set_again() {
-        let mut guest = guest();
+    fn a_changed_context_is_applied_again() {
+        let mut hooks = hooks();
         let request = with_env(&[("A", Some("1"))]);
-        guest.settled(&request);
-        guest.heard(&reply(true));
-        assert_eq!(guest.settle(&request), None);
-        guest.heard(&reply(false));
-        assert!(guest.settle(&request).is_some());
-        guest.settled(&request);
-        // A cell that failed says nothing about it.
-        guest
-            .heard(&json!({"status": "error", "ename": "E", "evalue": "", "user_expressions": {}}));
-        assert!(guest.settle(&request).is_some());
+        hooks.context_applied(&request);
+        hooks.update_from_reply(&reply_with(true));
+        assert_eq!(hooks.apply_context(&request), None);
+        hooks.update_from_reply(&reply_with(false));
+        assert!(hooks.apply_context(&request).is_some());
+        hooks.context_applied(&request);
+        // The reply of a failed cell contains no expressions.
+        hooks.update_from_reply(
+            &json!({"status": "error", "ename": "E", "evalue": "", "user_expressions": {}}),
+        );
+        assert!(hooks.apply_context(&request).is_some());
     }
 
     #[test]
-    fn folders_and_scripts_are_set_each_time() {
-        let mut guest = guest();
+    fn working_directory_and_script_are_applied_each_time() {
+        let mut hooks = hooks();
         let moved = Request {
             cwd: Some("/".into()),
             ..Request::default()
         };
         let script = Request {
-            file: Some("/a.py".into()),
+            script: Some("/a.py".into()),
             ..Request::new("1")
         };
         for request in [&moved, &script] {
-            guest.settled(request);
-            assert!(guest.settle(request).is_some());
-            assert_eq!(guest.after(request), None);
+            hooks.context_applied(request);
+            assert!(hooks.apply_context(request).is_some());
+            assert_eq!(hooks.cleanup_code(request), None);
         }
         let silent = Request {
-            history: History::Silent,
+            history: HistoryMode::Silent,
             ..Request::new("def f(): pass")
         };
         assert!(
-            guest
-                .settle(&silent)
+            hooks
+                .apply_context(&silent)
                 .is_some_and(|code| code.contains("'silent': True"))
         );
-        assert!(guest.after(&silent).is_some());
+        assert!(hooks.cleanup_code(&silent).is_some());
     }
 
     #[test]
-    fn answers_and_failures_are_told_apart() {
-        assert_eq!(answer(&reply(true)), Ok(json!(true)));
+    fn answers_and_failures_are_distinguished() {
+        assert_eq!(reply_answer(&reply_with(true)), Ok(json!(true)));
         let expression =
-            |said: Value| json!({"status": "ok", "user_expressions": {"cellwright": said}});
+            |value: Value| json!({"status": "ok", "user_expressions": {"cellwright": value}});
         let failed = expression(
             json!({"status": "error", "ename": "KeyError", "evalue": "'x'", "traceback": []}),
         );
-        assert_eq!(answer(&failed), Err("KeyError: 'x'".to_owned()));
+        assert_eq!(reply_answer(&failed), Err("KeyError: 'x'".to_owned()));
         let raised =
             json!({"status": "error", "ename": "RuntimeError", "evalue": "no", "traceback": []});
-        assert_eq!(answer(&raised), Err("RuntimeError: no".to_owned()));
-        assert_eq!(failure(&raised), Some("RuntimeError: no".to_owned()));
+        assert_eq!(reply_answer(&raised), Err("RuntimeError: no".to_owned()));
+        assert_eq!(reply_failure(&raised), Some("RuntimeError: no".to_owned()));
         let nameless = json!({"status": "error", "ename": "E", "evalue": ""});
-        assert_eq!(failure(&nameless), Some("E".to_owned()));
-        assert_eq!(failure(&json!({"status": "ok"})), None);
+        assert_eq!(reply_failure(&nameless), Some("E".to_owned()));
+        assert_eq!(reply_failure(&json!({"status": "ok"})), None);
         for odd in [
             json!({}),
             json!(null),
@@ -425,14 +442,13 @@ mod tests {
             expression(json!({"status": "ok", "data": {"text/plain": ["[]"]}})),
             expression(json!({"status": "ok", "data": {"text/plain": "<Answer>"}})),
         ] {
-            assert!(answer(&odd).is_err(), "{odd}");
+            assert!(reply_answer(&odd).is_err(), "{odd}");
         }
     }
 
-    /// `IPython` itself runs the code that is made here: names with every sort of character in them come
-    /// through, and nothing is left behind.
+    /// `IPython` runs the generated code: values with any characters arrive, and no names are left over.
     #[test]
-    fn ipython_does_what_the_code_says() {
+    fn generated_code_works_in_ipython() {
         if python(
             &[
                 "-c",
@@ -452,27 +468,27 @@ mod tests {
                 ("ODD".to_owned(), Some(value.to_owned())),
                 ("HOME".to_owned(), None),
             ],
-            path: vec![odd.to_owned()],
-            file: Some(odd.join("script.py")),
+            search_path: vec![odd.to_owned()],
+            script: Some(odd.join("script.py")),
             ..Request::new("1")
         };
         let module = Request {
-            history: History::Silent,
+            history: HistoryMode::Silent,
             module: Some(odd.join("module.py")),
             ..Request::new("def twice(x):\n    'Two.'\n    return 2 * x  # é\n")
         };
-        let guest = guest();
-        let variables = guest.variables(10).expressions[EXPRESSION].clone();
+        let hooks = hooks();
+        let variables = hooks.variables(10).expressions[EXPRESSION].clone();
         let codes = json!({
-            "enter": guest.enter().code,
-            "between": guest.enter().expressions[EXPRESSION],
-            "ready": guest.helpers().code,
-            "settle": guest.settle(&request),
-            "module": guest.code(&module),
+            "enter": hooks.install().code,
+            "between": hooks.install().expressions[EXPRESSION],
+            "ready": hooks.helpers().code,
+            "settle": hooks.apply_context(&request),
+            "module": hooks.cell_code(&module),
             "variables": variables,
-            "helpers": guest.helpers().expressions[EXPRESSION],
-            "settled": Guest::expressions()[EXPRESSION],
-            "leave": guest.leave(),
+            "helpers": hooks.helpers().expressions[EXPRESSION],
+            "settled": PythonHooks::context_check()[EXPRESSION],
+            "leave": hooks.uninstall(),
         });
         let program = "import json, os, sys\nfrom IPython.core.interactiveshell import InteractiveShell\n\
             codes = json.load(sys.stdin)\nshell = InteractiveShell.instance()\n\
@@ -481,16 +497,16 @@ mod tests {
                 result = shell.run_cell(codes[name], store_history=False, silent=True)\n    result.raise_error()\n\
             def ask(name):\n    return json.loads(repr(eval(codes[name], shell.user_ns)))\n\
             run('enter'); eval(codes['between']); run('settle'); run('module'); run('ready')\nshell.run_cell('x = 1', silent=True)\n\
-            told = {'env': os.environ['ODD'], 'home': 'HOME' in os.environ, 'settled': ask('settled'),\n    \
+            report = {'env': os.environ['ODD'], 'home': 'HOME' in os.environ, 'settled': ask('settled'),\n    \
                 'path': list(map(ord, sys.path[0])), 'file': list(map(ord, shell.user_ns['__file__'])),\n    \
                 'new': sorted(set(shell.user_ns) - before), 'variables': ask('variables'),\n    \
                 'helpers': [h['name'] for h in ask('helpers') if h['module']]}\n\
-            run('leave')\ntold['left'] = sorted(set(shell.user_ns) - before)\njson.dump(told, sys.stdout)";
-        let said = python(&["-c", program], &codes.to_string());
-        let told: Value = serde_json::from_str(&said).unwrap();
-        assert_eq!(told["env"], value);
-        assert_eq!(told["home"], false);
-        assert_eq!(told["settled"], true);
+            run('leave')\nreport['left'] = sorted(set(shell.user_ns) - before)\njson.dump(report, sys.stdout)";
+        let output = python(&["-c", program], &codes.to_string());
+        let report: Value = serde_json::from_str(&output).unwrap();
+        assert_eq!(report["env"], value);
+        assert_eq!(report["home"], false);
+        assert_eq!(report["settled"], true);
         let points: Vec<u32> = "/tmp/it's \"odd\"\\\n"
             .chars()
             .chain(['\u{fffd}', '😀'])
@@ -502,9 +518,9 @@ mod tests {
                 }
             })
             .collect();
-        assert_eq!(told["path"], json!(points));
+        assert_eq!(report["path"], json!(points));
         assert_eq!(
-            told["file"].as_array().unwrap()[..points.len()],
+            report["file"].as_array().unwrap()[..points.len()],
             json!(points).as_array().unwrap()[..]
         );
         let names = [
@@ -521,10 +537,10 @@ mod tests {
             "write",
             "x",
         ];
-        assert_eq!(told["new"], json!(names));
-        assert_eq!(told["variables"][0]["name"], "x");
-        assert_eq!(told["variables"].as_array().unwrap().len(), 1);
-        assert_eq!(told["helpers"], json!(["twice"]));
-        assert_eq!(told["left"], json!(["__file__", "x"]));
+        assert_eq!(report["new"], json!(names));
+        assert_eq!(report["variables"][0]["name"], "x");
+        assert_eq!(report["variables"].as_array().unwrap().len(), 1);
+        assert_eq!(report["helpers"], json!(["twice"]));
+        assert_eq!(report["left"], json!(["__file__", "x"]));
     }
 }

@@ -1,4 +1,4 @@
-//! What to start, or to find.
+//! [`JupyterSpec`]: which Jupyter kernel to start or to attach to, and how.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,56 +8,56 @@ use cellwright_jupyter::kernelspec::Kernelspec;
 
 use crate::process::Supervisor;
 
-/// How to get a Jupyter kernel.
+/// How to start a Jupyter kernel, or to attach to one.
 #[derive(Clone, Debug)]
 pub struct JupyterSpec {
-    /// Which one.
-    pub source: Source,
-    /// Where it starts.
+    /// The kernel to start or to attach to.
+    pub source: KernelSource,
+    /// Its working directory.
     pub cwd: PathBuf,
-    /// Its whole environment, what its kernelspec wants not yet included.
+    /// Its whole environment, without the variables of its kernelspec.
     pub env: Vec<(OsString, OsString)>,
-    /// Who keeps it from outliving us.
+    /// The program that ends the kernel when the owner exits.
     pub supervisor: Supervisor,
-    /// Where running kernels are listed for other programs: Jupyter's runtime folder.
+    /// Jupyter's runtime folder, where other programs find the connection files of running kernels.
     pub runtime: PathBuf,
-    /// Folders for its sockets; the first that works is used.
+    /// Folders for its sockets; the first usable one is taken.
     pub sockets: Vec<PathBuf>,
-    /// Folders for our own Python files; the first that works is used.
+    /// Folders for the Python files of the hooks; the first usable one is taken.
     pub staging: Vec<PathBuf>,
-    /// How its sockets are reached.
+    /// The transport of its sockets.
     pub transport: Transport,
-    /// How long it may take to be ready.
+    /// How long it may take to become ready.
     pub start_timeout: Duration,
-    /// How long a cell has to end after an interrupt.
+    /// How long a cell may run after an interrupt.
     pub interrupt_grace: Duration,
 }
 
-/// Which kernel.
+/// The kernel to start or to attach to.
 #[derive(Clone, Debug)]
-pub enum Source {
-    /// One that we start.
+pub enum KernelSource {
+    /// A kernel to start.
     Start {
-        /// How.
+        /// Its kernelspec.
         kernelspec: Box<Kernelspec>,
-        /// The interpreter that takes the place of a bare `python` in it.
+        /// The interpreter that replaces a bare `python` in the kernelspec.
         python: Option<PathBuf>,
     },
-    /// One that runs already, and that we leave running.
+    /// A running kernel, which keeps running after the session.
     Existing {
         /// Its connection file.
         connection_file: PathBuf,
     },
 }
 
-/// How sockets are reached.
+/// The transport of a kernel's sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// Through the file system where the kernel can do that, else over loopback.
+    /// IPC if the kernel supports it, else TCP.
     #[default]
     Auto,
-    /// Through the file system.
+    /// Unix sockets in the file system.
     Ipc,
-    /// Over loopback.
+    /// TCP on the loopback address.
     Tcp,
 }

@@ -1,102 +1,102 @@
-//! How a kernel is started, or found, and when it is ready.
+//! Starting a kernel or attaching to one, and waiting until it is ready.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_jupyter::connection::{self, Channel, Connection, ConnectionFile, SocketFolder};
+use cellwright_jupyter::client::{ClientEvent, ClientOptions, ConnectMode, KernelClient};
+use cellwright_jupyter::connection::{self, Channel, Connection, ConnectionFile, SocketDir};
 use cellwright_jupyter::kernelspec::Kernelspec;
-use cellwright_jupyter::link::{Heard, Link, Options, Sockets};
 use cellwright_jupyter::message::Message;
-use cellwright_jupyter::ports::HeldPorts;
+use cellwright_jupyter::ports::ReservedPorts;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use super::life::{Child, Life, Traces};
-use super::python::{self, Guest};
-use super::words::Words;
-use super::{FAREWELL_STEP, JupyterSpec, Transport};
+use super::output_tail::ProcessOutputTail;
+use super::process::{KernelProcess, OwnedProcess, RuntimeFiles};
+use super::python::{self, PythonHooks};
+use super::{JupyterSpec, SHUTDOWN_STEP_TIMEOUT, Transport, sleep_until_some};
 use crate::backend::runner::{check_directory, staging};
 use crate::environment;
 use crate::error::KernelError;
-use crate::process::{Command, Exit, StartError, Supervised};
-use crate::stop::Stop;
+use crate::process::{ChildCommand, Exit, StartError, Supervised};
+use crate::stop::StopSignal;
 
-/// How long a kernel has to say anything on iopub before it is made to.
-const NUDGE: Duration = Duration::from_millis(200);
+/// How long to wait for a message on iopub before `kernel_info_request` is sent again.
+const INFO_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long a kernel has to open its sockets in the file system before they are tried on loopback.
-const IPC_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a kernel may take to become ready over IPC before it is started over TCP.
+const IPC_START_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a kernel that has answered may say nothing on iopub, which some never do until there is output,
+/// How long a kernel that has replied may publish nothing on iopub, as some do until there is output,
 /// or leave other channels closed.
-const REST_PATIENCE: Duration = Duration::from_secs(3);
+const READY_GRACE: Duration = Duration::from_secs(3);
 
-/// How often the heart of a kernel is felt that is not ours.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How often the heartbeat of an attached kernel is checked.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A kernel that is ready.
-pub(super) struct Ready {
-    pub(super) life: Life,
-    pub(super) link: Link,
-    /// What it says about itself.
+pub(super) struct ReadyKernel {
+    pub(super) process: KernelProcess,
+    pub(super) client: KernelClient,
+    /// The content of its `kernel_info_reply`.
     pub(super) info: Value,
 }
 
-/// Until when it must be ready, and who may end the wait.
-struct Patience<'a> {
-    stop: &'a Stop,
-    until: Instant,
-    given: Duration,
+/// When a kernel must be ready, and the signal that ends the wait.
+struct StartDeadline<'a> {
+    stop: &'a StopSignal,
+    at: Instant,
+    timeout: Duration,
 }
 
-/// Starts a kernel of ours.
+/// Starts a kernel.
 pub(super) async fn start(
     spec: &JupyterSpec,
     kernelspec: &Kernelspec,
     python: Option<&Path>,
-    stop: &Stop,
-) -> Result<Ready, KernelError> {
+    stop: &StopSignal,
+) -> Result<ReadyKernel, KernelError> {
     check_directory(&spec.cwd)?;
     check_program(spec, kernelspec, python)?;
-    // What a host left behind that was killed.
+    // Removes the files of hosts that were killed.
     connection::sweep(&spec.runtime);
-    SocketFolder::sweep(&spec.sockets);
-    let patience = Patience {
+    SocketDir::sweep(&spec.sockets);
+    let deadline = StartDeadline {
         stop,
-        until: Instant::now() + spec.start_timeout,
-        given: spec.start_timeout,
+        at: Instant::now() + spec.start_timeout,
+        timeout: spec.start_timeout,
     };
-    let attempt = Attempt {
+    let attempt = LaunchAttempt {
         spec,
         kernelspec,
         python,
     };
     let sockets = match spec.transport {
         Transport::Tcp => None,
-        Transport::Auto => SocketFolder::new(&spec.sockets).ok(),
-        Transport::Ipc => match SocketFolder::new(&spec.sockets) {
+        Transport::Auto => SocketDir::new(&spec.sockets).ok(),
+        Transport::Ipc => match SocketDir::new(&spec.sockets) {
             Ok(folder) => Some(folder),
             Err(error) => return Err(KernelError::NoSockets { source: error }),
         },
     };
     let Some(sockets) = sockets else {
-        return attempt.tcp(&patience).await;
+        return attempt.start_tcp(&deadline).await;
     };
     if spec.transport == Transport::Ipc {
-        return attempt.ipc(sockets, &patience).await;
+        return attempt.start_ipc(sockets, &deadline).await;
     }
-    let first = Patience {
-        until: patience.until.min(Instant::now() + IPC_PATIENCE),
-        ..patience
+    let first = StartDeadline {
+        at: deadline.at.min(Instant::now() + IPC_START_TIMEOUT),
+        ..deadline
     };
-    match attempt.ipc(sockets, &first).await {
-        // Not every kernel can have its sockets in the file system; some end, some hang.
+    match attempt.start_ipc(sockets, &first).await {
+        // Some kernels do not support IPC: they exit or hang.
         Err(KernelError::FailedToStart { .. } | KernelError::NotReady { .. })
-            if Instant::now() < patience.until =>
+            if Instant::now() < deadline.at =>
         {
-            attempt.tcp(&patience).await
+            attempt.start_tcp(&deadline).await
         }
         ready => ready,
     }
@@ -115,78 +115,86 @@ fn check_program(
             folders.map(folder).collect()
         })
         .unwrap_or_default();
-    match kernelspec.check(&path, python) {
+    match kernelspec.find_program(&path, python) {
         Ok(_) => Ok(()),
         Err(fault) => Err(KernelError::BrokenKernelspec {
             name: kernelspec.name.clone(),
-            fault,
+            source: fault,
         }),
     }
 }
 
-/// One way to start a kernel.
-struct Attempt<'a> {
+/// Starts one kernel over one transport.
+struct LaunchAttempt<'a> {
     spec: &'a JupyterSpec,
     kernelspec: &'a Kernelspec,
     python: Option<&'a Path>,
 }
 
-impl Attempt<'_> {
-    async fn ipc(
+impl LaunchAttempt<'_> {
+    async fn start_ipc(
         &self,
-        sockets: SocketFolder,
-        patience: &Patience<'_>,
-    ) -> Result<Ready, KernelError> {
-        let connection = Connection::new_ipc(sockets.stem()).map_err(KernelError::exhausted_by)?;
-        self.run(connection, Some(sockets), patience).await
+        sockets: SocketDir,
+        deadline: &StartDeadline<'_>,
+    ) -> Result<ReadyKernel, KernelError> {
+        let connection =
+            Connection::new_ipc(sockets.stem()).map_err(KernelError::from_exhaustion)?;
+        self.launch(connection, Some(sockets), deadline).await
     }
 
-    async fn tcp(&self, patience: &Patience<'_>) -> Result<Ready, KernelError> {
-        let held = HeldPorts::take().map_err(KernelError::exhausted_by)?;
-        let connection = Connection::new_tcp(held.ports()).map_err(KernelError::exhausted_by)?;
-        let ready = self.run(connection, None, patience).await;
-        // The kernel has them now.
+    async fn start_tcp(&self, deadline: &StartDeadline<'_>) -> Result<ReadyKernel, KernelError> {
+        let held = ReservedPorts::reserve().map_err(KernelError::from_exhaustion)?;
+        let connection = Connection::new_tcp(held.ports()).map_err(KernelError::from_exhaustion)?;
+        let ready = self.launch(connection, None, deadline).await;
+        // The kernel has bound the ports.
         drop(held);
         ready
     }
 
-    async fn run(
+    async fn launch(
         &self,
         mut connection: Connection,
-        sockets: Option<SocketFolder>,
-        patience: &Patience<'_>,
-    ) -> Result<Ready, KernelError> {
+        sockets: Option<SocketDir>,
+        deadline: &StartDeadline<'_>,
+    ) -> Result<ReadyKernel, KernelError> {
         connection.kernel_name = Some(self.kernelspec.name.clone());
-        let listed = ConnectionFile::write(&self.spec.runtime, &connection)
+        let connection_file = ConnectionFile::write(&self.spec.runtime, &connection)
             .map_err(|source| KernelError::Connection { source })?;
-        let mut traces = Traces {
+        let mut files = RuntimeFiles {
             pid: None,
-            listed,
+            connection_file,
             sockets,
         };
-        let (process, ends) = self.spawn(traces.listed.path()).await?;
-        traces.pid = Some(process.pid());
+        let (process, ends) = self.spawn(files.connection_file.path()).await?;
+        files.pid = Some(process.pid());
         let program = || self.program();
-        let words = Words::hear(ends).map_err(|source| KernelError::launch(program(), source))?;
-        let mut life = Life::Ours(Box::new(Child {
+        let output = ProcessOutputTail::read_from(ends)
+            .map_err(|source| KernelError::from_launch(program(), source))?;
+        let mut process = KernelProcess::Owned(Box::new(OwnedProcess {
             process,
-            words,
-            _traces: traces,
+            output,
+            _files: files,
         }));
-        let mut link = Link::open(&connection, &Options::default())
-            .map_err(|source| KernelError::launch(program(), source))?;
-        let info = greet(&mut life, &mut link, patience).await;
+        let mut client = KernelClient::open(&connection, &ClientOptions::default())
+            .map_err(|source| KernelError::from_launch(program(), source))?;
+        let info = wait_until_ready(&mut process, &mut client, deadline).await;
         match info {
-            Ok(info) => Ok(Ready { life, link, info }),
-            Err(Trouble::Kernel(error)) => {
-                life.end().await;
+            Ok(info) => Ok(ReadyKernel {
+                process,
+                client,
+                info,
+            }),
+            Err(StartFailure::Kernel(error)) => {
+                process.kill().await;
                 Err(error)
             }
-            Err(Trouble::Ended(exit)) => Err(self.failed(exit, life.last_words().await)),
-            Err(Trouble::Late) => {
-                let after = patience.given;
-                life.end().await;
-                let stderr = life.last_words().await;
+            Err(StartFailure::Exited(exit)) => {
+                Err(self.start_error(exit, process.final_output().await))
+            }
+            Err(StartFailure::TimedOut) => {
+                let after = deadline.timeout;
+                process.kill().await;
+                let stderr = process.final_output().await;
                 Err(KernelError::NotReady { after, stderr })
             }
         }
@@ -195,29 +203,29 @@ impl Attempt<'_> {
     async fn spawn(
         &self,
         connection_file: &Path,
-    ) -> Result<(Supervised, crate::process::Ends), KernelError> {
+    ) -> Result<(Supervised, crate::process::ChildPipes), KernelError> {
         let mut env = self.spec.env.clone();
         for (name, value) in self.kernelspec.environment(&self.spec.env) {
             if let Some(name) = name.to_str() {
-                environment::set(&mut env, name, value);
+                environment::set_variable(&mut env, name, value);
             }
         }
         let mut arguments = self.kernelspec.command(connection_file, self.python);
         if self.kernelspec.is_ipykernel() {
-            // What agents and scripts try is not what its user typed; and many kernels that write into one
+            // Code of agents and scripts does not belong into the user's history, and kernels that write into one
             // file wait for each other.
             arguments.push("--HistoryManager.hist_file=:memory:".into());
         }
-        let command = Command {
+        let command = ChildCommand {
             arguments,
             env,
             cwd: self.spec.cwd.clone(),
         };
         let started = Supervised::start(&self.spec.supervisor, &command).await;
         started.map_err(|error| match error {
-            StartError::Program(source) => KernelError::launch(self.program(), source),
+            StartError::Program(source) => KernelError::from_launch(self.program(), source),
             StartError::Supervisor(source) => {
-                KernelError::launch(self.spec.supervisor.program.clone(), source)
+                KernelError::from_launch(self.spec.supervisor.program.clone(), source)
             }
         })
     }
@@ -231,7 +239,7 @@ impl Attempt<'_> {
             .unwrap_or_default()
     }
 
-    fn failed(&self, exit: Exit, stderr: String) -> KernelError {
+    fn start_error(&self, exit: Exit, stderr: String) -> KernelError {
         let missing = ["ipykernel", "ipykernel_launcher"]
             .iter()
             .any(|module| stderr.contains(&format!("No module named '{module}'")))
@@ -244,116 +252,123 @@ impl Attempt<'_> {
     }
 }
 
-/// Finds a kernel that runs.
+/// Attaches to a running kernel.
 pub(super) async fn attach(
     spec: &JupyterSpec,
     connection_file: &Path,
-    stop: &Stop,
-) -> Result<Ready, KernelError> {
+    stop: &StopSignal,
+) -> Result<ReadyKernel, KernelError> {
     let connection =
         Connection::read(connection_file).map_err(|source| KernelError::Connection { source })?;
-    let patience = Patience {
+    let deadline = StartDeadline {
         stop,
-        until: Instant::now() + spec.start_timeout.min(ATTACH),
-        given: spec.start_timeout.min(ATTACH),
+        at: Instant::now() + spec.start_timeout.min(ATTACH_TIMEOUT),
+        timeout: spec.start_timeout.min(ATTACH_TIMEOUT),
     };
-    let options = Options {
-        heartbeat: Some(HEARTBEAT),
-        sockets: Sockets::Are,
-        ..Options::default()
+    let options = ClientOptions {
+        heartbeat_interval: Some(HEARTBEAT_INTERVAL),
+        connect: ConnectMode::FailFast,
+        ..ClientOptions::default()
     };
-    let mut life = Life::Theirs { gone: false };
+    let mut process = KernelProcess::Attached { gone: false };
     let unreachable = |why: &str| KernelError::Unreachable {
         connection_file: connection_file.to_owned(),
-        why: why.to_owned(),
+        problem: why.to_owned(),
     };
-    let mut link = Link::open(&connection, &options).map_err(KernelError::exhausted_by)?;
-    match greet(&mut life, &mut link, &patience).await {
-        Ok(info) => Ok(Ready { life, link, info }),
-        Err(Trouble::Kernel(KernelError::Protocol { what })) => {
+    let mut client =
+        KernelClient::open(&connection, &options).map_err(KernelError::from_exhaustion)?;
+    match wait_until_ready(&mut process, &mut client, &deadline).await {
+        Ok(info) => Ok(ReadyKernel {
+            process,
+            client,
+            info,
+        }),
+        Err(StartFailure::Kernel(KernelError::Protocol { violation: what })) => {
             Err(unreachable(&format!("{what} (it may have ended)")))
         }
-        Err(Trouble::Kernel(error)) => Err(error),
-        Err(Trouble::Ended(_)) => Err(unreachable("it closed the connection")),
-        Err(Trouble::Late) => Err(unreachable("nobody answers there")),
+        Err(StartFailure::Kernel(error)) => Err(error),
+        Err(StartFailure::Exited(_)) => Err(unreachable("it closed the connection")),
+        Err(StartFailure::TimedOut) => Err(unreachable("it does not reply")),
     }
 }
 
-/// How long a kernel that runs has to answer.
-const ATTACH: Duration = Duration::from_secs(10);
+/// How long a running kernel may take to reply.
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a kernel is not ready.
-enum Trouble {
+enum StartFailure {
     Kernel(KernelError),
-    Ended(Exit),
-    Late,
+    Exited(Exit),
+    TimedOut,
 }
 
-/// Waits until a kernel answers and is heard on iopub: from then on nothing that it says is missed.
-async fn greet(
-    life: &mut Life,
-    link: &mut Link,
-    patience: &Patience<'_>,
-) -> Result<Value, Trouble> {
+/// Waits until a kernel has replied and published a message on iopub: from then on no message is missed.
+async fn wait_until_ready(
+    process: &mut KernelProcess,
+    client: &mut KernelClient,
+    deadline: &StartDeadline<'_>,
+) -> Result<Value, StartFailure> {
     let mut open = Vec::new();
     let mut info = None;
-    let mut heard_iopub = false;
-    let mut nudge = None;
-    let mut enough = None;
+    let mut iopub_works = false;
+    let mut next_request = None;
+    let mut info_deadline = None;
     let mut closed: Option<(Instant, String)> = None;
     loop {
-        let heard = tokio::select! {
+        let event = tokio::select! {
             biased;
-            reason = patience.stop.pulled() => {
-                return Err(Trouble::Kernel(KernelError::StoppedEarly { reason }));
+            reason = deadline.stop.requested() => {
+                return Err(StartFailure::Kernel(KernelError::StoppedEarly { reason }));
             }
-            () = sleep_until(patience.until) => return Err(Trouble::Late),
-            () = until(closed.as_ref().map(|(until, _)| *until)), if closed.is_some() => {
+            () = sleep_until(deadline.at) => return Err(StartFailure::TimedOut),
+            () = sleep_until_some(closed.as_ref().map(|(at, _)| *at)), if closed.is_some() => {
                 let what = closed.map(|(_, what)| what).unwrap_or_default();
-                return Err(Trouble::Kernel(KernelError::Protocol { what }));
+                return Err(StartFailure::Kernel(KernelError::Protocol { violation: what }));
             }
-            () = until(enough), if enough.is_some() && closed.is_none() => {
+            () = sleep_until_some(info_deadline), if info_deadline.is_some() && closed.is_none() => {
                 return Ok(info.unwrap_or_default());
             }
-            () = until(nudge), if nudge.is_some() => {
-                nudge = Some(ask_info(link));
+            () = sleep_until_some(next_request), if next_request.is_some() => {
+                next_request = Some(request_info(client));
                 continue;
             }
-            heard = link.next() => heard,
-            exit = life.exited() => return Err(Trouble::Ended(exit)),
+            event = client.next() => event,
+            exit = process.exited() => return Err(StartFailure::Exited(exit)),
         };
-        match heard {
-            Heard::Open(channel) => open.push(channel),
-            Heard::Message(Channel::Iopub, _) => heard_iopub = true,
-            Heard::Message(Channel::Shell, message)
+        match event {
+            ClientEvent::Opened(channel) => open.push(channel),
+            ClientEvent::Message(Channel::Iopub, _) => iopub_works = true,
+            ClientEvent::Message(Channel::Shell, message)
                 if message.header.msg_type == "kernel_info_reply" =>
             {
                 info = Some(message.value());
-                enough.get_or_insert(Instant::now() + REST_PATIENCE);
+                info_deadline.get_or_insert(Instant::now() + READY_GRACE);
             }
-            Heard::Closed(_, None) if life.is_theirs() => {
-                return Err(Trouble::Ended(Exit::UNKNOWN));
+            ClientEvent::Closed(_, None) if process.is_attached() => {
+                return Err(StartFailure::Exited(Exit::UNKNOWN));
             }
-            Heard::Closed(_, Some(error)) if life.is_theirs() => {
-                let what = words(&error);
-                return Err(Trouble::Kernel(KernelError::Protocol { what }));
+            ClientEvent::Closed(_, Some(error)) if process.is_attached() => {
+                let what = error_chain(&error);
+                return Err(StartFailure::Kernel(KernelError::Protocol {
+                    violation: what,
+                }));
             }
-            // Its process ends, most likely: one that was killed leaves connections in disorder.
-            Heard::Closed(_, error) => {
+            // Most likely the process is exiting: one that was killed leaves broken connections.
+            ClientEvent::Closed(_, error) => {
                 let what = error.map_or_else(
                     || "it closed its connection".to_owned(),
-                    |error| words(&error),
+                    |error| error_chain(&error),
                 );
-                closed.get_or_insert((Instant::now() + FAREWELL_STEP, what));
+                closed.get_or_insert((Instant::now() + SHUTDOWN_STEP_TIMEOUT, what));
             }
             _ => {}
         }
         let has = |wanted: &[Channel]| wanted.iter().all(|channel| open.contains(channel));
-        if nudge.is_none() && has(&[Channel::Shell, Channel::Iopub]) {
-            nudge = Some(ask_info(link));
+        if next_request.is_none() && has(&[Channel::Shell, Channel::Iopub]) {
+            next_request = Some(request_info(client));
         }
-        // A question that comes before we are there to be asked is lost.
-        if heard_iopub
+        // An input request that is sent before stdin is connected is lost.
+        if iopub_works
             && closed.is_none()
             && has(&[Channel::Stdin, Channel::Control])
             && let Some(info) = info.take()
@@ -363,40 +378,33 @@ async fn greet(
     }
 }
 
-/// An error with its causes.
-pub(super) fn words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
+/// The text of an error and its causes.
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        words.push_str(&format!(": {inner}"));
+        text.push_str(&format!(": {inner}"));
         cause = inner.source();
     }
-    words
+    text
 }
 
-/// Asks a kernel what it is, to which it answers on shell and is heard on iopub; when to ask again.
-fn ask_info(link: &Link) -> Instant {
-    let request = Message::new("kernel_info_request", link.session(), &json!({}));
-    link.send(Channel::Shell, &request);
-    Instant::now() + NUDGE
+/// Sends `kernel_info_request`, which causes messages on shell and iopub. Returns when to send it again.
+fn request_info(client: &KernelClient) -> Instant {
+    let request = Message::new("kernel_info_request", client.session(), &json!({}));
+    client.send(Channel::Shell, &request);
+    Instant::now() + INFO_RETRY_INTERVAL
 }
 
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// What a Python kernel is to find inside; nothing if our files cannot be put anywhere.
-pub(super) fn guest(spec: &JupyterSpec, life: &Life) -> Option<Guest> {
+/// The hooks for a Python kernel; `None` if their files cannot be written anywhere.
+pub(super) fn python_hooks(spec: &JupyterSpec, process: &KernelProcess) -> Option<PythonHooks> {
     let folder = staging::stage(&spec.staging).ok()?;
-    let ours = matches!(life, Life::Ours(_));
+    let is_owned = matches!(process, KernelProcess::Owned(_));
     let off = |(name, value): &(OsString, OsString)| name == "CELLWRIGHT_PRELUDE" && value == "0";
-    let options = python::Options {
-        // What is in a kernel of others is their affair; all we want there is to ask.
-        prelude: ours && !spec.env.iter().any(off),
-        front: ours,
+    let options = python::HookOptions {
+        // An attached kernel is changed only as far as queries need it.
+        prelude: is_owned && !spec.env.iter().any(off),
+        cwd_first: is_owned,
     };
-    Some(Guest::new(folder, options))
+    Some(PythonHooks::new(folder, options))
 }

@@ -1,52 +1,59 @@
-//! Output that comes after its cell was said to be over. Some kernels hand on what is printed in a way of
-//! its own, which takes longer than their word that this was all: Deno's does.
+//! Output that arrives after the `idle` of its cell. Some kernels, such as Deno, forward printed text on a
+//! separate path, which takes longer than `idle`.
 
 use std::time::Duration;
 
+use cellwright_jupyter::client::ClientEvent;
 use cellwright_jupyter::connection::Channel;
-use cellwright_jupyter::link::Heard;
 use cellwright_output::Sink;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Jupyter, Took};
-use crate::exchange::Exchange;
-use crate::stop::Stop;
+use super::{Handled, Jupyter};
+use crate::execution::Execution;
+use crate::stop::StopSignal;
 
-/// How long a kernel must be silent until nothing more is expected.
-const QUIET: Duration = Duration::from_millis(25);
+/// How long a kernel must be silent before no more output is expected.
+const QUIET_TIMEOUT: Duration = Duration::from_millis(25);
 
-/// How long one must be that was seen to be hasty.
-const HASTY_QUIET: Duration = Duration::from_millis(150);
+/// The same for a kernel that has sent output after `idle` before.
+const LATE_OUTPUT_QUIET_TIMEOUT: Duration = Duration::from_millis(150);
 
-/// How long stragglers are waited for in all. What comes later is late text.
-const LONGEST: Duration = Duration::from_secs(5);
+/// How long to wait for stragglers in total. Output that arrives later is late output.
+const STRAGGLERS_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Jupyter {
-    /// Waits for what is still on its way from a cell that is over.
+    /// Waits for output of a cell that is already idle.
     pub(super) async fn await_stragglers(
         &mut self,
-        cell: &mut Exchange,
+        cell: &mut Execution,
         sink: &mut dyn Sink,
-        stop: &Stop,
+        stop: &StopSignal,
     ) {
-        let longest = Instant::now() + LONGEST;
-        let quiet = |hasty| Instant::now() + if hasty { HASTY_QUIET } else { QUIET };
-        let mut until = quiet(self.hasty);
-        loop {
-            let heard = tokio::select! {
-                biased;
-                _ = stop.pulled() => return,
-                // First, or a kernel that never stops talking of something else would be heard for ever.
-                () = sleep_until(until.min(longest)) => return,
-                heard = self.link.next() => heard,
+        let last = Instant::now() + STRAGGLERS_TIMEOUT;
+        let quiet_deadline = |idle_before_output| {
+            let timeout = if idle_before_output {
+                LATE_OUTPUT_QUIET_TIMEOUT
+            } else {
+                QUIET_TIMEOUT
             };
-            if let Heard::Message(Channel::Iopub, message) = &heard
+            Instant::now() + timeout
+        };
+        let mut deadline = quiet_deadline(self.idle_before_output);
+        loop {
+            let event = tokio::select! {
+                biased;
+                _ = stop.requested() => return,
+                // Before the messages: a kernel that never stops sending unrelated ones must not block the return.
+                () = sleep_until(deadline.min(last)) => return,
+                event = self.client.next() => event,
+            };
+            if let ClientEvent::Message(Channel::Iopub, message) = &event
                 && message.parent_id() == cell.id
             {
-                self.hasty = true;
-                until = quiet(true);
+                self.idle_before_output = true;
+                deadline = quiet_deadline(true);
             }
-            if let Took::Closed(_) = self.take(heard, Some((cell, &mut *sink))) {
+            if let Handled::Closed(_) = self.handle(event, Some((cell, &mut *sink))) {
                 return;
             }
         }

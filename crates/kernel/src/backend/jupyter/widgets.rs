@@ -1,6 +1,6 @@
-//! Widgets that capture output (`ipywidgets.Output`, and `interact`, which uses it). A page would show what
-//! they capture in the widget and not below the cell. There is no page here; but whoever runs a notebook is
-//! told which is which, and the kernel is told what its widgets show.
+//! Widgets that capture output (`ipywidgets.Output`, and `interact`, which uses it). A front end shows captured
+//! output in the widget and not below the cell. There is no front end here, but captured output is marked for the
+//! notebook, and the kernel receives the state of its widgets.
 
 use std::collections::BTreeMap;
 
@@ -9,96 +9,98 @@ use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::Message;
 use serde_json::{Value, json};
 
-/// Bytes of a message that may be about such a widget; others carry images.
-const MOST_TALK: usize = 64 * 1024;
+/// The largest comm message about such a widget, in bytes; larger ones carry images.
+const COMM_MESSAGE_LIMIT: usize = 64 * 1024;
 
-/// Bytes that one may show, and all of them together. Of what is more the kernel is not told.
-const MOST_SHOWN: usize = 1024 * 1024;
-const MOST_IN_ALL: usize = 16 * MOST_SHOWN;
+/// Bytes of output of one widget. Beyond that, its state is not sent to the kernel.
+const WIDGET_OUTPUT_LIMIT: usize = 1024 * 1024;
 
-/// How many are followed.
-const MOST_WIDGETS: usize = 1000;
+/// Bytes of output of all widgets together.
+const TOTAL_OUTPUT_LIMIT: usize = 16 * WIDGET_OUTPUT_LIMIT;
+
+/// How many widgets are tracked.
+const WIDGETS_MAX: usize = 1000;
 
 /// The widgets of one kernel that capture output.
 #[derive(Debug, Default)]
-pub(super) struct Widgets {
-    /// By the number of their comm.
-    known: BTreeMap<String, Widget>,
+pub(super) struct OutputWidgets {
+    /// By comm id.
+    widgets: BTreeMap<String, OutputWidget>,
 }
 
 #[derive(Debug, Default)]
-struct Widget {
-    /// The request whose output it captures.
-    request: Option<String>,
-    /// What it shows, as a notebook has it.
-    shown: Vec<Value>,
+struct OutputWidget {
+    /// The `msg_id` of the request whose output it captures.
+    captured_request: Option<String>,
+    /// Its outputs, as in a notebook.
+    outputs: Vec<Value>,
     bytes: usize,
-    clears: bool,
-    /// Whether the kernel is to be told.
+    clear_pending: bool,
+    /// Whether the kernel has not received its current outputs.
     changed: bool,
 }
 
-impl Widgets {
-    /// Takes what a kernel says to a widget in a page.
-    pub(super) fn hear(&mut self, message: &Message) {
-        let Frame::Held(content) = &message.content else {
+impl OutputWidgets {
+    /// Handles a comm message.
+    pub(super) fn handle_comm(&mut self, message: &Message) {
+        let Frame::InMemory(content) = &message.content else {
             return;
         };
         match message.header.msg_type.as_str() {
             "comm_open" if mentions_output(content) => {
-                let said = message.value();
-                let state = &said["data"]["state"];
+                let content = message.value();
+                let state = &content["data"]["state"];
                 if state["_model_module"] == "@jupyter-widgets/output"
-                    && self.known.len() < MOST_WIDGETS
-                    && let Some(comm) = said["comm_id"].as_str()
+                    && self.widgets.len() < WIDGETS_MAX
+                    && let Some(comm) = content["comm_id"].as_str()
                 {
-                    let mut widget = Widget::default();
-                    widget.learn(state);
-                    self.known.insert(comm.to_owned(), widget);
+                    let mut widget = OutputWidget::default();
+                    widget.apply_state(state);
+                    self.widgets.insert(comm.to_owned(), widget);
                 }
             }
-            "comm_msg" if !self.known.is_empty() && content.len() < MOST_TALK => {
-                let said = message.value();
-                if let Some(widget) = said["comm_id"]
+            "comm_msg" if !self.widgets.is_empty() && content.len() < COMM_MESSAGE_LIMIT => {
+                let content = message.value();
+                if let Some(widget) = content["comm_id"]
                     .as_str()
-                    .and_then(|comm| self.known.get_mut(comm))
+                    .and_then(|comm| self.widgets.get_mut(comm))
                 {
-                    widget.learn(&said["data"]["state"]);
+                    widget.apply_state(&content["data"]["state"]);
                 }
             }
-            "comm_close" if !self.known.is_empty() => {
+            "comm_close" if !self.widgets.is_empty() => {
                 if let Some(comm) = message.value()["comm_id"].as_str() {
-                    self.known.remove(comm);
+                    self.widgets.remove(comm);
                 }
             }
             _ => {}
         }
     }
 
-    /// Whether one of them captures what a request puts out.
-    pub(super) fn capture(&self, request: &str) -> bool {
-        let mut known = self.known.values();
-        known.any(|widget| widget.request.as_deref() == Some(request))
+    /// Whether a widget captures the output of this request.
+    pub(super) fn captures(&self, request: &str) -> bool {
+        let mut known = self.widgets.values();
+        known.any(|widget| widget.captured_request.as_deref() == Some(request))
     }
 
-    /// Takes what one of them captures.
-    pub(super) fn show(&mut self, request: &str, message: &Message) {
-        let others: usize = self.known.values().map(|widget| widget.bytes).sum();
-        let mut known = self.known.values_mut();
-        let captures = |widget: &&mut Widget| widget.request.as_deref() == Some(request);
+    /// Adds a message to the widget that captures it.
+    pub(super) fn push_output(&mut self, request: &str, message: &Message) {
+        let others: usize = self.widgets.values().map(|widget| widget.bytes).sum();
+        let mut known = self.widgets.values_mut();
+        let captures =
+            |widget: &&mut OutputWidget| widget.captured_request.as_deref() == Some(request);
         if let Some(widget) = known.find(captures) {
-            widget.show(message, MOST_IN_ALL.saturating_sub(others));
+            widget.push_output(message, TOTAL_OUTPUT_LIMIT.saturating_sub(others));
         }
     }
 
-    /// The contents of the messages that tell the kernel what those widgets show that have captured something
-    /// and are done with it.
-    pub(super) fn news(&mut self) -> Vec<Value> {
-        let done = self.known.iter_mut();
-        done.filter(|(_, widget)| widget.changed && widget.request.is_none())
+    /// The contents of the `comm_msg`s that update the kernel's state of widgets that have finished capturing.
+    pub(super) fn take_updates(&mut self) -> Vec<Value> {
+        let done = self.widgets.iter_mut();
+        done.filter(|(_, widget)| widget.changed && widget.captured_request.is_none())
             .map(|(comm, widget)| {
                 widget.changed = false;
-                let state = json!({"outputs": widget.shown});
+                let state = json!({"outputs": widget.outputs});
                 let data = json!({"method": "update", "state": state, "buffer_paths": []});
                 json!({"comm_id": comm, "data": data})
             })
@@ -106,28 +108,28 @@ impl Widgets {
     }
 }
 
-impl Widget {
-    fn learn(&mut self, state: &Value) {
+impl OutputWidget {
+    fn apply_state(&mut self, state: &Value) {
         if let Some(request) = state.get("msg_id") {
             let request = request.as_str().filter(|request| !request.is_empty());
-            self.request = request.map(str::to_owned);
+            self.captured_request = request.map(str::to_owned);
         }
-        if let Some(shown) = state.get("outputs").and_then(Value::as_array) {
-            self.shown.clone_from(shown);
-            self.bytes = shown.iter().map(|output| output.to_string().len()).sum();
+        if let Some(outputs) = state.get("outputs").and_then(Value::as_array) {
+            self.outputs.clone_from(outputs);
+            self.bytes = outputs.iter().map(|output| output.to_string().len()).sum();
         }
     }
 
-    /// Takes what it captures, for which there is so much room.
-    fn show(&mut self, message: &Message, room: usize) {
+    /// Adds a captured message, within a limit of `limit` bytes.
+    fn push_output(&mut self, message: &Message, limit: usize) {
         let size = match &message.content {
-            Frame::Held(content) => content.len(),
-            Frame::Stored(_) => MOST_SHOWN,
+            Frame::InMemory(content) => content.len(),
+            Frame::OnDisk(_) => WIDGET_OUTPUT_LIMIT,
         };
         let kind = message.header.msg_type.as_str();
         if kind == "clear_output" {
             if message.value()["wait"] == true {
-                self.clears = true;
+                self.clear_pending = true;
             } else {
                 self.clear();
             }
@@ -136,31 +138,31 @@ impl Widget {
         if !["stream", "display_data", "execute_result", "error"].contains(&kind) {
             return;
         }
-        if std::mem::take(&mut self.clears) {
+        if std::mem::take(&mut self.clear_pending) {
             self.clear();
         }
-        // Once it is too much it stays so until it is cleared: half of it would be wrong.
-        self.bytes = if size < room {
+        // Beyond the limit nothing is kept until the output is cleared: a part of it would be wrong.
+        self.bytes = if size < limit {
             self.bytes + size
         } else {
-            MOST_SHOWN
+            WIDGET_OUTPUT_LIMIT
         };
-        self.changed = self.bytes < MOST_SHOWN;
+        self.changed = self.bytes < WIDGET_OUTPUT_LIMIT;
         if !self.changed {
-            self.shown.clear();
+            self.outputs.clear();
             return;
         }
-        // In the order in which other clients have them, which shows in what the kernel makes of it.
-        let said = message.value();
+        // In the order that other clients use, because it is visible in the kernel.
+        let content = message.value();
         let mut output = json!({"output_type": kind});
         let members = ["name", "text", "metadata", "data", "execution_count"];
         for member in members.into_iter().chain(["ename", "evalue", "traceback"]) {
-            if let Some(value) = said.get(member) {
+            if let Some(value) = content.get(member) {
                 output[member] = value.clone();
             }
         }
         if kind == "stream"
-            && let Some(last) = self.shown.last_mut()
+            && let Some(last) = self.outputs.last_mut()
             && last["output_type"] == "stream"
             && last["name"] == output["name"]
             && let Some(Value::String(before)) = last.get_mut("text")
@@ -169,25 +171,25 @@ impl Widget {
             before.push_str(text);
             return;
         }
-        self.shown.push(output);
+        self.outputs.push(output);
     }
 
     fn clear(&mut self) {
-        self.shown.clear();
+        self.outputs.clear();
         self.bytes = 0;
         self.changed = true;
     }
 }
 
-/// A quick look, since other widgets are many.
+/// A fast check, because most widgets are of other types.
 fn mentions_output(content: &Bytes) -> bool {
-    content.len() < MOST_TALK
+    content.len() < COMM_MESSAGE_LIMIT
         && content
-            .windows(NAME.len())
-            .any(|window| window == NAME.as_bytes())
+            .windows(MODEL_NAME.len())
+            .any(|window| window == MODEL_NAME.as_bytes())
 }
 
-const NAME: &str = "OutputModel";
+const MODEL_NAME: &str = "OutputModel";
 
 #[cfg(test)]
 mod tests {
@@ -197,16 +199,16 @@ mod tests {
         Message::new(msg_type, "session", content)
     }
 
-    /// Some widgets, of which the first captures what request `r` puts out.
-    fn capturing() -> Widgets {
-        let mut widgets = Widgets::default();
+    /// Two widgets, of which the first captures the output of request `r`.
+    fn capturing_widgets() -> OutputWidgets {
+        let mut widgets = OutputWidgets::default();
         for comm in ["a", "b"] {
-            let state = json!({"_model_module": "@jupyter-widgets/output", "_model_name": NAME, "outputs": []});
+            let state = json!({"_model_module": "@jupyter-widgets/output", "_model_name": MODEL_NAME, "outputs": []});
             let content = json!({"comm_id": comm, "data": {"state": state}});
-            widgets.hear(&message("comm_open", &content));
+            widgets.handle_comm(&message("comm_open", &content));
         }
-        widgets.hear(&update("a", "r"));
-        assert!(widgets.capture("r") && !widgets.capture("other"));
+        widgets.handle_comm(&update("a", "r"));
+        assert!(widgets.captures("r") && !widgets.captures("other"));
         widgets
     }
 
@@ -215,34 +217,34 @@ mod tests {
         message("comm_msg", &json!({"comm_id": comm, "data": data}))
     }
 
-    fn print(widgets: &mut Widgets, text: &str) {
+    fn print(widgets: &mut OutputWidgets, text: &str) {
         let content = json!({"name": "stdout", "text": text});
-        widgets.show("r", &message("stream", &content));
+        widgets.push_output("r", &message("stream", &content));
     }
 
-    /// What the kernel is told once nothing is captured any more.
-    fn told(widgets: &mut Widgets) -> Vec<Value> {
-        assert_eq!(widgets.news(), [json!(null); 0]);
-        widgets.hear(&update("a", ""));
-        assert!(!widgets.capture("r"));
-        let news = widgets.news();
-        assert_eq!(widgets.news(), [json!(null); 0]);
+    /// The outputs that are sent to the kernel after capturing ends.
+    fn sent_outputs(widgets: &mut OutputWidgets) -> Vec<Value> {
+        assert_eq!(widgets.take_updates(), [json!(null); 0]);
+        widgets.handle_comm(&update("a", ""));
+        assert!(!widgets.captures("r"));
+        let updates = widgets.take_updates();
+        assert_eq!(widgets.take_updates(), [json!(null); 0]);
         let outputs = |one: &Value| one["data"]["state"]["outputs"].clone();
-        news.iter().map(outputs).collect()
+        updates.iter().map(outputs).collect()
     }
 
     #[test]
-    fn the_kernel_is_told_what_its_widget_shows() {
-        let mut widgets = capturing();
+    fn captured_output_is_sent_to_the_kernel() {
+        let mut widgets = capturing_widgets();
         print(&mut widgets, "gone");
-        widgets.show("r", &message("clear_output", &json!({"wait": true})));
+        widgets.push_output("r", &message("clear_output", &json!({"wait": true})));
         print(&mut widgets, "a\n");
         print(&mut widgets, "b\n");
         let content = json!({"data": {"text/plain": "1"}, "metadata": {}, "transient": {}});
-        widgets.show("r", &message("display_data", &content));
-        widgets.show("r", &message("status", &json!({"execution_state": "busy"})));
+        widgets.push_output("r", &message("display_data", &content));
+        widgets.push_output("r", &message("status", &json!({"execution_state": "busy"})));
         assert_eq!(
-            told(&mut widgets),
+            sent_outputs(&mut widgets),
             [json!([
                 {"output_type": "stream", "name": "stdout", "text": "a\nb\n"},
                 {"output_type": "display_data", "metadata": {}, "data": {"text/plain": "1"}},
@@ -251,17 +253,17 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_too_much_nothing_is_told_until_it_is_cleared() {
-        let mut widgets = capturing();
+    fn output_beyond_the_limit_is_not_sent_until_it_is_cleared() {
+        let mut widgets = capturing_widgets();
         let kilobyte = "x".repeat(1024);
         for _ in 0..2000 {
             print(&mut widgets, &kilobyte);
         }
-        assert!(told(&mut widgets).is_empty());
-        widgets.hear(&update("a", "r"));
-        widgets.show("r", &message("clear_output", &json!({})));
+        assert!(sent_outputs(&mut widgets).is_empty());
+        widgets.handle_comm(&update("a", "r"));
+        widgets.push_output("r", &message("clear_output", &json!({})));
         print(&mut widgets, "new");
-        let shown = json!([{"output_type": "stream", "name": "stdout", "text": "new"}]);
-        assert_eq!(told(&mut widgets), [shown]);
+        let outputs = json!([{"output_type": "stream", "name": "stdout", "text": "new"}]);
+        assert_eq!(sent_outputs(&mut widgets), [outputs]);
     }
 }

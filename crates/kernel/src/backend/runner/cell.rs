@@ -1,22 +1,26 @@
-//! One cell under way: frames become events, and at last an outcome.
+//! One running cell: converts frames to events and, at the end, to an outcome.
 
 use cellwright_output::{Event, Sink, Traceback};
 
 use super::frame::Frame;
-use super::route::Route;
-use crate::kernel::{Answers, BoxFuture, Ending, Outcome, Prompt, Request, State, Stdin};
+use super::text_router::TextRouter;
+use crate::kernel::{
+    BoxFuture, CannedAnswers, Ending, KernelState, Outcome, Prompt, Request, Stdin,
+};
 use crate::stop::StopReason;
 
-/// One cell under way.
-pub(super) struct CellRun {
+/// The state of one running cell.
+pub(super) struct RunningCell {
     pub(super) id: u64,
-    answers: Option<Answers>,
+    answers: Option<CannedAnswers>,
+    /// Whether the runner has started the code.
     pub(super) started: bool,
     traceback: Option<Traceback>,
+    /// The frame that ends the cell.
     pub(super) done: Option<Frame>,
 }
 
-impl CellRun {
+impl RunningCell {
     pub(super) fn new(id: u64, request: &Request) -> Self {
         let answers = match &request.stdin {
             Stdin::Refuse => None,
@@ -31,35 +35,36 @@ impl CellRun {
         }
     }
 
-    /// The answer to a question, if there is one at hand.
-    pub(super) fn next_answer(&self) -> Option<String> {
-        self.answers.as_ref()?.next()
+    /// The answer to an input request: the next canned answer, else the caller's, else a refusal (`None`).
+    pub(super) fn answer_input(&self, prompt: &Prompt) -> BoxFuture<'static, Option<String>> {
+        let answers = self.answers.as_ref();
+        match answers.and_then(CannedAnswers::next) {
+            None => answers
+                .and_then(|answers| answers.request_input(prompt.clone()))
+                .unwrap_or_else(|| Box::pin(std::future::ready(None))),
+            answer => Box::pin(std::future::ready(answer)),
+        }
     }
 
-    /// Whoever can be asked is.
-    pub(super) fn ask(&self, prompt: &Prompt) -> Option<BoxFuture<'static, Option<String>>> {
-        self.answers.as_ref()?.ask(prompt.clone())
-    }
-
-    /// Takes a frame; a prompt that wants an answer comes back.
-    pub(super) fn take(
+    /// Handles a frame. Returns the prompt of an input request.
+    pub(super) fn handle_frame(
         &mut self,
         frame: &mut Frame,
-        route: &mut Route,
+        router: &mut TextRouter,
         sink: &mut dyn Sink,
     ) -> Option<Prompt> {
         if frame.t == "border" {
-            route.owner = frame.cell.unwrap_or(route.owner);
+            router.text_cell = frame.cell.unwrap_or(router.text_cell);
             return None;
         }
         if frame.id != Some(self.id) {
-            route.stray(frame);
+            router.handle_unrelated(frame);
             return None;
         }
         match frame.t.as_str() {
             "started" => {
                 self.started = true;
-                route.owner = self.id;
+                router.text_cell = self.id;
             }
             "display" => {
                 let bundle = frame.take_bundle();
@@ -77,8 +82,8 @@ impl CellRun {
                 id: None,
                 result: Some(frame.count.unwrap_or_default()),
             }),
-            "aside" => sink.push(Event::Aside(true)),
-            "inside" => sink.push(Event::Aside(false)),
+            "aside" => sink.push(Event::ShowOnly(true)),
+            "inside" => sink.push(Event::ShowOnly(false)),
             "clear" => sink.push(Event::Clear { wait: frame.wait }),
             "error" => {
                 let traceback = Traceback {
@@ -99,13 +104,13 @@ impl CellRun {
                 });
             }
             "done" => self.done = Some(std::mem::take(frame)),
-            // A newer runner may say more; what it means cannot matter to us.
+            // A newer runner may send more types of frames, which can be ignored.
             _ => {}
         }
         None
     }
 
-    pub(super) fn outcome(&mut self, stopped: Option<(StopReason, State)>) -> Outcome {
+    pub(super) fn outcome(&mut self, stopped: Option<(StopReason, KernelState)>) -> Outcome {
         let done = self.done.take();
         let status = done.as_ref().map_or("", |done| done.status.as_str());
         let traceback = self.traceback.take();
@@ -118,12 +123,13 @@ impl CellRun {
                     .and_then(|done| done.exit_code)
                     .and_then(|code| i32::try_from(code).ok())
                     .unwrap_or_default(),
+                reported: false,
             },
             (None, _) => Ending::Raised(traceback.unwrap_or_default()),
         };
         Outcome {
             ending,
-            count: done.and_then(|done| done.count),
+            execution_count: done.and_then(|done| done.count),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Frames: one line of JSON, then the raw payloads it announces. A frame may be of any size up to a
-//! limit, arrives in any pieces, and is looked at once.
+//! Frames: one line of JSON, then the raw payloads that it announces. A frame may have any size up to a
+//! limit, arrives in any pieces, and is scanned once.
 
 mod payload;
 
@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use self::payload::{LARGE, Payload};
+use self::payload::{LARGE_PAYLOAD_SIZE, Payload};
 use super::trace::Trace;
-use crate::kernel::{History, Question, Request, Stdin};
+use crate::kernel::{HistoryMode, KernelQuery, Request, Stdin};
 
-/// Longest line and largest sum of payloads. A display of this size is a mistake, and what comes
-/// after it would not fit into memory either.
-const MAX_BYTES: usize = 1 << 30;
+/// The longest line and the largest sum of payloads, in bytes. A display of this size is a mistake, and would not
+/// fit into memory later either.
+const FRAME_SIZE_MAX: usize = 1 << 30;
 
-/// How much of such a payload is read at once.
-const POURED: usize = 256 * 1024;
+/// Bytes of a large payload that are read at once.
+const PAYLOAD_READ_SIZE: usize = 256 * 1024;
 
-/// What the runner says.
+/// A frame from the runner. Every type of frame uses some of these fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "frames of every sort have their fields here"
+    reason = "holds the fields of all types of frames"
 )]
 pub(super) struct Frame {
-    /// The sort of frame.
+    /// The type of the frame.
     pub(super) t: String,
-    /// The border that it stands behind.
+    /// The number of the sync marker before it.
     pub(super) n: Option<u64>,
-    /// The request that it belongs to.
+    /// The id of the request that it belongs to.
     pub(super) id: Option<u64>,
     pub(super) count: Option<u32>,
     data: Vec<(String, String, Box<RawValue>)>,
@@ -61,7 +61,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// What is displayed.
+    /// Takes the displayed bundle out of the frame.
     pub(super) fn take_bundle(&mut self) -> Bundle {
         let mut data = Vec::with_capacity(self.data.len());
         for (mime, kind, value) in std::mem::take(&mut self.data) {
@@ -72,10 +72,10 @@ impl Frame {
                     .ok()
                     .and_then(|index| self.payloads.get_mut(index)?.take())
                     .map(|payload| match kind.as_str() {
-                        "utf8" => payload.text(),
-                        _ => payload.bytes(),
+                        "utf8" => payload.into_text(),
+                        _ => payload.into_binary(),
                     }),
-                // Nested too deep for a tree, it is still text.
+                // JSON nested too deeply for a tree is kept as text.
                 _ => serde_json::from_str(text)
                     .map(Data::Json)
                     .or_else(|_| Ok::<_, ()>(Data::Text(text.to_owned())))
@@ -87,7 +87,7 @@ impl Frame {
         }
         Bundle {
             data,
-            // Nested too deep, it is left out: the value matters more.
+            // Metadata nested too deeply is dropped: the value matters more.
             metadata: self
                 .metadata
                 .take()
@@ -97,24 +97,24 @@ impl Frame {
     }
 }
 
-/// Takes frames out of a stream of bytes.
+/// Decodes frames from a stream of bytes.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
+pub(super) struct FrameDecoder {
     bytes: Vec<u8>,
-    /// Where the next frame begins.
+    /// The offset of the next frame.
     start: usize,
-    /// Up to here there is no line end.
+    /// The offset up to which there is no line end.
     searched: usize,
-    /// A frame whose payloads are not all there.
-    head: Option<Frame>,
-    /// Its large payload that comes.
-    coming: Option<Payload>,
-    /// Where large payloads are.
+    /// A frame whose payloads have not all arrived.
+    pending_frame: Option<Frame>,
+    /// Its large payload that is arriving.
+    pending_payload: Option<Payload>,
+    /// Holds large payloads.
     scratch: Scratch,
     trace: Trace,
 }
 
-impl Frames {
+impl FrameDecoder {
     pub(super) fn new(trace: Trace) -> Self {
         Self {
             trace,
@@ -122,10 +122,10 @@ impl Frames {
         }
     }
 
-    /// Where to put what is read, with room for what is expected.
-    pub(super) fn space(&mut self) -> &mut Vec<u8> {
+    /// The buffer to read into, with capacity for the expected bytes.
+    pub(super) fn read_buffer(&mut self) -> &mut Vec<u8> {
         if self.start > 0 {
-            // What is left is the beginning of one frame; moved once per frame that was taken out.
+            // The rest is the beginning of one frame: it moves once per frame.
             self.bytes.drain(..self.start);
             self.searched = self.searched.saturating_sub(self.start);
             self.start = 0;
@@ -133,12 +133,12 @@ impl Frames {
         if self.bytes.is_empty() && self.bytes.capacity() > 1 << 20 {
             self.bytes = Vec::new();
         }
-        let coming = self
-            .head
+        let expected = self
+            .pending_frame
             .as_ref()
             .and_then(|head| head.bin.get(head.payloads.len()));
-        let expected = match coming {
-            Some(&size) if size >= LARGE => POURED,
+        let expected = match expected {
+            Some(&size) if size >= LARGE_PAYLOAD_SIZE => PAYLOAD_READ_SIZE,
             Some(size) => size.saturating_sub(self.bytes.len()),
             None => 0,
         };
@@ -146,49 +146,49 @@ impl Frames {
         &mut self.bytes
     }
 
-    /// The next whole frame.
+    /// The next complete frame.
     pub(super) fn next(&mut self) -> Result<Option<Frame>, String> {
-        if self.head.is_none() {
-            let Some(line) = self.line()? else {
+        if self.pending_frame.is_none() {
+            let Some(line) = self.next_line()? else {
                 return Ok(None);
             };
             let text = &self.bytes[line];
-            self.trace.heard(text);
+            self.trace.received(text);
             let frame: Frame = serde_json::from_slice(text)
                 .map_err(|error| format!("{error} in {}", sample(text)))?;
             let mut total = 0_usize;
             for size in &frame.bin {
                 total = total.saturating_add(*size);
             }
-            if total > MAX_BYTES {
+            if total > FRAME_SIZE_MAX {
                 return Err(format!("a frame announces {total} bytes"));
             }
-            self.head = Some(frame);
+            self.pending_frame = Some(frame);
         }
-        let Some(mut frame) = self.head.take() else {
+        let Some(mut frame) = self.pending_frame.take() else {
             return Ok(None);
         };
         while let Some(&size) = frame.bin.get(frame.payloads.len()) {
-            let there = &self.bytes[self.start..];
-            let payload = if size >= LARGE {
-                let begin = || Payload::large(size, &self.scratch);
-                let mut payload = self.coming.take().unwrap_or_else(begin);
-                let count = there.len().min(size - payload.length());
-                payload.push(&there[..count])?;
+            let available = &self.bytes[self.start..];
+            let payload = if size >= LARGE_PAYLOAD_SIZE {
+                let begin = || Payload::with_capacity(size, &self.scratch);
+                let mut payload = self.pending_payload.take().unwrap_or_else(begin);
+                let count = available.len().min(size - payload.len());
+                payload.push(&available[..count])?;
                 self.start += count;
-                if payload.length() < size {
-                    self.coming = Some(payload);
-                    self.head = Some(frame);
+                if payload.len() < size {
+                    self.pending_payload = Some(payload);
+                    self.pending_frame = Some(frame);
                     return Ok(None);
                 }
                 payload
             } else {
-                let Some(payload) = there.get(..size) else {
-                    self.head = Some(frame);
+                let Some(payload) = available.get(..size) else {
+                    self.pending_frame = Some(frame);
                     return Ok(None);
                 };
                 self.start += size;
-                Payload::Held(payload.to_vec())
+                Payload::InMemory(payload.to_vec())
             };
             frame.payloads.push_back(Some(payload));
         }
@@ -196,12 +196,12 @@ impl Frames {
         Ok(Some(frame))
     }
 
-    /// The next line, taken out.
-    fn line(&mut self) -> Result<Option<std::ops::Range<usize>>, String> {
+    /// The range of the next line, which counts as read.
+    fn next_line(&mut self) -> Result<Option<std::ops::Range<usize>>, String> {
         let Some(found) = memchr::memchr(b'\n', &self.bytes[self.searched..]) else {
             self.searched = self.bytes.len();
-            if self.bytes.len() - self.start > MAX_BYTES {
-                return Err(format!("a frame is longer than {MAX_BYTES} bytes"));
+            if self.bytes.len() - self.start > FRAME_SIZE_MAX {
+                return Err(format!("a frame is longer than {FRAME_SIZE_MAX} bytes"));
             }
             return Ok(None);
         };
@@ -212,14 +212,14 @@ impl Frames {
     }
 }
 
-/// The beginning of something unexpected, for an error message.
+/// The first bytes of an invalid frame, for an error message.
 fn sample(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(80)];
     format!("{:?}", String::from_utf8_lossy(shown))
 }
 
-/// A request to run code, as it is sent.
-pub(super) fn execute(id: u64, request: &Request) -> Result<Vec<u8>, String> {
+/// Encodes a request to run code.
+pub(super) fn encode_execute(id: u64, request: &Request) -> Result<Vec<u8>, String> {
     #[derive(Serialize)]
     struct Execute<'a> {
         op: &'static str,
@@ -244,26 +244,26 @@ pub(super) fn execute(id: u64, request: &Request) -> Result<Vec<u8>, String> {
             )
         })
         .collect();
-    line(&Execute {
+    encode_line(&Execute {
         op: "execute",
         id,
         code: &request.code,
         cwd: request.cwd.as_deref(),
         env,
-        path: &request.path,
-        silent: request.history == History::Silent,
-        history: request.history == History::Keep,
+        path: &request.search_path,
+        silent: request.history == HistoryMode::Silent,
+        history: request.history == HistoryMode::Store,
         stdin: match request.stdin {
             Stdin::Refuse => "refuse",
             Stdin::Answers(_) => "ask",
         },
-        file: request.file.as_deref(),
+        file: request.script.as_deref(),
         module: request.module.as_deref(),
     })
 }
 
-/// An answer to `input()`; `None` refuses.
-pub(super) fn answer(id: u64, text: Option<&str>) -> Vec<u8> {
+/// Encodes the answer to an input request; `None` refuses it.
+pub(super) fn encode_answer(id: u64, text: Option<&str>) -> Vec<u8> {
     let value = match text {
         Some(text) => serde_json::json!({"op": "answer", "id": id, "text": text}),
         None => serde_json::json!({"op": "answer", "id": id, "refuse": true}),
@@ -271,37 +271,37 @@ pub(super) fn answer(id: u64, text: Option<&str>) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }
 
-/// A question, as it is sent.
-pub(super) fn question(id: u64, question: &Question) -> Vec<u8> {
-    let value = match question {
-        Question::Complete { code, cursor } => {
+/// Encodes a query.
+pub(super) fn encode_query(id: u64, query: &KernelQuery) -> Vec<u8> {
+    let value = match query {
+        KernelQuery::Complete { code, cursor } => {
             serde_json::json!({"op": "complete", "id": id, "code": code, "cursor": cursor})
         }
-        Question::Inspect {
+        KernelQuery::Inspect {
             code,
             cursor,
-            source,
+            include_source: source,
         } => serde_json::json!({
             "op": "inspect", "id": id, "code": code, "cursor": cursor, "detail": u8::from(*source)
         }),
-        Question::IsComplete { code } => {
+        KernelQuery::IsComplete { code } => {
             serde_json::json!({"op": "is_complete", "id": id, "code": code})
         }
-        Question::Helpers => serde_json::json!({"op": "helpers", "id": id}),
-        Question::Variables { limit } => {
+        KernelQuery::Helpers => serde_json::json!({"op": "helpers", "id": id}),
+        KernelQuery::Variables { limit } => {
             serde_json::json!({"op": "variables", "id": id, "limit": limit})
         }
-        Question::History { last } => {
+        KernelQuery::History { last } => {
             serde_json::json!({"op": "history", "id": id, "last": last})
         }
     };
     format!("{value}\n").into_bytes()
 }
 
-/// What ends a runner in peace.
-pub(super) const EXIT: &[u8] = b"{\"op\":\"exit\"}\n";
+/// The frame that asks the runner to exit.
+pub(super) const EXIT_FRAME: &[u8] = b"{\"op\":\"exit\"}\n";
 
-fn line(value: &impl Serialize) -> Result<Vec<u8>, String> {
+fn encode_line(value: &impl Serialize) -> Result<Vec<u8>, String> {
     let mut bytes = serde_json::to_vec(value).map_err(|error| error.to_string())?;
     bytes.push(b'\n');
     Ok(bytes)
@@ -312,10 +312,10 @@ mod tests {
     use super::*;
 
     fn feed(pieces: &[&[u8]]) -> Vec<Frame> {
-        let mut frames = Frames::default();
+        let mut frames = FrameDecoder::default();
         let mut found = Vec::new();
         for piece in pieces {
-            frames.space().extend_from_slice(piece);
+            frames.read_buffer().extend_from_slice(piece);
             while let Some(frame) = frames.next().unwrap() {
                 found.push(frame);
             }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_out_whole_however_they_are_cut() {
+    fn frames_are_decoded_however_they_are_split() {
         let stream = b"{\"t\":\"display\",\"id\":1,\"bin\":[3,2],\"data\":[[\"image/png\",\"bin\",1],\
             [\"text/plain\",\"text\",\"a\\nb\"],[\"a/b\",\"bin\",0]]}\nxyz\n!{\"t\":\"done\",\"id\":1}\n";
         for size in 1..stream.len() {
@@ -345,8 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn a_large_payload_goes_to_disk_while_it_comes() {
-        let sizes = [LARGE + 7, 5, LARGE, LARGE - 1];
+    fn a_large_payload_is_written_to_disk_while_it_arrives() {
+        let sizes = [
+            LARGE_PAYLOAD_SIZE + 7,
+            5,
+            LARGE_PAYLOAD_SIZE,
+            LARGE_PAYLOAD_SIZE - 1,
+        ];
         let line = format!(
             "{{\"t\":\"display\",\"bin\":{sizes:?},\"data\":[[\"a\",\"bin\",0],[\"b\",\"utf8\",1],\
              [\"c\",\"utf8\",2],[\"d\",\"bin\",3]]}}\n"
@@ -356,14 +361,18 @@ mod tests {
             stream.extend(vec![b'0' + u8::try_from(at).unwrap(); size]);
         }
         stream.extend(b"{\"t\":\"done\"}\n");
-        let mut frames = Frames::default();
+        let mut frames = FrameDecoder::default();
         let mut found = Vec::new();
         for piece in stream.chunks(100_003) {
-            frames.space().extend_from_slice(piece);
+            frames.read_buffer().extend_from_slice(piece);
             while let Some(frame) = frames.next().unwrap() {
                 found.push(frame);
             }
-            assert!(frames.bytes.capacity() < 2 * LARGE, "nothing large is held");
+            let capacity = frames.bytes.capacity();
+            assert!(
+                capacity < 2 * LARGE_PAYLOAD_SIZE,
+                "a large payload is in memory"
+            );
         }
         assert_eq!(found.len(), 2);
         let bundle = found[0].take_bundle();
@@ -376,12 +385,12 @@ mod tests {
                 Data::Json(value) => panic!("{value}"),
             };
             assert!(bytes == expected, "{mime}");
-            assert_eq!(stored, size >= LARGE, "{mime}");
+            assert_eq!(stored, size >= LARGE_PAYLOAD_SIZE, "{mime}");
         }
     }
 
     #[test]
-    fn json_nested_too_deep_becomes_text() {
+    fn json_nested_too_deeply_becomes_text() {
         let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
         let line =
             format!("{{\"t\":\"display\",\"data\":[[\"application/json\",\"json\",{deep}]]}}\n");
@@ -393,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_nested_too_deep_is_left_out() {
+    fn metadata_nested_too_deeply_is_dropped() {
         let deep = format!("{}1{}", "{\"a\":".repeat(500), "}".repeat(500));
         let line = format!(
             "{{\"t\":\"display\",\"data\":[[\"text/plain\",\"text\",\"x\"]],\"metadata\":{deep}}}\n"
@@ -404,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_is_not_there_or_taken_twice_is_left_out() {
+    fn a_missing_or_repeated_payload_is_dropped() {
         let line = b"{\"t\":\"display\",\"bin\":[1],\"data\":[[\"a\",\"bin\",0],[\"b\",\"bin\",0],[\"c\",\"bin\",7]]}\nx";
         let mut frames = feed(&[line]);
         assert_eq!(
@@ -414,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_an_error() {
+    fn invalid_lines_are_errors() {
         for line in [
             &b"hello\n"[..],
             b"\n",
@@ -423,8 +432,8 @@ mod tests {
             b"{\"bin\":[18446744073709551615,18446744073709551615]}\n",
             b"\xff\xfe\n",
         ] {
-            let mut frames = Frames::default();
-            frames.space().extend_from_slice(line);
+            let mut frames = FrameDecoder::default();
+            frames.read_buffer().extend_from_slice(line);
             assert!(frames.next().is_err(), "{line:?}");
         }
     }

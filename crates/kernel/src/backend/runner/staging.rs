@@ -1,8 +1,8 @@
-//! The runner's Python files, carried in this crate, put where an interpreter can import them.
+//! Writes the runner's Python files, which are embedded in this crate, to a folder where an interpreter can import them.
 //!
-//! They stay in a folder named after their content, so that the interpreter's compiled copies are
-//! found again and starting stays quick. Every start looks whether they are still as they were:
-//! cleaners of temporary folders have taken them away before.
+//! The folder is named after a hash of their content and is kept, so that the interpreter reuses its compiled
+//! copies and starts quickly. Every start checks that the files are complete and unchanged:
+//! cleaners of temporary folders have removed some of them before.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
@@ -14,45 +14,45 @@ use twox_hash::XxHash3_128;
 
 use crate::error::KernelError;
 
-/// What is given to the interpreter on its command line.
-pub(super) const BOOT: &str = include_str!("../../../python/boot.py");
+/// The program on the interpreter's command line.
+pub(super) const BOOT_SCRIPT: &str = include_str!("../../../python/boot.py");
 
-const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/runner_files.rs"));
+const STAGED_FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/runner_files.rs"));
 
-/// Makes sure that the files are in one of `folders`; says in which.
+/// Writes the files into the first usable one of `folders`, if they are not there. Returns their folder.
 pub(in crate::backend) fn stage(folders: &[PathBuf]) -> Result<PathBuf, KernelError> {
-    let mut trouble = None;
+    let mut error = None;
     for folder in folders {
-        let target = folder.join(folder_name());
+        let target = folder.join(staged_folder_name());
         match stage_in(&target) {
             Ok(()) => return Ok(target),
             Err(source) => {
-                trouble = Some(KernelError::Staging {
+                error = Some(KernelError::Staging {
                     folder: target,
                     source,
                 });
             }
         }
     }
-    Err(trouble.unwrap_or_else(|| KernelError::Staging {
+    Err(error.unwrap_or_else(|| KernelError::Staging {
         folder: PathBuf::new(),
-        source: io::Error::new(io::ErrorKind::NotFound, "no folder to put them in"),
+        source: io::Error::new(io::ErrorKind::NotFound, "no folder is configured"),
     }))
 }
 
-/// The name of the folder that this version's files are in.
-pub fn folder_name() -> String {
+/// The name of the folder with the files of this version.
+pub fn staged_folder_name() -> String {
     format!("runner-{:016x}", content_hash())
 }
 
-/// A name for our folder in one that all users share.
-pub fn shared_name() -> String {
+/// A folder name for this user, for use in a folder that all users share.
+pub fn per_user_folder_name() -> String {
     format!("cellwright-{}", rustix::process::geteuid().as_raw())
 }
 
 fn content_hash() -> u128 {
     let mut hasher = XxHash3_128::new();
-    for (name, content) in FILES {
+    for (name, content) in STAGED_FILES {
         hasher.write(name.as_bytes());
         hasher.write(&[0]);
         hasher.write(content);
@@ -61,22 +61,22 @@ fn content_hash() -> u128 {
 }
 
 fn stage_in(target: &Path) -> io::Result<()> {
-    make_folder(target)?;
-    for (name, content) in FILES {
+    create_private_folder(target)?;
+    for (name, content) in STAGED_FILES {
         let file = target.join(name);
-        if fs::read(&file).is_ok_and(|there| there == *content) {
+        if fs::read(&file).is_ok_and(|existing| existing == *content) {
             continue;
         }
         if let Some(folder) = file.parent() {
-            make_folder(folder)?;
+            create_private_folder(folder)?;
         }
-        replace(&file, content)?;
+        replace_atomically(&file, content)?;
     }
     Ok(())
 }
 
-/// A folder that only we can write to. Code will be run from it.
-fn make_folder(folder: &Path) -> io::Result<()> {
+/// Creates a folder that only this user can write to: kernels run code from it.
+fn create_private_folder(folder: &Path) -> io::Result<()> {
     if !folder.is_dir() {
         DirBuilder::new()
             .recursive(true)
@@ -86,14 +86,14 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     let found = folder.metadata()?;
     let mine = found.uid() == rustix::process::geteuid().as_raw();
     if !mine || found.mode() & 0o022 != 0 {
-        let why = "somebody else could change the files in it";
+        let why = "other users could change the files in it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok(())
 }
 
-/// Writes a file so that nobody ever sees a half of it.
-fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
+/// Replaces a file so that readers see either the old or the new content.
+fn replace_atomically(file: &Path, content: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let temporary = file.with_extension(format!("{}-{number}.new", std::process::id()));
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_taken_away_or_changed_is_put_back() {
+    fn removed_or_changed_files_are_restored() {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().join("cache")];
         let target = stage(&folders).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_may_write_to_is_passed_over() {
+    fn folders_writable_by_others_are_skipped() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let open = folder.path().join("open");

@@ -1,35 +1,39 @@
-//! What kernels say while a cell runs, none of which ends them.
+//! Unusual messages during a cell. The kernel survives all of them.
 
-use super::{FINE, FINE_TOLD, Odd};
+use super::{GOOD_CELL, GOOD_CELL_SUMMARY, HostileKernel};
 
-/// Runs each script on one kernel, with a cell as it should be after each.
-async fn all(cases: &[(&str, &str)]) {
-    let mut odd = Odd::start("").await;
-    for (script, told) in cases {
-        assert_eq!(odd.told(script).await, *told, "{script}");
-        assert_eq!(odd.told(FINE).await, FINE_TOLD, "after {script}");
+/// Runs each script on one kernel, with a well-behaved cell after each.
+async fn run_scripts(cases: &[(&str, &str)]) {
+    let mut kernel = HostileKernel::start("").await;
+    for (script, expected) in cases {
+        assert_eq!(kernel.run(script).await, *expected, "{script}");
+        assert_eq!(
+            kernel.run(GOOD_CELL).await,
+            GOOD_CELL_SUMMARY,
+            "after {script}"
+        );
     }
-    odd.goes().await;
+    kernel.assert_shuts_down().await;
 }
 
 #[tokio::test]
-async fn what_is_not_signed_or_no_message_is_not_shown_and_told() {
-    all(&[
+async fn unsigned_and_malformed_messages_are_rejected_with_a_notice() {
+    run_scripts(&[
         (
             "begin(); out('no', key=b'guess'); out('yes'); end()",
             "out:\"yes\" | done | messages_refused",
         ),
         (
-            "begin(); out('no', key=b''); f = out('yes'); f[2] = b''; raw('iopub', bundle(f)); end()",
+            "begin(); out('no', key=b''); f = out('yes'); f[2] = b''; raw('iopub', encode_message(f)); end()",
             "out:\"yes\" | done | messages_refused",
         ),
         (
-            "begin(); once = out('once'); raw('iopub', bundle(once) * 3); end()",
+            "begin(); once = out('once'); raw('iopub', encode_message(once) * 3); end()",
             "out:\"once\" | done | messages_refused",
         ),
-        // Of a cell before.
+        // A replay of a message of an earlier cell.
         (
-            "begin(); raw('iopub', bundle(once)); end()",
+            "begin(); raw('iopub', encode_message(once)); end()",
             "done | messages_refused",
         ),
         (
@@ -37,7 +41,7 @@ async fn what_is_not_signed_or_no_message_is_not_shown_and_told() {
             "out:\"yes\" | done | messages_refused",
         ),
         (
-            "begin(); [raw('iopub', bundle(f)) for f in ([b''], [b'junk'], [b'<IDS|MSG>'], [b'x', b'<IDS|MSG>', b'', b'{}'])]; end()",
+            "begin(); [raw('iopub', encode_message(f)) for f in ([b''], [b'junk'], [b'<IDS|MSG>'], [b'x', b'<IDS|MSG>', b'', b'{}'])]; end()",
             "done | messages_refused",
         ),
         (
@@ -49,19 +53,19 @@ async fn what_is_not_signed_or_no_message_is_not_shown_and_told() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_caused_is_not_shown() {
-    all(&[
+async fn messages_of_other_clients_are_ignored() {
+    run_scripts(&[
         (
-            "begin(); [out('no', cause=c) for c in ({'msg_id': 'other'}, b'{}', b'null', b'[]', b'junk', b'', {'msg_id': 5})]; end()",
+            "begin(); [out('no', parent_header=c) for c in ({'msg_id': 'other'}, b'{}', b'null', b'[]', b'junk', b'', {'msg_id': 5})]; end()",
             "done",
         ),
-        // Nor does it end a cell.
+        // Messages of other clients do not end a cell.
         (
-            "begin(); status('idle', cause={}); status('idle', cause={'msg_id': 'other'}); reply({'status': 'error'}, cause={}); out('yes'); end()",
+            "begin(); status('idle', parent_header={}); status('idle', parent_header={'msg_id': 'other'}); reply({'status': 'error'}, parent_header={}); out('yes'); end()",
             "out:\"yes\" | done",
         ),
         (
-            "begin(); [status(s, cause={}) for s in ('restarting', 'dead', 'starting', 'terminating', 'idle', '', None)]; out('yes'); end()",
+            "begin(); [status(s, parent_header={}) for s in ('restarting', 'dead', 'starting', 'terminating', 'idle', '', None)]; out('yes'); end()",
             "out:\"yes\" | done",
         ),
         (
@@ -73,8 +77,8 @@ async fn what_somebody_else_caused_is_not_shown() {
 }
 
 #[tokio::test]
-async fn words_in_any_order_are_understood() {
-    all(&[
+async fn messages_are_accepted_in_any_order() {
+    run_scripts(&[
         ("begin(); out('a'); reply(); reply({'status': 'error', 'ename': 'E'}); status('idle')", "out:\"a\" | done"),
         ("begin(); out('a'); end(); status('idle'); reply()", "out:\"a\" | done"),
         ("reply(); begin(); out('a'); status('idle')", "out:\"a\" | done"),
@@ -85,7 +89,7 @@ async fn words_in_any_order_are_understood() {
             "begin(); send('iopub', 'execute_reply', {'status': 'error'}); [send(c, 'stream', {'name': 'stdout', 'text': 'no'}) for c in ('shell', 'control', 'stdin')]; send('control', 'execute_reply', {'status': 'error'}); out('yes'); end()",
             "out:\"yes\" | done",
         ),
-        // Of sorts that are not known.
+        // Unknown message types.
         (
             "begin(); [send(c, k, {}) for c in ('shell', 'iopub', 'control', 'stdin') for k in ('future', 'execute_request', 'comm_close', 'debug_event', 'iopub_welcome', '\\u00e9')]; end()",
             "done",
@@ -95,24 +99,24 @@ async fn words_in_any_order_are_understood() {
 }
 
 #[tokio::test]
-async fn text_after_the_end_is_late() {
+async fn text_after_the_end_of_its_cell_is_late_output() {
     use cellwright_kernel::Kernel as _;
-    let mut odd = Odd::start("").await;
+    let mut kernel = HostileKernel::start("").await;
     let script = "begin(); end(); time.sleep(0.4); out('late'); send('iopub', 'display_data', {'data': {'text/plain': 'shown'}}); send('iopub', 'error', {'ename': 'E'})";
-    assert_eq!(odd.told(script).await, "done");
-    odd.works().await;
-    let late = odd.kernel.take_late();
-    let said: Vec<_> = late
+    assert_eq!(kernel.run(script).await, "done");
+    kernel.assert_works().await;
+    let late = kernel.jupyter.take_late_text();
+    let texts: Vec<_> = late
         .iter()
         .map(|late| (late.request, String::from_utf8_lossy(&late.bytes)))
         .collect();
-    assert_eq!(said, [(1, "lateshown\n".into())]);
-    odd.goes().await;
+    assert_eq!(texts, [(1, "lateshown\n".into())]);
+    kernel.assert_shuts_down().await;
 }
 
 #[tokio::test]
-async fn odd_contents_are_read_with_patience() {
-    all(&[
+async fn invalid_contents_are_read_leniently() {
+    run_scripts(&[
         // Errors.
         ("begin(); send('iopub', 'error', {'ename': 'E', 'evalue': None}); end({'status': 'error'})", "!E | raised \"E\" \"\""),
         ("begin(); send('iopub', 'error', {'ename': 'E', 'evalue': 5, 'traceback': 'a\\nb'}); end({'status': 'error'})", "!E | raised \"E\" \"5\""),
@@ -120,14 +124,14 @@ async fn odd_contents_are_read_with_patience() {
         ("begin(); send('iopub', 'error', b'junk'); end({'status': 'error', 'ename': 'E'})", "!Error | raised \"Error\" \"\""),
         ("begin(); end({'status': 'error', 'ename': 'E', 'evalue': 'v'})", "!E | raised \"E\" \"v\""),
         ("begin(); end({'status': 'error'})", "!Error | raised \"Error\" \"\""),
-        // A reply that makes no sense does not take back what was raised.
+        // An invalid reply does not hide an error that was published.
         ("begin(); send('iopub', 'error', {'ename': 'E', 'evalue': 'v'}); end(b'junk')", "!E | raised \"E\" \"v\""),
         ("begin(); out('a'); end(b'junk')", "out:\"a\" | done"),
         ("begin(); end({'status': 5})", "done"),
-        // Code that the kernel gave up.
-        ("begin(); end({'status': 'aborted'})", "!Interrupted | raised \"Interrupted\" \"the kernel broke the cell off\""),
-        ("status('busy'); end({'status': 'aborted'})", "the kernel could not answer: cells of another client fail all the time, and it drops this one for it"),
-        ("status('busy'); end({'status': 'abort'})", "!Interrupted | raised \"Interrupted\" \"the kernel broke the cell off\""),
+        // Code that the kernel aborted.
+        ("begin(); end({'status': 'aborted'})", "!Interrupted | raised \"Interrupted\" \"the kernel aborted the cell\""),
+        ("status('busy'); end({'status': 'aborted'})", "the kernel could not answer: it keeps aborting this cell because another client's cells fail"),
+        ("status('busy'); end({'status': 'abort'})", "!Interrupted | raised \"Interrupted\" \"the kernel aborted the cell\""),
         // Streams.
         ("begin(); out('a', name='stdfoo'); out('b', name=None); out('c', name='stderr'); end()", "out:\"ab\" err:\"c\" | done"),
         ("begin(); send('iopub', 'stream', {'name': 'stdout'}); send('iopub', 'stream', {}); send('iopub', 'stream', b'junk'); end()", "done"),
@@ -139,16 +143,16 @@ async fn odd_contents_are_read_with_patience() {
         ("begin(); send('iopub', 'display_data', b'{\"data\": {\"text/plain\": NaN, \"application/json\": {\"x\": NaN}}}'); end()", "[NaN] | done"),
         ("begin(); send('iopub', 'display_data', {'data': {'text/plain': ['a', 'b']}}); end()", "[ab] | done"),
         ("begin(); send('iopub', 'display_data', b'{\"data\": {\"text/plain\": \"x\\xff\"}}'); end()", "[x\u{fffd}] | done"),
-        ("begin(); send('iopub', 'update_display_data', {'data': {'text/plain': 'a'}, 'transient': {'display_id': 'nobody'}}); send('iopub', 'update_display_data', {'data': {'text/plain': 'a'}}); end()", "update[a] | done"),
+        ("begin(); send('iopub', 'update_display_data', {'data': {'text/plain': 'a'}, 'transient': {'display_id': 'unknown'}}); send('iopub', 'update_display_data', {'data': {'text/plain': 'a'}}); end()", "update[a] | done"),
         ("begin(); send('iopub', 'clear_output', {}); send('iopub', 'clear_output', {'wait': 'yes'}); send('iopub', 'clear_output', b'junk'); end()", "clear(false) clear(false) clear(false) | done"),
-        // Nested too deep for anybody.
-        ("deep = b'[' * 100000 + b']' * 100000; begin(); [send('iopub', k, b'{\"data\": {\"application/json\": ' + deep + b'}, \"text\": ' + deep + b', \"evalue\": ' + deep + b'}') for k in ('display_data', 'stream', 'status', 'clear_output')]; out('a', cause=deep); out('b', header=deep); end()", "[] clear(false) | done | messages_refused"),
+        // JSON that is nested too deeply.
+        ("deep = b'[' * 100000 + b']' * 100000; begin(); [send('iopub', k, b'{\"data\": {\"application/json\": ' + deep + b'}, \"text\": ' + deep + b', \"evalue\": ' + deep + b'}') for k in ('display_data', 'stream', 'status', 'clear_output')]; out('a', parent_header=deep); out('b', header=deep); end()", "[] clear(false) | done | messages_refused"),
         ("begin(); end(b'{\"status\": \"error\", \"x\": ' + deep + b'}')", "done"),
-        // What else a reply wants.
+        // Payloads of a reply.
         ("begin(); end({'status': 'ok', 'payload': [{'source': 'page', 'data': {'text/plain': 'help'}}, {'source': 'set_next_input', 'text': 'x'}, {'source': 'ask_exit'}, {'source': 'future'}, {}, None, 5]})", "aside(true) [help] aside(false) | done"),
         ("begin(); end({'status': 'ok', 'payload': 5})", "done"),
         ("begin(); end({'status': 'ok', 'payload': [{'source': 'page'}, {'source': 'page', 'data': 5}]})", "done"),
-        // Widgets, and binary data.
+        // Widgets and binary buffers.
         ("begin(); [send('iopub', k, {'comm_id': 'c', 'data': {}}, buffers=[bytes(10000)] * 10) for k in ('comm_open', 'comm_msg', 'comm_close') * 50]; end()", "done"),
         ("begin(); out('a', buffers=[b''] * 10000); out('b', buffers=[b'x'] * 10000); end()", "out:\"ab\" | done"),
     ])
@@ -156,9 +160,9 @@ async fn odd_contents_are_read_with_patience() {
 }
 
 #[tokio::test]
-async fn a_cells_number_is_one_or_none() {
-    use cellwright_kernel::{Request, Stop};
-    let mut odd = Odd::start("").await;
+async fn an_invalid_execution_count_is_ignored() {
+    use cellwright_kernel::{Request, StopSignal};
+    let mut kernel = HostileKernel::start("").await;
     for (count, expected) in [
         ("None", None),
         ("'7'", None),
@@ -171,41 +175,46 @@ async fn a_cells_number_is_one_or_none() {
             "status('busy'); send('iopub', 'execute_input', {{'execution_count': {count}}}); send('iopub', 'execute_result', {{'execution_count': {count}, 'data': {{'text/plain': 'r'}}}}); end({{'status': 'ok', 'execution_count': {count}}})"
         );
         let request = Request::new(script);
-        let (heard, outcome) = super::run_until(&mut odd.kernel, &request, &Stop::never()).await;
-        assert_eq!(outcome.unwrap().count, expected, "{count}");
-        assert_eq!(heard.line(), "=[r]");
+        let (recorded, outcome) =
+            super::run_request(&mut kernel.jupyter, &request, &StopSignal::never()).await;
+        assert_eq!(outcome.unwrap().execution_count, expected, "{count}");
+        assert_eq!(recorded.summary(), "=[r]");
     }
-    odd.goes().await;
+    kernel.assert_shuts_down().await;
 }
 
 #[tokio::test]
-async fn fifty_megabytes_in_one_message_arrive_whole() {
-    let mut odd = Odd::start("").await;
+async fn fifty_megabytes_in_one_message_arrive_completely() {
+    let mut kernel = HostileKernel::start("").await;
     let request = cellwright_kernel::Request::new("begin(); out('é' * 25_000_000); end()");
-    let (heard, outcome) =
-        super::run_until(&mut odd.kernel, &request, &cellwright_kernel::Stop::never()).await;
-    assert_eq!(super::words(&outcome), "done");
-    assert!(heard.out() == "é".repeat(25_000_000).as_bytes());
-    odd.works().await;
-    odd.goes().await;
+    let (recorded, outcome) = super::run_request(
+        &mut kernel.jupyter,
+        &request,
+        &cellwright_kernel::StopSignal::never(),
+    )
+    .await;
+    assert_eq!(super::outcome_summary(&outcome), "done");
+    assert!(recorded.stdout() == "é".repeat(25_000_000).as_bytes());
+    kernel.assert_works().await;
+    kernel.assert_shuts_down().await;
 }
 
 #[tokio::test]
-async fn questions_for_input_in_any_form() {
-    use cellwright_kernel::{Answers, Request, Stdin, Stop};
-    let mut odd = Odd::messaged("").await;
+async fn input_requests_are_accepted_in_any_form() {
+    use cellwright_kernel::{CannedAnswers, Request, Stdin, StopSignal};
+    let mut kernel = HostileKernel::start_with_message_interrupts("").await;
     let answered = [
         (
-            "begin(); ask('?'); out(answers.get()); end()",
+            "begin(); request_input('?'); out(answers.get()); end()",
             "out:\"one\" | done",
         ),
         (
-            "begin(); ask('?'); ask('?'); out(answers.get() + answers.get()); end()",
+            "begin(); request_input('?'); request_input('?'); out(answers.get() + answers.get()); end()",
             "out:\"onetwo\" | done",
         ),
-        // It is sent to us alone, so it is the cell's that runs.
+        // An input request without a parent belongs to the running cell.
         (
-            "begin(); ask('?', cause={}); out(answers.get()); end()",
+            "begin(); request_input('?', parent_header={}); out(answers.get()); end()",
             "out:\"one\" | done",
         ),
         (
@@ -217,43 +226,43 @@ async fn questions_for_input_in_any_form() {
             "out:\"one\" | done",
         ),
     ];
-    for (script, told) in answered {
+    for (script, expected) in answered {
         let request = Request {
-            stdin: Stdin::Answers(Answers::from_iter(["one", "two"])),
+            stdin: Stdin::Answers(CannedAnswers::from_iter(["one", "two"])),
             ..Request::new(script)
         };
         assert_eq!(
-            odd.told_until(&request, &Stop::never()).await,
-            told,
+            kernel.run_request(&request, &StopSignal::never()).await,
+            expected,
             "{script}"
         );
-        odd.works().await;
+        kernel.assert_works().await;
     }
-    let value = "input() was called (prompt: '?') but nobody can answer; pass answers with --answer or set the value in code";
+    let value = "input() was called (prompt: '?') but no answer is available; pass answers with --answer or set the value in code";
     let raised = format!(
         "refused:\"?\" !StdinNotImplementedError | raised \"StdinNotImplementedError\" {value:?}"
     );
     for script in [
-        "begin(); ask('?'); answers.get()",
-        "begin(); ask('?', cause={}); answers.get()",
+        "begin(); request_input('?'); answers.get()",
+        "begin(); request_input('?', parent_header={}); answers.get()",
         // It swallows the first interrupt.
-        "begin(); ask('?')\ntry: answers.get()\nexcept KeyboardInterrupt: interruptible = True; answers.get()",
+        "begin(); request_input('?')\ntry: answers.get()\nexcept KeyboardInterrupt: interruptible = True; answers.get()",
     ] {
-        assert_eq!(odd.told(script).await, raised, "{script}");
-        odd.works().await;
+        assert_eq!(kernel.run(script).await, raised, "{script}");
+        kernel.assert_works().await;
     }
-    // It makes do without, and comes to grief by itself.
-    let told = odd.told("begin(); ask('?')\ntry: answers.get()\nexcept KeyboardInterrupt: out('well'); time.sleep(1); end({'status': 'error', 'ename': 'ValueError', 'evalue': 'v'})").await;
+    // The code catches the interrupt and fails later for its own reason.
+    let summary = kernel.run("begin(); request_input('?')\ntry: answers.get()\nexcept KeyboardInterrupt: out('caught'); time.sleep(1); end({'status': 'error', 'ename': 'ValueError', 'evalue': 'v'})").await;
     assert_eq!(
-        told,
-        "refused:\"?\" out:\"well\" !ValueError | raised \"ValueError\" \"v\""
+        summary,
+        "refused:\"?\" out:\"caught\" !ValueError | raised \"ValueError\" \"v\""
     );
-    odd.works().await;
-    // Nobody is interrupted for a question of a cell that is over.
-    let told = odd
-        .told("begin(); reply(); ask('?'); time.sleep(0.3); status('idle')")
+    kernel.assert_works().await;
+    // An input request after the reply causes no interrupt.
+    let summary = kernel
+        .run("begin(); reply(); request_input('?'); time.sleep(0.3); status('idle')")
         .await;
-    assert_eq!(told, "refused:\"?\" | done");
-    odd.works().await;
-    odd.goes().await;
+    assert_eq!(summary, "refused:\"?\" | done");
+    kernel.assert_works().await;
+    kernel.assert_shuts_down().await;
 }

@@ -1,34 +1,34 @@
-//! Kernels that say more than anybody can take.
+//! Kernels that send more than the host can handle.
 
 use std::time::Duration;
 
-use cellwright_kernel::{Kernel as _, Request, Stop};
+use cellwright_kernel::{Kernel as _, Request, StopSignal};
 use cellwright_output::{Event, Sink};
 
-use super::{Odd, bounded, words};
+use super::{HostileKernel, outcome_summary, within_timeout};
 
-/// Takes its time.
+/// Sleeps regularly.
 #[derive(Default)]
-struct Slow {
+struct SlowSink {
     bytes: usize,
-    rest: usize,
+    since_sleep: usize,
 }
 
-impl Sink for Slow {
+impl Sink for SlowSink {
     fn push(&mut self, event: Event<'_>) {
         if let Event::Text { bytes, .. } = event {
             self.bytes += bytes.len();
-            self.rest += 1;
-            if self.rest == 5000 {
-                self.rest = 0;
+            self.since_sleep += 1;
+            if self.since_sleep == 5000 {
+                self.since_sleep = 0;
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
     }
 }
 
-/// The most memory that this process has had, since it was last asked to forget.
-fn most_memory() -> usize {
+/// The peak memory of this process since the last reset, in bytes.
+fn peak_memory() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
         .lines()
@@ -43,39 +43,40 @@ fn most_memory() -> usize {
 }
 
 #[tokio::test]
-async fn two_hundred_megabytes_of_small_messages_arrive_and_take_little_memory() {
-    let mut odd = Odd::start("").await;
-    odd.works().await;
-    // Forgets the peak.
+async fn two_hundred_megabytes_of_small_messages_need_little_memory() {
+    let mut kernel = HostileKernel::start("").await;
+    kernel.assert_works().await;
+    // Resets the peak.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
-    let before = most_memory();
-    // Signed one by one they would take a minute; without a key of theirs they are counted at least.
-    let script = "begin(); out('x' * 100); small = bundle(message('iopub', 'stream', {'name': 'stdout', 'text': 'x' * 100}, key=b'guess')); flood('iopub', small, 150_000_000)\nfor n in range(30): raw('iopub', b''.join(bundle(message('iopub', 'stream', {'name': 'stdout', 'text': 'x' * 2000})) for _ in range(500)))\nend()";
-    let mut sink = Slow::default();
-    let outcome = bounded(
-        odd.kernel
-            .execute(&Request::new(script), &mut sink, &Stop::never()),
-    )
+    let before = peak_memory();
+    // Signing each message would take a minute. Messages with a wrong key are rejected, but counted.
+    let script = "begin(); out('x' * 100); small = encode_message(message('iopub', 'stream', {'name': 'stdout', 'text': 'x' * 100}, key=b'guess')); flood('iopub', small, 150_000_000)\nfor n in range(30): raw('iopub', b''.join(encode_message(message('iopub', 'stream', {'name': 'stdout', 'text': 'x' * 2000})) for _ in range(500)))\nend()";
+    let mut sink = SlowSink::default();
+    let outcome = within_timeout(kernel.jupyter.execute(
+        &Request::new(script),
+        &mut sink,
+        &StopSignal::never(),
+    ))
     .await;
-    assert_eq!(words(&outcome), "done");
+    assert_eq!(outcome_summary(&outcome), "done");
     assert_eq!(sink.bytes, 100 + 30 * 500 * 2000);
-    let grown = most_memory() - before;
+    let grown = peak_memory() - before;
     assert!(grown < 120 << 20, "{} MB", grown >> 20);
-    assert_eq!(odd.kernel.take_remarks()[0].kind, "messages_refused");
-    odd.works().await;
-    odd.goes().await;
+    assert_eq!(kernel.jupyter.take_notices()[0].kind, "messages_refused");
+    kernel.assert_works().await;
+    kernel.assert_shuts_down().await;
 }
 
 #[tokio::test]
-async fn a_kernel_that_never_stops_talking_can_be_stopped() {
-    // On a single thread, where nothing else runs unless it is let.
-    let mut odd = Odd::start("").await;
-    let script = "begin(); junk = bundle(message('iopub', 'stream', {'name': 'stdout', 'text': 'x'}))\nout('go'); talks = True\ndef talk():\n    while talks: raw('iopub', junk * 5000)\ntalker = threading.Thread(target=talk, daemon=True); talker.start()\ntry: time.sleep(60)\nfinally: talks = False; talker.join()";
-    let told = odd.stopped(script, 1000).await;
+async fn a_kernel_that_never_stops_sending_can_be_stopped() {
+    // On a single-threaded runtime, where other tasks run only at await points.
+    let mut kernel = HostileKernel::start("").await;
+    let script = "begin(); junk = encode_message(message('iopub', 'stream', {'name': 'stdout', 'text': 'x'}))\nout('go'); sends = True\ndef send_junk():\n    while sends: raw('iopub', junk * 5000)\nsender = threading.Thread(target=send_junk, daemon=True); sender.start()\ntry: time.sleep(60)\nfinally: sends = False; sender.join()";
+    let summary = kernel.run_and_stop(script, 1000).await;
     assert_eq!(
-        told,
+        summary,
         "out:\"gox\" !KeyboardInterrupt | kept | messages_refused"
     );
-    odd.works().await;
-    odd.goes().await;
+    kernel.assert_works().await;
+    kernel.assert_shuts_down().await;
 }

@@ -1,18 +1,18 @@
-//! What of the kernel contract applies to every language, on kernels of other people.
+//! The part of the kernel contract that applies to every language, on third-party kernels.
 
 use std::time::{Duration, Instant};
 
 use cellwright_kernel::backend::jupyter::Jupyter;
 use cellwright_kernel::{
-    Begun, Ending, Kernel, KernelError, Outcome, Question, Request, Retry, State, Stdin, Stop,
-    StopReason,
+    Begun, Ending, Kernel, KernelError, KernelQuery, KernelState, Outcome, Request, Retry, Stdin,
+    StopReason, StopSignal,
 };
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::Room;
-use super::snippets::{Language, UNICODE};
-use crate::support::{Heard, Told, eventually, run, run_until, runs};
+use super::KernelSandbox;
+use super::language_snippets::{Language, UNICODE};
+use crate::support::{RecordedEvent, RecordingSink, eventually, is_running, run_code, run_request};
 
 macro_rules! contract {
     ($($name:ident),* $(,)?) => {
@@ -25,9 +25,8 @@ macro_rules! contract {
             $(
                 #[tokio::test]
                 async fn $name() {
-                    // Every language that there is here.
-                    for language in super::super::snippets::$language() {
-                        super::$name(super::Place::new(language).await).await;
+                    for language in super::super::language_snippets::$language() {
+                        super::$name(super::LanguageFixture::new(language).await).await;
                     }
                 }
             )*
@@ -36,29 +35,29 @@ macro_rules! contract {
 }
 
 contract![
-    cells_do_what_they_say,
-    an_interrupt_keeps_the_state_or_is_told_to_lose_it,
-    a_deaf_cell_loses_the_kernel,
-    death_is_told_and_the_next_cell_is_refused,
-    megabytes_arrive_whole,
-    questions_are_answered_as_far_as_the_kernel_can,
-    code_can_ask_where_the_kernel_lets_it,
-    shutdown_leaves_nothing,
+    cells_run_and_print,
+    an_interrupt_preserves_the_state_or_reports_its_loss,
+    a_cell_that_ignores_interrupts_loses_the_kernel,
+    a_death_is_reported_and_the_next_cell_is_rejected,
+    megabytes_arrive_completely,
+    queries_are_answered_as_far_as_the_kernel_supports_them,
+    input_works_where_the_kernel_supports_it,
+    shutdown_leaves_no_process_or_files,
 ];
 
-/// A kernel that runs some language.
-struct Place {
+/// A kernel for one language.
+struct LanguageFixture {
     language: Language,
     kernel: Jupyter,
-    room: Room,
+    sandbox: KernelSandbox,
 }
 
-impl Place {
+impl LanguageFixture {
     async fn new(language: Language) -> Self {
-        let room = Room::new();
-        let mut spec = room.spec(language.kernelspec.clone());
+        let sandbox = KernelSandbox::new();
+        let mut spec = sandbox.spec(language.kernelspec.clone());
         spec.env.push(("PROBE".into(), "é 1".into()));
-        let kernel = Jupyter::start(&spec, &Stop::never()).await.unwrap();
+        let kernel = Jupyter::start(&spec, &StopSignal::never()).await.unwrap();
         assert_eq!(
             kernel.description().language.as_deref(),
             Some(language.name)
@@ -66,51 +65,54 @@ impl Place {
         Self {
             language,
             kernel,
-            room,
+            sandbox,
         }
     }
 
-    /// Runs code that must print just this.
-    async fn says(&mut self, code: &str, expected: &str) {
-        let (heard, outcome) = run(&mut self.kernel, code).await;
+    /// Runs code and checks its output.
+    async fn assert_prints(&mut self, code: &str, expected: &str) {
+        let (recorded, outcome) = run_code(&mut self.kernel, code).await;
         let ending = outcome.unwrap().ending;
-        assert_eq!(ending, Ending::Completed, "{code}: {}", heard.line());
-        let mut said = heard.out();
-        let until = Instant::now() + Duration::from_secs(20);
-        while self.language.hasty && said.len() < expected.len() && Instant::now() < until {
-            let moment = Duration::from_millis(20);
-            if let Ok(error) = timeout(moment, self.kernel.attend()).await {
+        assert_eq!(ending, Ending::Completed, "{code}: {}", recorded.summary());
+        let mut printed = recorded.stdout();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.language.idle_before_output
+            && printed.len() < expected.len()
+            && Instant::now() < deadline
+        {
+            let wait = Duration::from_millis(20);
+            if let Ok(error) = timeout(wait, self.kernel.drain_while_idle()).await {
                 panic!("{error}")
             }
-            said.extend(
+            printed.extend(
                 self.kernel
-                    .take_late()
+                    .take_late_text()
                     .into_iter()
                     .flat_map(|late| late.bytes),
             );
         }
-        let same = said == expected.as_bytes();
+        let same = printed == expected.as_bytes();
         assert!(
             same,
             "{code}: {:?}",
-            String::from_utf8_lossy(&said[..said.len().min(3000)])
+            String::from_utf8_lossy(&printed[..printed.len().min(3000)])
         );
     }
 
-    /// Runs code until it has begun, then stops it.
-    async fn stopped(&mut self, code: &str) -> (Heard, Result<Outcome, KernelError>) {
-        let (stopper, stop) = Stop::new();
-        let mark = self.room.path().join("begun");
+    /// Runs code, and stops it after it has begun.
+    async fn run_and_stop(&mut self, code: &str) -> (RecordingSink, Result<Outcome, KernelError>) {
+        let (stopper, stop) = StopSignal::new();
+        let mark = self.sandbox.path().join("begun");
         let request = Request::new(format!("{}\n{code}", self.language.begin));
         let watch = async {
             assert!(eventually(Duration::from_secs(30), || mark.exists()).await);
-            // Into the middle of it.
+            // Stops it in the middle.
             tokio::time::sleep(Duration::from_millis(100)).await;
             stopper.stop(StopReason::Cancelled);
             std::future::pending::<()>().await;
         };
         let result = tokio::select! {
-            result = run_until(&mut self.kernel, &request, &stop) => result,
+            result = run_request(&mut self.kernel, &request, &stop) => result,
             () = watch => unreachable!(),
         };
         std::fs::remove_file(&mark).unwrap();
@@ -118,110 +120,123 @@ impl Place {
     }
 }
 
-async fn cells_do_what_they_say(mut place: Place) {
-    let language = place.language.clone();
-    place.says(language.set, "").await;
-    place.says(language.get, "5\n").await;
+async fn cells_run_and_print(mut fixture: LanguageFixture) {
+    let language = fixture.language.clone();
+    fixture.assert_prints(language.set, "").await;
+    fixture.assert_prints(language.get, "5\n").await;
     let lines: Vec<String> = (0..200).map(|i| format!("line {i}\n")).collect();
-    place.says(language.lines, &lines.concat()).await;
-    place.says(language.unicode, &format!("{UNICODE}\n")).await;
-    let folder = place.room.path().canonicalize().unwrap();
+    fixture.assert_prints(language.lines, &lines.concat()).await;
+    fixture
+        .assert_prints(language.unicode, &format!("{UNICODE}\n"))
+        .await;
+    let folder = fixture.sandbox.path().canonicalize().unwrap();
     let expected = format!("{} é 1\n", folder.display());
-    place.says(language.place, &expected).await;
-    place.says("", "").await;
+    fixture.assert_prints(language.context, &expected).await;
+    fixture.assert_prints("", "").await;
 
-    let (heard, outcome) = run(&mut place.kernel, language.fail).await;
+    let (recorded, outcome) = run_code(&mut fixture.kernel, language.fail).await;
     let Ending::Raised(traceback) = outcome.unwrap().ending else {
-        panic!("{}", heard.line())
+        panic!("{}", recorded.summary())
     };
-    assert!(heard.events.contains(&Told::Raised(traceback.clone())));
-    let everything = format!("{traceback:?} {}", heard.line());
-    assert!(everything.contains(language.failure), "{everything}");
-    place.says(language.get, "5\n").await;
-    let (_, first) = run(&mut place.kernel, language.get).await;
-    let (_, second) = run(&mut place.kernel, language.get).await;
-    assert_eq!(
-        second.unwrap().count,
-        first.unwrap().count.map(|count| count + 1)
+    assert!(
+        recorded
+            .events
+            .contains(&RecordedEvent::Raised(traceback.clone()))
     );
-    assert_eq!(place.kernel.take_remarks(), []);
-    if !language.hasty {
-        assert_eq!(place.kernel.take_late(), []);
+    let everything = format!("{traceback:?} {}", recorded.summary());
+    assert!(everything.contains(language.failure), "{everything}");
+    fixture.assert_prints(language.get, "5\n").await;
+    let (_, first) = run_code(&mut fixture.kernel, language.get).await;
+    let (_, second) = run_code(&mut fixture.kernel, language.get).await;
+    assert_eq!(
+        second.unwrap().execution_count,
+        first.unwrap().execution_count.map(|count| count + 1)
+    );
+    assert_eq!(fixture.kernel.take_notices(), []);
+    if !language.idle_before_output {
+        assert_eq!(fixture.kernel.take_late_text(), []);
     }
 }
 
-async fn an_interrupt_keeps_the_state_or_is_told_to_lose_it(mut place: Place) {
-    let language = place.language.clone();
-    place.says(language.set, "").await;
+async fn an_interrupt_preserves_the_state_or_reports_its_loss(mut fixture: LanguageFixture) {
+    let language = fixture.language.clone();
+    fixture.assert_prints(language.set, "").await;
     let state = if language.interrupts {
-        State::Kept
+        KernelState::Preserved
     } else {
-        State::Lost
+        KernelState::Lost
     };
     for code in language.busy {
-        let (heard, outcome) = place.stopped(code).await;
+        let (recorded, outcome) = fixture.run_and_stop(code).await;
         let reason = StopReason::Cancelled;
         let ending = Ending::Stopped { reason, state };
-        assert_eq!(outcome.unwrap().ending, ending, "{code}: {}", heard.line());
-        if state == State::Lost {
-            place = Place::new(language.clone()).await;
+        assert_eq!(
+            outcome.unwrap().ending,
+            ending,
+            "{code}: {}",
+            recorded.summary()
+        );
+        if state == KernelState::Lost {
+            fixture = LanguageFixture::new(language.clone()).await;
         } else {
-            place.says(language.get, "5\n").await;
+            fixture.assert_prints(language.get, "5\n").await;
         }
     }
     let time = Duration::from_millis(300);
-    let stop = Stop::never().with_timeout(time);
+    let stop = StopSignal::never().with_timeout(time);
     let request = Request::new(language.busy[0]);
-    let (_, outcome) = run_until(&mut place.kernel, &request, &stop).await;
+    let (_, outcome) = run_request(&mut fixture.kernel, &request, &stop).await;
     let reason = StopReason::TimedOut(time);
     assert_eq!(outcome.unwrap().ending, Ending::Stopped { reason, state });
-    if state == State::Kept {
-        place.says(language.get, "5\n").await;
+    if state == KernelState::Preserved {
+        fixture.assert_prints(language.get, "5\n").await;
     }
 }
 
-async fn a_deaf_cell_loses_the_kernel(mut place: Place) {
-    let (heard, outcome) = place.stopped(place.language.deaf).await;
+async fn a_cell_that_ignores_interrupts_loses_the_kernel(mut fixture: LanguageFixture) {
+    let (recorded, outcome) = fixture
+        .run_and_stop(fixture.language.ignores_interrupts)
+        .await;
     let lost = Ending::Stopped {
         reason: StopReason::Cancelled,
-        state: State::Lost,
+        state: KernelState::Lost,
     };
-    assert_eq!(outcome.unwrap().ending, lost, "{}", heard.line());
-    assert!(!place.kernel.is_alive());
-    drop(place.kernel);
-    place.room.empties().await;
+    assert_eq!(outcome.unwrap().ending, lost, "{}", recorded.summary());
+    assert!(!fixture.kernel.is_alive());
+    drop(fixture.kernel);
+    fixture.sandbox.assert_empty().await;
 }
 
-async fn death_is_told_and_the_next_cell_is_refused(mut place: Place) {
-    let pid = place.kernel.description().pid.unwrap();
-    let (_, outcome) = run(&mut place.kernel, place.language.kill).await;
+async fn a_death_is_reported_and_the_next_cell_is_rejected(mut fixture: LanguageFixture) {
+    let pid = fixture.kernel.description().pid.unwrap();
+    let (_, outcome) = run_code(&mut fixture.kernel, fixture.language.kill).await;
     let error = outcome.unwrap_err();
     let KernelError::Died { exit, begun, .. } = &error else {
         panic!("{error:?}")
     };
     assert_eq!((exit.signal, *begun), (Some(9), Begun::Maybe));
-    assert!(!runs(pid) && !place.kernel.is_alive());
-    let (_, outcome) = run(&mut place.kernel, place.language.begin).await;
+    assert!(!is_running(pid) && !fixture.kernel.is_alive());
+    let (_, outcome) = run_code(&mut fixture.kernel, fixture.language.begin).await;
     assert_eq!(outcome.unwrap_err().retry(), Retry::OnceOnAFreshKernel);
-    assert!(!place.room.path().join("begun").exists());
-    drop(place.kernel);
-    place.room.empties().await;
+    assert!(!fixture.sandbox.path().join("begun").exists());
+    drop(fixture.kernel);
+    fixture.sandbox.assert_empty().await;
 }
 
-async fn megabytes_arrive_whole(mut place: Place) {
-    let (code, lines) = place.language.much;
+async fn megabytes_arrive_completely(mut fixture: LanguageFixture) {
+    let (code, lines) = fixture.language.much;
     let expected = format!("{}\n", "x".repeat(999)).repeat(lines);
-    place.says(code, &expected).await;
+    fixture.assert_prints(code, &expected).await;
 }
 
-async fn questions_are_answered_as_far_as_the_kernel_can(mut place: Place) {
-    let language = place.language.clone();
-    place.says(language.set, "").await;
-    let stop = Stop::never();
-    let mut ask = async |question| place.kernel.ask(&question, &stop).await;
+async fn queries_are_answered_as_far_as_the_kernel_supports_them(mut fixture: LanguageFixture) {
+    let language = fixture.language.clone();
+    fixture.assert_prints(language.set, "").await;
+    let stop = StopSignal::never();
+    let mut query = async |query| fixture.kernel.query(&query, &stop).await;
     let code = language.complete.to_owned();
     let cursor = code.chars().count();
-    let answer = ask(Question::Complete { code, cursor }).await.unwrap();
+    let answer = query(KernelQuery::Complete { code, cursor }).await.unwrap();
     assert!(answer["matches"].to_string().contains("zebra"), "{answer}");
     assert_eq!(
         answer["start"],
@@ -229,17 +244,17 @@ async fn questions_are_answered_as_far_as_the_kernel_can(mut place: Place) {
     );
     assert_eq!(answer["end"], cursor);
     let code = language.half.unwrap_or("x").to_owned();
-    let status = ask(Question::IsComplete { code }).await.unwrap()["status"].clone();
+    let status = query(KernelQuery::IsComplete { code }).await.unwrap()["status"].clone();
     let expected = language.half.map_or("unknown", |_| "incomplete");
     assert_eq!(status, expected);
     let (code, word) = language.inspect.unwrap_or(("x", ""));
     let cursor = code.chars().count();
-    let inspect = Question::Inspect {
+    let inspect = KernelQuery::Inspect {
         code: code.to_owned(),
         cursor,
-        source: false,
+        include_source: false,
     };
-    let answer = ask(inspect).await;
+    let answer = query(inspect).await;
     match language.inspect {
         Some(_) => {
             let answer = answer.unwrap();
@@ -248,47 +263,55 @@ async fn questions_are_answered_as_far_as_the_kernel_can(mut place: Place) {
         }
         None => assert_eq!(answer.unwrap()["found"], Value::Bool(false)),
     }
-    // What only code of ours inside could tell.
-    let error = ask(Question::Variables { limit: 9 }).await.unwrap_err();
-    assert!(matches!(error, KernelError::NoAnswer { .. }), "{error:?}");
-    let (_, outcome) = run(&mut place.kernel, language.get).await;
+    // Variables need hooks inside the kernel, which exist only for Python.
+    let error = query(KernelQuery::Variables { limit: 9 })
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, KernelError::QueryFailed { .. }),
+        "{error:?}"
+    );
+    let (_, outcome) = run_code(&mut fixture.kernel, language.get).await;
     assert_eq!(outcome.unwrap().ending, Ending::Completed);
 }
 
-async fn code_can_ask_where_the_kernel_lets_it(mut place: Place) {
-    let language = place.language.clone();
-    let Some(code) = language.ask else {
+async fn input_works_where_the_kernel_supports_it(mut fixture: LanguageFixture) {
+    let language = fixture.language.clone();
+    let Some(code) = language.input else {
         return;
     };
-    place.says(language.set, "").await;
+    fixture.assert_prints(language.set, "").await;
     let mut request = Request::new(code);
     request.stdin = Stdin::Answers(["it's me é"].into_iter().collect());
-    let (heard, outcome) = run_until(&mut place.kernel, &request, &Stop::never()).await;
+    let (recorded, outcome) =
+        run_request(&mut fixture.kernel, &request, &StopSignal::never()).await;
     let ending = outcome.unwrap().ending;
-    assert_eq!(ending, Ending::Completed, "{}", heard.line());
-    let said = String::from_utf8(heard.out()).unwrap();
-    assert!(said.ends_with("it's me é\n"), "{said:?}");
+    assert_eq!(ending, Ending::Completed, "{}", recorded.summary());
+    let printed = String::from_utf8(recorded.stdout()).unwrap();
+    assert!(printed.ends_with("it's me é\n"), "{printed:?}");
 
-    if let Some(said) = language.unanswered {
-        place.says(code, said).await;
+    if let Some(printed) = language.unanswered {
+        fixture.assert_prints(code, printed).await;
     } else {
-        let (heard, outcome) = run(&mut place.kernel, code).await;
+        let (recorded, outcome) = run_code(&mut fixture.kernel, code).await;
         assert!(
-            heard.events.contains(&Told::Refused("Who? ".into())),
+            recorded
+                .events
+                .contains(&RecordedEvent::InputRefused("Who? ".into())),
             "{}",
-            heard.line()
+            recorded.summary()
         );
         let Ending::Raised(traceback) = outcome.unwrap().ending else {
-            panic!("{}", heard.line())
+            panic!("{}", recorded.summary())
         };
         assert!(traceback.value.contains("Who? "), "{traceback:?}");
     }
-    place.says(language.get, "5\n").await;
+    fixture.assert_prints(language.get, "5\n").await;
 }
 
-async fn shutdown_leaves_nothing(mut place: Place) {
-    place.says(place.language.set, "").await;
-    let patience = Stop::never().with_timeout(Duration::from_secs(2));
-    Box::new(place.kernel).shutdown(patience).await;
-    assert_eq!(place.room.left(), Vec::<String>::new());
+async fn shutdown_leaves_no_process_or_files(mut fixture: LanguageFixture) {
+    fixture.assert_prints(fixture.language.set, "").await;
+    let deadline = StopSignal::never().with_timeout(Duration::from_secs(2));
+    Box::new(fixture.kernel).shutdown(deadline).await;
+    assert_eq!(fixture.sandbox.leftovers(), Vec::<String>::new());
 }

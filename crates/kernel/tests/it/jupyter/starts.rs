@@ -1,24 +1,24 @@
-//! Starts that are cut short, at every stage: there is an error that makes sense, or a kernel that is
-//! ready, and nothing is left over.
+//! Starts that are aborted at any stage: they end with a suitable error or a kernel that is ready, and leave no
+//! process or file.
 
 use std::time::{Duration, Instant};
 
 use cellwright_jupyter::kernelspec::Kernelspec;
 use cellwright_kernel::backend::jupyter::{Jupyter, Transport};
-use cellwright_kernel::{Ending, Kernel, KernelError, Stop, StopReason};
+use cellwright_kernel::{Ending, Kernel, KernelError, StopReason, StopSignal};
 
-use super::{Room, command_of, tell};
-use crate::support::{python, run, runs};
+use super::{KernelSandbox, command_line, print_result};
+use crate::support::{is_running, python, run_code};
 
-/// At how many moments each way to cut a start short is tried.
+/// The number of moments at which each kind of abort is tried.
 const MOMENTS: u32 = 10;
 
-/// Ways to cut a start short.
+/// How a start is aborted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cut {
-    /// Whoever waits does not want it any more.
-    Stop,
-    /// Whoever waits has gone.
+enum Abort {
+    /// The caller stops it.
+    StopSignal,
+    /// The caller drops the future.
     Drop,
     /// The kernel's process is killed.
     KillKernel,
@@ -27,42 +27,51 @@ enum Cut {
 }
 
 #[tokio::test]
-async fn a_start_that_is_stopped_leaves_nothing() {
-    tell(&format!("{} were ready", cut_short(Cut::Stop).await));
-}
-
-#[tokio::test]
-async fn a_start_that_nobody_waits_for_leaves_nothing() {
-    tell(&format!("{} were ready", cut_short(Cut::Drop).await));
-}
-
-#[tokio::test]
-async fn a_kernel_that_is_killed_while_it_starts_leaves_nothing() {
-    tell(&format!("{} were ready", cut_short(Cut::KillKernel).await));
-}
-
-#[tokio::test]
-async fn a_supervisor_that_is_killed_while_its_kernel_starts_leaves_nothing() {
-    tell(&format!(
+async fn a_stopped_start_leaves_no_process_or_files() {
+    print_result(&format!(
         "{} were ready",
-        cut_short(Cut::KillSupervisor).await
+        abort_starts(Abort::StopSignal).await
     ));
 }
 
-/// How many were ready nevertheless.
-async fn cut_short(cut: Cut) -> u32 {
+#[tokio::test]
+async fn a_dropped_start_leaves_no_process_or_files() {
+    print_result(&format!("{} were ready", abort_starts(Abort::Drop).await));
+}
+
+#[tokio::test]
+async fn a_kernel_killed_during_its_start_leaves_no_files() {
+    print_result(&format!(
+        "{} were ready",
+        abort_starts(Abort::KillKernel).await
+    ));
+}
+
+#[tokio::test]
+async fn a_supervisor_killed_during_a_start_leaves_no_process_or_files() {
+    print_result(&format!(
+        "{} were ready",
+        abort_starts(Abort::KillSupervisor).await
+    ));
+}
+
+/// Aborts starts at several moments. Returns how many kernels were ready nevertheless.
+async fn abort_starts(abort_kind: Abort) -> u32 {
     let moments = std::env::var("CELLWRIGHT_TEST_MOMENTS");
     let moments: u32 = moments.map_or(MOMENTS, |moments| moments.parse().unwrap());
     let begin = Instant::now();
-    let room = Room::new();
-    let kernel = room.start(Kernelspec::ipykernel(&python())).await.unwrap();
+    let sandbox = KernelSandbox::new();
+    let kernel = sandbox
+        .start(Kernelspec::ipykernel(&python()))
+        .await
+        .unwrap();
     let whole = begin.elapsed();
     end(kernel).await;
-    room.empties().await;
+    sandbox.assert_empty().await;
     let mut ready = 0;
     for moment in 0..moments {
         let after = whole * moment / (moments - 1).max(1);
-        if at(cut, after).await {
+        if abort_after(abort_kind, after).await {
             ready += 1;
         }
     }
@@ -70,74 +79,74 @@ async fn cut_short(cut: Cut) -> u32 {
 }
 
 async fn end(kernel: Jupyter) {
-    let patience = Stop::never().with_timeout(Duration::from_secs(1));
-    Box::new(kernel).shutdown(patience).await;
+    let deadline = StopSignal::never().with_timeout(Duration::from_secs(1));
+    Box::new(kernel).shutdown(deadline).await;
 }
 
-/// Cuts a start short after some time; whether the kernel was ready nevertheless.
-async fn at(cut: Cut, after: Duration) -> bool {
-    let room = Room::new();
-    let mut spec = room.spec(Kernelspec::ipykernel(&python()));
-    // Else another one is started.
+/// Aborts a start after some time. Returns whether the kernel was ready nevertheless.
+async fn abort_after(abort_kind: Abort, after: Duration) -> bool {
+    let sandbox = KernelSandbox::new();
+    let mut spec = sandbox.spec(Kernelspec::ipykernel(&python()));
+    // With `Auto`, a second kernel would be started.
     spec.transport = Transport::Ipc;
-    let (stopper, stop) = Stop::new();
+    let (stopper, stop) = StopSignal::new();
     let started = {
         let start = Jupyter::start(&spec, &stop);
-        let scissors = async {
+        let abort = async {
             tokio::time::sleep(after).await;
-            match cut {
-                Cut::Stop => stopper.stop(StopReason::Cancelled),
-                Cut::Drop => return,
-                Cut::KillKernel => kill(&room, false),
-                Cut::KillSupervisor => kill(&room, true),
+            match abort_kind {
+                Abort::StopSignal => stopper.stop(StopReason::Cancelled),
+                Abort::Drop => return,
+                Abort::KillKernel => kill(&sandbox, false),
+                Abort::KillSupervisor => kill(&sandbox, true),
             }
             std::future::pending::<()>().await;
         };
         tokio::select! {
             started = start => Some(started),
-            () = scissors => None,
+            () = abort => None,
         }
     };
     let mut is_ready = false;
     match started {
-        None => assert_eq!(cut, Cut::Drop),
+        None => assert_eq!(abort_kind, Abort::Drop),
         Some(Ok(mut kernel)) => {
             is_ready = true;
-            let (heard, outcome) = run(&mut kernel, "6 * 7").await;
+            let (recorded, outcome) = run_code(&mut kernel, "6 * 7").await;
             match outcome {
                 Ok(outcome) => {
                     assert_eq!(outcome.ending, Ending::Completed);
-                    assert_eq!(heard.line(), "=[42]");
+                    assert_eq!(recorded.summary(), "=[42]");
                 }
-                // It was hit after it was ready.
+                // It was killed after it was ready.
                 Err(error) => assert!(matches!(error, KernelError::Died { .. }), "{error:?}"),
             }
             end(kernel).await;
         }
-        Some(Err(error)) => match (cut, &error) {
-            (Cut::Stop, KernelError::StoppedEarly { reason }) => {
+        Some(Err(error)) => match (abort_kind, &error) {
+            (Abort::StopSignal, KernelError::StoppedEarly { reason }) => {
                 assert_eq!(*reason, StopReason::Cancelled);
             }
-            (Cut::KillKernel, KernelError::FailedToStart { exit, .. }) => {
+            (Abort::KillKernel, KernelError::FailedToStart { exit, .. }) => {
                 assert_eq!(exit.signal, Some(9));
             }
-            // It went without a word about the kernel, or before there was one.
-            (Cut::KillSupervisor, KernelError::FailedToStart { exit, .. }) => {
+            // The supervisor died before it reported the exit, or before there was a kernel.
+            (Abort::KillSupervisor, KernelError::FailedToStart { exit, .. }) => {
                 assert_eq!((exit.code, exit.signal), (None, None));
             }
-            (Cut::KillSupervisor, KernelError::Launch { .. }) => {}
-            _ => panic!("{cut:?} after {after:?}: {error:?}"),
+            (Abort::KillSupervisor, KernelError::Launch { .. }) => {}
+            _ => panic!("{abort_kind:?} after {after:?}: {error:?}"),
         },
     }
-    room.empties().await;
+    sandbox.assert_empty().await;
     is_ready
 }
 
-/// Kills a kernel or its supervisor, if it is there yet.
-fn kill(room: &Room, supervisor: bool) {
-    for pid in room.processes() {
-        let is_supervisor = command_of(pid).contains("cellwright-supervisor");
-        if is_supervisor == supervisor && runs(pid) {
+/// Kills a kernel or its supervisor, if it has started.
+fn kill(sandbox: &KernelSandbox, supervisor: bool) {
+    for pid in sandbox.processes() {
+        let is_supervisor = command_line(pid).contains("cellwright-supervisor");
+        if is_supervisor == supervisor && is_running(pid) {
             let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
         }

@@ -1,77 +1,77 @@
-//! Kernels and launches that tell the world what happens to them.
+//! Kernels and launchers that report to the model.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::backend::scripted::{Killer, Scripted};
+use cellwright_kernel::backend::scripted::{KillHandle, ScriptedKernel};
 use cellwright_kernel::process::Exit;
-use cellwright_kernel::session::Launch;
+use cellwright_kernel::session::KernelLauncher;
 use cellwright_kernel::{
-    BoxFuture, Description, Ending, Farewell, Kernel, KernelError, LateText, Outcome, Question,
-    Request, State, Stop,
+    BoxFuture, Description, Ending, Kernel, KernelError, KernelQuery, KernelState, LateText,
+    Outcome, Request, ShutdownReport, StopSignal,
 };
 use cellwright_output::Sink;
 use serde_json::Value;
 
-use super::world::{self, World};
+use super::model::{self, Model};
 
-/// How long a start may take before its launch gives up.
-pub(super) const START_LIMIT: Duration = Duration::from_mins(1);
+/// How long a start may take before its launcher gives up.
+pub(super) const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How a start goes.
+/// The course of a start.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Start {
-    Well,
+pub(super) enum PlannedStart {
+    Succeeds,
     Fails,
     Exhausted,
     Hangs,
 }
 
-/// A scripted kernel under observation.
-struct Watched {
+/// A scripted kernel that reports to the model.
+struct ObservedKernel {
     number: u32,
     /// Taken by the shutdown.
-    inner: Option<Box<Scripted>>,
-    world: World,
+    inner: Option<Box<ScriptedKernel>>,
+    model: Model,
 }
 
-impl Watched {
-    fn new(world: &World) -> Self {
-        let (number, lingers, answers) = world.with(|state| {
+impl ObservedKernel {
+    fn new(model: &Model) -> Self {
+        let (number, shutdown_delay, query_delay) = model.with(|state| {
             let number = state.next_kernel();
-            let lingers = state.dice.millis(&[0, 0, 0, 100, 700, 3_000]);
-            let answers = state.dice.millis(&[0, 5, 400, 90_000]);
-            (number, lingers, answers)
+            let shutdown_delay = state.rng.pick_millis(&[0, 0, 0, 100, 700, 3_000]);
+            let query_delay = state.rng.pick_millis(&[0, 5, 400, 90_000]);
+            (number, shutdown_delay, query_delay)
         });
-        let play = {
-            let world = world.clone();
-            move |code: &str| world.with(|state| state.execute(number, code))
+        let script = {
+            let model = model.clone();
+            move |code: &str| model.with(|state| state.execute(number, code))
         };
-        let (inner, _) = Scripted::playing(play);
+        let (inner, _) = ScriptedKernel::with_script(script);
         let inner = inner
-            .named(number.to_string())
-            .lingering(lingers)
-            .answering(answers);
-        world.with(|state| state.kernel_started(number, inner.killer()));
+            .with_name(number.to_string())
+            .with_shutdown_delay(shutdown_delay)
+            .with_query_delay(query_delay);
+        model.with(|state| state.kernel_started(number, inner.kill_handle()));
         Self {
             number,
             inner: Some(Box::new(inner)),
-            world: world.clone(),
+            model: model.clone(),
         }
     }
 
-    fn inner(&mut self) -> &mut Scripted {
+    fn inner(&mut self) -> &mut ScriptedKernel {
         self.inner.as_mut().unwrap()
     }
 }
 
-impl Drop for Watched {
+impl Drop for ObservedKernel {
     fn drop(&mut self) {
-        self.world.with(|state| state.kernel_gone(self.number));
+        self.model.with(|state| state.kernel_gone(self.number));
     }
 }
 
-impl Kernel for Watched {
+impl Kernel for ObservedKernel {
     fn description(&self) -> &Description {
         self.inner.as_ref().unwrap().description()
     }
@@ -80,20 +80,20 @@ impl Kernel for Watched {
         &'a mut self,
         request: &'a Request,
         sink: &'a mut dyn Sink,
-        stop: &'a Stop,
+        stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Outcome, KernelError>> {
         Box::pin(async move {
-            let (number, world) = (self.number, self.world.clone());
-            world.with(|state| state.occupy(number));
+            let (number, model) = (self.number, self.model.clone());
+            model.with(|state| state.occupy(number));
             let result = self.inner().execute(request, sink, stop).await;
-            world.with(|state| {
+            model.with(|state| {
                 state.release(number);
                 match &result {
                     Ok(Outcome {
                         ending:
                             Ending::Stopped {
                                 reason,
-                                state: State::Lost,
+                                state: KernelState::Lost,
                             },
                         ..
                     }) => state.kernel_killed(number, *reason),
@@ -106,183 +106,189 @@ impl Kernel for Watched {
         })
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a mut self,
-        question: &'a Question,
-        stop: &'a Stop,
+        query: &'a KernelQuery,
+        stop: &'a StopSignal,
     ) -> BoxFuture<'a, Result<Value, KernelError>> {
         Box::pin(async move {
-            let (number, world) = (self.number, self.world.clone());
-            world.with(|state| state.occupy(number));
-            let answer = self.inner().ask(question, stop).await;
-            world.with(|state| state.release(number));
+            let (number, model) = (self.number, self.model.clone());
+            model.with(|state| state.occupy(number));
+            let answer = self.inner().query(query, stop).await;
+            model.with(|state| state.release(number));
             answer
         })
     }
 
-    fn attend(&mut self) -> BoxFuture<'_, KernelError> {
-        self.inner().attend()
+    fn drain_while_idle(&mut self) -> BoxFuture<'_, KernelError> {
+        self.inner().drain_while_idle()
     }
 
-    fn take_late(&mut self) -> Vec<LateText> {
-        self.inner().take_late()
+    fn take_late_text(&mut self) -> Vec<LateText> {
+        self.inner().take_late_text()
     }
 
-    fn requests(&self) -> u64 {
-        self.inner.as_ref().unwrap().requests()
+    fn request_count(&self) -> u64 {
+        self.inner.as_ref().unwrap().request_count()
     }
 
     fn is_alive(&mut self) -> bool {
         self.inner().is_alive()
     }
 
-    fn shutdown(mut self: Box<Self>, patience: Stop) -> BoxFuture<'static, Farewell> {
-        self.world.with(|state| state.kernel_ending(self.number));
+    fn shutdown(mut self: Box<Self>, deadline: StopSignal) -> BoxFuture<'static, ShutdownReport> {
+        self.model.with(|state| state.kernel_ending(self.number));
         let inner = self.inner.take().unwrap();
         Box::pin(async move {
-            // Gone when this is, not before.
-            let _watched = self;
-            inner.shutdown(patience).await
+            // Reported as gone when this is dropped, not before.
+            let _observed = self;
+            inner.shutdown(deadline).await
         })
     }
 }
 
-/// How one session gets its kernels; the number says which session.
-pub(super) struct Launcher {
+/// The launcher of one call; the number identifies it.
+pub(super) struct SimulatedLauncher {
     pub(super) number: u32,
-    pub(super) sort: Option<String>,
-    pub(super) world: World,
+    pub(super) spare_key: Option<String>,
+    pub(super) model: Model,
 }
 
-/// A start that is under way.
-struct Underway {
-    world: World,
-    launch: u32,
-    /// Whether it may be given up: it is for nobody, or over.
-    free: bool,
+/// A start in progress.
+struct StartGuard {
+    model: Model,
+    launcher: u32,
+    /// Whether the start may be dropped: it is for a spare, or finished.
+    may_be_dropped: bool,
 }
 
-impl Underway {
-    fn new(world: &World, launch: u32, spare: bool) -> Self {
-        world.with(|state| state.starts += 1);
+impl StartGuard {
+    fn new(model: &Model, launcher: u32, spare: bool) -> Self {
+        model.with(|state| state.starts += 1);
         Self {
-            world: world.clone(),
-            launch,
-            free: spare,
+            model: model.clone(),
+            launcher,
+            may_be_dropped: spare,
         }
     }
 }
 
-impl Drop for Underway {
+impl Drop for StartGuard {
     fn drop(&mut self) {
-        self.world.with(|state| {
+        self.model.with(|state| {
             state.starts -= 1;
-            if !self.free {
-                state.start_given_up(self.launch);
+            if !self.may_be_dropped {
+                state.start_abandoned(self.launcher);
             }
         });
     }
 }
 
-impl Launcher {
+impl SimulatedLauncher {
     fn begin(
         &self,
-        stop: Stop,
+        stop: StopSignal,
         spare: bool,
     ) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
-        let (world, number) = (self.world.clone(), self.number);
-        let underway = Underway::new(&world, number, spare);
-        let (delay, how) = world.with(|state| state.next_start(number, spare));
+        let (model, number) = (self.model.clone(), self.number);
+        let guard = StartGuard::new(&model, number, spare);
+        let (delay, plan) = model.with(|state| state.next_start(number, spare));
         Box::pin(async move {
-            let mut underway = underway;
-            let delay = if matches!(how, Start::Hangs) {
-                START_LIMIT
+            let mut guard = guard;
+            let delay = if matches!(plan, PlannedStart::Hangs) {
+                START_TIMEOUT
             } else {
                 delay
             };
             tokio::select! {
                 biased;
-                reason = stop.pulled() => return Err(KernelError::StoppedEarly { reason }),
+                reason = stop.requested() => return Err(KernelError::StoppedEarly { reason }),
                 () = tokio::time::sleep(delay) => {}
             }
-            underway.free = true;
+            guard.may_be_dropped = true;
             let stderr = String::new();
-            match how {
-                Start::Well => {}
-                Start::Fails => {
+            match plan {
+                PlannedStart::Succeeds => {}
+                PlannedStart::Fails => {
                     let exit = Exit {
                         code: Some(1),
                         signal: None,
                     };
                     return Err(KernelError::FailedToStart { exit, stderr });
                 }
-                Start::Exhausted => {
+                PlannedStart::Exhausted => {
                     // EMFILE.
                     let source = std::io::Error::from_raw_os_error(24);
-                    return Err(KernelError::exhausted_by(source));
+                    return Err(KernelError::from_exhaustion(source));
                 }
-                Start::Hangs => {
-                    let after = START_LIMIT;
+                PlannedStart::Hangs => {
+                    let after = START_TIMEOUT;
                     return Err(KernelError::NotReady { after, stderr });
                 }
             }
-            let kernel = Watched::new(&world);
+            let kernel = ObservedKernel::new(&model);
             if !spare {
-                world.with(|state| state.kernel_belongs(kernel.number, number));
+                model.with(|state| state.kernel_assigned(kernel.number, number));
             }
             Ok(Box::new(kernel) as Box<dyn Kernel>)
         })
     }
 }
 
-impl Launch for Launcher {
-    fn start(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
+impl KernelLauncher for SimulatedLauncher {
+    fn start(&self, stop: StopSignal) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
         self.begin(stop, false)
     }
 
-    fn spare(&self) -> Option<String> {
-        self.sort.clone()
+    fn spare_key(&self) -> Option<String> {
+        self.spare_key.clone()
     }
 
-    fn start_spare(&self, stop: Stop) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
+    fn start_spare(
+        &self,
+        stop: StopSignal,
+    ) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
         self.begin(stop, true)
     }
 
     fn adopt(
         &self,
         kernel: Box<dyn Kernel>,
-        _stop: Stop,
+        _stop: StopSignal,
     ) -> BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>> {
-        let (world, launch) = (self.world.clone(), self.number);
-        let (delay, fails) = world.with(|state| {
-            let delay = state.dice.millis(&[0, 0, 20, 2_000]);
-            (delay, state.dice.chance(20))
+        let (model, launcher) = (self.model.clone(), self.number);
+        let (delay, fails) = model.with(|state| {
+            let delay = state.rng.pick_millis(&[0, 0, 20, 2_000]);
+            (delay, state.rng.chance(20))
         });
         Box::pin(async move {
             tokio::time::sleep(delay).await;
             if fails {
-                let why = "it does not want to".to_owned();
-                return Err(KernelError::NoAnswer { why });
+                let message = "adoption failed".to_owned();
+                return Err(KernelError::QueryFailed { message });
             }
             let number = kernel.description().name.parse().unwrap();
-            world.with(|state| state.kernel_belongs(number, launch));
+            model.with(|state| state.kernel_assigned(number, launcher));
             Ok(kernel)
         })
     }
 }
 
-pub(super) fn launcher(world: &World, sort: Option<String>) -> (Arc<dyn Launch>, u32) {
-    let number = world.with(world::State::next_launch);
-    let launch = Launcher {
+pub(super) fn new_launcher(
+    model: &Model,
+    spare_key: Option<String>,
+) -> (Arc<dyn KernelLauncher>, u32) {
+    let number = model.with(model::ModelState::next_launcher);
+    let launcher = SimulatedLauncher {
         number,
-        sort,
-        world: world.clone(),
+        spare_key,
+        model: model.clone(),
     };
-    (Arc::new(launch), number)
+    (Arc::new(launcher), number)
 }
 
-/// Kills whatever kernel it is given to.
-pub(super) fn kill(killer: &Killer) {
+/// Kills a kernel.
+pub(super) fn kill(killer: &KillHandle) {
     killer.kill(Exit {
         code: None,
         signal: Some(11),

@@ -1,130 +1,145 @@
-//! What a job's audience is told, held against what happened.
+//! Compares the events of a job's observer with the model.
 
 use std::time::Duration;
 
-use cellwright_kernel::session::{Loss, Notice};
+use cellwright_kernel::session::{KernelLoss, SessionNotice};
 use cellwright_kernel::{KernelError, Outcome, StopReason};
 use tokio::time::Instant;
 
-use super::world::{Fate, State};
+use super::model::{KernelEnd, ModelState};
 
-/// How much later than its deadline a cell may be answered: the time it has to react to being
-/// interrupted, and the farewells of kernels and spares on the way.
-const LATER: Duration = Duration::from_secs(5 + 3);
+/// How much later than its deadline a cell may be answered: its time to react to an interrupt, and the
+/// shutdown of kernels and spares in between.
+const ANSWER_TOLERANCE: Duration = Duration::from_secs(5 + 3);
 
-impl State {
-    /// A job is told which kernel it has.
-    pub(super) fn introduced(&mut self, job: usize, kernel: u32, generation: u32) {
+impl ModelState {
+    /// A job received its kernel.
+    pub(super) fn kernel_reported(&mut self, job: usize, kernel: u32, generation: u32) {
         self.note(&format!(
             "job {job}: on kernel {kernel}, generation {generation}"
         ));
         let id = self.jobs[job].session.unwrap();
-        let told = self.jobs[job].untold.take();
+        let reported = self.jobs[job].reported_loss.take();
         self.jobs[job].kernel = Some(kernel);
         let session = self.sessions.get_mut(&id).unwrap();
         let (last, before) = (session.generation, session.kernel.replace(kernel));
         session.generation = generation;
-        let counted_on = session.counted_on;
+        let state_kernel = session.state_kernel;
         self.check(
             if before == Some(kernel) {
                 generation == last
             } else {
                 generation > last
             },
-            &format!("session {id} came from generation {last} to {generation}"),
+            &format!("session {id} went from generation {last} to {generation}"),
         );
-        if let Some((number, _)) = told {
+        if let Some((number, _)) = reported {
             self.check(
                 number == generation,
-                &format!("job {job} was told of generation {number}, not {generation}"),
+                &format!("job {job} was notified of generation {number}, not {generation}"),
             );
         }
-        let told = told.map(|(_, loss)| loss);
-        match counted_on {
+        let reported = reported.map(|(_, loss)| loss);
+        match state_kernel {
             Some((lost, inherited)) if lost != kernel => {
                 let session = self.sessions.get_mut(&id).unwrap();
-                session.counted_on = None;
-                self.lost(job, (lost, inherited), told);
+                session.state_kernel = None;
+                self.check_loss(job, (lost, inherited), reported);
             }
             _ => self.check(
-                told.is_none(),
-                &format!("job {job} lost nothing and was told {told:?}"),
+                reported.is_none(),
+                &format!("job {job} lost nothing and was notified of {reported:?}"),
             ),
         }
     }
 
-    /// What callers counted on is lost: was this one told what it must be?
-    fn lost(&mut self, job: usize, (kernel, inherited): (u32, bool), told: Option<Loss>) {
+    /// The callers' variables are lost: checks the notice to this caller.
+    fn check_loss(
+        &mut self,
+        job: usize,
+        (kernel, inherited): (u32, bool),
+        reported: Option<KernelLoss>,
+    ) {
         let id = self.jobs[job].session.unwrap();
-        let fate = self.kernel(kernel).fate;
-        let ended = self.kernel(kernel).ended;
+        let end = self.kernel(kernel).end;
+        let ended = self.kernel(kernel).ended_at;
         let resets = self.sessions[&id].resets;
         let next = self.jobs[job].next();
         let own = self.jobs[job].cells[next].reset;
         let knows = own || inherited || self.jobs[job].submitted > ended;
-        let reset_right = match told {
+        let reset_expected = match reported {
             None => knows,
-            Some(Loss::Reset) => !knows && resets > 0,
+            Some(KernelLoss::Reset) => !knows && resets > 0,
             _ => false,
         };
-        let evicted = matches!(told, Some(Loss::Idle(_) | Loss::Crowded { .. }));
-        let right = match fate {
-            // Whether a death or a reset or an eviction came first is for the session to say.
-            Some(Fate::Died { unnoticed }) => {
-                matches!(told, Some(Loss::Died(_)))
-                    || (unnoticed && resets > 0 && (reset_right || told == Some(Loss::Reset)))
+        let evicted = matches!(
+            reported,
+            Some(KernelLoss::Idle(_) | KernelLoss::Evicted { .. })
+        );
+        let expected = match end {
+            // The session decides whether a death, a reset or an eviction came first.
+            Some(KernelEnd::Died { unnoticed }) => {
+                matches!(reported, Some(KernelLoss::Died(_)))
+                    || (unnoticed
+                        && resets > 0
+                        && (reset_expected || reported == Some(KernelLoss::Reset)))
                     || (unnoticed && inherited && evicted)
             }
-            Some(Fate::Killed(StopReason::Reset) | Fate::Ended { live: true }) => reset_right,
-            Some(Fate::Killed(_)) => told == Some(Loss::Killed),
-            Some(Fate::Ended { live: false }) | None => inherited && evicted,
+            Some(KernelEnd::Killed(StopReason::Reset) | KernelEnd::Ended { live: true }) => {
+                reset_expected
+            }
+            Some(KernelEnd::Killed(_)) => reported == Some(KernelLoss::Killed),
+            Some(KernelEnd::Ended { live: false }) | None => inherited && evicted,
         };
         self.check(
-            right,
+            expected,
             &format!(
-                "job {job} (own reset {own}) lost kernel {kernel} ({fate:?}, inherited {inherited}) and was told {told:?}"
+                "job {job} (own reset {own}) lost kernel {kernel} ({end:?}, inherited {inherited}) and was notified of {reported:?}"
             ),
         );
     }
 
-    pub(super) fn told(&mut self, job: usize, notice: &Notice) {
+    pub(super) fn notice_received(&mut self, job: usize, notice: &SessionNotice) {
         match notice {
-            Notice::Restarted { generation, loss } => {
+            SessionNotice::Restarted { generation, loss } => {
                 self.note(&format!("job {job}: restarted, {generation}, {loss:?}"));
-                let before = self.jobs[job].untold.replace((*generation, *loss));
-                self.check(before.is_none(), &format!("job {job} was told twice"));
+                let before = self.jobs[job].reported_loss.replace((*generation, *loss));
+                self.check(before.is_none(), &format!("job {job} was notified twice"));
             }
-            Notice::Busy { owner, label, .. } => {
+            SessionNotice::Busy { owner, label, .. } => {
                 self.note(&format!("job {job}: busy with {label} of {owner}"));
                 let other: usize = label.parse().unwrap();
-                let wrong = other == job
+                let mismatch = other == job
                     || self.jobs[other].done > 0
                     || self.jobs[other].session != self.jobs[job].session
                     || self.jobs[other].owner.to_string() != *owner;
-                self.check(!wrong, &format!("job {job} waited for {other}, it is told"));
-            }
-            Notice::Late { bytes, .. } => {
-                let said = String::from_utf8_lossy(bytes).into_owned();
-                self.note(&format!("job {job}: earlier cells said {said}"));
-                let mine = said.starts_with(&format!("late {job}."));
                 self.check(
-                    !mine,
-                    &format!("job {job} is told its own {said} as a notice"),
+                    !mismatch,
+                    &format!("job {job} was notified that it waits for {other}"),
                 );
             }
-            other => self.wrong(&format!("job {job} was told {other:?}")),
+            SessionNotice::LateText { bytes, .. } => {
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                self.note(&format!("job {job}: earlier cells printed {text}"));
+                let mine = text.starts_with(&format!("late {job}."));
+                self.check(
+                    !mine,
+                    &format!("job {job} received its own {text} as a notice"),
+                );
+            }
+            other => self.violation(&format!("job {job} received {other:?}")),
         }
     }
 
-    pub(super) fn late(&mut self, job: usize, cell: usize, said: &str) {
-        self.note(&format!("job {job}: cell {cell} said {said}"));
+    pub(super) fn late_text_received(&mut self, job: usize, cell: usize, text: &str) {
+        self.note(&format!("job {job}: cell {cell} printed {text}"));
         self.check(
-            said == format!("late {job}.{cell}"),
-            &format!("cell {job}.{cell} did not say {said}"),
+            text == format!("late {job}.{cell}"),
+            &format!("cell {job}.{cell} did not print {text}"),
         );
     }
 
-    pub(super) fn began(&mut self, job: usize, cell: usize) {
+    pub(super) fn cell_began(&mut self, job: usize, cell: usize) {
         self.note(&format!("job {job}: cell {cell} begins"));
         let state = &mut self.jobs[job].cells[cell];
         state.begins += 1;
@@ -143,31 +158,34 @@ impl State {
         );
     }
 
-    pub(super) fn ended(
+    pub(super) fn cell_ended(
         &mut self,
         job: usize,
         cell: usize,
         result: &Result<Outcome, KernelError>,
-        well: bool,
-        words: &str,
+        succeeded: bool,
+        description: &str,
     ) {
-        self.note(&format!("job {job}: cell {cell} ended, {words}"));
+        self.note(&format!("job {job}: cell {cell} ended, {description}"));
         let next = self.jobs[job].next();
         let state = &mut self.jobs[job];
         state.cells[cell].ends += 1;
-        state.well = well;
+        state.succeeded = succeeded;
         let ends = state.cells[cell].ends;
         let since = std::mem::replace(&mut state.since, Instant::now());
         let timeout = state.cells[cell].timeout;
         let stopped = state.stopped.map(|at| at.max(since));
         let (begun, session) = (state.cells[cell].begun, state.session);
-        let untold = state.untold.is_some();
+        let unmatched = state.reported_loss.is_some();
         self.check(ends == 1, &format!("cell {job}.{cell} ended {ends} times"));
         self.check(
             next == cell,
             &format!("cell {job}.{cell} ended out of turn"),
         );
-        self.check(!untold, &format!("job {job} was told of no kernel"));
+        self.check(
+            !unmatched,
+            &format!("job {job} was notified of a restart without a kernel"),
+        );
         self.check(
             begun == 1 || result.is_err(),
             &format!("cell {job}.{cell} ended without having begun"),
@@ -176,16 +194,16 @@ impl State {
         for due in due.into_iter().chain(stopped) {
             let over = Instant::now().saturating_duration_since(due);
             self.check(
-                over <= LATER,
+                over <= ANSWER_TOLERANCE,
                 &format!("cell {job}.{cell} was answered {over:?} after its time"),
             );
         }
         match result {
             Err(KernelError::RestartedTooOften) => {
-                let limit = self.restarts;
+                let limit = self.max_restarts;
                 let session = &self.sessions[&session.unwrap()];
-                let right = session.dead && session.most_restarts >= limit;
-                self.check(right, &format!("job {job}: too many restarts too early"));
+                let expected = session.dead && session.max_restarts >= limit;
+                self.check(expected, &format!("job {job}: too many restarts too early"));
             }
             Err(KernelError::StoppedEarly {
                 reason: StopReason::TimedOut(_),
@@ -211,16 +229,16 @@ impl State {
         }
     }
 
-    /// A session is ended under somebody only if it was asked for.
-    pub(super) fn check_ended(&mut self, session: Option<u64>, who: &str) {
-        let asked = self.closed || session.is_some_and(|id| self.sessions[&id].ended);
+    /// A session in use ends only if a caller requested it.
+    pub(super) fn check_ended(&mut self, session: Option<u64>, caller: &str) {
+        let requested = self.closed || session.is_some_and(|id| self.sessions[&id].ended);
         self.check(
-            asked,
-            &format!("{who}: session {session:?} was taken away while it was used"),
+            requested,
+            &format!("{caller}: session {session:?} ended while it was used"),
         );
     }
 
-    pub(super) fn done(&mut self, job: usize, bytes: usize) {
+    pub(super) fn job_done(&mut self, job: usize, bytes: usize) {
         self.note(&format!("job {job}: done, {bytes} bytes"));
         self.jobs[job].done += 1;
     }

@@ -1,28 +1,29 @@
-//! Outputs are never held, neither those that are there nor those that come.
+//! Outputs are never kept in memory, neither old nor new ones.
 
 use std::fs;
 use std::io::Write;
 use std::process::Command;
 use std::sync::Arc;
 
-use cellwright_notebook::file::{self, Entry, Piece};
+use cellwright_notebook::file::{self, CellUpdate, Segment};
 use tempfile::TempDir;
 
 use super::record;
 
-/// The variable that names the folder in which this program is to record, and then to say what it took.
+/// The variable with the folder in which the child process records. The child prints its memory
+/// use.
 const FOLDER: &str = "CELLWRIGHT_TEST_RECORDS_IN";
 
-/// Megabytes of outputs, there and to come.
+/// Megabytes of old outputs, and of new ones.
 const MEGABYTES: usize = 60;
 
-/// What may come on top of what the program takes anyway, in kilobytes.
-const MOST: u64 = 8 * 1024;
+/// The largest allowed increase of peak memory, in kilobytes.
+const MEMORY_LIMIT_KB: u64 = 8 * 1024;
 
 #[test]
-fn a_notebook_of_sixty_megabytes_is_recorded_with_a_few() {
+fn large_outputs_are_recorded_with_little_memory() {
     if let Some(folder) = std::env::var_os(FOLDER) {
-        return in_a_process_of_its_own(folder.as_ref());
+        return record_in_child_process(folder.as_ref());
     }
     let folder = TempDir::new().unwrap();
     let mut notebook = fs::File::create(folder.path().join("a.ipynb")).unwrap();
@@ -54,45 +55,45 @@ fn a_notebook_of_sixty_megabytes_is_recorded_with_a_few() {
     let program = std::env::current_exe().unwrap();
     let output = Command::new(program)
         .args(["--exact", "--nocapture"])
-        .arg("record::memory::a_notebook_of_sixty_megabytes_is_recorded_with_a_few")
+        .arg("record::memory::large_outputs_are_recorded_with_little_memory")
         .env(FOLDER, folder.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{said}");
-    let took = said
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{stdout}");
+    let increase = stdout
         .lines()
         .find_map(|line| line.split("took ").nth(1)?.strip_suffix(" kB"))
-        .unwrap_or_else(|| panic!("{said}"));
-    let took: u64 = took.parse().unwrap();
-    assert!(took < MOST, "{took} kB");
+        .unwrap_or_else(|| panic!("{stdout}"));
+    let increase: u64 = increase.parse().unwrap();
+    assert!(increase < MEMORY_LIMIT_KB, "{increase} kB");
 }
 
-#[expect(clippy::print_stdout, reason = "that is how it tells")]
-fn in_a_process_of_its_own(folder: &std::path::Path) {
-    let before = most_held();
+#[expect(clippy::print_stdout, reason = "the parent process reads it")]
+fn record_in_child_process(folder: &std::path::Path) {
+    let before = peak_memory_kb();
     let path = folder.join("a.ipynb");
     let store = fs::File::open(folder.join("new")).unwrap();
-    let entry = Entry {
+    let update = CellUpdate {
         cell: 1,
-        outputs: vec![Piece::Stored {
+        outputs: vec![Segment::Stored {
             length: store.metadata().unwrap().len(),
             file: Arc::new(store),
             start: 0,
         }],
-        ..Entry::default()
+        ..CellUpdate::default()
     };
-    let ran = file::survey(&path).unwrap();
-    record(&path, &ran, std::slice::from_ref(&entry)).unwrap();
-    // And once more, over what is there now.
-    record(&path, &ran, &[entry]).unwrap();
+    let base = file::survey(&path).unwrap();
+    record(&path, &base, std::slice::from_ref(&update)).unwrap();
+    // Again, over the recorded outputs.
+    record(&path, &base, &[update]).unwrap();
     let length = fs::metadata(&path).unwrap().len();
     assert!(length > 2_000_000 * MEGABYTES as u64, "{length}");
-    println!("\ntook {} kB", most_held() - before);
+    println!("\ntook {} kB", peak_memory_kb() - before);
 }
 
-/// The most that this process has held at any time, in kilobytes.
-fn most_held() -> u64 {
+/// Peak memory of this process, in kilobytes.
+fn peak_memory_kb() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let number = line.and_then(|line| line.trim().strip_suffix(" kB"));

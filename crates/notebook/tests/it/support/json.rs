@@ -1,10 +1,11 @@
-//! A JSON reader that shares no code with the crate, so that the two cannot be wrong together.
+//! A JSON parser that shares no code with the crate, so that both are unlikely to have the same
+//! bug.
 //!
-//! It builds a tree with places, and takes what Python's `json` takes.
+//! It builds a tree with byte ranges, and accepts what Python's `json` accepts.
 
 use std::ops::Range;
 
-/// A value and where it stands.
+/// A value and its byte range.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) span: Range<usize>,
@@ -66,7 +67,7 @@ impl Node {
     }
 }
 
-/// A notebook, read independently.
+/// A notebook, parsed independently.
 pub(crate) struct Document<'b> {
     pub(crate) bytes: &'b [u8],
     pub(crate) top: Node,
@@ -75,7 +76,7 @@ pub(crate) struct Document<'b> {
 impl<'b> Document<'b> {
     pub(crate) fn read(bytes: &'b [u8]) -> Self {
         let top = read(bytes)
-            .unwrap_or_else(|error| panic!("not JSON: {error}\n{}", super::shown(bytes)));
+            .unwrap_or_else(|error| panic!("not JSON: {error}\n{}", super::lossy(bytes)));
         Self { bytes, top }
     }
 
@@ -107,14 +108,14 @@ impl<'b> Document<'b> {
         self.cells()[cell].raw(self.bytes)
     }
 
-    /// What stands before and behind the `cells` array.
+    /// The bytes before and after the `cells` array.
     pub(crate) fn around(&self) -> (&'b [u8], &'b [u8]) {
         let span = &self.array().span;
         (&self.bytes[..span.start], &self.bytes[span.end..])
     }
 }
 
-/// Reads a whole document; a byte order mark may stand before it.
+/// Parses a whole document, with an optional byte order mark.
 pub(crate) fn read(bytes: &[u8]) -> Result<Node, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     let at = if bytes.starts_with("\u{feff}".as_bytes()) {
@@ -157,7 +158,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn comes(&mut self, byte: u8) -> bool {
+    fn next_is(&mut self, byte: u8) -> bool {
         self.space();
         self.next() == byte
     }
@@ -180,7 +181,7 @@ impl Reader<'_> {
     fn object(&mut self) -> Result<Value, String> {
         self.at += 1;
         let mut members = Vec::new();
-        if !self.comes(b'}') {
+        if !self.next_is(b'}') {
             loop {
                 self.space();
                 let start = self.at;
@@ -192,7 +193,7 @@ impl Reader<'_> {
                 self.expect(b':')?;
                 let node = self.node()?;
                 members.push(Member { name, key, node });
-                if !self.comes(b',') {
+                if !self.next_is(b',') {
                     break;
                 }
                 self.at += 1;
@@ -205,10 +206,10 @@ impl Reader<'_> {
     fn array(&mut self) -> Result<Value, String> {
         self.at += 1;
         let mut elements = Vec::new();
-        if !self.comes(b']') {
+        if !self.next_is(b']') {
             loop {
                 elements.push(self.node()?);
-                if !self.comes(b',') {
+                if !self.next_is(b',') {
                     break;
                 }
                 self.at += 1;
@@ -218,7 +219,7 @@ impl Reader<'_> {
         Ok(Value::Array(elements))
     }
 
-    /// Goes by way of UTF-16, unlike the crate: halves of pairs come out as U+FFFD by themselves.
+    /// Decodes by way of UTF-16, unlike the crate: lone surrogates become U+FFFD.
     fn string(&mut self) -> Result<String, String> {
         self.at += 1;
         let mut units: Vec<u16> = Vec::new();

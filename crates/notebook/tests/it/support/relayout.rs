@@ -1,9 +1,9 @@
-//! Writes JSON in many layouts, tokens as they are.
+//! Writes JSON in many layouts. Tokens stay as they are.
 
-use super::Dice;
+use super::SeededRandom;
 use super::json::{self, Member, Node, Value};
 
-/// What white space looks like.
+/// The white space between tokens.
 #[derive(Clone, Debug)]
 pub(crate) enum Spacing {
     /// All on one line.
@@ -11,16 +11,16 @@ pub(crate) enum Spacing {
         comma: &'static str,
         colon: &'static str,
     },
-    /// One line for each member.
+    /// One line per member.
     Indented {
         unit: &'static str,
         newline: &'static str,
     },
-    /// Anything anywhere.
+    /// Random white space.
     Ragged(u64),
 }
 
-/// In which order members come.
+/// The order of members.
 #[derive(Clone, Debug)]
 pub(crate) enum Order {
     AsIs,
@@ -28,12 +28,12 @@ pub(crate) enum Order {
     Shuffled(u64),
 }
 
-/// How a document is written.
+/// How a document is laid out.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) spacing: Spacing,
     pub(crate) order: Order,
-    pub(crate) mark: bool,
+    pub(crate) bom: bool,
     pub(crate) end: &'static str,
 }
 
@@ -53,10 +53,10 @@ pub(crate) fn relayout(json: &str, layout: &Layout) -> Vec<u8> {
         layout,
         out: String::new(),
         depth: 0,
-        space: Dice::new(seed),
-        order: Dice::new(order_seed),
+        space: SeededRandom::new(seed),
+        order: SeededRandom::new(order_seed),
     };
-    if layout.mark {
+    if layout.bom {
         writer.out.push('\u{feff}');
     }
     writer.node(&node);
@@ -69,8 +69,8 @@ struct Writer<'w> {
     layout: &'w Layout,
     out: String,
     depth: usize,
-    space: Dice,
-    order: Dice,
+    space: SeededRandom,
+    order: SeededRandom,
 }
 
 impl Writer<'_> {

@@ -1,17 +1,17 @@
-//! Texts that are hard on a text view, and the many ways to spell them in JSON.
+//! Texts that are hard for a text view, and the many ways to encode them in JSON.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::Dice;
+use super::SeededRandom;
 
-/// Stands for the first half of a surrogate pair, which no `String` can hold.
+/// Stands for a high surrogate, which no `String` can hold.
 pub(crate) const HIGH: char = '\u{e000}';
-/// Stands for the second half.
+/// Stands for a low surrogate.
 pub(crate) const LOW: char = '\u{e001}';
 
-/// What follows the number signs and percent signs in lines that look like markers and fences.
+/// The rest of lines that look like markers and fences, after the percent signs.
 const TAILS: [&str; 16] = [
     " [code] cell:0",
     " [code]",
@@ -31,7 +31,7 @@ const TAILS: [&str; 16] = [
     "--- end of outputs --- ",
 ];
 
-/// A line that is a marker or a fence, or almost, at any depth of escaping.
+/// A line that is a marker or a fence, or almost, with any number of percent signs.
 fn marker_like() -> impl Strategy<Value = String> {
     (
         select(vec!["# ", "# ", "# ", "#", " # ", ""]),
@@ -61,7 +61,7 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// The text of a cell. May hold [`HIGH`] and [`LOW`].
+/// The text of a cell. May contain [`HIGH`] and [`LOW`].
 pub(crate) fn source() -> impl Strategy<Value = String> {
     (
         vec((line(), select(vec!["\n", "\n", "\n", "\n", "\r\n"])), 0..5),
@@ -74,12 +74,12 @@ pub(crate) fn source() -> impl Strategy<Value = String> {
         })
 }
 
-/// The text of a cell as somebody types it: halves of pairs cannot be typed.
+/// The text of a cell as typed: lone surrogates cannot be typed.
 pub(crate) fn typed() -> impl Strategy<Value = String> {
     source().prop_map(|text| text.replace([HIGH, LOW], "\u{fffd}"))
 }
 
-/// Whole texts in the shape of a view, or almost.
+/// Texts that are a view, or almost.
 pub(crate) fn view() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         3 => marker_like(),
@@ -89,31 +89,31 @@ pub(crate) fn view() -> impl Strategy<Value = String> {
         1 => any::<String>(),
     ];
     (vec(line, 0..12), select(vec!["\n", "\r\n"]), any::<bool>()).prop_map(
-        |(lines, newline, mark)| {
-            let mark = if mark { "\u{feff}" } else { "" };
-            format!("{mark}{}", lines.join(newline)).replace([HIGH, LOW], "\u{fffd}")
+        |(lines, newline, bom)| {
+            let bom = if bom { "\u{feff}" } else { "" };
+            format!("{bom}{}", lines.join(newline)).replace([HIGH, LOW], "\u{fffd}")
         },
     )
 }
 
-/// How text is spelled in JSON.
+/// How text is encoded in JSON.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Spelling {
-    /// As Jupyter does: only what must be escaped.
+    /// As Jupyter does: only required escapes.
     Plain,
-    /// As Python does when told nothing: ASCII only.
+    /// As Python does by default: ASCII only.
     Ascii,
-    /// Every way there is.
+    /// Every possible encoding, at random.
     Wild(u64),
 }
 
-/// The inside of a JSON string.
+/// The contents of a JSON string.
 pub(crate) fn spell(text: &str, spelling: Spelling) -> String {
-    let mut dice = match spelling {
-        Spelling::Wild(seed) => Some(Dice::new(seed)),
+    let mut random = match spelling {
+        Spelling::Wild(seed) => Some(SeededRandom::new(seed)),
         _ => None,
     };
-    let mut wild = |chances: usize| dice.as_mut().is_some_and(|dice| dice.one_in(chances));
+    let mut wild = |chances: usize| random.as_mut().is_some_and(|random| random.one_in(chances));
     let mut out = String::new();
     for character in text.chars() {
         let short = match character {

@@ -1,13 +1,13 @@
-//! Bash. It knows text, and lists and mappings of text.
+//! Bash. It has text, and lists and mappings of text.
 
-use super::{Language, Unsayable};
+use super::{Language, UnsupportedValue};
 use crate::parameters::Value;
-use crate::parameters::text::{float, is_troublesome};
+use crate::parameters::text::{format_float, needs_escape};
 
 pub(super) struct Bash;
 
-/// What Bash keeps for itself.
-const READ_ONLY: [&str; 6] = [
+/// Variables that cannot be assigned.
+const READ_ONLY_VARIABLES: [&str; 6] = [
     "BASHOPTS",
     "BASH_VERSINFO",
     "EUID",
@@ -17,23 +17,23 @@ const READ_ONLY: [&str; 6] = [
 ];
 
 impl Language for Bash {
-    fn title(&self) -> &'static str {
+    fn display_name(&self) -> &'static str {
         "Bash"
     }
 
-    fn names(&self) -> &'static [&'static str] {
+    fn kernel_names(&self) -> &'static [&'static str] {
         &["bash"]
     }
 
-    fn is_name(&self, name: &str) -> bool {
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        name.bytes().all(fits)
+    fn is_valid_name(&self, name: &str) -> bool {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        name.bytes().all(is_allowed)
             && !name.is_empty()
             && !name.starts_with(|first: char| first.is_ascii_digit())
-            && !READ_ONLY.contains(&name)
+            && !READ_ONLY_VARIABLES.contains(&name)
     }
 
-    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), Unsayable> {
+    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), UnsupportedValue> {
         match value {
             Value::List(items) => {
                 out.push_str(name);
@@ -42,12 +42,12 @@ impl Language for Bash {
                     if number > 0 {
                         out.push(' ');
                     }
-                    write(out, item)?;
+                    write_value(out, item)?;
                 }
                 out.push(')');
             }
             Value::Map(entries) => {
-                // A variable that holds something else already cannot become one.
+                // A variable of another type cannot become an associative array.
                 out.push_str("unset ");
                 out.push_str(name);
                 out.push_str("; declare -A ");
@@ -55,7 +55,7 @@ impl Language for Bash {
                 out.push_str("=(");
                 for (number, (key, value)) in entries.iter().enumerate() {
                     if key.is_empty() {
-                        return Err(Unsayable("a key in Bash cannot be empty"));
+                        return Err(UnsupportedValue("a key in Bash cannot be empty"));
                     }
                     if number > 0 {
                         out.push(' ');
@@ -63,44 +63,44 @@ impl Language for Bash {
                     out.push('[');
                     write_text(out, key)?;
                     out.push_str("]=");
-                    write(out, value)?;
+                    write_value(out, value)?;
                 }
                 out.push(')');
             }
             _ => {
                 out.push_str(name);
                 out.push('=');
-                write(out, value)?;
+                write_value(out, value)?;
             }
         }
         Ok(())
     }
 }
 
-fn write(out: &mut String, value: &Value) -> Result<(), Unsayable> {
+fn write_value(out: &mut String, value: &Value) -> Result<(), UnsupportedValue> {
     match value {
         Value::Null => out.push_str("''"),
-        Value::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
+        Value::Bool(boolean) => out.push_str(if *boolean { "true" } else { "false" }),
         Value::Integer(integer) => out.push_str(integer.as_str()),
         Value::Float(number) if number.is_nan() => out.push_str("nan"),
         Value::Float(f64::INFINITY) => out.push_str("inf"),
         Value::Float(f64::NEG_INFINITY) => out.push_str("-inf"),
-        Value::Float(number) => out.push_str(&float(*number)),
+        Value::Float(number) => out.push_str(&format_float(*number)),
         Value::Text(text) => write_text(out, text)?,
         Value::List(_) | Value::Map(_) => {
-            return Err(Unsayable("Bash has no lists in lists"));
+            return Err(UnsupportedValue("Bash has no nested lists"));
         }
     }
     Ok(())
 }
 
-fn write_text(out: &mut String, text: &str) -> Result<(), Unsayable> {
+fn write_text(out: &mut String, text: &str) -> Result<(), UnsupportedValue> {
     if text.contains('\0') {
-        return Err(Unsayable(
+        return Err(UnsupportedValue(
             "text in Bash cannot contain the character U+0000",
         ));
     }
-    if !text.contains(|character| character == '\'' || is_troublesome(character)) {
+    if !text.contains(|character| character == '\'' || needs_escape(character)) {
         out.push('\'');
         out.push_str(text);
         out.push('\'');
@@ -116,10 +116,10 @@ fn write_text(out: &mut String, text: &str) -> Result<(), Unsayable> {
                 out.push('\\');
                 out.push(character);
             }
-            // As bytes, so that the locale does not matter; `!` would recall history.
-            _ if character == '!' || is_troublesome(character) => {
+            // As bytes, independent of the locale; `!` would trigger history expansion.
+            _ if character == '!' || needs_escape(character) => {
                 for byte in character.encode_utf8(&mut [0; 4]).bytes() {
-                    // Three digits: one of eight bits, whatever follows.
+                    // Three octal digits are one byte, whatever character follows.
                     out.push_str(&format!("\\{byte:03o}"));
                 }
             }

@@ -1,8 +1,8 @@
-//! JavaScript and TypeScript, as Deno's kernel takes them.
+//! JavaScript and TypeScript, as Deno's kernel accepts them.
 
-use super::{Language, Unsayable, is_word};
+use super::{Language, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
-use crate::parameters::text::{escape_halves, float, join, quote};
+use crate::parameters::text::{escape_utf16, format_float, write_joined, write_quoted};
 
 pub(super) struct JavaScript;
 pub(super) struct TypeScript;
@@ -62,15 +62,15 @@ const RESERVED: [&str; 52] = [
     "yield",
 ];
 
-/// Beyond them not every integer is a number (`Number.MAX_SAFE_INTEGER`).
-const MOST_EXACT: i64 = (1 << 53) - 1;
+/// Largest integer up to which every integer is exact as a number (`Number.MAX_SAFE_INTEGER`).
+const EXACT_INTEGER_MAX: i64 = (1 << 53) - 1;
 
 impl Language for JavaScript {
-    fn title(&self) -> &'static str {
+    fn display_name(&self) -> &'static str {
         "JavaScript"
     }
 
-    fn names(&self) -> &'static [&'static str] {
+    fn kernel_names(&self) -> &'static [&'static str] {
         &["javascript"]
     }
 
@@ -78,28 +78,28 @@ impl Language for JavaScript {
         format!("// {text}")
     }
 
-    fn is_name(&self, name: &str) -> bool {
-        is_word(name, &['_', '$'], &RESERVED)
+    fn is_valid_name(&self, name: &str) -> bool {
+        is_identifier(name, &['_', '$'], &RESERVED)
     }
 
-    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), Unsayable> {
-        // A cell may declare again what an earlier one declared with `let`. What was declared with
-        // `const` or `var` it may not, and says so; a plain assignment would need a declaration.
+    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), UnsupportedValue> {
+        // A cell may redeclare a variable that an earlier cell declared with `let`. For `const` or `var` the kernel
+        // reports an error. A plain assignment would require a declaration.
         out.push_str("let ");
         out.push_str(name);
         out.push_str(" = ");
-        write(out, value)?;
+        write_value(out, value)?;
         out.push(';');
         Ok(())
     }
 }
 
 impl Language for TypeScript {
-    fn title(&self) -> &'static str {
+    fn display_name(&self) -> &'static str {
         "TypeScript"
     }
 
-    fn names(&self) -> &'static [&'static str] {
+    fn kernel_names(&self) -> &'static [&'static str] {
         &["typescript"]
     }
 
@@ -107,45 +107,45 @@ impl Language for TypeScript {
         JavaScript.comment(text)
     }
 
-    fn is_name(&self, name: &str) -> bool {
-        JavaScript.is_name(name)
+    fn is_valid_name(&self, name: &str) -> bool {
+        JavaScript.is_valid_name(name)
     }
 
-    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), Unsayable> {
+    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), UnsupportedValue> {
         JavaScript.assign(out, name, value)
     }
 }
 
-fn write(out: &mut String, value: &Value) -> Result<(), Unsayable> {
+fn write_value(out: &mut String, value: &Value) -> Result<(), UnsupportedValue> {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
         Value::Bool(false) => out.push_str("false"),
         Value::Integer(integer) => {
             out.push_str(integer.as_str());
-            if !integer.is_within(MOST_EXACT) {
+            if !integer.fits_within(EXACT_INTEGER_MAX) {
                 out.push('n');
             }
         }
         Value::Float(number) if number.is_nan() => out.push_str("NaN"),
         Value::Float(f64::INFINITY) => out.push_str("Infinity"),
         Value::Float(f64::NEG_INFINITY) => out.push_str("-Infinity"),
-        Value::Float(number) => out.push_str(&float(*number)),
-        Value::Text(text) => quote(out, text, &[], escape_halves),
+        Value::Float(number) => out.push_str(&format_float(*number)),
+        Value::Text(text) => write_quoted(out, text, &[], escape_utf16),
         Value::List(items) => {
             out.push('[');
-            join(out, items, write)?;
+            write_joined(out, items, write_value)?;
             out.push(']');
         }
         Value::Map(entries) => {
             out.push('{');
-            join(out, entries, |out, (key, value)| {
-                // Between brackets it is a member like any other, without them the prototype.
+            write_joined(out, entries, |out, (key, value)| {
+                // `["__proto__"]` is an ordinary member; without brackets it would set the prototype.
                 let is_prototype = key == "__proto__";
                 out.push_str(if is_prototype { "[" } else { "" });
-                quote(out, key, &[], escape_halves);
+                write_quoted(out, key, &[], escape_utf16);
                 out.push_str(if is_prototype { "]: " } else { ": " });
-                write(out, value)
+                write_value(out, value)
             })?;
             out.push('}');
         }

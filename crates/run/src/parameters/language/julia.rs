@@ -2,9 +2,9 @@
 
 use std::mem::discriminant;
 
-use super::{Language, Unsayable, is_word};
+use super::{Language, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
-use crate::parameters::text::{escape_long, float, join, quote};
+use crate::parameters::text::{escape_code_point, format_float, write_joined, write_quoted};
 
 pub(super) struct Julia;
 
@@ -41,51 +41,51 @@ const RESERVED: [&str; 29] = [
 ];
 
 impl Language for Julia {
-    fn title(&self) -> &'static str {
+    fn display_name(&self) -> &'static str {
         "Julia"
     }
 
-    fn names(&self) -> &'static [&'static str] {
+    fn kernel_names(&self) -> &'static [&'static str] {
         &["julia"]
     }
 
-    fn is_name(&self, name: &str) -> bool {
-        !name.starts_with('!') && is_word(name, &['_', '!'], &RESERVED)
+    fn is_valid_name(&self, name: &str) -> bool {
+        !name.starts_with('!') && is_identifier(name, &['_', '!'], &RESERVED)
     }
 
-    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), Unsayable> {
+    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), UnsupportedValue> {
         out.push_str(name);
         out.push_str(" = ");
-        write(out, value)
+        write_value(out, value)
     }
 }
 
-fn write(out: &mut String, value: &Value) -> Result<(), Unsayable> {
+fn write_value(out: &mut String, value: &Value) -> Result<(), UnsupportedValue> {
     match value {
         Value::Null => out.push_str("nothing"),
         Value::Bool(true) => out.push_str("true"),
         Value::Bool(false) => out.push_str("false"),
-        // However many digits it has, the literal gets a type that can hold it.
+        // Julia chooses a type that can hold the literal, whatever its number of digits.
         Value::Integer(integer) => out.push_str(integer.as_str()),
         Value::Float(number) if number.is_nan() => out.push_str("NaN"),
         Value::Float(f64::INFINITY) => out.push_str("Inf"),
         Value::Float(f64::NEG_INFINITY) => out.push_str("-Inf"),
-        Value::Float(number) => out.push_str(&float(*number)),
+        Value::Float(number) => out.push_str(&format_float(*number)),
         Value::Text(text) => write_text(out, text),
         Value::List(items) => {
-            if !is_plain(items) {
+            if !is_homogeneous(items) {
                 out.push_str("Any");
             }
             out.push('[');
-            join(out, items, write)?;
+            write_joined(out, items, write_value)?;
             out.push(']');
         }
         Value::Map(entries) => {
             out.push_str("Dict{String, Any}(");
-            join(out, entries, |out, (key, value)| {
+            write_joined(out, entries, |out, (key, value)| {
                 write_text(out, key);
                 out.push_str(" => ");
-                write(out, value)
+                write_value(out, value)
             })?;
             out.push(')');
         }
@@ -93,9 +93,9 @@ fn write(out: &mut String, value: &Value) -> Result<(), Unsayable> {
     Ok(())
 }
 
-/// Whether all items are of one simple sort. Others would be converted to a common type: `[true, 2]` is
+/// Whether all items have the same scalar type. Other items would be converted to a common type: `[true, 2]` is
 /// `[1, 2]`.
-fn is_plain(items: &[Value]) -> bool {
+fn is_homogeneous(items: &[Value]) -> bool {
     items.first().is_some_and(|first| {
         let is_simple = !matches!(first, Value::List(_) | Value::Map(_) | Value::Null);
         is_simple
@@ -106,5 +106,5 @@ fn is_plain(items: &[Value]) -> bool {
 }
 
 fn write_text(out: &mut String, text: &str) {
-    quote(out, text, &['$'], escape_long);
+    write_quoted(out, text, &['$'], escape_code_point);
 }

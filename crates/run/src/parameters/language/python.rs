@@ -1,8 +1,8 @@
 //! Python.
 
-use super::{Language, Unsayable, is_word};
+use super::{Language, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
-use crate::parameters::text::{escape_long, float, join, quote};
+use crate::parameters::text::{escape_code_point, format_float, write_joined, write_quoted};
 
 pub(super) struct Python;
 
@@ -46,26 +46,26 @@ const RESERVED: [&str; 36] = [
 ];
 
 impl Language for Python {
-    fn title(&self) -> &'static str {
+    fn display_name(&self) -> &'static str {
         "Python"
     }
 
-    fn names(&self) -> &'static [&'static str] {
+    fn kernel_names(&self) -> &'static [&'static str] {
         &["python", "python3", "ipython", "ipython3"]
     }
 
-    fn is_name(&self, name: &str) -> bool {
-        is_word(name, &['_'], &RESERVED)
+    fn is_valid_name(&self, name: &str) -> bool {
+        is_identifier(name, &['_'], &RESERVED)
     }
 
-    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), Unsayable> {
+    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), UnsupportedValue> {
         out.push_str(name);
         out.push_str(" = ");
-        write(out, value)
+        write_value(out, value)
     }
 }
 
-fn write(out: &mut String, value: &Value) -> Result<(), Unsayable> {
+fn write_value(out: &mut String, value: &Value) -> Result<(), UnsupportedValue> {
     match value {
         Value::Null => out.push_str("None"),
         Value::Bool(true) => out.push_str("True"),
@@ -74,19 +74,19 @@ fn write(out: &mut String, value: &Value) -> Result<(), Unsayable> {
         Value::Float(number) if number.is_nan() => out.push_str("float(\"nan\")"),
         Value::Float(f64::INFINITY) => out.push_str("float(\"inf\")"),
         Value::Float(f64::NEG_INFINITY) => out.push_str("float(\"-inf\")"),
-        Value::Float(number) => out.push_str(&float(*number)),
-        Value::Text(text) => quote(out, text, &[], escape_long),
+        Value::Float(number) => out.push_str(&format_float(*number)),
+        Value::Text(text) => write_quoted(out, text, &[], escape_code_point),
         Value::List(items) => {
             out.push('[');
-            join(out, items, write)?;
+            write_joined(out, items, write_value)?;
             out.push(']');
         }
         Value::Map(entries) => {
             out.push('{');
-            join(out, entries, |out, (key, value)| {
-                quote(out, key, &[], escape_long);
+            write_joined(out, entries, |out, (key, value)| {
+                write_quoted(out, key, &[], escape_code_point);
                 out.push_str(": ");
-                write(out, value)
+                write_value(out, value)
             })?;
             out.push('}');
         }

@@ -1,8 +1,8 @@
 //! R.
 
-use super::{Language, Unsayable, is_word};
+use super::{Language, UnsupportedValue, is_identifier};
 use crate::parameters::Value;
-use crate::parameters::text::{escape_long, float, join, quote};
+use crate::parameters::text::{escape_code_point, format_float, write_joined, write_quoted};
 
 pub(super) struct R;
 
@@ -28,72 +28,72 @@ const RESERVED: [&str; 19] = [
     "while",
 ];
 
-/// Beyond them a number is no integer in R; the least one of 32 bits is its `NA`.
-const MOST_INTEGER: i64 = i32::MAX as i64;
+/// Largest integer of R. Its integers have 32 bits, and the smallest one means `NA`.
+const INTEGER_MAX: i64 = i32::MAX as i64;
 
-/// Beyond them not every integer is a number in R.
-const MOST_EXACT: i64 = 1 << 53;
+/// Largest integer up to which every integer is exact as a number in R.
+const EXACT_INTEGER_MAX: i64 = 1 << 53;
 
 impl Language for R {
-    fn title(&self) -> &'static str {
+    fn display_name(&self) -> &'static str {
         "R"
     }
 
-    fn names(&self) -> &'static [&'static str] {
+    fn kernel_names(&self) -> &'static [&'static str] {
         &["r"]
     }
 
-    fn is_name(&self, name: &str) -> bool {
-        // A point may begin a name, but not one that goes on like a number; `..1` has a meaning.
+    fn is_valid_name(&self, name: &str) -> bool {
+        // A name may begin with a point, unless a digit follows; `..1` is an argument of a function.
         let rest = name.trim_start_matches('.');
         let begins_like_number =
             rest.len() < name.len() && rest.starts_with(|c: char| c.is_ascii_digit());
         !name.starts_with('_')
             && !begins_like_number
             && name != "..."
-            && is_word(name, &['.', '_'], &RESERVED)
+            && is_identifier(name, &['.', '_'], &RESERVED)
     }
 
-    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), Unsayable> {
+    fn assign(&self, out: &mut String, name: &str, value: &Value) -> Result<(), UnsupportedValue> {
         out.push_str(name);
         out.push_str(" <- ");
-        write(out, value)
+        write_value(out, value)
     }
 }
 
-fn write(out: &mut String, value: &Value) -> Result<(), Unsayable> {
+fn write_value(out: &mut String, value: &Value) -> Result<(), UnsupportedValue> {
     match value {
         Value::Null => out.push_str("NULL"),
         Value::Bool(true) => out.push_str("TRUE"),
         Value::Bool(false) => out.push_str("FALSE"),
         Value::Integer(integer) => {
-            if !integer.is_within(MOST_EXACT) {
-                return Err(Unsayable("R has no integers that large"));
+            if !integer.fits_within(EXACT_INTEGER_MAX) {
+                return Err(UnsupportedValue("R has no integers that large"));
             }
             out.push_str(integer.as_str());
-            if integer.is_within(MOST_INTEGER) {
+            if integer.fits_within(INTEGER_MAX) {
                 out.push('L');
             }
         }
         Value::Float(number) if number.is_nan() => out.push_str("NaN"),
         Value::Float(f64::INFINITY) => out.push_str("Inf"),
         Value::Float(f64::NEG_INFINITY) => out.push_str("-Inf"),
-        Value::Float(number) => out.push_str(&float(*number)),
+        Value::Float(number) => out.push_str(&format_float(*number)),
         Value::Text(text) => write_text(out, text)?,
         Value::List(items) => {
             out.push_str("list(");
-            join(out, items, write)?;
+            write_joined(out, items, write_value)?;
             out.push(')');
         }
         Value::Map(entries) => {
             out.push_str("list(");
-            join(out, entries, |out, (key, value)| {
+            write_joined(out, entries, |out, (key, value)| {
                 if key.is_empty() {
-                    return Err(Unsayable("a name in a list of R cannot be empty"));
+                    return Err(UnsupportedValue("names in an R list cannot be empty"));
                 }
                 write_text(out, key)?;
                 out.push_str(" = ");
-                write(out, value)
+                write_value(out, value)
             })?;
             out.push(')');
         }
@@ -101,10 +101,12 @@ fn write(out: &mut String, value: &Value) -> Result<(), Unsayable> {
     Ok(())
 }
 
-fn write_text(out: &mut String, text: &str) -> Result<(), Unsayable> {
+fn write_text(out: &mut String, text: &str) -> Result<(), UnsupportedValue> {
     if text.contains('\0') {
-        return Err(Unsayable("text in R cannot contain the character U+0000"));
+        return Err(UnsupportedValue(
+            "text in R cannot contain the character U+0000",
+        ));
     }
-    quote(out, text, &[], escape_long);
+    write_quoted(out, text, &[], escape_code_point);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What holds for outputs of all sorts.
+//! Properties of comparisons of arbitrary outputs.
 
 use cellwright_run::compare::{Rule, Rules, compare};
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn text() -> impl Strategy<Value = String> {
     proptest::collection::vec(pieces, 0..10).prop_map(|pieces| pieces.concat())
 }
 
-fn kept() -> impl Strategy<Value = Value> {
+fn multiline_text() -> impl Strategy<Value = Value> {
     let lines = |text: String| {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         json!(lines)
@@ -50,7 +50,7 @@ fn any_value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
-        kept(),
+        multiline_text(),
     ];
     simple.prop_recursive(3, 12, 3, |inner| {
         proptest::collection::btree_map("[a-z_]{1,8}", inner, 0..3)
@@ -75,7 +75,7 @@ fn data() -> impl Strategy<Value = Value> {
 fn output() -> impl Strategy<Value = Value> {
     let name = proptest::sample::select(vec!["stdout", "stderr", "other"]);
     prop_oneof![
-        (name, kept()).prop_map(|(name, text)| json!({"output_type": "stream", "name": name, "text": text})),
+        (name, multiline_text()).prop_map(|(name, text)| json!({"output_type": "stream", "name": name, "text": text})),
         data().prop_map(|data| json!({"output_type": "display_data", "data": data, "metadata": {}})),
         (data(), any::<u16>()).prop_map(|(data, count)| {
             json!({"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": count})
@@ -92,13 +92,16 @@ fn outputs() -> impl Strategy<Value = Vec<Value>> {
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
-    proptest::collection::vec(any::<bool>(), Rule::ALL.len()).prop_map(|held| {
-        let held = Rule::ALL.into_iter().zip(held).filter(|(_, held)| *held);
-        held.fold(Rules::NONE, |rules, (rule, _)| rules.with(rule))
+    proptest::collection::vec(any::<bool>(), Rule::ALL.len()).prop_map(|active| {
+        let active = Rule::ALL
+            .into_iter()
+            .zip(active)
+            .filter(|(_, active)| *active);
+        active.fold(Rules::NONE, |rules, (rule, _)| rules.with(rule))
     })
 }
 
-/// Lines with a place for a number that is no time, date or the like.
+/// Lines with a number `{}` that no rule ignores.
 const LINES: [&str; 14] = [
     "{}",
     "x = {}",
@@ -118,25 +121,25 @@ const LINES: [&str; 14] = [
 
 proptest! {
     #[test]
-    fn outputs_are_the_same_as_themselves(outputs in outputs(), rules in rules()) {
+    fn outputs_equal_themselves(outputs in outputs(), rules in rules()) {
         prop_assert_eq!(compare(&outputs, &outputs, rules), []);
     }
 
     #[test]
-    fn it_does_not_matter_which_comes_first(one in outputs(), other in outputs(), rules in rules()) {
+    fn equality_is_symmetric(one in outputs(), other in outputs(), rules in rules()) {
         let there = compare(&one, &other, rules).is_empty();
         prop_assert_eq!(there, compare(&other, &one, rules).is_empty());
     }
 
     #[test]
-    fn more_rules_find_no_more(one in outputs(), other in outputs()) {
+    fn outputs_equal_without_rules_are_equal_with_rules(one in outputs(), other in outputs()) {
         if compare(&one, &other, Rules::NONE).is_empty() {
             prop_assert_eq!(compare(&one, &other, Rules::default()), []);
         }
     }
 
     #[test]
-    fn a_changed_number_is_told(
+    fn changed_number_is_reported(
         line in proptest::sample::select(LINES.to_vec()),
         number in "-?[0-9]{1,9}(\\.[0-9]{1,6})?",
         other in "-?[0-9]{1,9}(\\.[0-9]{1,6})?",
@@ -161,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn how_text_is_cut_does_not_matter(text in text(), cuts in proptest::collection::vec(0..200_usize, 0..6)) {
+    fn division_of_text_does_not_matter(text in text(), cuts in proptest::collection::vec(0..200_usize, 0..6)) {
         let characters: Vec<char> = text.chars().collect();
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(characters.len())).collect();
         cuts.sort_unstable();

@@ -1,4 +1,4 @@
-//! What was written, evaluated by the language itself.
+//! The source of parameter cells, evaluated by the language itself.
 
 use std::process::{Command, Stdio};
 
@@ -8,8 +8,8 @@ use serde_json::{Value as Json, json};
 
 use crate::support::{Oracle, file, python};
 
-/// Text with everything that could go wrong: quotes, escapes, control characters, other line ends,
-/// characters beyond 16 bits.
+/// Text with characters that are difficult to write: quotes, escapes, control characters, other line ends, characters
+/// above U+FFFF.
 fn text() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         any::<char>().prop_map(String::from),
@@ -63,8 +63,8 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What the oracle should say.
-fn described(value: &Value) -> Json {
+/// The description of a value that the oracle should return.
+fn expected_description(value: &Value) -> Json {
     let points = |text: &str| text.chars().map(u32::from).collect::<Vec<u32>>();
     match value {
         Value::Null => json!("null"),
@@ -73,18 +73,21 @@ fn described(value: &Value) -> Json {
         Value::Float(number) if number.is_nan() => json!(["float", "nan"]),
         Value::Float(number) => json!(["float", hex(*number)]),
         Value::Text(text) => json!(["text", points(text)]),
-        Value::List(items) => json!(["list", items.iter().map(described).collect::<Vec<_>>()]),
+        Value::List(items) => json!([
+            "list",
+            items.iter().map(expected_description).collect::<Vec<_>>()
+        ]),
         Value::Map(entries) => {
             let pairs: Vec<Json> = entries
                 .iter()
-                .map(|(key, value)| json!([points(key), described(value)]))
+                .map(|(key, value)| json!([points(key), expected_description(value)]))
                 .collect();
             json!(["map", pairs])
         }
     }
 }
 
-/// As Python's `float.hex` writes it: every bit.
+/// All bits of a number, in the format of Python's `float.hex`.
 fn hex(number: f64) -> String {
     let sign = if number.is_sign_negative() { "-" } else { "" };
     let bits = number.to_bits();
@@ -101,7 +104,7 @@ fn hex(number: f64) -> String {
 }
 
 #[test]
-fn python_reads_back_what_was_given() {
+fn python_reads_back_the_values() {
     let oracle = Oracle::start(python().arg(file("parameters/oracle.py")));
     proptest!(|(values in proptest::collection::vec(value(), 0..4))| {
         let names: Vec<String> = (0..values.len()).map(|number| format!("p{number}")).collect();
@@ -110,15 +113,15 @@ fn python_reads_back_what_was_given() {
             .zip(&values)
             .map(|(name, value)| Parameter::new(name.clone(), value.clone()))
             .collect();
-        let source = parameters::source("python", &given).unwrap();
-        let found = oracle.ask(&json!({"source": source, "names": names}));
-        let expected: Vec<Json> = values.iter().map(described).collect();
+        let source = parameters::cell_source("python", &given).unwrap();
+        let found = oracle.evaluate(&json!({"source": source, "names": names}));
+        let expected: Vec<Json> = values.iter().map(expected_description).collect();
         prop_assert_eq!(found, Json::from(expected), "{}", source);
     });
 }
 
 #[test]
-fn python_reads_the_deepest_and_the_largest() {
+fn python_reads_the_deepest_and_largest_values() {
     let oracle = Oracle::start(python().arg(file("parameters/oracle.py")));
     let deep = (0..48).fold(Value::Null, |inner, number| {
         if number % 2 == 0 {
@@ -127,18 +130,19 @@ fn python_reads_the_deepest_and_the_largest() {
             Value::Map(vec![("k".to_owned(), inner)])
         }
     });
-    let digits = "9".repeat(Integer::MOST_DIGITS);
+    // Python converts integers of up to this many digits to text and back, so the oracle can use `str`.
+    let digits = "9".repeat(Integer::DIGIT_LIMIT);
     assert!(Integer::parse(&format!("{digits}9")).is_none());
     let large = Value::Integer(Integer::parse(&format!("-{digits}")).unwrap());
     for value in [deep, large] {
-        let source = parameters::source("python", &[Parameter::new("x", value.clone())]).unwrap();
-        // Asked without Python's own limit of digits, which is what `str` in the oracle runs into.
-        let found = oracle.ask(&json!({"source": source, "names": ["x"]}));
-        assert_eq!(found, json!([described(&value)]));
+        let source =
+            parameters::cell_source("python", &[Parameter::new("x", value.clone())]).unwrap();
+        let found = oracle.evaluate(&json!({"source": source, "names": ["x"]}));
+        assert_eq!(found, json!([expected_description(&value)]));
     }
 }
 
-/// Texts for languages that are asked once, with their code points.
+/// Texts for the languages that evaluate all values at once.
 fn texts() -> Vec<String> {
     let mut all: Vec<String> = (1..=0xff_u32)
         .chain([0x2028, 0x202e, 0xfeff, 0x1_f600, 0xe_0001])
@@ -151,7 +155,7 @@ fn texts() -> Vec<String> {
     all
 }
 
-fn given_texts() -> Vec<Parameter> {
+fn text_parameters() -> Vec<Parameter> {
     texts()
         .into_iter()
         .enumerate()
@@ -159,17 +163,17 @@ fn given_texts() -> Vec<Parameter> {
         .collect()
 }
 
-/// Whether a program can be started at all.
-fn has(program: &str) -> bool {
-    let asked = Command::new(program)
+/// Whether a program is installed.
+fn is_installed(program: &str) -> bool {
+    let status = Command::new(program)
         .arg("--version")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    asked.is_ok_and(|status| status.success())
+    status.is_ok_and(|status| status.success())
 }
 
-fn says(program: &str, arguments: &[&str]) -> String {
+fn stdout_of(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program)
         .args(arguments)
         .env("LC_ALL", "C.UTF-8")
@@ -181,14 +185,14 @@ fn says(program: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn bash_reads_back_what_was_given() {
-    if !has("bash") {
+fn bash_reads_back_the_values() {
+    if !is_installed("bash") {
         return;
     }
-    let mut source = parameters::source("bash", &given_texts()).unwrap();
+    let mut source = parameters::cell_source("bash", &text_parameters()).unwrap();
     let list = Parameter::new("list", json!(["a b", "it's", "", null, 1.5, true]));
     let map = Parameter::new("map", json!({"a b": "x'y", "]": 2}));
-    source += &parameters::source("bash", &[list, map])
+    source += &parameters::cell_source("bash", &[list, map])
         .unwrap()
         .replacen("# Parameters", "", 1);
     source.push('\n');
@@ -198,18 +202,18 @@ fn bash_reads_back_what_was_given() {
     source += "printf '<%s>' \"${list[@]}\" \"${map[a b]}\" \"${map[']']}\"";
     let mut expected = texts().join("\0") + "\0";
     expected += "<a b><it's><><><1.5><true><x'y><2>";
-    assert_eq!(says("bash", &["-c", &source]), expected);
-    // As somebody types it, where `!` means something else.
-    let typed = "set -H; set -o history\n".to_owned() + &source;
-    assert_eq!(says("bash", &["-c", &typed]), expected);
+    assert_eq!(stdout_of("bash", &["-c", &source]), expected);
+    // With history expansion, as in an interactive shell.
+    let interactive = "set -H; set -o history\n".to_owned() + &source;
+    assert_eq!(stdout_of("bash", &["-c", &interactive]), expected);
 }
 
 #[test]
-fn javascript_reads_back_what_was_given() {
-    if !has("node") {
+fn javascript_reads_back_the_values() {
+    if !is_installed("node") {
         return;
     }
-    let mut given = given_texts();
+    let mut given = text_parameters();
     given.push(Parameter::new(
         "map",
         json!({"__proto__": 1, "it's": [null, -0.5, 1e300]}),
@@ -219,7 +223,7 @@ fn javascript_reads_back_what_was_given() {
         Value::Integer(Integer::parse("-12345678901234567890").unwrap()),
     ));
     given.push(Parameter::new("none", f64::NAN));
-    let source = parameters::source("javascript", &given).unwrap();
+    let source = parameters::cell_source("javascript", &given).unwrap();
     let names: Vec<String> = (0..texts().len())
         .map(|number| format!("p{number}"))
         .collect();
@@ -228,7 +232,7 @@ fn javascript_reads_back_what_was_given() {
          console.log(JSON.stringify([[{}], map, String(large), Object.keys(map)]))",
         names.join(", ")
     );
-    let found: Json = serde_json::from_str(&says("node", &["-e", &ask])).unwrap();
+    let found: Json = serde_json::from_str(&stdout_of("node", &["-e", &ask])).unwrap();
     assert_eq!(
         found,
         json!([
@@ -241,11 +245,11 @@ fn javascript_reads_back_what_was_given() {
 }
 
 #[test]
-fn r_reads_back_what_was_given() {
-    if !has("Rscript") {
+fn r_reads_back_the_values() {
+    if !is_installed("Rscript") {
         return;
     }
-    let mut source = parameters::source("R", &given_texts()).unwrap();
+    let mut source = parameters::cell_source("R", &text_parameters()).unwrap();
     let others = [
         Parameter::new("whole", json!(-2_147_483_647)),
         Parameter::new("large", json!(9_007_199_254_740_992_u64)),
@@ -255,7 +259,7 @@ fn r_reads_back_what_was_given() {
             (0..48).fold(Value::Null, |inner, _| Value::List(vec![inner])),
         ),
     ];
-    source += &parameters::source("R", &others)
+    source += &parameters::cell_source("R", &others)
         .unwrap()
         .replacen("# Parameters", "", 1);
     source.push('\n');
@@ -276,7 +280,7 @@ fn r_reads_back_what_was_given() {
     let script = folder.path().join("cell.R");
     std::fs::write(&script, source).unwrap();
     assert_eq!(
-        says(
+        stdout_of(
             "Rscript",
             &["--vanilla", "--encoding=UTF-8", script.to_str().unwrap()]
         ),

@@ -1,15 +1,15 @@
-//! Which names a parameter can have.
+//! Valid names of parameters.
 
 use cellwright_run::parameters::{self, Parameter, Value};
 
 use crate::support::python;
 
 fn is_name(language: &str, name: &str) -> bool {
-    parameters::source(language, &[Parameter::new(name, Value::Null)]).is_ok()
+    parameters::cell_source(language, &[Parameter::new(name, Value::Null)]).is_ok()
 }
 
 #[test]
-fn names_are_those_of_the_language() {
+fn names_follow_the_rules_of_each_language() {
     let cases = [
         (
             "python",
@@ -39,26 +39,26 @@ fn names_are_those_of_the_language() {
     }
 }
 
-/// Up to here Python and we know the same characters, whichever edition of Unicode each has.
-const KNOWN_ALIKE: u32 = 0x530;
+/// Below this code point all versions of Unicode classify characters the same way.
+const SHARED_CODE_POINTS: u32 = 0x530;
 
 #[test]
-fn python_agrees_about_its_names() {
+fn python_accepts_the_same_names() {
     let script = format!(
         "import keyword\n\
-         for point in range({KNOWN_ALIKE}):\n\
+         for point in range({SHARED_CODE_POINTS}):\n\
          \x20   print(int(('q' + chr(point)).isidentifier()), int(chr(point).isidentifier()))\n\
          print(*keyword.kwlist)\n"
     );
     let output = python().args(["-c", &script]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines = text.lines();
-    for point in (0..KNOWN_ALIKE).filter_map(char::from_u32) {
-        let theirs = lines.next().unwrap();
+    for point in (0..SHARED_CODE_POINTS).filter_map(char::from_u32) {
+        let expected = lines.next().unwrap();
         let second = is_name("python", &format!("q{point}"));
         let first = is_name("python", &point.to_string());
-        let ours = format!("{} {}", u8::from(second), u8::from(first));
-        assert_eq!(ours, theirs, "{point:?}");
+        let actual = format!("{} {}", u8::from(second), u8::from(first));
+        assert_eq!(actual, expected, "{point:?}");
     }
     for word in lines.next().unwrap().split(' ') {
         assert!(!is_name("python", word), "{word}");

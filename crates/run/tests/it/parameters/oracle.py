@@ -1,6 +1,6 @@
-"""Runs what we wrote and tells what the values are, exactly.
+"""Runs the source of a parameter cell and describes the exact values.
 
-Each line is {"source": ..., "names": [...]}; the answer is the list of the values, described.
+Each line is {"source": ..., "names": [...]}; the reply is the list of descriptions.
 """
 
 import ast
@@ -9,7 +9,7 @@ import math
 import sys
 
 
-def described(value):
+def describe(value):
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -21,28 +21,28 @@ def described(value):
     if isinstance(value, str):
         return ["text", [ord(character) for character in value]]
     if isinstance(value, list):
-        return ["list", [described(item) for item in value]]
+        return ["list", [describe(item) for item in value]]
     assert type(value) is dict
-    return ["map", [[[ord(character) for character in key], described(item)] for key, item in value.items()]]
+    return ["map", [[[ord(character) for character in key], describe(item)] for key, item in value.items()]]
 
 
-def answer(source, names):
+def reply(source, names):
     values = {}
     try:
         exec(compile(source, "cell", "exec"), values)
     except Exception as error:
         return {"error": repr(error)}
-    # Nothing but literals and comments may stand there, and `float("nan")`.
+    # The source may contain only assignments of literals, comments and `float("nan")`.
     for statement in ast.parse(source).body:
         assert isinstance(statement, ast.Assign), ast.dump(statement)
         if "float(" not in source:
             ast.literal_eval(statement.value)
-    # Every line must be one for everybody, also for those who know more line ends than Python does.
+    # Programs that recognise more line ends than Python must see the same lines.
     if len(source.splitlines()) != 1 + len(names):
-        return {"error": "the lines are torn"}
-    return [described(values[name]) for name in names]
+        return {"error": "a line is broken"}
+    return [describe(values[name]) for name in names]
 
 
 for line in sys.stdin:
-    question = json.loads(line)
-    print(json.dumps(answer(question["source"], question["names"])), flush=True)
+    request = json.loads(line)
+    print(json.dumps(reply(request["source"], request["names"])), flush=True)

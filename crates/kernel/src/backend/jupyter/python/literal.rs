@@ -27,7 +27,7 @@ pub(super) fn text(text: &str) -> String {
     source
 }
 
-/// A path as Python has it: a `str`, whatever bytes it is made of.
+/// A path as a Python `str`, whatever bytes it contains.
 pub(super) fn path(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
     match path.to_str() {
@@ -53,12 +53,12 @@ fn bytes(bytes: &[u8]) -> String {
 }
 
 /// A `str`, or `None`.
-pub(super) fn optional(text: Option<&str>) -> String {
+pub(super) fn optional_text(text: Option<&str>) -> String {
     text.map_or_else(|| "None".to_owned(), self::text)
 }
 
 /// A `bool`.
-pub(super) fn truth(value: bool) -> &'static str {
+pub(super) fn boolean(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }
 
@@ -90,36 +90,36 @@ mod tests {
 
     use super::*;
 
-    /// What Python makes of these sources, each as its code points.
+    /// Evaluates these literals in Python. Returns the code points of each.
     fn read_back(sources: &[String]) -> Vec<Vec<u32>> {
         let program = "import ast, json, sys\nprefix = \"__import__('os').fsdecode(\"\nread = []\n\
             for source in json.load(sys.stdin):\n    assert source.isascii() and source.isprintable(), source\n    \
             if source.startswith(prefix):\n        value = ast.literal_eval(source[len(prefix):-1])\n        \
             value = value.decode('utf-8', 'surrogateescape')\n    else:\n        value = ast.literal_eval(source)\n    \
             read.append(list(map(ord, value)))\njson.dump(read, sys.stdout)";
-        let said = python(&["-c", program], &serde_json::to_string(sources).unwrap());
-        serde_json::from_str(&said).unwrap()
+        let output = python(&["-c", program], &serde_json::to_string(sources).unwrap());
+        serde_json::from_str(&output).unwrap()
     }
 
     proptest! {
-        // Each case is a process that reads hundreds of literals.
+        // Each case starts a process that reads hundreds of literals.
         #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
         #[test]
-        fn python_reads_the_text_that_was_meant(texts in vec(any::<String>(), 200)) {
+        fn python_reads_the_same_text(texts in vec(any::<String>(), 200)) {
             let sources: Vec<String> = texts.iter().map(|one| text(one)).collect();
-            let meant: Vec<Vec<u32>> = texts.iter().map(|one| one.chars().map(u32::from).collect()).collect();
-            prop_assert_eq!(read_back(&sources), meant);
+            let expected: Vec<Vec<u32>> = texts.iter().map(|one| one.chars().map(u32::from).collect()).collect();
+            prop_assert_eq!(read_back(&sources), expected);
         }
 
         #[test]
-        fn python_reads_the_path_that_was_meant(paths in vec(vec(any::<u8>(), 0..20), 200)) {
+        fn python_reads_the_same_path(paths in vec(vec(any::<u8>(), 0..20), 200)) {
             let sources: Vec<String> = paths
                 .iter()
                 .map(|bytes| path(Path::new(&OsString::from_vec(bytes.clone()))))
                 .collect();
             for (bytes, read) in paths.iter().zip(read_back(&sources)) {
-                // What is no UTF-8 becomes lone surrogates, one for each byte.
+                // Invalid UTF-8 becomes lone surrogates, one for each byte.
                 let mut again = Vec::new();
                 for code in read {
                     match code {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_end_a_literal_does_not() {
+    fn quotes_and_line_ends_are_escaped() {
         let texts = [
             "",
             "'",
@@ -148,10 +148,10 @@ mod tests {
             "é€😀",
         ];
         let sources: Vec<String> = texts.iter().map(|one| text(one)).collect();
-        let meant: Vec<Vec<u32>> = texts
+        let expected: Vec<Vec<u32>> = texts
             .iter()
             .map(|one| one.chars().map(u32::from).collect())
             .collect();
-        assert_eq!(read_back(&sources), meant);
+        assert_eq!(read_back(&sources), expected);
     }
 }

@@ -1,69 +1,69 @@
-//! [`Payload`]: raw bytes that belong to a frame, in memory or on disk.
+//! [`Payload`]: raw bytes after the line of a frame, in memory or on disk.
 
 use std::io::Write;
 
-use cellwright_output::{Data, Form, Room, Scratch};
+use cellwright_output::{Data, Encoding, Scratch, ScratchWriter};
 
-/// A payload from this size on goes to disk while it comes.
-pub(super) const LARGE: usize = 4 << 20;
+/// Payloads of at least this size are written to disk while they arrive.
+pub(super) const LARGE_PAYLOAD_SIZE: usize = 4 << 20;
 
-/// Raw bytes that belong to a frame.
+/// Raw bytes after the line of a frame.
 #[derive(Debug)]
 pub(super) enum Payload {
-    Held(Vec<u8>),
-    Stored(Room),
+    InMemory(Vec<u8>),
+    Stored(ScratchWriter),
 }
 
 impl Payload {
-    /// One that is to come, to disk if that is possible.
-    pub(super) fn large(size: usize, scratch: &Scratch) -> Self {
+    /// An empty payload that will have this size, on disk if possible.
+    pub(super) fn with_capacity(size: usize, scratch: &Scratch) -> Self {
         match scratch.reserve(size as u64) {
             Ok(room) => Self::Stored(room),
-            Err(_) => Self::Held(Vec::new()),
+            Err(_) => Self::InMemory(Vec::new()),
         }
     }
 
-    /// How much has come.
-    pub(super) fn length(&self) -> usize {
+    /// Bytes that have arrived.
+    pub(super) fn len(&self) -> usize {
         match self {
-            Self::Held(bytes) => bytes.len(),
+            Self::InMemory(bytes) => bytes.len(),
             Self::Stored(room) => usize::try_from(room.written()).unwrap_or(usize::MAX),
         }
     }
 
-    /// Takes the next bytes. If the disk takes no more, memory has to.
+    /// Appends bytes. If writing to disk fails, the payload moves to memory.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let before = self.length();
+        let before = self.len();
         if let Self::Stored(room) = self {
             let Err(failure) = room.write_all(bytes) else {
                 return Ok(());
             };
-            let mut come = room
-                .reread()
-                .map_err(|error| format!("what was displayed is lost: {failure}, and {error}"))?;
+            let mut held = room
+                .read_back()
+                .map_err(|error| format!("a display was lost: {failure}; {error}"))?;
             // A part of these bytes may have been written.
-            come.truncate(before);
-            *self = Self::Held(come);
+            held.truncate(before);
+            *self = Self::InMemory(held);
         }
-        if let Self::Held(held) = self {
+        if let Self::InMemory(held) = self {
             held.extend_from_slice(bytes);
         }
         Ok(())
     }
 
-    /// It is bytes.
-    pub(super) fn bytes(self) -> Data {
+    /// The payload as binary data.
+    pub(super) fn into_binary(self) -> Data {
         match self {
-            Self::Held(bytes) => Data::Bytes(bytes),
-            Self::Stored(room) => Data::Stored(room.finish(Form::Bytes)),
+            Self::InMemory(bytes) => Data::Bytes(bytes),
+            Self::Stored(room) => Data::Stored(room.finish(Encoding::Bytes)),
         }
     }
 
-    /// It is text.
-    pub(super) fn text(self) -> Data {
+    /// The payload as text.
+    pub(super) fn into_text(self) -> Data {
         match self {
-            Self::Held(bytes) => Data::Text(String::from_utf8_lossy(&bytes).into_owned()),
-            Self::Stored(room) => Data::Stored(room.finish(Form::Text)),
+            Self::InMemory(bytes) => Data::Text(String::from_utf8_lossy(&bytes).into_owned()),
+            Self::Stored(room) => Data::Stored(room.finish(Encoding::Text)),
         }
     }
 }

@@ -1,0 +1,166 @@
+//! `mcp`: serves the verbs to AI agents.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::console::Console;
+use crate::engine::Engine;
+use crate::failure::{Failure, Kind};
+use crate::host::kernel_host::KernelHost;
+use crate::mcp::config::{self, Client, Way};
+use crate::mcp::http::{self, Guard};
+use crate::mcp::{Options, Server, stdio, token};
+
+/// Arguments of `mcp`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Clients start `cellwright mcp` themselves and talk to it over stdin and stdout; --print-config says
+what to put into their settings. Kernels belong to the client and end with it, unless --shared is
+given: then they are those of `cellwright eval --session` and stay.
+
+Paths that a client gives must lead into its roots, or else into the folder that the server was
+started in; --root names other folders. That is no sandbox: code that runs can do what you can.
+
+With --http the server listens on an address. Every request needs the token that is in the token
+file (`Authorization: Bearer …`); others than this machine are refused unless --allow-remote is
+given.
+
+Examples:
+  cellwright mcp --print-config claude
+  cellwright mcp --root ~/project
+  cellwright mcp --http 127.0.0.1:8484
+  claude mcp add cellwright -- cellwright mcp")]
+pub(crate) struct McpArgs {
+    /// Listen on an address instead of stdin and stdout; port 0 takes one that is free
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
+    /// A folder that paths may lead into; can be repeated [default: the client's roots, or the folder that
+    /// the server was started in]
+    #[arg(long = "root", value_name = "DIR")]
+    roots: Vec<PathBuf>,
+    /// Use the kernels of the host, which other commands use as well and which stay
+    #[arg(long)]
+    shared: bool,
+    /// The file with the token; made if it is not there [default: mcp.token in the state folder]
+    #[arg(long, value_name = "FILE", help_heading = "With --http")]
+    token_file: Option<PathBuf>,
+    /// Listen also where others can reach it; nothing is encrypted
+    #[arg(long, requires = "http", help_heading = "With --http")]
+    allow_remote: bool,
+    /// A name that requests may call this machine by; can be repeated
+    #[arg(
+        long = "allow-host",
+        value_name = "NAME",
+        requires = "http",
+        help_heading = "With --http"
+    )]
+    hosts: Vec<String>,
+    /// A page that may send requests, such as `https://example.org`; can be repeated
+    #[arg(
+        long = "allow-origin",
+        value_name = "ORIGIN",
+        requires = "http",
+        help_heading = "With --http"
+    )]
+    origins: Vec<String>,
+    /// Print what to put into a client's settings, and do nothing else
+    #[arg(long, value_name = "CLIENT")]
+    print_config: Option<Client>,
+}
+
+/// Serves until the client goes.
+pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+    if let Some(client) = args.print_config {
+        return print_config(args, client, engine, screen);
+    }
+    let start = std::env::current_dir()?;
+    for root in &args.roots {
+        if !root.is_dir() {
+            let message = format!("There is no folder {}", root.display());
+            return Err(Failure::new(Kind::BadArguments, message));
+        }
+    }
+    let settings = engine.settings(&start)?;
+    let wait = settings.mcp.wait;
+    let options = Options {
+        roots: args.roots.clone(),
+        start,
+        text: settings.mcp.text,
+        wait: (!wait.is_zero()).then_some(wait),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("mcp")
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let kernels = if args.shared {
+            KernelHost::Shared
+        } else {
+            KernelHost::in_process(engine.clone())?
+        };
+        let server = Server::new(engine.clone(), kernels, options);
+        let Some(address) = args.http else {
+            return stdio::serve(server).await;
+        };
+        let file = token_file(args, server.engine())?;
+        let guard = Guard {
+            token: token::read_or_make(&file)?,
+            hosts: args.hosts.clone(),
+            origins: args.origins.clone(),
+        };
+        let listener = http::listen(address, args.allow_remote).await?;
+        let url = format!("http://{}{}", listener.local_addr()?, http::PATH);
+        if screen.json {
+            let file = file.display().to_string();
+            screen.print_json(&json!({"url": url, "token_file": file}))?;
+        } else {
+            screen.note(&format!("listening on {url}, token in {}", file.display()));
+        }
+        http::serve(listener, server, guard).await
+    })
+}
+
+/// Threads that pass things on.
+const THREADS: usize = 2;
+
+fn token_file(args: &McpArgs, engine: &Engine) -> Result<PathBuf, Failure> {
+    match &args.token_file {
+        Some(file) => Ok(std::path::absolute(file)?),
+        None => token::usual_file(engine),
+    }
+}
+
+fn print_config(
+    args: &McpArgs,
+    client: Client,
+    engine: &Engine,
+    screen: &Console,
+) -> Result<(), Failure> {
+    let way = if let Some(address) = args.http {
+        Way::Reaches {
+            url: format!("http://{address}{}", http::PATH),
+            token_file: token_file(args, engine)?.display().to_string(),
+        }
+    } else {
+        let mut arguments = vec!["mcp".to_owned()];
+        if args.shared {
+            arguments.push("--shared".to_owned());
+        }
+        for root in &args.roots {
+            let root = std::path::absolute(root)?.display().to_string();
+            arguments.extend(["--root".to_owned(), root]);
+        }
+        let program = std::env::current_exe()?.display().to_string();
+        Way::Starts { program, arguments }
+    };
+    let entry = config::entry(client, &way);
+    if screen.json {
+        return screen.print_json(&json!({"place": entry.place, "entry": entry.text}));
+    }
+    screen.note(&entry.place);
+    screen.print(&format!("{}\n", entry.text))
+}

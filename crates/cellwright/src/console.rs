@@ -1,0 +1,340 @@
+//! [`Console`]: prints data to stdout and everything else to stderr. The only module that prints.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use cellwright_output::LiveTarget;
+use serde::Serialize;
+
+use crate::env;
+use crate::failure::{Failure, Kind};
+use crate::notice::UserNotice;
+
+/// The two streams and how they want to be written to.
+pub(crate) struct Console {
+    pub(crate) json: bool,
+    quiet: bool,
+    stdout: StreamInfo,
+    stderr: StreamInfo,
+}
+
+/// What one stream leads to.
+#[derive(Clone, Copy)]
+struct StreamInfo {
+    terminal: bool,
+    colour: bool,
+}
+
+impl StreamInfo {
+    fn new(stream: &impl IsTerminal) -> Self {
+        let terminal = stream.is_terminal();
+        Self {
+            terminal,
+            colour: terminal && env::value(env::NO_COLOR).is_none(),
+        }
+    }
+}
+
+/// One of the two streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StdStream {
+    Stdout,
+    Stderr,
+}
+
+/// What sort of finding it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    Ok,
+    Note,
+    Warning,
+    Error,
+}
+
+/// Colours by what they mean; see STYLE.md.
+#[derive(Clone, Copy)]
+enum Colour {
+    Error,
+    Ok,
+    Remark,
+    Quiet,
+}
+
+impl Colour {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Error => "\u{1b}[31m",
+            Self::Ok => "\u{1b}[32m",
+            Self::Remark => "\u{1b}[36m",
+            Self::Quiet => "\u{1b}[2m",
+        }
+    }
+}
+
+impl Console {
+    /// `json`: stdout holds one JSON document and nothing else. `quiet`: no remarks on stderr.
+    pub(crate) fn new(json: bool, quiet: bool) -> Self {
+        Self {
+            json,
+            quiet,
+            stdout: StreamInfo::new(&io::stdout()),
+            stderr: StreamInfo::new(&io::stderr()),
+        }
+    }
+
+    /// Prints text as it is; on a terminal without anything that could control it.
+    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+        let shown = if self.stdout.terminal {
+            escape_controls(text)
+        } else {
+            Cow::Borrowed(text)
+        };
+        self.write_bytes(shown.as_bytes())
+    }
+
+    /// Prints bytes that may be no text; on a terminal as far as they are.
+    pub(crate) fn print_bytes_as_text(&self, bytes: &[u8]) -> Result<(), Failure> {
+        if !self.stdout.terminal {
+            return self.write_bytes(bytes);
+        }
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        self.print(&text)
+    }
+
+    /// Prints bytes as they are.
+    pub(crate) fn write_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes)?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// What a stream leads to, for text that is shown as it comes.
+    pub(crate) fn target(&self, outlet: StdStream) -> LiveTarget {
+        let stream = match outlet {
+            StdStream::Stdout => self.stdout,
+            StdStream::Stderr => self.stderr,
+        };
+        match (stream.terminal, stream.colour) {
+            (true, true) => LiveTarget::ColourTerminal,
+            (true, false) => LiveTarget::PlainTerminal,
+            (false, _) => LiveTarget::Pipe,
+        }
+    }
+
+    /// Whether a person looks on.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.stdout.terminal
+    }
+
+    /// Whether a line on stderr can be drawn again and again.
+    pub(crate) fn can_animate(&self) -> bool {
+        self.stderr.terminal && !self.quiet && !self.json
+    }
+
+    /// Prints what stands above what something says.
+    pub(crate) fn print_heading(&self, text: &str) -> io::Result<()> {
+        let colour = self.stdout.colour.then_some(Colour::Remark);
+        let line = format!("{}\n", paint(&escape_controls(text), colour));
+        self.write(StdStream::Stdout, &line)
+    }
+
+    /// Prints text that was made safe, at once.
+    pub(crate) fn write(&self, outlet: StdStream, text: &str) -> io::Result<()> {
+        match outlet {
+            StdStream::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(text.as_bytes())?;
+                out.flush()
+            }
+            StdStream::Stderr => io::stderr().lock().write_all(text.as_bytes()),
+        }
+    }
+
+    /// Prints one JSON document.
+    pub(crate) fn print_json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        if self.stdout.terminal {
+            // JSON leaves control characters above ASCII as they are.
+            let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+            return self.print(&format!("{text}\n"));
+        }
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
+        out.write_all(b"\n")?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Prints a unified diff, coloured where that helps.
+    pub(crate) fn print_diff(&self, diff: &str) -> Result<(), Failure> {
+        if !self.stdout.colour {
+            return self.print(diff);
+        }
+        let mut out = String::new();
+        for line in diff.split_inclusive('\n') {
+            let colour = match line.as_bytes().first() {
+                Some(b'+') => Some(Colour::Ok),
+                Some(b'-') => Some(Colour::Error),
+                Some(b'@') => Some(Colour::Remark),
+                _ => None,
+            };
+            let text = escape_controls(line.trim_end_matches('\n'));
+            out.push_str(&paint(&text, colour));
+            out.push('\n');
+        }
+        self.write_bytes(out.as_bytes())
+    }
+
+    /// Prints one finding of a check: what it is about, what was found, what to do next.
+    pub(crate) fn print_finding(
+        &self,
+        mark: Severity,
+        code: &str,
+        text: &str,
+        next: Option<&str>,
+    ) -> Result<(), Failure> {
+        let (word, colour) = match mark {
+            Severity::Ok => ("ok", Some(Colour::Ok)),
+            Severity::Note => ("note", Some(Colour::Quiet)),
+            Severity::Warning => ("warn", Some(Colour::Remark)),
+            Severity::Error => ("FAIL", Some(Colour::Error)),
+        };
+        let word = paint(&format!("{word:<5}"), colour.filter(|_| self.stdout.colour));
+        let mut out = format!("{word} {code}: {}\n", escape_controls(text));
+        if let Some(next) = next {
+            out.push_str(&format!("      next: {}\n", escape_controls(next)));
+        }
+        self.write_bytes(out.as_bytes())
+    }
+
+    /// A line about what was done, on stderr, unless the user wants quiet.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet && !self.json {
+            self.error_line(&paint(
+                &escape_controls(text),
+                self.stderr.colour.then_some(Colour::Quiet),
+            ));
+        }
+    }
+
+    /// Notices on stderr. They are said even when quiet: something was not as it seemed.
+    pub(crate) fn print_notices(&self, notices: &[UserNotice]) {
+        if self.json {
+            return;
+        }
+        for notice in notices {
+            let label = paint("notice:", self.stderr.colour.then_some(Colour::Remark));
+            self.error_line(&format!("{label} {}", escape_controls(&notice.text)));
+        }
+    }
+
+    /// Says what failed and gives the exit code.
+    pub(crate) fn report_failure(&self, failure: &Failure) -> ExitCode {
+        if failure.is_silent() {
+            return ExitCode::SUCCESS;
+        }
+        self.print_error(failure);
+        if self.json {
+            // The exit code says it too, should stdout be gone.
+            self.print_json(&failure.to_json()).ok();
+        }
+        ExitCode::from(failure.exit_code())
+    }
+
+    /// Says what failed, on stderr.
+    pub(crate) fn print_error(&self, failure: &Failure) {
+        let bad = self.stderr.colour.then_some(Colour::Error);
+        let mut text = format!(
+            "{} {}",
+            paint("error:", bad),
+            escape_controls(&failure.message)
+        );
+        for cause in &failure.causes {
+            text.push_str(&format!("\n  caused by: {}", escape_controls(cause)));
+        }
+        if !failure.hints.is_empty() {
+            text.push('\n');
+        }
+        for hint in &failure.hints {
+            let label = paint("hint:", self.stderr.colour.then_some(Colour::Remark));
+            text.push_str(&format!("\n{label} {}", escape_controls(hint)));
+        }
+        self.error_line(&text);
+    }
+
+    fn error_line(&self, text: &str) {
+        let mut err = io::stderr().lock();
+        // Nobody is left to be told when stderr is closed.
+        writeln!(err, "{text}").ok();
+    }
+}
+
+/// Prints help, the version, or what is wrong with the arguments; with `json` also as a document.
+pub(crate) fn print_usage(error: &clap::Error, json: bool) -> ExitCode {
+    // Nobody is left to be told when the stream is closed.
+    error.print().ok();
+    if error.exit_code() == 0 {
+        return ExitCode::SUCCESS;
+    }
+    if json {
+        let text = error.render().to_string();
+        let message = text.trim_start_matches("error: ").trim_end();
+        let failure = Failure::new(Kind::BadArguments, message);
+        let mut out = io::stdout().lock();
+        writeln!(out, "{:#}", failure.to_json()).ok();
+    }
+    ExitCode::from(2)
+}
+
+/// One line for whoever started this process to be a host.
+pub(crate) fn notify_starter(line: &str) {
+    let mut out = io::stdout().lock();
+    // A starter that has gone does not want to know.
+    writeln!(out, "{}", line.replace('\n', " ")).ok();
+    out.flush().ok();
+}
+
+fn paint(text: &str, colour: Option<Colour>) -> String {
+    match colour {
+        Some(colour) => format!("{}{text}\u{1b}[0m", colour.code()),
+        None => text.to_owned(),
+    }
+}
+
+/// Shows control characters instead of obeying them: notebooks are other people's text.
+fn escape_controls(text: &str) -> Cow<'_, str> {
+    let wild = |c: char| {
+        // Marks that turn the direction of text around can make it read as something else.
+        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        turns || (c.is_control() && c != '\n' && c != '\t')
+    };
+    if !text.contains(wild) {
+        return Cow::Borrowed(text);
+    }
+    let show = |c: char| match c {
+        _ if !wild(c) => c,
+        '\u{7f}' => '\u{2421}',
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        _ => '\u{fffd}',
+    };
+    Cow::Owned(text.chars().map(show).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(escape_controls("a\tb\nc"), "a\tb\nc");
+        assert_eq!(escape_controls("ab\u{202e}cd"), "ab\u{fffd}cd");
+        assert_eq!(
+            escape_controls("\u{1b}[2J\r\u{9b}1m\u{7f}"),
+            "␛[2J␍\u{fffd}1m␡"
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! Describes host errors to users.
+
+use std::error::Error as _;
+
+use super::error::HostError;
+use super::hello::PROTOCOL;
+use crate::failure::{Failure, Kind, capitalize};
+use crate::runtime_dir::RuntimeDirError;
+
+impl Failure {
+    /// A host that was asked to stop code, and neither did nor answered.
+    pub(crate) fn cancel_unanswered(pid: u32) -> Self {
+        let message =
+            format!("Cancelled; the host (pid {pid}) does not answer, so the code may go on");
+        Self::new(Kind::Cancelled, message)
+            .hint("`cellwright host status` looks after it; `cellwright host stop` ends it with its sessions")
+    }
+
+    /// Something is wanted of a host, and there is none.
+    pub(crate) fn host_not_running() -> Self {
+        let failure = Self::new(
+            Kind::Host,
+            "No host runs, so there are no sessions and no runs",
+        );
+        failure.hint("`cellwright eval --session NAME CODE` starts one")
+    }
+}
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        let mut failure = Self::new(Kind::Host, capitalize(&error.to_string()));
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            failure.causes.push(inner.to_string());
+            cause = inner.source();
+        }
+        match &error {
+            HostError::RuntimeDir(error) => explain_runtime_dir(error, failure),
+            HostError::File { .. } => {
+                failure.hint("mend it, or name another folder in CELLWRIGHT_HOST_DIR")
+            }
+            HostError::ForeignListener { .. } => {
+                failure.hint("name another folder in CELLWRIGHT_HOST_DIR")
+            }
+            HostError::Unresponsive { .. } => failure.hint(
+                "`cellwright host stop` ends it, by force if it must; its sessions are lost then",
+            ),
+            HostError::ProtocolMismatch { .. } => {
+                failure
+                    .causes
+                    .push(format!("this command speaks protocol {PROTOCOL}"));
+                failure.hint("`cellwright host stop` ends it with its sessions; the next command starts a new one")
+            }
+            HostError::TooLarge => failure.hint(
+                "put the code into a file and run it from there (`%run FILE`); nothing was run",
+            ),
+            HostError::InvalidReply(_) => failure.hint("`cellwright host stop` ends it"),
+            HostError::Disconnected => failure.hint("`cellwright host log` may say why"),
+            HostError::NotStarted { words } => {
+                failure.causes.push(words.clone());
+                failure.hint(
+                    "`cellwright host log` may say more; `cellwright doctor` checks its folder",
+                )
+            }
+            HostError::NotReady { .. } => {
+                failure.hint("try again; `cellwright host log` may say what it waits for")
+            }
+            HostError::NotTheHost { pid } => {
+                failure.hint(format!("it was left alone; `ps -p {pid}` shows what it is"))
+            }
+            HostError::NotKilled { pid } => failure.hint(format!(
+                "`ps -p {pid} -o stat,wchan` shows what it waits for"
+            )),
+            HostError::Refused { .. } => failure,
+        }
+    }
+}
+
+impl From<RuntimeDirError> for Failure {
+    fn from(error: RuntimeDirError) -> Self {
+        HostError::from(error).into()
+    }
+}
+
+fn explain_runtime_dir(error: &RuntimeDirError, failure: Failure) -> Failure {
+    match error {
+        RuntimeDirError::NotADirectory { path, .. } => failure.hint(format!(
+            "remove it (`rm {}`), or name another folder in CELLWRIGHT_HOST_DIR",
+            path.display()
+        )),
+        RuntimeDirError::WrongOwner { .. } => {
+            failure.hint("name a folder of your own in CELLWRIGHT_HOST_DIR")
+        }
+        RuntimeDirError::TooPermissive { path, .. } => failure.hint(format!(
+            "if no other user put files there: `chmod 700 {}`; or name another folder in \
+             CELLWRIGHT_HOST_DIR",
+            path.display()
+        )),
+        RuntimeDirError::SocketPathTooLong { .. } => {
+            failure.hint("name a folder with a shorter path in CELLWRIGHT_HOST_DIR")
+        }
+        RuntimeDirError::Io { .. } => {
+            failure.hint("mend it, or name another folder in CELLWRIGHT_HOST_DIR")
+        }
+    }
+}

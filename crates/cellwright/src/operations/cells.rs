@@ -1,0 +1,54 @@
+//! Changes one cell of a notebook.
+
+use std::path::PathBuf;
+
+use cellwright_notebook::edit::Operation;
+use cellwright_notebook::{Cells, file};
+
+use super::change::{BaseRevision, ChangeReport, hint_create};
+use crate::engine::Engine;
+use crate::failure::{Failure, Kind, capitalize};
+
+/// What the `notebook` verb is asked for: one operation on one cell.
+#[derive(Debug)]
+pub(crate) struct CellRequest {
+    pub(crate) path: PathBuf,
+    pub(crate) operation: Operation,
+    pub(crate) revision: BaseRevision,
+    /// Whether a missing file starts as an empty notebook.
+    pub(crate) create: bool,
+}
+
+/// Carries out the operation.
+pub(crate) fn change_cell(request: &CellRequest, engine: &Engine) -> Result<ChangeReport, Failure> {
+    let CellRequest {
+        path,
+        operation,
+        revision,
+        create,
+    } = request;
+    let draft = |cells: &dyn Cells| operation.draft(cells);
+    let changed = file::change(path, revision.request(engine, *create), &draft)
+        .map_err(Failure::from_change_error)
+        .map_err(|failure| match operation {
+            Operation::Insert { .. } => hint_create(failure, path, *create),
+            _ => failure,
+        })?;
+    let action = match operation {
+        Operation::Insert { .. } => "insert",
+        Operation::Delete { .. } => "delete",
+        Operation::Move { .. } => "move",
+        Operation::Type { .. } => "type",
+        Operation::Clear { .. } => "clear",
+        Operation::Edit { .. } => "edit",
+    };
+    Ok(ChangeReport::new(action, path, changed))
+}
+
+/// The operation that an edit in JSON describes.
+pub(crate) fn parse_operation(edit: &cellwright_run::Edit) -> Result<Operation, Failure> {
+    edit.to_operation().map_err(|error| {
+        let failure = Failure::new(Kind::BadArguments, capitalize(&error.to_string()));
+        failure.hint("nothing was written")
+    })
+}

@@ -1,0 +1,40 @@
+//! Replaces a piece of a notebook's text.
+
+use std::path::PathBuf;
+
+use cellwright_notebook::edit::{self, Occurrences};
+use cellwright_notebook::{Cells, file};
+
+use super::change::{BaseRevision, ChangeReport};
+use crate::engine::Engine;
+use crate::failure::Failure;
+
+/// What `edit` is asked for.
+#[derive(Debug)]
+pub(crate) struct EditRequest {
+    pub(crate) path: PathBuf,
+    /// The text to replace, as the text view shows it.
+    pub(crate) old: String,
+    pub(crate) new: String,
+    /// Whether every occurrence is replaced; otherwise there must be exactly one.
+    pub(crate) all: bool,
+    pub(crate) revision: BaseRevision,
+}
+
+/// Replaces the text.
+pub(crate) fn edit(request: &EditRequest, engine: &Engine) -> Result<ChangeReport, Failure> {
+    let occurrences = if request.all {
+        Occurrences::All
+    } else {
+        Occurrences::One
+    };
+    let draft =
+        |cells: &dyn Cells| edit::replace_text(cells, &request.old, &request.new, occurrences);
+    let changed = file::change(
+        &request.path,
+        request.revision.request(engine, false),
+        &draft,
+    )
+    .map_err(Failure::from_change_error)?;
+    Ok(ChangeReport::new("edit", &request.path, changed))
+}

@@ -1,0 +1,197 @@
+//! Prepares code for execution. Nothing runs here: the front end decides where and how to show it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::kernel::KernelRequest;
+use crate::engine::Engine;
+use crate::execution::{CellRequest, ExecutionRequest};
+use crate::failure::{Failure, Kind};
+use crate::host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
+use crate::kernels::{KernelSelection, KernelTarget, working_directory};
+use crate::notice::{self, UserNotice};
+use crate::settings::Settings;
+use crate::startup::StartupTimer;
+
+/// Characters that the name of a session or an owner can have.
+const NAME_LIMIT: usize = 100;
+
+/// What `eval` is asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EvalRequest {
+    pub(crate) cells: Vec<EvalCell>,
+    /// Time limit of each cell that has none of its own; `None`: the setting `eval.timeout`. Zero: no limit.
+    pub(crate) timeout: Option<Duration>,
+    /// Working directory of the kernel.
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) kernel: KernelRequest,
+    /// Replies to `input()`, in order over all cells.
+    pub(crate) answers: Vec<String>,
+    pub(crate) session: SessionRequest,
+    pub(crate) owner: Option<String>,
+    /// Whether the session starts with a fresh kernel.
+    pub(crate) reset: bool,
+}
+
+/// One cell to run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EvalCell {
+    pub(crate) code: String,
+    pub(crate) title: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    /// Whether the kernel is replaced before this cell.
+    pub(crate) reset: bool,
+    /// The script that holds the code, as an absolute path.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// The session that code runs on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SessionRequest {
+    /// The setting `eval.session`, or a kernel that ends with the call.
+    #[default]
+    Settings,
+    /// A kernel that ends with the call.
+    PerCall,
+    Named(String),
+}
+
+/// Code that is ready to run.
+pub(crate) struct PreparedEval {
+    pub(crate) wish: ExecutionRequest,
+    pub(crate) chosen: KernelSelection,
+    /// The session; `None` for a kernel that ends with the call.
+    pub(crate) session: Option<String>,
+    owner: String,
+    reset: bool,
+    cwd: PathBuf,
+    pub(crate) settings: Settings,
+    pub(crate) notices: Vec<UserNotice>,
+}
+
+/// Resolves the request against the settings.
+pub(crate) fn prepare(
+    request: EvalRequest,
+    engine: &Engine,
+    startup: &mut StartupTimer,
+) -> Result<PreparedEval, Failure> {
+    let cwd = working_directory(request.cwd.as_deref())?;
+    let settings = engine.settings(&cwd)?;
+    startup.step("settings");
+    if !settings.eval.enabled {
+        return Err(Failure::eval_disabled(settings.origin("eval.enabled")));
+    }
+    let mut notices = Vec::from_iter(notice::describe_ignored_settings(settings.entries()));
+    let usual = settings.eval.timeout;
+    let common = cell_timeout(request.timeout, usual, &settings, &mut notices);
+    let mut cell = |cell: EvalCell| CellRequest {
+        code: cell.code,
+        title: cell.title,
+        timeout: match cell.timeout {
+            Some(own) => cell_timeout(Some(own), usual, &settings, &mut notices),
+            None => common,
+        },
+        reset: cell.reset,
+        file: cell.file,
+        ..CellRequest::default()
+    };
+    let wish = ExecutionRequest {
+        cells: request.cells.into_iter().map(&mut cell).collect(),
+        answers: request.answers,
+        inline_limits: (&settings.output_limits()).into(),
+        ..ExecutionRequest::default()
+    };
+    let chosen = KernelSelection::new(engine, &settings, request.kernel.flags(), &cwd)?;
+    startup.step("interpreter");
+    let session = match request.session {
+        SessionRequest::Settings => settings.eval.session.clone(),
+        SessionRequest::PerCall => None,
+        SessionRequest::Named(name) => Some(name),
+    };
+    for (what, name) in [("owner", &request.owner), ("session", &session)] {
+        if let Some(name) = name {
+            check_name(what, name)?;
+        }
+    }
+    Ok(PreparedEval {
+        wish,
+        chosen,
+        session,
+        owner: request.owner.unwrap_or_else(|| settings.eval.owner.clone()),
+        reset: request.reset,
+        cwd,
+        settings,
+        notices,
+    })
+}
+
+impl PreparedEval {
+    /// The request to the host; also returns the settings and the notices.
+    pub(crate) fn into_host_request(
+        self,
+        engine: &Engine,
+        attach: WaitMode,
+    ) -> Result<(ExecuteParams, Settings, Vec<UserNotice>), Failure> {
+        let settings = self.settings;
+        let artifacts = engine.artifacts.as_ref();
+        let wanted = ExecuteParams {
+            request: self.wish,
+            session: self.session,
+            any_cwd: false,
+            interaction: Interaction::OutputOnly,
+            owner: self.owner,
+            cwd: canonical(self.cwd),
+            kernel: KernelTarget::new(self.chosen, (&settings).into()).map_err(io::Error::from)?,
+            reset: self.reset,
+            artifacts: artifacts
+                .map(|artifacts| ArtifactStoreParams::new(artifacts, &settings.retention())),
+            wait_mode: attach,
+        };
+        Ok((wanted, settings, self.notices))
+    }
+}
+
+/// Rejects names that cannot be typed again or that break a table.
+fn check_name(what: &str, name: &str) -> Result<(), Failure> {
+    let wrong = if name.is_empty() {
+        format!("The {what} name is empty")
+    } else if name.chars().count() > NAME_LIMIT {
+        format!("The {what} name is longer than {NAME_LIMIT} characters")
+    } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        format!("The {what} name contains white space or control characters")
+    } else if name.starts_with(['@', '-']) {
+        format!("The {what} name cannot start with `@` or `-`")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(Kind::BadArguments, wrong).hint("use letters, digits and dashes"))
+}
+
+/// Resolves symbolic links, so that one directory has one name.
+pub(crate) fn canonical(cwd: PathBuf) -> PathBuf {
+    // The launcher reports a directory that does not exist.
+    cwd.canonicalize().unwrap_or(cwd)
+}
+
+/// The time limit of a cell: the requested one, else the usual one, at most `eval.max_timeout`.
+pub(super) fn cell_timeout(
+    requested: Option<Duration>,
+    usual: Duration,
+    settings: &Settings,
+    notices: &mut Vec<UserNotice>,
+) -> Option<Duration> {
+    let asked = requested.unwrap_or(usual);
+    let most = settings.eval.max_timeout;
+    if most.is_zero() || (!asked.is_zero() && asked <= most) {
+        return (!asked.is_zero()).then_some(asked);
+    }
+    if requested.is_some() {
+        let origin = settings.origin("eval.max_timeout");
+        let notice = notice::describe_capped_timeout(most, origin);
+        if !notices.contains(&notice) {
+            notices.push(notice);
+        }
+    }
+    Some(most)
+}

@@ -1,0 +1,198 @@
+//! Reads a notebook as text.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use cellwright_notebook::select::{self, Part, Selector, View};
+use cellwright_notebook::{
+    Cells, MarkerStyle, Notebook, NotebookError, append_cell, file, outline, outputs,
+};
+use serde::Serialize;
+
+use super::outline::OutlineReport;
+use crate::engine::Engine;
+use crate::failure::{Failure, Kind};
+use crate::notice::{self, UserNotice};
+
+/// What `read` is asked for.
+#[derive(Debug)]
+pub(crate) struct ReadRequest {
+    /// A path or `artifact://N`, with a selector after it.
+    pub(crate) address: OsString,
+}
+
+/// The result of `read`.
+#[derive(Debug)]
+pub(crate) enum ReadResult {
+    /// The address of an artifact. The front end reads it in pieces: it can be larger than memory.
+    Artifact(String),
+    Text(TextResult),
+    Outline(OutlineReport),
+}
+
+/// A notebook, or a part of it, as text.
+#[derive(Debug, Serialize)]
+pub(crate) struct TextResult {
+    path: String,
+    pub(crate) view: &'static str,
+    pub(crate) revision: String,
+    /// `null` for `:raw`, which counts no cells.
+    pub(crate) total_cells: Option<usize>,
+    /// The text as printed, final newline included.
+    pub(crate) text: String,
+    pub(crate) notices: Vec<UserNotice>,
+    /// The bytes of `:raw`, if they are not UTF-8.
+    #[serde(skip)]
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+/// Reads a notebook or a part of it.
+pub(crate) fn read(request: &ReadRequest, engine: &Engine) -> Result<ReadResult, Failure> {
+    // In a path that is not UTF-8 a selector cannot be recognised.
+    let address: &OsStr = &request.address;
+    let Some(argument) = address.to_str() else {
+        return text(Path::new(address), &Selector::default(), engine).map(ReadResult::Text);
+    };
+    if argument.starts_with("artifact://") {
+        return Ok(ReadResult::Artifact(argument.to_owned()));
+    }
+    if let Some((scheme, _)) = argument.split_once("://") {
+        let message = format!("`{scheme}://` addresses cannot be read");
+        return Err(Failure::new(Kind::BadArguments, message)
+            .hint("give the path of a notebook, or artifact://N"));
+    }
+    let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
+    let (path, selector) = select::split(argument, &exists)?;
+    read_selected(Path::new(path), &selector, engine)
+}
+
+/// Reads the part of a notebook that the selector names.
+pub(crate) fn read_selected(
+    path: &Path,
+    selector: &Selector,
+    engine: &Engine,
+) -> Result<ReadResult, Failure> {
+    match selector.view {
+        View::Raw => {
+            // Only to remember the revision: a file that is not a notebook can be read as well.
+            file::read_view(path, None, engine.baselines.as_ref()).ok();
+            raw(path, &selector.part).map(ReadResult::Text)
+        }
+        View::Outline => {
+            let notebook = file::load(path)?;
+            file::store_baseline(&notebook, engine.baselines.as_ref());
+            let cells = selected_cells(path, &selector.part, &notebook)?;
+            let mut entries = outline::outline(&notebook);
+            entries.retain(|entry| cells.contains(&entry.index));
+            Ok(ReadResult::Outline(OutlineReport::new(
+                path, &notebook, entries,
+            )))
+        }
+        View::Text => text(path, selector, engine).map(ReadResult::Text),
+    }
+}
+
+fn text(path: &Path, selector: &Selector, engine: &Engine) -> Result<TextResult, Failure> {
+    let markers = if selector.ids {
+        MarkerStyle::Ids
+    } else {
+        MarkerStyle::Indexes
+    };
+    let whole = matches!(selector.part, Part::All | Part::Lines(_)) && !selector.outputs;
+    let view_read = file::read_view(path, whole.then_some(markers), engine.baselines.as_ref())?;
+    let mut revision = view_read.revision;
+    let mut total = view_read.count;
+    let mut view = view_read.text;
+    if !whole {
+        let notebook = file::load(path)?;
+        let cells = selected_cells(path, &selector.part, &notebook)?;
+        view = render_cells(&notebook, &cells, markers, selector.outputs);
+        revision = notebook.revision();
+        total = notebook.count();
+    }
+    let mut notices = notice::describe(&view_read.notices);
+    let text = if let Part::Lines(ranges) = &selector.part {
+        let (text, skipped) = select::select_lines(&view, ranges)?;
+        notices.extend(notice::describe(&skipped));
+        text
+    } else {
+        view.push('\n');
+        view
+    };
+    Ok(TextResult {
+        path: path.display().to_string(),
+        view: if selector.outputs { "outputs" } else { "text" },
+        revision: revision.to_string(),
+        total_cells: Some(total),
+        text,
+        notices,
+        bytes: None,
+    })
+}
+
+fn render_cells(
+    notebook: &Notebook,
+    cells: &[usize],
+    markers: MarkerStyle,
+    outputs: bool,
+) -> String {
+    let mut view = String::new();
+    for &index in cells {
+        let id = notebook.id(index);
+        append_cell(
+            &mut view,
+            index,
+            notebook.kind(index),
+            id.as_deref(),
+            &notebook.source(index),
+            markers,
+        );
+        if outputs {
+            outputs::append_with_outputs(
+                &mut view,
+                notebook,
+                index,
+                outputs::OutputLimits::default(),
+            );
+        }
+    }
+    view
+}
+
+fn selected_cells(path: &Path, part: &Part, notebook: &Notebook) -> Result<Vec<usize>, Failure> {
+    select::select_cells(part, notebook).map_err(|error| {
+        let path = path.to_owned();
+        NotebookError::Edit { path, error }.into()
+    })
+}
+
+fn raw(path: &Path, part: &Part) -> Result<TextResult, Failure> {
+    let bytes = file::load_raw(path)?;
+    let revision = cellwright_notebook::Revision::compute(&bytes).to_string();
+    let mut notices = Vec::new();
+    let (text, bytes) = match part {
+        Part::Lines(ranges) => {
+            let whole = String::from_utf8_lossy(&bytes);
+            let whole = whole.strip_suffix('\n').unwrap_or(&whole);
+            let (text, skipped) = select::select_lines(whole, ranges)?;
+            notices = notice::describe(&skipped);
+            (text, None)
+        }
+        _ => match String::from_utf8(bytes) {
+            Ok(text) => (text, None),
+            Err(error) => (
+                String::from_utf8_lossy(error.as_bytes()).into_owned(),
+                Some(error.into_bytes()),
+            ),
+        },
+    };
+    Ok(TextResult {
+        path: path.display().to_string(),
+        view: "raw",
+        revision,
+        total_cells: None,
+        text,
+        notices,
+        bytes,
+    })
+}

@@ -1,0 +1,204 @@
+//! Prepares the cells of a notebook for execution. Nothing runs and nothing is written here.
+
+mod plan;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cellwright_run::{CellSelection, Edit, PlannedCell, RunSpec, Stores};
+
+use self::plan::RunPlan;
+use super::eval::{canonical, cell_timeout};
+use super::kernel::KernelRequest;
+use crate::engine::Engine;
+use crate::execution::{CellRequest, ExecutionReport, ExecutionRequest, finish_without_cells};
+use crate::failure::Failure;
+use crate::host::kernel_host::KernelHost;
+use crate::host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
+use crate::kernels::{KernelSelection, KernelTarget, select_for_notebook, working_directory};
+use crate::notice::{self, UserNotice};
+use crate::parameters::ParameterSet;
+use crate::settings::Settings;
+use crate::startup::StartupTimer;
+
+/// What `run` is asked for.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a request")]
+pub(crate) struct RunRequest {
+    pub(crate) path: PathBuf,
+    /// Which cells run; with `stale` and `changed` a subset of them.
+    pub(crate) selection: CellSelection,
+    /// Only cells that are not fresh in the session.
+    pub(crate) stale: bool,
+    /// Only cells whose source changed since they ran in the session.
+    pub(crate) changed: bool,
+    /// Edits to make before the cells run.
+    pub(crate) edits: Vec<Edit>,
+    /// Whether the cells after the edited ones run as well.
+    pub(crate) and_below: bool,
+    /// The revision that the edits are based on.
+    pub(crate) revision: Option<String>,
+    /// The file to write instead of the notebook itself.
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) parameters: ParameterSet,
+    /// Time limit of each cell; `None`: the setting `run.timeout`. Zero: no limit.
+    pub(crate) timeout: Option<Duration>,
+    /// Time limit of the whole run.
+    pub(crate) total_timeout: Option<Duration>,
+    /// Whether cells run after one that failed.
+    pub(crate) keep_going: bool,
+    /// Working directory; `None`: the directory of the notebook.
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) kernel: KernelRequest,
+    /// The session; `None` for a kernel that ends with the run.
+    pub(crate) session: Option<String>,
+    /// Whether the session starts with a fresh kernel.
+    pub(crate) restart: bool,
+    pub(crate) owner: Option<String>,
+    /// Replies to `input()`, in order over all cells.
+    pub(crate) answers: Vec<String>,
+    /// Whether cells on a session see the same names as in Jupyter, without the prelude.
+    pub(crate) like_jupyter: bool,
+}
+
+/// A notebook that is ready to run, or of which no cell runs.
+pub(crate) struct PreparedRun {
+    pub(crate) wish: ExecutionRequest,
+    /// The kernel; `None` if no cell runs.
+    pub(crate) chosen: Option<KernelSelection>,
+    /// The duration of each cell in its last run, if it is known.
+    pub(crate) durations: Vec<Option<Duration>>,
+    cwd: PathBuf,
+    session: Option<String>,
+    owner: String,
+    restart: bool,
+    pub(crate) settings: Settings,
+    pub(crate) notices: Vec<UserNotice>,
+}
+
+/// Resolves the request against the notebook and the settings. `kernels` knows which cells ran on a session.
+pub(crate) fn prepare(
+    request: RunRequest,
+    engine: &Engine,
+    kernels: &KernelHost,
+    startup: &mut StartupTimer,
+) -> Result<PreparedRun, Failure> {
+    // Absolute, because the host has another working directory.
+    let path = std::path::absolute(&request.path)?;
+    let cwd = match &request.cwd {
+        Some(given) => working_directory(Some(given))?,
+        None => path.parent().unwrap_or(Path::new("/")).to_owned(),
+    };
+    let mut settings = engine.settings(&cwd)?;
+    if request.session.is_none() || request.like_jupyter {
+        settings.disable_prelude_unless_set();
+    }
+    startup.step("settings");
+    if !settings.eval.enabled {
+        return Err(Failure::eval_disabled(settings.origin("eval.enabled")));
+    }
+    let mut notices = Vec::from_iter(notice::describe_ignored_settings(settings.entries()));
+    let plan = RunPlan::new(&request, &path, &cwd, kernels)?;
+    notices.extend(plan.notices.iter().cloned());
+    let usual = settings.run.timeout;
+    let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
+    let wish = wish(&request, &plan, &path, &settings, limit)?;
+    // Without cells no kernel is needed.
+    let chosen = if plan.cells.is_empty() {
+        None
+    } else {
+        let flags = request.kernel.flags();
+        let (chosen, told) = select_for_notebook(engine, &settings, flags, &plan.listing, &cwd)?;
+        notices.extend(told);
+        Some(chosen)
+    };
+    startup.step("notebook");
+    let took = |planned: &PlannedCell| plan.listing.cells()[planned.index].last_duration;
+    Ok(PreparedRun {
+        durations: plan.cells.iter().map(took).collect(),
+        wish,
+        chosen,
+        cwd,
+        session: request.session,
+        owner: request.owner.unwrap_or_else(|| settings.eval.owner.clone()),
+        restart: request.restart,
+        settings,
+        notices,
+    })
+}
+
+impl PreparedRun {
+    /// The request to the host.
+    pub(crate) fn host_request(
+        &mut self,
+        chosen: KernelSelection,
+        engine: &Engine,
+        attach: WaitMode,
+    ) -> Result<ExecuteParams, Failure> {
+        let settings = &self.settings;
+        let artifacts = engine.artifacts.as_ref();
+        Ok(ExecuteParams {
+            request: std::mem::take(&mut self.wish),
+            session: self.session.clone(),
+            any_cwd: false,
+            interaction: Interaction::OutputOnly,
+            owner: self.owner.clone(),
+            cwd: canonical(self.cwd.clone()),
+            kernel: KernelTarget::new(chosen, settings.into()).map_err(io::Error::from)?,
+            reset: self.restart,
+            artifacts: artifacts
+                .map(|artifacts| ArtifactStoreParams::new(artifacts, &settings.retention())),
+            wait_mode: attach,
+        })
+    }
+
+    /// Makes the edits or the copy of a notebook of which no cell runs.
+    pub(crate) fn finish_without_cells(&self, engine: &Engine) -> Result<ExecutionReport, Failure> {
+        finish_without_cells(&self.wish, stores(engine, &self.settings))
+    }
+}
+
+/// Where outputs and revisions of a run are stored.
+pub(crate) fn stores(engine: &Engine, settings: &Settings) -> Stores {
+    Stores {
+        artifacts: engine.artifacts_with_retention(settings),
+        baselines: engine.baselines.clone(),
+    }
+}
+
+fn wish(
+    request: &RunRequest,
+    plan: &RunPlan,
+    path: &Path,
+    settings: &Settings,
+    timeout: Option<Duration>,
+) -> Result<ExecutionRequest, Failure> {
+    let cells = plan.cells.iter().map(|planned| CellRequest {
+        code: planned.source.clone(),
+        timeout,
+        on_error: plan.failing(planned.index, request.keep_going),
+        ..CellRequest::default()
+    });
+    let most = settings.run.max_outputs;
+    Ok(ExecutionRequest {
+        cells: cells.collect(),
+        answers: request.answers.clone(),
+        inline_limits: (&settings.output_limits()).into(),
+        total_timeout: request.total_timeout.filter(|total| !total.is_zero()),
+        notebook: Some(RunSpec {
+            path: path.to_owned(),
+            output: request
+                .output
+                .as_deref()
+                .map(std::path::absolute)
+                .transpose()?,
+            revision: plan.revision.clone(),
+            edits: plan.edits.clone(),
+            cells: plan.cells.clone(),
+            timing: settings.run.timing,
+            kernel_named: request.kernel.kernel.is_some(),
+            outputs_limit: (most > 0).then_some(most),
+        }),
+    })
+}

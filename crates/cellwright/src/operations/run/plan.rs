@@ -1,0 +1,212 @@
+//! [`RunPlan`]: the edits to make and the cells to run.
+
+use std::path::Path;
+
+use cellwright_notebook::{CellKind, Cells};
+use cellwright_run::parameters::{
+    INJECTED_TAG, Injection, InjectionPoint, Parameter, TaggedCell, plan_injection, unknown_names,
+};
+use cellwright_run::{
+    CellSelection, Edit, ExecutionHistory, Freshness, Listing, NotebookPreview, PlannedCell,
+    RAISES_EXCEPTION_TAG, SKIP_EXECUTION_TAG, preview,
+};
+
+use super::RunRequest;
+use crate::execution::OnError;
+use crate::failure::{Failure, Kind, capitalize};
+use crate::freshness;
+use crate::host::kernel_host::KernelHost;
+use crate::notice::{NoticeKind, UserNotice};
+use crate::operations::eval::canonical;
+
+/// The edits to make and the cells to run.
+pub(super) struct RunPlan {
+    pub(super) revision: String,
+    pub(super) listing: Listing,
+    pub(super) edits: Vec<Edit>,
+    pub(super) cells: Vec<PlannedCell>,
+    pub(super) notices: Vec<UserNotice>,
+}
+
+impl RunPlan {
+    pub(super) fn new(
+        request: &RunRequest,
+        path: &Path,
+        cwd: &Path,
+        kernels: &KernelHost,
+    ) -> Result<Self, Failure> {
+        let mut edits = request.edits.clone();
+        let mut seen = preview(path, &edits).map_err(Failure::from_preview_error)?;
+        let parameters = &request.parameters.parameters;
+        let mut notices = request.parameters.notices.clone();
+        let mut chosen = select_cells(request, &seen, path)?;
+        if request.stale || request.changed {
+            let states = states(request, &seen.listing, path, cwd, kernels)?;
+            chosen.retain(|&index| match states[index] {
+                Some(Freshness::Fresh) | None => false,
+                Some(Freshness::Stale) => request.stale,
+                Some(_) => true,
+            });
+        }
+        if !parameters.is_empty() {
+            let (edit, told) = inject_parameters(&seen.listing, parameters)?;
+            notices.extend(told);
+            edits.push(edit);
+            // The selection counts cells without the injected one.
+            let at = plan_injection(&cells(&seen.listing)).point;
+            let (index, new) = match at {
+                InjectionPoint::Replace(index) => (index, false),
+                InjectionPoint::After(index) => (index + 1, true),
+                InjectionPoint::Top => (0, true),
+            };
+            for other in chosen.iter_mut().filter(|other| new && **other >= index) {
+                *other += 1;
+            }
+            chosen.push(index);
+            chosen.sort_unstable();
+            chosen.dedup();
+            seen = preview(path, &edits).map_err(Failure::from_preview_error)?;
+        }
+        let NotebookPreview {
+            revision, listing, ..
+        } = seen;
+        let runs = |index: &usize| {
+            let empty = listing.source(*index).trim().is_empty();
+            !empty && !listing.has_tag(*index, SKIP_EXECUTION_TAG)
+        };
+        let cells = chosen
+            .into_iter()
+            .filter(runs)
+            .map(|index| PlannedCell::from_listing(&listing, index))
+            .collect();
+        Ok(Self {
+            revision: request.revision.clone().unwrap_or(revision),
+            cells,
+            listing,
+            edits,
+            notices,
+        })
+    }
+
+    /// What a failure of the cell means for the run.
+    pub(super) fn failing(&self, index: usize, keep_going: bool) -> OnError {
+        if self.listing.has_tag(index, RAISES_EXCEPTION_TAG) {
+            OnError::Expected
+        } else if keep_going {
+            OnError::Continue
+        } else {
+            OnError::Stop
+        }
+    }
+}
+
+/// The freshness of each cell in the requested session.
+fn states(
+    request: &RunRequest,
+    listing: &Listing,
+    path: &Path,
+    cwd: &Path,
+    kernels: &KernelHost,
+) -> Result<Vec<Option<Freshness>>, Failure> {
+    let Some(session) = &request.session else {
+        let flag = if request.stale {
+            "--stale"
+        } else {
+            "--changed"
+        };
+        let failure = Failure::new(Kind::BadArguments, format!("{flag} needs a session"));
+        return Err(failure.hint(
+            "a kernel that ends with the command has no history; name one with --session NAME",
+        ));
+    };
+    let cwd = canonical(cwd.to_owned());
+    if !request.restart
+        && let Some(known) = freshness::session_history(kernels, path, Some((session, &cwd)))?
+    {
+        return Ok(known.states(listing));
+    }
+    Ok(ExecutionHistory::default().freshness(listing, None))
+}
+
+/// The selected cells.
+fn select_cells(
+    request: &RunRequest,
+    seen: &NotebookPreview,
+    path: &Path,
+) -> Result<Vec<usize>, Failure> {
+    let edited = || seen.edited_cells.iter();
+    let mut choice: CellSelection = request.selection.clone();
+    if request.and_below && edited().next().is_none() {
+        let message = "--and-below needs an edit";
+        let failure = Failure::new(Kind::BadArguments, message);
+        return Err(failure.hint("--from CELL runs a cell and all following cells"));
+    }
+    // An edit without a selection runs the edited cells.
+    let with_parameters = !request.parameters.parameters.is_empty();
+    if choice.is_all() && edited().next().is_some() && !with_parameters {
+        if request.and_below {
+            choice.from = edited().next().map(usize::to_string);
+        } else {
+            let code = |index: &&usize| seen.listing.kind(**index) == CellKind::Code;
+            return Ok(edited().filter(code).copied().collect());
+        }
+    }
+    choice
+        .resolve(&seen.listing)
+        .map_err(|error| Failure::from_selection_error(error, path))
+}
+
+/// The edit that inserts the cell with the parameters.
+fn inject_parameters(
+    listing: &Listing,
+    given: &[Parameter],
+) -> Result<(Edit, Option<UserNotice>), Failure> {
+    let language = listing.language().unwrap_or("python");
+    let source = cellwright_run::parameters::cell_source(language, given).map_err(|error| {
+        let failure = Failure::new(Kind::BadArguments, capitalize(&error.to_string()));
+        failure.hint("nothing was written, nothing ran")
+    })?;
+    let Injection {
+        point: place,
+        defaults,
+    } = plan_injection(&cells(listing));
+    let told = defaults.and_then(|index| {
+        let unknown = unknown_names(given, &listing.source(index));
+        (!unknown.is_empty()).then(|| {
+            UserNotice::new(
+                NoticeKind::UnknownParameter,
+                format!(
+                    "the parameters cell (cell {index}) does not define {}",
+                    unknown.join(", ")
+                ),
+            )
+        })
+    });
+    let insert = Edit {
+        action: "insert".to_owned(),
+        source: Some(source.clone()),
+        tags: vec![INJECTED_TAG.to_owned()],
+        ..Edit::default()
+    };
+    let edit = match place {
+        InjectionPoint::Replace(index) => Edit::source(index.to_string(), source),
+        InjectionPoint::After(index) => Edit {
+            after: Some(index.to_string()),
+            ..insert
+        },
+        InjectionPoint::Top => Edit {
+            to: Some(0),
+            ..insert
+        },
+    };
+    Ok((edit, told))
+}
+
+fn cells(listing: &Listing) -> Vec<TaggedCell> {
+    let cell = |(index, cell): (usize, &cellwright_run::ListedCell)| TaggedCell {
+        index,
+        is_code: cell.kind == CellKind::Code,
+        tags: cell.tags.clone(),
+    };
+    listing.cells().iter().enumerate().map(cell).collect()
+}

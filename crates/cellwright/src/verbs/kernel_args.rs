@@ -1,0 +1,58 @@
+//! Flags that select a kernel, shared by every verb that runs code.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::operations::kernel::KernelRequest;
+use crate::settings::Backend;
+
+/// Flags that select the kernel to start.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct KernelArgs {
+    /// Python interpreter: a path, the directory of an environment, or a command
+    #[arg(long, value_name = "PYTHON", value_parser = interpreter)]
+    pub(super) python: Option<PathBuf>,
+    /// Kernel, by the name of its kernelspec (see `cellwright kernels specs`)
+    #[arg(long, value_name = "NAME")]
+    pub(super) kernel: Option<String>,
+    /// Program that runs the code [default: jupyter with --kernel, otherwise as the settings or the notebook say]
+    #[arg(long, value_name = "BACKEND", value_parser = backend())]
+    pub(super) backend: Option<Backend>,
+}
+
+/// The flag that attaches to a running kernel.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct ExistingArg {
+    /// Attach to a running kernel: its connection file, or the name of that file in Jupyter's runtime directory
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "python"])]
+    pub(super) existing: Option<PathBuf>,
+}
+
+impl KernelArgs {
+    pub(super) fn request(&self, existing: Option<&ExistingArg>) -> KernelRequest {
+        KernelRequest {
+            python: self.python.clone(),
+            backend: self.backend,
+            kernel: self.kernel.clone(),
+            existing: existing.and_then(|arg| arg.existing.clone()),
+        }
+    }
+}
+
+fn backend() -> impl TypedValueParser<Value = Backend> {
+    PossibleValuesParser::new(Backend::NAMES)
+        .map(|name| Backend::from_name(&name).unwrap_or_default())
+}
+
+/// Parses an interpreter. A path is relative to the current directory, not to that of the kernel; anything else is
+/// a command.
+pub(super) fn interpreter(text: &str) -> std::io::Result<PathBuf> {
+    let path = PathBuf::from(text);
+    let is_place = path.components().count() > 1 && !path.starts_with("~");
+    if is_place || path.exists() {
+        return std::path::absolute(path);
+    }
+    Ok(path)
+}

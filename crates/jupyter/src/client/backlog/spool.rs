@@ -1,0 +1,162 @@
+//! [`BacklogSpool`]: backlog items on disk, in an unnamed file.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use super::super::BacklogItem;
+use crate::connection::Channel;
+use crate::frame::Frame;
+
+/// Bytes of a record before the lengths of its frames: the channel (1) and the number of frames (4).
+const RECORD_HEADER_SIZE: usize = 5;
+
+/// Backlog items on disk, in order.
+#[derive(Debug)]
+pub(super) struct BacklogSpool {
+    file: File,
+    /// Offset after the last record.
+    written: u64,
+    /// Offset of the next record to read.
+    read: u64,
+    /// Items without frames. Their place in the order is a record with [`EVENT_TAG`].
+    events: VecDeque<BacklogItem>,
+    /// Frames that are in another file. Their place in the order is a length of [`STORED_FRAME_TAG`].
+    stored_frames: VecDeque<Frame>,
+    /// Items after a failed write, in memory.
+    unwritten: VecDeque<BacklogItem>,
+    failed: bool,
+}
+
+/// The channel byte of an item without frames.
+const EVENT_TAG: u8 = 255;
+
+/// The length of a frame that is in another file.
+const STORED_FRAME_TAG: u64 = u64::MAX;
+
+const CHANNELS: [Channel; 5] = [
+    Channel::Shell,
+    Channel::Iopub,
+    Channel::Stdin,
+    Channel::Control,
+    Channel::Heartbeat,
+];
+
+impl BacklogSpool {
+    /// Appends an item to the spool, which is created if there is none. Returns the item if that fails.
+    pub(super) fn push(spool: &mut Option<Self>, item: BacklogItem) -> Result<(), BacklogItem> {
+        let spool = match spool {
+            Some(spool) => spool,
+            None => match tempfile::tempfile() {
+                Ok(file) => spool.insert(Self {
+                    file,
+                    written: 0,
+                    read: 0,
+                    events: VecDeque::new(),
+                    stored_frames: VecDeque::new(),
+                    unwritten: VecDeque::new(),
+                    failed: false,
+                }),
+                Err(_) => return Err(item),
+            },
+        };
+        spool.append(item);
+        Ok(())
+    }
+
+    fn append(&mut self, item: BacklogItem) {
+        if !self.failed && self.write_record(&item).is_err() {
+            // Earlier records are complete: `written` still points to the end of the last one.
+            self.failed = true;
+        }
+        if self.failed {
+            self.unwritten.push_back(item);
+            return;
+        }
+        match item {
+            BacklogItem::Frames(_, frames) => {
+                let stored = frames.into_iter();
+                self.stored_frames
+                    .extend(stored.filter(|frame| matches!(frame, Frame::OnDisk(_))));
+            }
+            event => self.events.push_back(event),
+        }
+    }
+
+    fn write_record(&mut self, item: &BacklogItem) -> io::Result<()> {
+        let mut header = BytesMut::new();
+        let mut at = self.written;
+        let frames: &[Frame] = if let BacklogItem::Frames(channel, frames) = item {
+            let channel = CHANNELS.iter().position(|other| other == channel);
+            header.put_u8(u8::try_from(channel.unwrap_or_default()).unwrap_or_default());
+            frames
+        } else {
+            header.put_u8(EVENT_TAG);
+            &[]
+        };
+        header.put_u32(u32::try_from(frames.len()).map_err(io::Error::other)?);
+        for frame in frames {
+            header.put_u64(match frame {
+                Frame::InMemory(bytes) => bytes.len() as u64,
+                Frame::OnDisk(_) => STORED_FRAME_TAG,
+            });
+        }
+        let header = header.freeze();
+        let in_memory = frames.iter().filter_map(|frame| match frame {
+            Frame::InMemory(bytes) => Some(bytes),
+            Frame::OnDisk(_) => None,
+        });
+        for bytes in std::iter::once(&header).chain(in_memory) {
+            self.file.write_all_at(bytes, at)?;
+            at += bytes.len() as u64;
+        }
+        self.written = at;
+        Ok(())
+    }
+
+    /// Returns the next item; `None` when there are no more.
+    pub(super) fn pop(&mut self) -> Option<BacklogItem> {
+        if self.read < self.written {
+            // A read error of a file that was just written means a broken disk: its messages are lost.
+            if let Ok(item) = self.read_record() {
+                return item;
+            }
+            self.read = self.written;
+        }
+        // Events, such as a closed channel, are in memory.
+        self.events
+            .pop_front()
+            .or_else(|| self.unwritten.pop_front())
+    }
+
+    fn read_record(&mut self) -> io::Result<Option<BacklogItem>> {
+        let mut header = self.read_bytes(RECORD_HEADER_SIZE)?;
+        let (channel, count) = (header.get_u8(), header.get_u32() as usize);
+        if channel == EVENT_TAG {
+            return Ok(self.events.pop_front());
+        }
+        let mut lengths = self.read_bytes(count * 8)?;
+        let mut frames = Vec::with_capacity(count);
+        while lengths.has_remaining() {
+            let length = lengths.get_u64();
+            if length == STORED_FRAME_TAG {
+                frames.extend(self.stored_frames.pop_front());
+                continue;
+            }
+            let length = usize::try_from(length).map_err(io::Error::other)?;
+            frames.push(Frame::InMemory(self.read_bytes(length)?));
+        }
+        let channel = CHANNELS[usize::from(channel).min(CHANNELS.len() - 1)];
+        Ok(Some(BacklogItem::Frames(channel, frames)))
+    }
+
+    fn read_bytes(&mut self, count: usize) -> io::Result<Bytes> {
+        let mut bytes = vec![0; count];
+        self.file.read_exact_at(&mut bytes, self.read)?;
+        self.read += count as u64;
+        Ok(Bytes::from(bytes))
+    }
+}

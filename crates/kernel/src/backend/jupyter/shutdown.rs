@@ -1,0 +1,98 @@
+//! Shutting down a kernel, or detaching from one.
+
+use std::time::Duration;
+
+use cellwright_jupyter::connection::Channel;
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+
+use super::process::KernelProcess;
+use super::python::PythonHooks;
+use super::{Jupyter, LAST_MESSAGES_TIMEOUT, SHUTDOWN_STEP_TIMEOUT};
+use crate::kernel::ShutdownReport;
+use crate::process::Exit;
+use crate::stop::StopSignal;
+
+/// How long a kernel may take to exit after a shutdown request. Some hang then, as ipykernel does when its
+/// threads end in an unlucky order, so this limit applies even if the caller sets none.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the supervisor may take to end the processes that the kernel started.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(3);
+
+impl Jupyter {
+    pub(super) async fn shut_down(mut self, patience: StopSignal) -> ShutdownReport {
+        if let KernelProcess::Attached { .. } = self.process {
+            if let Some(code) = self.hooks.as_ref().map(PythonHooks::uninstall) {
+                self.send_silent(code);
+            }
+            self.client.close().await;
+            return ShutdownReport {
+                exit: None,
+                late_text: self.late.take(),
+                graceful: true,
+            };
+        }
+        if self.process.exit_status().is_none() {
+            let patience = patience.with_timeout(SHUTDOWN_TIMEOUT);
+            tokio::select! {
+                () = self.request_shutdown() => {}
+                _ = patience.requested() => {}
+            }
+        }
+        let in_peace = self.process.exit_status().is_some();
+        if !in_peace {
+            if let KernelProcess::Owned(child) = &self.process {
+                child.process.terminate();
+            }
+            timeout(SHUTDOWN_STEP_TIMEOUT, self.wait_exit()).await.ok();
+        }
+        // A kernel that does not exit may keep sending.
+        let deadline = Instant::now() + LAST_MESSAGES_TIMEOUT;
+        while Instant::now() < deadline
+            && let Some(event) = self.client.try_next()
+        {
+            self.handle(event, None);
+        }
+        let exit = match self.process {
+            KernelProcess::Owned(child) => Some(child.process.wait_all_gone(CLEANUP_TIMEOUT).await),
+            KernelProcess::Attached { .. } => None,
+        };
+        ShutdownReport {
+            exit,
+            late_text: self.late.take(),
+            graceful: in_peace,
+        }
+    }
+
+    /// Requests a shutdown, and waits for the exit.
+    async fn request_shutdown(&mut self) {
+        let content = json!({"restart": false});
+        if self.description.is_python() && self.running_cell.is_none() {
+            // The main thread then does everything. A request to the control thread may end the threads in an unlucky
+            // order.
+            self.send(Channel::Shell, "shutdown_request", &content);
+            if timeout(SHUTDOWN_STEP_TIMEOUT, self.wait_exit())
+                .await
+                .is_ok()
+            {
+                return;
+            }
+        }
+        self.send(Channel::Control, "shutdown_request", &content);
+        self.wait_exit().await;
+    }
+
+    /// Handles messages until the process has exited.
+    async fn wait_exit(&mut self) -> Exit {
+        loop {
+            tokio::select! {
+                biased;
+                event = self.client.next() => {
+                    self.handle(event, None);
+                }
+                exit = self.process.exited() => return exit,
+            }
+        }
+    }
+}

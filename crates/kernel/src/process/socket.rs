@@ -1,0 +1,194 @@
+//! The socket between an owner and a supervisor: one byte per command, one line per message.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+use super::ChildPipes;
+
+pub(super) const INTERRUPT: u8 = b'i';
+pub(super) const TERMINATE: u8 = b't';
+pub(super) const KILL: u8 = b'k';
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// Its exit code, if it exited by itself.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl Exit {
+    /// The process has ended, and its exit status is unknown.
+    pub const UNKNOWN: Self = Self {
+        code: None,
+        signal: None,
+    };
+}
+
+/// A message of a supervisor to its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SupervisorMessage {
+    Started { pid: u32 },
+    Failed { errno: i32 },
+    Exited(Exit),
+}
+
+impl SupervisorMessage {
+    fn to_line(self) -> String {
+        match self {
+            Self::Started { pid } => format!("started {pid}\n"),
+            Self::Failed { errno } => format!("failed {errno}\n"),
+            Self::Exited(Exit {
+                signal: Some(signal),
+                ..
+            }) => format!("signal {signal}\n"),
+            Self::Exited(Exit { code, .. }) => format!("code {}\n", code.unwrap_or(-1)),
+        }
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let (word, number) = line.trim_end().split_once(' ')?;
+        let number: i32 = number.parse().ok()?;
+        match word {
+            "started" => Some(Self::Started {
+                pid: u32::try_from(number).ok()?,
+            }),
+            "failed" => Some(Self::Failed { errno: number }),
+            "signal" => Some(Self::Exited(Exit {
+                code: None,
+                signal: Some(number),
+            })),
+            "code" => Some(Self::Exited(Exit {
+                code: Some(number),
+                signal: None,
+            })),
+            _ => None,
+        }
+    }
+}
+
+/// Sends a message of the supervisor to its owner, with descriptors. A gone owner is not an error: the
+/// closed socket ends the child anyway.
+pub(super) fn send_message(
+    socket: impl AsFd,
+    message: SupervisorMessage,
+    descriptors: &[BorrowedFd<'_>],
+) {
+    let line = message.to_line();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    let _sent = rustix::net::sendmsg(
+        socket,
+        &[IoSlice::new(line.as_bytes())],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    );
+}
+
+/// The owner's end of the socket.
+#[derive(Debug)]
+pub(super) struct SupervisorSocket {
+    socket: UnixStream,
+    received: Vec<u8>,
+}
+
+impl SupervisorSocket {
+    /// Both ends of a socket pair; the second is for the supervisor.
+    pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+        Ok(rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?)
+    }
+
+    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+        let socket = std::os::unix::net::UnixStream::from(socket);
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket: UnixStream::from_std(socket)?,
+            received: Vec::new(),
+        })
+    }
+
+    /// Receives the first message, with the owner's ends of the child's pipes if the child was started.
+    pub(super) async fn receive_started(
+        &mut self,
+    ) -> io::Result<(SupervisorMessage, Option<ChildPipes>)> {
+        let (bytes, mut descriptors) = self
+            .socket
+            .async_io(Interest::READABLE, || receive(&self.socket))
+            .await?;
+        self.received.extend_from_slice(&bytes);
+        let message = self.next_line().ok_or(io::ErrorKind::UnexpectedEof)?;
+        let pipes = match (descriptors.next(), descriptors.next(), descriptors.next()) {
+            (Some(channel), Some(stdout), Some(stderr)) => Some(ChildPipes {
+                channel,
+                stdout,
+                stderr,
+            }),
+            _ => None,
+        };
+        Ok((message, pipes))
+    }
+
+    /// Receives the next message; `None` when the supervisor is gone. Cancel-safe.
+    pub(super) async fn next_message(&mut self) -> io::Result<Option<SupervisorMessage>> {
+        loop {
+            if let Some(message) = self.next_line() {
+                return Ok(Some(message));
+            }
+            self.socket.readable().await?;
+            let mut buffer = [0; 64];
+            match self.socket.try_read(&mut buffer) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends a command. One byte always fits into the buffer, and a gone supervisor needs no commands.
+    pub(super) fn send(&self, command: u8) {
+        let _sent = self.socket.try_write(&[command]);
+    }
+
+    fn next_line(&mut self) -> Option<SupervisorMessage> {
+        let end = memchr::memchr(b'\n', &self.received)?;
+        let line: Vec<u8> = self.received.drain(..=end).collect();
+        SupervisorMessage::from_line(&String::from_utf8_lossy(&line))
+    }
+}
+
+fn receive(socket: &UnixStream) -> io::Result<(Vec<u8>, std::vec::IntoIter<OwnedFd>)> {
+    let mut bytes = [0; 64];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let message = rustix::net::recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut bytes)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            descriptors.extend(received);
+        }
+    }
+    Ok((bytes[..message.bytes].to_vec(), descriptors.into_iter()))
+}

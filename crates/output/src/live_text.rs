@@ -1,0 +1,206 @@
+//! [`LiveText`]: stream text for a viewer while a cell runs. Text is passed on immediately, without sequences
+//! that could harm a terminal. Only incomplete characters and sequences are held back.
+//!
+//! A terminal receives `\r`, `\b` and "erase in line", so that progress bars move, and colours if it supports
+//! them. A pipe receives none of these: a redrawn line appears once, in its final state.
+
+use crate::clean::{AnsiHandler, AnsiParser, ControlSequence, Row, TextStyle};
+use crate::limits::Limits;
+use crate::utf8::Utf8Decoder;
+
+/// The destination of live text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveTarget {
+    /// A terminal that shows colours.
+    ColourTerminal,
+    /// A terminal without colours.
+    PlainTerminal,
+    /// A pipe or a file.
+    Pipe,
+}
+
+/// Converts the raw bytes of one stream for a viewer.
+#[derive(Clone, Debug)]
+pub struct LiveText {
+    decoder: Utf8Decoder,
+    parser: AnsiParser,
+    state: LiveState,
+}
+
+#[derive(Clone, Debug)]
+struct LiveState {
+    target: LiveTarget,
+    style: TextStyle,
+    columns_limit: usize,
+    /// Whether text of the current line was passed on.
+    line_started: bool,
+    /// A `\r` arrived; the next character determines its meaning.
+    pending_return: bool,
+    /// The line being redrawn, and the cursor's column.
+    redrawn_line: Option<(Row, usize)>,
+}
+
+impl LiveText {
+    /// Creates a converter for one stream.
+    pub fn new(target: LiveTarget) -> Self {
+        Self {
+            decoder: Utf8Decoder::default(),
+            parser: AnsiParser::default(),
+            state: LiveState {
+                target,
+                style: TextStyle::default(),
+                columns_limit: Limits::default().line_characters,
+                line_started: false,
+                pending_return: false,
+                redrawn_line: None,
+            },
+        }
+    }
+
+    /// Receives bytes, and appends the text to show to `out`.
+    pub fn push(&mut self, bytes: &[u8], out: &mut String) {
+        let Self {
+            decoder,
+            parser,
+            state,
+        } = self;
+        decoder.push(bytes, |text| {
+            parser.push(text, &mut LiveWriter { state, out });
+        });
+    }
+
+    /// Appends the text held back, and resets colours.
+    pub fn finish(&mut self, out: &mut String) {
+        let Self {
+            decoder,
+            parser,
+            state,
+        } = self;
+        decoder.finish(|text| parser.push(text, &mut LiveWriter { state, out }));
+        self.state.end_redrawing(out);
+        if !self.state.style.is_plain() {
+            self.state.style = TextStyle::default();
+            out.push_str("\x1b[0m");
+        }
+    }
+}
+
+impl LiveState {
+    /// Starts redrawing the line. Text already passed on stays, on a separate line.
+    fn start_redrawing(&mut self, out: &mut String) -> &mut (Row, usize) {
+        if self.redrawn_line.is_none() && self.line_started {
+            out.push('\n');
+            self.line_started = false;
+        }
+        self.redrawn_line.get_or_insert_default()
+    }
+
+    fn end_redrawing(&mut self, out: &mut String) {
+        if let Some((row, _)) = self.redrawn_line.take() {
+            row.append_to(out, false);
+            self.line_started = !row.is_empty();
+        }
+    }
+
+    /// Writes text without newlines to a pipe.
+    fn write(&mut self, text: &str, out: &mut String) {
+        if std::mem::take(&mut self.pending_return) {
+            self.start_redrawing(out).1 = 0;
+        }
+        if let Some((row, column)) = &mut self.redrawn_line {
+            *column = row.write(*column, text, TextStyle::default(), self.columns_limit);
+        } else {
+            out.push_str(text);
+            self.line_started = true;
+        }
+    }
+}
+
+struct LiveWriter<'a> {
+    state: &'a mut LiveState,
+    out: &'a mut String,
+}
+
+impl AnsiHandler for LiveWriter<'_> {
+    fn on_text(&mut self, text: &str) {
+        if self.state.target != LiveTarget::Pipe {
+            self.out.push_str(text);
+            return;
+        }
+        let mut rest = text;
+        while !rest.is_empty() {
+            if self.state.redrawn_line.is_none() && !self.state.pending_return {
+                self.out.push_str(rest);
+                self.state.line_started = !rest.ends_with('\n');
+                return;
+            }
+            let end = memchr::memchr(b'\n', rest.as_bytes());
+            let line = &rest[..end.unwrap_or(rest.len())];
+            if !line.is_empty() {
+                self.state.write(line, self.out);
+            }
+            let Some(end) = end else { return };
+            self.state.end_redrawing(self.out);
+            self.state.pending_return = false;
+            self.state.line_started = false;
+            self.out.push('\n');
+            rest = &rest[end + 1..];
+        }
+    }
+
+    fn on_carriage_return(&mut self) {
+        if self.state.target == LiveTarget::Pipe {
+            self.state.pending_return = true;
+        } else {
+            self.out.push('\r');
+        }
+    }
+
+    fn on_backspace(&mut self) {
+        if self.state.target != LiveTarget::Pipe {
+            self.out.push('\u{8}');
+            return;
+        }
+        if !std::mem::take(&mut self.state.pending_return) {
+            let (_, column) = self.state.start_redrawing(self.out);
+            *column = column.saturating_sub(1);
+        } else if let Some((_, column)) = &mut self.state.redrawn_line {
+            *column = 0;
+        }
+    }
+
+    fn on_control_sequence(&mut self, sequence: ControlSequence<'_>) {
+        match (self.state.target, sequence.final_byte) {
+            (LiveTarget::ColourTerminal, b'm') => {
+                self.state.style.apply(sequence.parameters);
+                if self.state.style.is_plain() {
+                    self.out.push_str("\x1b[0m");
+                } else {
+                    self.state.style.write(self.out);
+                }
+            }
+            (LiveTarget::ColourTerminal | LiveTarget::PlainTerminal, b'K') => {
+                let which = sequence.first_parameter_or(0);
+                if which <= 2 {
+                    self.out.push_str(&format!("\x1b[{which}K"));
+                }
+            }
+            (LiveTarget::Pipe, b'K') => {
+                if let Some((row, column)) = &mut self.state.redrawn_line {
+                    let column = if self.state.pending_return {
+                        0
+                    } else {
+                        *column
+                    };
+                    match sequence.first_parameter_or(0) {
+                        0 => row.erase_from(column),
+                        1 => row.erase_to(column),
+                        2 => row.erase_from(0),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
