@@ -10,9 +10,9 @@ use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
 use crate::host::kernel_host::KernelHost;
-use crate::mcp::config::{self, Client, Way};
-use crate::mcp::http::{self, Guard};
-use crate::mcp::{Options, Server, stdio, token};
+use crate::mcp::config::{self, Client, Transport};
+use crate::mcp::http::{self, AccessPolicy};
+use crate::mcp::{Server, ServerOptions, stdio, token};
 
 /// Arguments of `mcp`.
 #[derive(Debug, Args)]
@@ -76,19 +76,19 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(
     if let Some(client) = args.print_config {
         return print_config(args, client, engine, screen);
     }
-    let start = std::env::current_dir()?;
+    let start_dir = std::env::current_dir()?;
     for root in &args.roots {
         if !root.is_dir() {
             let message = format!("There is no folder {}", root.display());
             return Err(Failure::new(Kind::BadArguments, message));
         }
     }
-    let settings = engine.settings(&start)?;
+    let settings = engine.settings(&start_dir)?;
     let wait = settings.mcp.wait;
-    let options = Options {
+    let options = ServerOptions {
         roots: args.roots.clone(),
-        start,
-        text: settings.mcp.text,
+        start_dir,
+        text_limit: settings.mcp.text,
         wait: (!wait.is_zero()).then_some(wait),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -107,20 +107,20 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(
             return stdio::serve(server).await;
         };
         let file = token_file(args, server.engine())?;
-        let guard = Guard {
-            token: token::read_or_make(&file)?,
-            hosts: args.hosts.clone(),
-            origins: args.origins.clone(),
+        let policy = AccessPolicy {
+            token: token::read_or_create(&file)?,
+            allowed_hosts: args.hosts.clone(),
+            allowed_origins: args.origins.clone(),
         };
         let listener = http::listen(address, args.allow_remote).await?;
-        let url = format!("http://{}{}", listener.local_addr()?, http::PATH);
+        let url = format!("http://{}{}", listener.local_addr()?, http::ENDPOINT);
         if screen.json {
             let file = file.display().to_string();
             screen.print_json(&json!({"url": url, "token_file": file}))?;
         } else {
             screen.note(&format!("listening on {url}, token in {}", file.display()));
         }
-        http::serve(listener, server, guard).await
+        http::serve(listener, server, policy).await
     })
 }
 
@@ -130,7 +130,7 @@ const THREADS: usize = 2;
 fn token_file(args: &McpArgs, engine: &Engine) -> Result<PathBuf, Failure> {
     match &args.token_file {
         Some(file) => Ok(std::path::absolute(file)?),
-        None => token::usual_file(engine),
+        None => token::default_file(engine),
     }
 }
 
@@ -140,9 +140,9 @@ fn print_config(
     engine: &Engine,
     screen: &Console,
 ) -> Result<(), Failure> {
-    let way = if let Some(address) = args.http {
-        Way::Reaches {
-            url: format!("http://{address}{}", http::PATH),
+    let transport = if let Some(address) = args.http {
+        Transport::Http {
+            url: format!("http://{address}{}", http::ENDPOINT),
             token_file: token_file(args, engine)?.display().to_string(),
         }
     } else {
@@ -155,12 +155,12 @@ fn print_config(
             arguments.extend(["--root".to_owned(), root]);
         }
         let program = std::env::current_exe()?.display().to_string();
-        Way::Starts { program, arguments }
+        Transport::Stdio { program, arguments }
     };
-    let entry = config::entry(client, &way);
+    let config = config::client_config(client, &transport);
     if screen.json {
-        return screen.print_json(&json!({"place": entry.place, "entry": entry.text}));
+        return screen.print_json(&json!({"place": config.location, "entry": config.text}));
     }
-    screen.note(&entry.place);
-    screen.print(&format!("{}\n", entry.text))
+    screen.note(&config.location);
+    screen.print(&format!("{}\n", config.text))
 }

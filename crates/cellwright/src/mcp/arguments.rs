@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::failure::{Failure, Kind};
 
 /// Reads the arguments of a tool. What is `null` was not given.
-pub(super) fn read<T: DeserializeOwned>(tool: &str, given: JsonObject) -> Result<T, Failure> {
+pub(super) fn parse<T: DeserializeOwned>(tool: &str, given: JsonObject) -> Result<T, Failure> {
     let given: JsonObject = given
         .into_iter()
         .filter(|(_, value)| !value.is_null())
@@ -28,7 +28,7 @@ pub(super) struct Seconds(pub(super) std::time::Duration);
 
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Word::deserialize(deserializer)?.0;
+        let text = LenientString::deserialize(deserializer)?.0;
         let time = crate::operations::seconds::parse_seconds(&text);
         time.map(Self).map_err(serde::de::Error::custom)
     }
@@ -36,9 +36,9 @@ impl<'de> Deserialize<'de> for Seconds {
 
 /// One word: text, or a number that a model wrote without quotes.
 #[derive(Clone, Debug)]
-pub(super) struct Word(pub(super) String);
+pub(super) struct LenientString(pub(super) String);
 
-impl<'de> Deserialize<'de> for Word {
+impl<'de> Deserialize<'de> for LenientString {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Value::deserialize(deserializer)? {
             Value::String(text) => Ok(Self(text)),
@@ -52,15 +52,15 @@ impl<'de> Deserialize<'de> for Word {
 
 /// Several words, or one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Words(pub(super) Vec<String>);
+pub(super) struct LenientStrings(pub(super) Vec<String>);
 
-impl<'de> Deserialize<'de> for Words {
+impl<'de> Deserialize<'de> for LenientStrings {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
         enum Either {
-            Several(Vec<Word>),
-            One(Word),
+            Several(Vec<LenientString>),
+            One(LenientString),
         }
         Ok(match Either::deserialize(deserializer)? {
             Either::Several(words) => Self(words.into_iter().map(|word| word.0).collect()),

@@ -21,49 +21,49 @@ pub(crate) enum Client {
 }
 
 /// How the server is reached.
-pub(crate) enum Way {
+pub(crate) enum Transport {
     /// The client starts this program with these arguments.
-    Starts {
+    Stdio {
         program: String,
         arguments: Vec<String>,
     },
     /// It is reached there, with the token in that file.
-    Reaches { url: String, token_file: String },
+    Http { url: String, token_file: String },
 }
 
 /// Where the entry goes, and the entry.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct ClientConfig {
     /// The file, and how else it can be done.
-    pub(crate) place: String,
+    pub(crate) location: String,
     pub(crate) text: String,
 }
 
 /// The variable that a client takes the token from.
-const TOKEN: &str = "CELLWRIGHT_MCP_TOKEN";
+const TOKEN_VARIABLE: &str = "CELLWRIGHT_MCP_TOKEN";
 
 /// The entry for a client.
-pub(crate) fn entry(client: Client, way: &Way) -> Entry {
-    let (place, text) = match (client, way) {
-        (Client::Claude, Way::Starts { program, arguments }) => {
-            let line = shell(program, arguments);
+pub(crate) fn client_config(client: Client, transport: &Transport) -> ClientConfig {
+    let (location, text) = match (client, transport) {
+        (Client::Claude, Transport::Stdio { program, arguments }) => {
+            let line = shell_command(program, arguments);
             (
                 format!(".mcp.json in the project; or run: claude mcp add cellwright -- {line}"),
-                pretty(&json!({"mcpServers": {"cellwright": {
+                to_pretty_json(&json!({"mcpServers": {"cellwright": {
                     "command": program, "args": arguments,
                 }}})),
             )
         }
-        (Client::Claude, Way::Reaches { url, .. }) => (
-            format!(".mcp.json in the project, with the token in {TOKEN}"),
-            pretty(&json!({"mcpServers": {"cellwright": {
-                "type": "http", "url": url, "headers": {"Authorization": format!("Bearer ${{{TOKEN}}}")},
+        (Client::Claude, Transport::Http { url, .. }) => (
+            format!(".mcp.json in the project, with the token in {TOKEN_VARIABLE}"),
+            to_pretty_json(&json!({"mcpServers": {"cellwright": {
+                "type": "http", "url": url, "headers": {"Authorization": format!("Bearer ${{{TOKEN_VARIABLE}}}")},
             }}})),
         ),
-        (Client::Codex, Way::Starts { program, arguments }) => (
+        (Client::Codex, Transport::Stdio { program, arguments }) => (
             format!(
                 "~/.codex/config.toml; or run: codex mcp add cellwright -- {}",
-                shell(program, arguments)
+                shell_command(program, arguments)
             ),
             format!(
                 "[mcp_servers.cellwright]\ncommand = {}\nargs = {}\ntool_timeout_sec = 120",
@@ -71,22 +71,22 @@ pub(crate) fn entry(client: Client, way: &Way) -> Entry {
                 json!(arguments)
             ),
         ),
-        (Client::Codex, Way::Reaches { url, .. }) => (
-            format!("~/.codex/config.toml, with the token in {TOKEN}"),
+        (Client::Codex, Transport::Http { url, .. }) => (
+            format!("~/.codex/config.toml, with the token in {TOKEN_VARIABLE}"),
             format!(
-                "[mcp_servers.cellwright]\nurl = {}\nbearer_token_env_var = \"{TOKEN}\"",
+                "[mcp_servers.cellwright]\nurl = {}\nbearer_token_env_var = \"{TOKEN_VARIABLE}\"",
                 json!(url)
             ),
         ),
-        (Client::Cursor, way) => (
+        (Client::Cursor, transport) => (
             ".cursor/mcp.json in the project, or ~/.cursor/mcp.json".to_owned(),
-            pretty(
-                &json!({"mcpServers": {"cellwright": in_folder(way, &format!("${{env:{TOKEN}}}"))}}),
+            to_pretty_json(
+                &json!({"mcpServers": {"cellwright": server_entry(transport, &format!("${{env:{TOKEN_VARIABLE}}}"))}}),
             ),
         ),
-        (Client::Vscode, way) => {
-            let mut server = in_folder(way, "${input:cellwright-token}");
-            let kind = if matches!(way, Way::Starts { .. }) {
+        (Client::Vscode, transport) => {
+            let mut server = server_entry(transport, "${input:cellwright-token}");
+            let kind = if matches!(transport, Transport::Stdio { .. }) {
                 "stdio"
             } else {
                 "http"
@@ -100,63 +100,63 @@ pub(crate) fn entry(client: Client, way: &Way) -> Entry {
             }
             (
                 ".vscode/mcp.json in the project".to_owned(),
-                pretty(&document),
+                to_pretty_json(&document),
             )
         }
-        (Client::Zed, Way::Starts { program, arguments }) => (
+        (Client::Zed, Transport::Stdio { program, arguments }) => (
             "settings.json of Zed".to_owned(),
-            pretty(&json!({"context_servers": {"cellwright": {
+            to_pretty_json(&json!({"context_servers": {"cellwright": {
                 "command": program, "args": arguments,
             }}})),
         ),
-        (Client::Zed, Way::Reaches { url, .. }) => (
-            "settings.json of Zed, with the token in the place of TOKEN".to_owned(),
-            pretty(&json!({"context_servers": {"cellwright": {
+        (Client::Zed, Transport::Http { url, .. }) => (
+            "settings.json of Zed, with the token instead of TOKEN".to_owned(),
+            to_pretty_json(&json!({"context_servers": {"cellwright": {
                 "url": url, "headers": {"Authorization": "Bearer TOKEN"},
             }}})),
         ),
-        (Client::Gemini, Way::Starts { program, arguments }) => (
+        (Client::Gemini, Transport::Stdio { program, arguments }) => (
             ".gemini/settings.json in the project, or ~/.gemini/settings.json".to_owned(),
-            pretty(&json!({"mcpServers": {"cellwright": {
+            to_pretty_json(&json!({"mcpServers": {"cellwright": {
                 "command": program, "args": arguments, "timeout": 120_000,
             }}})),
         ),
-        (Client::Gemini, Way::Reaches { url, .. }) => (
-            format!(".gemini/settings.json in the project, with the token in {TOKEN}"),
-            pretty(&json!({"mcpServers": {"cellwright": {
-                "httpUrl": url, "headers": {"Authorization": format!("Bearer ${TOKEN}")},
+        (Client::Gemini, Transport::Http { url, .. }) => (
+            format!(".gemini/settings.json in the project, with the token in {TOKEN_VARIABLE}"),
+            to_pretty_json(&json!({"mcpServers": {"cellwright": {
+                "httpUrl": url, "headers": {"Authorization": format!("Bearer ${TOKEN_VARIABLE}")},
             }}})),
         ),
     };
-    let mut place = place;
-    if let Way::Reaches { token_file, .. } = way {
-        place.push_str(&format!(" (the token is in {token_file})"));
+    let mut location = location;
+    if let Transport::Http { token_file, .. } = transport {
+        location.push_str(&format!(" (the token is in {token_file})"));
     }
-    Entry { place, text }
+    ClientConfig { location, text }
 }
 
 /// For clients that do not start servers in the project's folder but know its name.
-fn in_folder(way: &Way, token: &str) -> Value {
-    match way {
-        Way::Starts { program, arguments } => {
+fn server_entry(transport: &Transport, token: &str) -> Value {
+    match transport {
+        Transport::Stdio { program, arguments } => {
             let mut arguments = arguments.clone();
             if !arguments.iter().any(|argument| argument == "--root") {
                 arguments.extend(["--root".to_owned(), "${workspaceFolder}".to_owned()]);
             }
             json!({"command": program, "args": arguments})
         }
-        Way::Reaches { url, .. } => {
+        Transport::Http { url, .. } => {
             json!({"url": url, "headers": {"Authorization": format!("Bearer {token}")}})
         }
     }
 }
 
-fn pretty(value: &Value) -> String {
+fn to_pretty_json(value: &Value) -> String {
     format!("{value:#}")
 }
 
 /// A command line that a shell understands.
-fn shell(program: &str, arguments: &[String]) -> String {
+fn shell_command(program: &str, arguments: &[String]) -> String {
     let quoted = |word: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:".contains(c);
         if !word.is_empty() && word.chars().all(plain) {

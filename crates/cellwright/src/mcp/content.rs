@@ -9,7 +9,7 @@ use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::words;
+use super::wording;
 use crate::failure::Failure;
 use crate::hex::hex;
 
@@ -18,7 +18,7 @@ use crate::hex::hex;
 pub(super) struct Reply {
     pub(super) blocks: Vec<ContentBlock>,
     pub(super) structured: Value,
-    pub(super) error: bool,
+    pub(super) is_error: bool,
 }
 
 impl Reply {
@@ -28,12 +28,12 @@ impl Reply {
         Ok(Self {
             blocks: vec![ContentBlock::text(text.trim_end())],
             structured: serde_json::to_value(document)?,
-            error: false,
+            is_error: false,
         })
     }
 
     /// Puts a link to a full output behind it.
-    pub(super) fn link(&mut self, artifact: &str, what: &str, mime: &str) {
+    pub(super) fn add_link(&mut self, artifact: &str, what: &str, mime: &str) {
         let resource = Resource::new(artifact, artifact.trim_start_matches("artifact://"))
             .with_description(what)
             .with_mime_type(mime);
@@ -41,7 +41,7 @@ impl Reply {
     }
 
     pub(super) fn into_result(self) -> CallToolResult {
-        let mut result = if self.error {
+        let mut result = if self.is_error {
             CallToolResult::error(self.blocks)
         } else {
             CallToolResult::success(self.blocks)
@@ -52,26 +52,28 @@ impl Reply {
 }
 
 /// A call that came to nothing, in words.
-pub(super) fn failed(failure: &Failure) -> Reply {
+pub(super) fn failure_reply(failure: &Failure) -> Reply {
     let mut document = failure.to_json();
     let error = &mut document["error"];
-    error["message"] = json!(words::sentence(&failure.message));
+    error["message"] = json!(wording::sanitize(&failure.message));
     for (name, texts) in [("causes", &failure.causes), ("hints", &failure.hints)] {
-        let texts: Vec<String> = texts.iter().map(|text| words::sentence(text)).collect();
+        let texts: Vec<String> = texts.iter().map(|text| wording::sanitize(text)).collect();
         error[name] = json!(texts);
     }
     Reply {
-        blocks: vec![ContentBlock::text(words::failure(failure).trim_end())],
+        blocks: vec![ContentBlock::text(
+            wording::format_failure(failure).trim_end(),
+        )],
         structured: document,
-        error: true,
+        is_error: true,
     }
 }
 
 /// Borders that nobody else can draw.
 #[derive(Debug)]
-pub(super) struct Border(String);
+pub(super) struct Delimiter(String);
 
-impl Border {
+impl Delimiter {
     pub(super) fn new() -> io::Result<Self> {
         let mut bytes = [0_u8; 4];
         getrandom::fill(&mut bytes)?;
@@ -88,7 +90,7 @@ impl Border {
 
 /// How many characters each of several texts may have, so that all of them fit: short ones stay whole,
 /// long ones get the same share.
-pub(super) fn shares(lengths: &[usize], most: usize) -> Vec<usize> {
+pub(super) fn fair_shares(lengths: &[usize], most: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&at| lengths[at]);
     let mut shares = vec![0; lengths.len()];
@@ -102,7 +104,7 @@ pub(super) fn shares(lengths: &[usize], most: usize) -> Vec<usize> {
 }
 
 /// A text of no more than so many characters: its beginning and its end. How many are missing, if any.
-pub(super) fn cut(text: &str, most: usize) -> (String, usize) {
+pub(super) fn truncate_middle(text: &str, most: usize) -> (String, usize) {
     let total = text.chars().count();
     if total <= most {
         return (text.to_owned(), 0);
@@ -134,7 +136,7 @@ pub(super) fn cut(text: &str, most: usize) -> (String, usize) {
 
 /// A piece of a text: so many characters from an offset on, whole lines where that costs little.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Piece<'t> {
+pub(super) struct TextPage<'t> {
     pub(super) text: &'t str,
     /// How many characters it has.
     pub(super) characters: usize,
@@ -142,8 +144,8 @@ pub(super) struct Piece<'t> {
     pub(super) last: bool,
 }
 
-impl<'t> Piece<'t> {
-    pub(super) fn of(text: &'t str, offset: usize, most: usize) -> Self {
+impl<'t> TextPage<'t> {
+    pub(super) fn at(text: &'t str, offset: usize, most: usize) -> Self {
         let at = |count: usize, text: &str| {
             let found = text.char_indices().nth(count);
             found.map_or(text.len(), |(at, _)| at)
@@ -177,27 +179,27 @@ mod tests {
 
     #[test]
     fn short_texts_stay_whole_and_long_ones_share() {
-        assert_eq!(shares(&[5, 1000, 10, 1000], 100), [5, 42, 10, 43]);
-        assert_eq!(shares(&[5, 6], 100), [5, 6]);
-        assert_eq!(shares(&[], 100), [0_usize; 0]);
-        assert_eq!(shares(&[7, 7], 0), [0, 0]);
+        assert_eq!(fair_shares(&[5, 1000, 10, 1000], 100), [5, 42, 10, 43]);
+        assert_eq!(fair_shares(&[5, 6], 100), [5, 6]);
+        assert_eq!(fair_shares(&[], 100), [0_usize; 0]);
+        assert_eq!(fair_shares(&[7, 7], 0), [0, 0]);
     }
 
     #[test]
     fn what_is_cut_is_counted() {
         let lines: Vec<String> = (0..1000).map(|line| format!("line {line}\n")).collect();
         let text = lines.concat();
-        let (shown, missing) = cut(&text, 200);
+        let (shown, missing) = truncate_middle(&text, 200);
         assert!(shown.starts_with("line 0\n") && shown.ends_with("line 999\n"));
         let gap = format!("[… {missing} characters …]\n");
         let kept = shown.replace(&gap, "");
         assert_eq!(kept.chars().count() + missing, text.chars().count());
-        assert_eq!(cut("short", 10), ("short".to_owned(), 0));
+        assert_eq!(truncate_middle("short", 10), ("short".to_owned(), 0));
     }
 
     #[test]
     fn what_is_between_borders_cannot_close_them() {
-        let (one, other) = (Border::new().unwrap(), Border::new().unwrap());
+        let (one, other) = (Delimiter::new().unwrap(), Delimiter::new().unwrap());
         let forged = one.enclose("output", "x");
         let enclosed = other.enclose("output", &forged);
         let last = enclosed.lines().last().unwrap();
@@ -209,14 +211,14 @@ mod tests {
         fn shares_never_exceed_what_there_is(
             lengths in prop::collection::vec(0_usize..5000, 0..20), most in 0_usize..20_000
         ) {
-            let shares = shares(&lengths, most);
+            let shares = fair_shares(&lengths, most);
             prop_assert!(shares.iter().sum::<usize>() <= most);
             prop_assert!(shares.iter().zip(&lengths).all(|(share, length)| share <= length));
         }
 
         #[test]
         fn a_cut_keeps_characters_whole(text in "(\\PC|\n){0,300}", most in 0_usize..200) {
-            let (shown, missing) = cut(&text, most);
+            let (shown, missing) = truncate_middle(&text, most);
             if missing == 0 {
                 prop_assert_eq!(shown, text);
             } else {
@@ -228,7 +230,7 @@ mod tests {
         fn pieces_put_together_are_the_text(text in "([a-zä]|\n){0,300}", most in 1_usize..200) {
             let (mut offset, mut all) = (0, String::new());
             loop {
-                let piece = Piece::of(&text, offset, most);
+                let piece = TextPage::at(&text, offset, most);
                 prop_assert!(piece.characters <= most);
                 all.push_str(piece.text);
                 offset += piece.characters;

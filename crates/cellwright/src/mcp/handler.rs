@@ -14,7 +14,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::guarded::Guarded;
-use super::server::{Server, failed};
+use super::server::{Server, failure_response};
 use super::{prompts, resources, tools};
 use crate::failure::Failure;
 use crate::host::hello::VERSION;
@@ -72,7 +72,7 @@ impl Drop for Handler {
     fn drop(&mut self) {
         // Without a runtime everything has ended.
         if let (Some(own), Ok(runtime)) = (self.own.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(async move { own.end().await });
+            runtime.spawn(async move { own.shut_down().await });
         }
     }
 }
@@ -85,8 +85,8 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         if self.per_client && self.own.get().is_none() {
-            let own = self.common.of_its_own().map_err(|failure| {
-                ErrorData::internal_error(super::words::failure(&failure), None)
+            let own = self.common.with_own_kernels().map_err(|failure| {
+                ErrorData::internal_error(super::wording::format_failure(&failure), None)
             })?;
             // Nobody initializes twice; should they, the first one counts.
             self.own.set(own).ok();
@@ -124,9 +124,9 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.server().learn_roots(&context).await;
+        self.server().update_roots(&context).await;
         let called = Guarded::new(tools::call(self.server(), request, context)).await;
-        called.unwrap_or_else(|panic| Ok(failed(&Failure::from_panic(panic.as_ref()))))
+        called.unwrap_or_else(|panic| Ok(failure_response(&Failure::from_panic(panic.as_ref()))))
     }
 
     async fn list_resources(
@@ -134,7 +134,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.server().learn_roots(&context).await;
+        self.server().update_roots(&context).await;
         Ok(ListResourcesResult::with_all_items(
             resources::list(self.server()).await,
         ))
@@ -155,10 +155,10 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.server().learn_roots(&context).await;
+        self.server().update_roots(&context).await;
         let read = resources::read(self.server(), &request.uri).await;
         read.map(ReadResourceResponse::Complete)
-            .map_err(|failure| resources::missing(&request.uri, &failure))
+            .map_err(|failure| resources::not_found_error(&request.uri, &failure))
     }
 
     fn accepted_subscription_filter(
@@ -181,13 +181,13 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.server().learn_roots(&context).await;
+        self.server().update_roots(&context).await;
         let added = self
             .server()
             .subscriptions()
             .add(self.server(), &request.uri, context.peer)
             .await;
-        added.map_err(|failure| resources::missing(&request.uri, &failure))
+        added.map_err(|failure| resources::not_found_error(&request.uri, &failure))
     }
 
     async fn unsubscribe(
@@ -233,6 +233,6 @@ impl ServerHandler for Handler {
     }
 
     async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
-        self.server().forget_roots();
+        self.server().invalidate_roots();
     }
 }

@@ -28,29 +28,29 @@ use crate::loopback::{LOOPBACK, bearer_token, host_name};
 use crate::secret::constant_time_eq;
 
 /// Where the protocol is spoken.
-pub(crate) const PATH: &str = "/mcp";
+pub(crate) const ENDPOINT: &str = "/mcp";
 
 /// Connections at once; others wait outside.
-const CONNECTIONS: usize = 256;
+const CONNECTIONS_MAX: usize = 256;
 
 /// Largest request that is read: a notebook's text fits.
-const MAX_BODY: usize = 64 << 20;
+const BODY_LIMIT: usize = 64 << 20;
 
 /// How long a client that began a session may be silent before it counts as gone.
-const SILENCE: Duration = Duration::from_hours(12);
+const SESSION_IDLE_TIMEOUT: Duration = Duration::from_hours(12);
 
 /// How long connections have to end.
-const GRACE: Duration = Duration::from_secs(5);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// Who may come in.
 #[derive(Clone, Debug)]
-pub(crate) struct Guard {
+pub(crate) struct AccessPolicy {
     /// What must be carried.
     pub(crate) token: String,
     /// Names of this machine, besides those of the loopback.
-    pub(crate) hosts: Vec<String>,
+    pub(crate) allowed_hosts: Vec<String>,
     /// Pages that may send requests, such as `https://example.org`.
-    pub(crate) origins: Vec<String>,
+    pub(crate) allowed_origins: Vec<String>,
 }
 
 /// Opens the port. Not on an address that others can reach, unless that was said.
@@ -74,7 +74,7 @@ pub(crate) async fn listen(address: SocketAddr, remote: bool) -> Result<TcpListe
 pub(crate) async fn serve(
     listener: TcpListener,
     server: Server,
-    guard: Guard,
+    policy: AccessPolicy,
 ) -> Result<(), Failure> {
     let (stopper, stop) = cellwright_kernel::StopSignal::new();
     let mut signals = tokio::task::JoinSet::new();
@@ -82,54 +82,65 @@ pub(crate) async fn serve(
     let ending = CancellationToken::new();
     let hosts: Vec<String> = LOOPBACK.iter().map(|name| (*name).to_owned()).collect();
     let config = StreamableHttpServerConfig::default()
-        .with_allowed_hosts(hosts.into_iter().chain(guard.hosts.iter().cloned()))
+        .with_allowed_hosts(
+            hosts
+                .into_iter()
+                .chain(policy.allowed_hosts.iter().cloned()),
+        )
         .with_cancellation_token(ending.clone())
-        .with_max_request_body_bytes(MAX_BODY);
+        .with_max_request_body_bytes(BODY_LIMIT);
     let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(SILENCE);
+    sessions.session_config.keep_alive = Some(SESSION_IDLE_TIMEOUT);
     let common = server.clone();
     let service = StreamableHttpService::new(
         move || Ok(Handler::per_client(common.clone())),
         Arc::new(sessions),
         config,
     );
-    let door = Router::new()
-        .route_service(PATH, service)
-        .fallback(nothing)
-        .layer(middleware::from_fn_with_state(Arc::new(guard), enter));
-    let told = ending.clone();
-    let served = axum::serve(LimitedListener::new(listener, CONNECTIONS), door)
-        .with_graceful_shutdown(async move { told.cancelled().await });
+    let router = Router::new()
+        .route_service(ENDPOINT, service)
+        .fallback(not_found)
+        .layer(middleware::from_fn_with_state(Arc::new(policy), authorize));
+    let shutdown = ending.clone();
+    let served = axum::serve(LimitedListener::new(listener, CONNECTIONS_MAX), router)
+        .with_graceful_shutdown(async move { shutdown.cancelled().await });
     let mut served = tokio::spawn(served.into_future());
     tokio::select! {
         _ = stop.requested() => {}
         _ = &mut served => {}
     }
     ending.cancel();
-    tokio::time::timeout(GRACE, served).await.ok();
-    server.end().await;
+    tokio::time::timeout(SHUTDOWN_GRACE, served).await.ok();
+    server.shut_down().await;
     Ok(())
 }
 
-async fn enter(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    match guard.refuses(request.headers()) {
+async fn authorize(
+    State(policy): State<Arc<AccessPolicy>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match policy.rejection(request.headers()) {
         Some(refusal) => refusal,
         None => next.run(request).await,
     }
 }
 
-async fn nothing() -> Response {
-    refusal(StatusCode::NOT_FOUND, "there is only /mcp")
+async fn not_found() -> Response {
+    error_response(StatusCode::NOT_FOUND, "there is only /mcp")
 }
 
-impl Guard {
+impl AccessPolicy {
     /// Why a request is not looked at.
-    fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
+    fn rejection(&self, headers: &HeaderMap) -> Option<Response> {
         let ours = host_name(headers).is_some_and(|name| {
-            LOOPBACK.contains(&name) || self.hosts.iter().any(|host| host == name)
+            LOOPBACK.contains(&name) || self.allowed_hosts.iter().any(|host| host == name)
         });
         if !ours {
-            return Some(refusal(StatusCode::FORBIDDEN, "not meant for this server"));
+            return Some(error_response(
+                StatusCode::FORBIDDEN,
+                "not meant for this server",
+            ));
         }
         let own = headers.get(HOST).and_then(|host| host.to_str().ok());
         let foreign = |origin: &axum::http::HeaderValue| {
@@ -137,17 +148,18 @@ impl Guard {
                 let same = origin
                     .strip_prefix("http://")
                     .is_some_and(|rest| Some(rest) == own);
-                same || self.origins.iter().any(|ours| ours == origin)
+                same || self.allowed_origins.iter().any(|ours| ours == origin)
             };
             !origin.to_str().is_ok_and(named)
         };
         if headers.get_all(ORIGIN).iter().any(foreign) {
-            return Some(refusal(StatusCode::FORBIDDEN, "not from this page"));
+            return Some(error_response(StatusCode::FORBIDDEN, "not from this page"));
         }
         let known = bearer_token(headers)
             .is_some_and(|given| constant_time_eq(self.token.as_bytes(), given));
         if !known {
-            let mut response = refusal(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
+            let mut response =
+                error_response(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
             let how = axum::http::HeaderValue::from_static("Bearer");
             response.headers_mut().insert(WWW_AUTHENTICATE, how);
             return Some(response);
@@ -156,7 +168,7 @@ impl Guard {
     }
 }
 
-fn refusal(status: StatusCode, words: &str) -> Response {
+fn error_response(status: StatusCode, words: &str) -> Response {
     let body = json!({"error": words}).to_string();
     (status, [(CONTENT_TYPE, "application/json")], body).into_response()
 }

@@ -18,37 +18,37 @@ use rmcp::{RoleServer, model::PrimitiveSchemaDefinition};
 use serde::Deserialize;
 
 use super::conversation::{Conversation, Question};
-use super::words;
+use super::wording;
 use crate::notice::UserNotice;
 use crate::secret::random_token;
 
 /// How long people may take.
-const PATIENCE: Duration = Duration::from_mins(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The name of the one field, and of the one request.
-const REPLY_TIMEOUT: &str = "answer";
+const ANSWER_FIELD: &str = "answer";
 
 /// How a client's user can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ElicitationMode {
     /// Not at all.
-    None,
+    Unsupported,
     /// By a request, while the call waits.
     Request,
     /// By an answer that asks for another call.
-    Round,
+    MultiRoundTrip,
 }
 
-impl Way {
+impl ElicitationMode {
     /// How the client of a call can be asked.
-    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+    pub(super) fn from_context(context: &RequestContext<RoleServer>) -> Self {
         let capabilities = context.client_capabilities();
         if capabilities.is_none_or(|capabilities| capabilities.elicitation.is_none()) {
-            return Self::None;
+            return Self::Unsupported;
         }
         match context.protocol_version() {
             Some(version) if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() => {
-                Self::Round
+                Self::MultiRoundTrip
             }
             _ => Self::Request,
         }
@@ -56,32 +56,32 @@ impl Way {
 }
 
 /// Asks the user by a request; `None` if they will not say.
-pub(super) async fn ask(
+pub(super) async fn elicit(
     context: &RequestContext<RoleServer>,
     question: &Question,
 ) -> Option<String> {
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(params(question)));
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(elicit_params(question)));
     let asked = context.peer.send_request(request);
     tokio::select! {
         answer = asked => match answer.ok()? {
-            ClientResult::ElicitResult(result) => given(result),
+            ClientResult::ElicitResult(result) => accepted_answer(result),
             _ => None,
         },
         () = context.ct.cancelled() => None,
-        () = tokio::time::sleep(PATIENCE) => None,
+        () = tokio::time::sleep(ANSWER_TIMEOUT) => None,
     }
 }
 
-fn params(question: &Question) -> ElicitRequestParams {
-    let prompt = words::sentence(question.prompt.trim());
+fn elicit_params(question: &Question) -> ElicitRequestParams {
+    let prompt = wording::sanitize(question.prompt.trim());
     let prompt = if prompt.is_empty() { "input" } else { &prompt };
     let mut message = format!("The running code asks: {prompt}");
     if question.secret {
         message.push_str(" (it will not be shown)");
     }
     let field = PrimitiveSchemaDefinition::String(StringSchema::new());
-    let properties = BTreeMap::from([(REPLY_TIMEOUT.to_owned(), field)]);
-    let schema = ElicitationSchema::new(properties).with_required(vec![REPLY_TIMEOUT.to_owned()]);
+    let properties = BTreeMap::from([(ANSWER_FIELD.to_owned(), field)]);
+    let schema = ElicitationSchema::new(properties).with_required(vec![ANSWER_FIELD.to_owned()]);
     ElicitRequestParams::FormElicitationParams {
         meta: None,
         message,
@@ -89,22 +89,22 @@ fn params(question: &Question) -> ElicitRequestParams {
     }
 }
 
-fn given(result: ElicitResult) -> Option<String> {
+fn accepted_answer(result: ElicitResult) -> Option<String> {
     if result.action != ElicitationAction::Accept {
         return None;
     }
-    let text = result.content?.get(REPLY_TIMEOUT)?.as_str()?.to_owned();
+    let text = result.content?.get(ANSWER_FIELD)?.as_str()?.to_owned();
     Some(text)
 }
 
 /// A call whose code waits for what the client says in its next one.
-pub(super) struct Parked {
+pub(super) struct SuspendedCall {
     pub(super) conversation: Conversation,
     pub(super) session: Option<String>,
     pub(super) notices: Vec<UserNotice>,
 }
 
-impl Parked {
+impl SuspendedCall {
     pub(super) fn new(
         conversation: Conversation,
         session: Option<String>,
@@ -120,25 +120,25 @@ impl Parked {
 
 /// Such calls, by handles that nobody can guess.
 #[derive(Clone, Default)]
-pub(super) struct Waiting(Arc<Mutex<HashMap<String, Parked>>>);
+pub(super) struct SuspendedCalls(Arc<Mutex<HashMap<String, SuspendedCall>>>);
 
-impl Waiting {
+impl SuspendedCalls {
     /// Keeps a call for as long as people may take, and says what the client is asked for.
-    pub(super) fn park(
+    pub(super) fn suspend(
         &self,
-        parked: Parked,
+        call: SuspendedCall,
         question: &Question,
     ) -> io::Result<InputRequiredResult> {
         let handle = random_token()?;
-        self.all().insert(handle.clone(), parked);
+        self.calls().insert(handle.clone(), call);
         let (waiting, old) = (self.clone(), handle.clone());
         tokio::spawn(async move {
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(ANSWER_TIMEOUT).await;
             // Dropped, its code is cancelled: nobody will answer any more.
-            waiting.all().remove(&old);
+            waiting.calls().remove(&old);
         });
-        let request = InputRequest::Elicitation(ElicitRequest::new(params(question)));
-        let requests = BTreeMap::from([(REPLY_TIMEOUT.to_owned(), request)]);
+        let request = InputRequest::Elicitation(ElicitRequest::new(elicit_params(question)));
+        let requests = BTreeMap::from([(ANSWER_FIELD.to_owned(), request)]);
         Ok(InputRequiredResult::new(Some(requests), Some(handle)))
     }
 
@@ -147,21 +147,21 @@ impl Waiting {
         &self,
         handle: &str,
         responses: Option<&InputResponses>,
-    ) -> Option<(Parked, Option<String>)> {
-        let parked = self.all().remove(handle)?;
+    ) -> Option<(SuspendedCall, Option<String>)> {
+        let call = self.calls().remove(handle)?;
         let answer = responses
-            .and_then(|responses| responses.get(REPLY_TIMEOUT))
+            .and_then(|responses| responses.get(ANSWER_FIELD))
             .and_then(|answer| ElicitResult::deserialize(answer).ok())
-            .and_then(given);
-        Some((parked, answer))
+            .and_then(accepted_answer);
+        Some((call, answer))
     }
 
     /// Nobody will answer.
     pub(super) fn clear(&self) {
-        self.all().clear();
+        self.calls().clear();
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Parked>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<String, SuspendedCall>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

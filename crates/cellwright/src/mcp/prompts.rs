@@ -6,7 +6,7 @@ use rmcp::model::{
 };
 
 /// A prompt.
-struct Told {
+struct PromptSpec {
     name: &'static str,
     title: &'static str,
     what: &'static str,
@@ -15,8 +15,8 @@ struct Told {
     text: &'static str,
 }
 
-const PROMPTS: [Told; 3] = [
-    Told {
+const PROMPTS: [PromptSpec; 3] = [
+    PromptSpec {
         name: "fix-notebook",
         title: "Make a notebook run",
         what: "Run a notebook from a fresh kernel and correct what fails",
@@ -30,7 +30,7 @@ Make the notebook {path} run from top to bottom.
 4. At the end `run` once more with \"restart\": true to prove it.
 Keep what the notebook means; do not delete cells or hide errors. Tell me what was wrong and show the diffs.",
     },
-    Told {
+    PromptSpec {
         name: "explore-data",
         title: "Explore a file of data in a notebook",
         what: "Make a notebook that looks into a file of data",
@@ -47,7 +47,7 @@ with one step, and a figure where it says more than a table.
 3. `run` it, look at the outputs and images, correct it with `edit` and `run` with \"stale\": true.
 4. Add markdown cells that say what the outputs show, and a summary at the top. `run` with \"restart\": true at the end.",
     },
-    Told {
+    PromptSpec {
         name: "review-notebook",
         title: "Review a notebook",
         what: "Check whether a notebook's results can be trusted",
@@ -71,17 +71,17 @@ pub(super) fn list() -> Vec<Prompt> {
     };
     PROMPTS
         .iter()
-        .map(|told| {
-            let arguments = told.arguments.iter().map(argument).collect();
-            Prompt::new(told.name, Some(told.what), Some(arguments)).with_title(told.title)
+        .map(|spec| {
+            let arguments = spec.arguments.iter().map(argument).collect();
+            Prompt::new(spec.name, Some(spec.what), Some(arguments)).with_title(spec.title)
         })
         .collect()
 }
 
 /// A prompt with its arguments in place.
 pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
-    let Some(told) = PROMPTS.iter().find(|told| told.name == request.name) else {
-        let names: Vec<&str> = PROMPTS.iter().map(|told| told.name).collect();
+    let Some(spec) = PROMPTS.iter().find(|spec| spec.name == request.name) else {
+        let names: Vec<&str> = PROMPTS.iter().map(|spec| spec.name).collect();
         let words = format!(
             "there is no prompt `{}`; there are {}",
             request.name,
@@ -89,8 +89,8 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
         );
         return Err(ErrorData::invalid_params(words, None));
     };
-    let mut text = told.text.to_owned();
-    for (name, _, required) in told.arguments {
+    let mut text = spec.text.to_owned();
+    for (name, _, required) in spec.arguments {
         let given = request
             .arguments
             .as_ref()
@@ -101,11 +101,11 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
                 .map_or_else(|| value.to_string(), str::to_owned)
         });
         if *required && given.as_deref().is_none_or(|given| given.trim().is_empty()) {
-            let words = format!("the prompt `{}` needs `{name}`", told.name);
+            let words = format!("the prompt `{}` needs `{name}`", spec.name);
             return Err(ErrorData::invalid_params(words, None));
         }
         text = text.replace(&format!("{{{name}}}"), given.as_deref().unwrap_or_default());
     }
     let message = PromptMessage::new_text(Role::User, text);
-    Ok(GetPromptResult::new(vec![message]).with_description(told.what))
+    Ok(GetPromptResult::new(vec![message]).with_description(spec.what))
 }

@@ -11,27 +11,27 @@ use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
-use super::images::base64;
-use super::roots::{Place, address_of, unescaped};
+use super::images::encode_base64;
+use super::roots::{ConfinedPath, file_uri, percent_decode};
 use super::server::Server;
 use super::tools::sessions;
-use super::words;
+use super::wording;
 use crate::failure::{Failure, Kind};
 use crate::operations::artifact;
 use crate::operations::read::{ReadResult, read_selected};
 
 /// Notebooks that are listed, and how deep below a root they are looked for.
-const NOTEBOOKS: usize = 200;
-const DEPTH: usize = 4;
+const LISTED_NOTEBOOKS_MAX: usize = 200;
+const SEARCH_DEPTH_MAX: usize = 4;
 
 /// Artifacts that are listed, newest first.
-const ARTIFACTS: usize = 50;
+const LISTED_ARTIFACTS_MAX: usize = 50;
 
 /// Largest text or file that is given at once, in bytes.
-const MOST: u64 = 4 << 20;
+const READ_LIMIT: u64 = 4 << 20;
 
 /// What an address names.
-pub(super) enum Named {
+pub(super) enum ResourceId {
     /// A notebook, by path, with a selector behind it.
     Notebook(String),
     /// An artifact, with lines behind it.
@@ -40,30 +40,30 @@ pub(super) enum Named {
     Kernel(u64),
 }
 
-impl Named {
-    pub(super) fn of(uri: &str) -> Result<Self, Failure> {
+impl ResourceId {
+    pub(super) fn parse(uri: &str) -> Result<Self, Failure> {
         if let Some(path) = uri.strip_prefix("notebook://") {
-            let path = unescaped(path).ok_or_else(|| unknown(uri))?;
+            let path = percent_decode(path).ok_or_else(|| unknown_resource(uri))?;
             return Ok(Self::Notebook(path));
         }
         if uri.starts_with("artifact://") {
             return Ok(Self::Artifact(uri.to_owned()));
         }
         if let Some(id) = uri.strip_prefix("kernel://") {
-            return Ok(Self::Kernel(id.parse().map_err(|_| unknown(uri))?));
+            return Ok(Self::Kernel(id.parse().map_err(|_| unknown_resource(uri))?));
         }
-        Err(unknown(uri))
+        Err(unknown_resource(uri))
     }
 }
 
-fn unknown(uri: &str) -> Failure {
+fn unknown_resource(uri: &str) -> Failure {
     let failure = Failure::new(Kind::BadArguments, format!("There is no resource {uri}"));
     failure.hint("there are notebook:///PATH, artifact://ID and kernel://ID")
 }
 
 /// What cannot be read, as the protocol says it.
-pub(super) fn missing(uri: &str, failure: &Failure) -> ErrorData {
-    let words = words::failure(failure);
+pub(super) fn not_found_error(uri: &str, failure: &Failure) -> ErrorData {
+    let words = wording::format_failure(failure);
     let data = json!({"uri": uri, "error": failure.to_json()["error"]});
     ErrorData::resource_not_found(
         words.trim_start_matches("error: ").trim_end().to_owned(),
@@ -74,10 +74,10 @@ pub(super) fn missing(uri: &str, failure: &Failure) -> ErrorData {
 /// What there is.
 pub(super) async fn list(server: &Server) -> Vec<Resource> {
     let mut all = Vec::new();
-    let roots = server.roots().all();
-    let found = tokio::task::spawn_blocking(move || notebooks(&roots)).await;
+    let roots = server.roots().paths();
+    let found = tokio::task::spawn_blocking(move || find_notebooks(&roots)).await;
     for path in found.unwrap_or_default() {
-        let address = address_of(&path).replacen("file://", "notebook://", 1);
+        let address = file_uri(&path).replacen("file://", "notebook://", 1);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let resource = Resource::new(address, name.into_owned())
             .with_description(path.display().to_string())
@@ -99,7 +99,7 @@ pub(super) async fn list(server: &Server) -> Vec<Resource> {
         .and_then(|store| store.list().ok())
         .unwrap_or_default();
     entries.reverse();
-    for entry in entries.into_iter().take(ARTIFACTS) {
+    for entry in entries.into_iter().take(LISTED_ARTIFACTS_MAX) {
         let id = entry.id.to_string();
         let resource = Resource::new(id.as_str(), id.trim_start_matches("artifact://"))
             .with_description("full output")
@@ -143,26 +143,26 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 
 /// What is in one.
 pub(super) async fn read(server: &Server, uri: &str) -> Result<ReadResourceResult, Failure> {
-    let contents = match Named::of(uri)? {
-        Named::Kernel(id) => {
-            let kernel = kernel(server, id).await?;
+    let contents = match ResourceId::parse(uri)? {
+        ResourceId::Kernel(id) => {
+            let kernel = read_kernel(server, id).await?;
             let text = serde_json::to_string_pretty(&kernel).map_err(std::io::Error::from)?;
             ResourceContents::text(text, uri).with_mime_type("application/json")
         }
-        Named::Notebook(path) => {
+        ResourceId::Notebook(path) => {
             let server = server.clone();
-            let text = blocking(move || notebook(&server, &path)).await?;
+            let text = run_blocking(move || read_notebook(&server, &path)).await?;
             ResourceContents::text(text, uri).with_mime_type("text/plain")
         }
-        Named::Artifact(address) => {
+        ResourceId::Artifact(address) => {
             let (server, uri) = (server.clone(), uri.to_owned());
-            blocking(move || of_artifact(&server, &address, &uri)).await?
+            run_blocking(move || read_artifact(&server, &address, &uri)).await?
         }
     };
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -170,74 +170,77 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// The session of that number.
-pub(super) async fn kernel(server: &Server, id: u64) -> Result<Value, Failure> {
+pub(super) async fn read_kernel(server: &Server, id: u64) -> Result<Value, Failure> {
     let kernels = sessions(server).await?;
     let found = kernels.as_array().into_iter().flatten();
     let mut found = found.filter(|kernel| kernel["id"].as_u64() == Some(id));
     let kernel = found.next().cloned();
-    kernel.ok_or_else(|| unknown(&format!("kernel://{id}")))
+    kernel.ok_or_else(|| unknown_resource(&format!("kernel://{id}")))
 }
 
 /// Where a notebook is, and what of it is meant.
-pub(super) fn place(server: &Server, path: &str) -> Result<(Place, Selector), Failure> {
+pub(super) fn resolve_notebook(
+    server: &Server,
+    path: &str,
+) -> Result<(ConfinedPath, Selector), Failure> {
     let exists = |name: &str| {
-        let place = server.roots().file(name);
+        let place = server.roots().resolve_file(name);
         place.is_ok_and(|place| place.path().symlink_metadata().is_ok())
     };
     let (name, selector) = select::split(path, &exists)?;
-    Ok((server.roots().file(name)?, selector))
+    Ok((server.roots().resolve_file(name)?, selector))
 }
 
 /// An error unless there is such a resource.
 pub(super) async fn exists(server: &Server, uri: &str) -> Result<(), Failure> {
-    match Named::of(uri)? {
-        Named::Notebook(path) => {
-            let (place, _) = place(server, &path)?;
+    match ResourceId::parse(uri)? {
+        ResourceId::Notebook(path) => {
+            let (place, _) = resolve_notebook(server, &path)?;
             if place.path().symlink_metadata().is_err() {
-                return Err(unknown(uri));
+                return Err(unknown_resource(uri));
             }
         }
-        Named::Artifact(address) => {
+        ResourceId::Artifact(address) => {
             let (id, _) = artifact::parse_address(&address)?;
             artifact::store(server.engine())?.open(id)?;
         }
-        Named::Kernel(id) => {
-            kernel(server, id).await?;
+        ResourceId::Kernel(id) => {
+            read_kernel(server, id).await?;
         }
     }
     Ok(())
 }
 
-fn notebook(server: &Server, path: &str) -> Result<String, Failure> {
-    let (place, selector) = place(server, path)?;
+fn read_notebook(server: &Server, path: &str) -> Result<String, Failure> {
+    let (place, selector) = resolve_notebook(server, path)?;
     let answer = read_selected(place.path(), &selector, server.engine())
-        .map_err(|failure| place.named(failure))?;
+        .map_err(|failure| place.with_display_path(failure))?;
     let text = match answer {
         ReadResult::Text(answer) => answer.text,
         ReadResult::Outline(answer) => answer.table(),
-        ReadResult::Artifact(_) => return Err(unknown(path)),
+        ReadResult::Artifact(_) => return Err(unknown_resource(path)),
     };
-    check(
+    check_size(
         text.len() as u64,
         "ask for some cells, such as :cells=3-5, or for :outline",
     )?;
     Ok(text)
 }
 
-fn of_artifact(server: &Server, address: &str, uri: &str) -> Result<ResourceContents, Failure> {
+fn read_artifact(server: &Server, address: &str, uri: &str) -> Result<ResourceContents, Failure> {
     let (id, ranges) = artifact::parse_address(address)?;
     let mut found: Artifact = artifact::store(server.engine())?.open(id)?;
     let mime = found.kind.mime();
     let read_by_lines = format!("read it by lines, such as {id}:1-1000");
     let bytes = if ranges.is_empty() {
-        check(found.bytes(), &read_by_lines)?;
-        found.read_raw(0, usize::try_from(MOST).unwrap_or(usize::MAX))?
+        check_size(found.bytes(), &read_by_lines)?;
+        found.read_raw(0, usize::try_from(READ_LIMIT).unwrap_or(usize::MAX))?
     } else {
         let mut bytes = Vec::new();
         for range in &ranges {
             let last = range.end.map_or(u64::MAX, |end| end as u64);
             let span = found.byte_range(range.start as u64..=last)?;
-            check(bytes.len() as u64 + span.end - span.start, &read_by_lines)?;
+            check_size(bytes.len() as u64 + span.end - span.start, &read_by_lines)?;
             let length = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
             bytes.extend(found.read_raw(span.start, length)?);
         }
@@ -247,17 +250,17 @@ fn of_artifact(server: &Server, address: &str, uri: &str) -> Result<ResourceCont
         Ok(text) if !mime.starts_with("image/") || mime == "image/svg+xml" => {
             ResourceContents::text(text, uri)
         }
-        Ok(text) => ResourceContents::blob(base64(text.as_bytes()), uri),
+        Ok(text) => ResourceContents::blob(encode_base64(text.as_bytes()), uri),
         Err(error) if mime.starts_with("text/") => {
             ResourceContents::text(String::from_utf8_lossy(error.as_bytes()).into_owned(), uri)
         }
-        Err(error) => ResourceContents::blob(base64(error.as_bytes()), uri),
+        Err(error) => ResourceContents::blob(encode_base64(error.as_bytes()), uri),
     };
     Ok(contents.with_mime_type(mime))
 }
 
-fn check(bytes: u64, hint: &str) -> Result<(), Failure> {
-    if bytes <= MOST {
+fn check_size(bytes: u64, hint: &str) -> Result<(), Failure> {
+    if bytes <= READ_LIMIT {
         return Ok(());
     }
     let message = format!(
@@ -268,16 +271,16 @@ fn check(bytes: u64, hint: &str) -> Result<(), Failure> {
 }
 
 /// The notebooks below some folders, by name.
-fn notebooks(roots: &[PathBuf]) -> Vec<PathBuf> {
+fn find_notebooks(roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for root in roots {
-        descend(root, DEPTH, &mut found);
+        collect_notebooks(root, SEARCH_DEPTH_MAX, &mut found);
     }
     found.sort();
     found
 }
 
-fn descend(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+fn collect_notebooks(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     // What cannot be looked into has none.
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut folders = Vec::new();
@@ -293,13 +296,13 @@ fn descend(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
         };
         if kind.is_dir() && depth > 1 {
             folders.push(entry.path());
-        } else if kind.is_file() && name.ends_with(".ipynb") && found.len() < NOTEBOOKS {
+        } else if kind.is_file() && name.ends_with(".ipynb") && found.len() < LISTED_NOTEBOOKS_MAX {
             found.push(entry.path());
         }
     }
     for folder in folders {
-        if found.len() < NOTEBOOKS {
-            descend(&folder, depth - 1, found);
+        if found.len() < LISTED_NOTEBOOKS_MAX {
+            collect_notebooks(&folder, depth - 1, found);
         }
     }
 }

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::AtFlags;
 use serde_json::Value;
 
-use self::beneath::{Sought, beneath, real_path};
+use self::beneath::{OpenTarget, open_beneath, real_path};
 use crate::failure::{Failure, Kind};
 
 /// How often a link at the end of a path is followed.
-const LINKS: usize = 20;
+const LINKS_MAX: usize = 20;
 
 /// The folders that paths may lead into. The first one is what relative paths are meant from.
 #[derive(Clone, Debug, Default)]
@@ -26,17 +26,17 @@ pub(crate) struct Roots(Arc<Mutex<Vec<Root>>>);
 #[derive(Clone, Debug)]
 struct Root {
     /// As it was named: a link, perhaps.
-    named: PathBuf,
+    given: PathBuf,
     real: PathBuf,
 }
 
 /// A path that leads into a root.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConfinedPath {
     /// How it is opened.
     path: PathBuf,
     /// What it is called.
-    pub(crate) shown: PathBuf,
+    pub(crate) display_path: PathBuf,
     /// The folder it is in, held open; none where the system has no such way.
     folder: Option<OwnedFd>,
 }
@@ -55,7 +55,7 @@ impl Roots {
             let real = folder.canonicalize().ok().filter(|path| path.is_dir())?;
             // Everything is no confinement: whoever was started there was not told where to work.
             (real != Path::new("/")).then(|| Root {
-                named: folder.clone(),
+                given: folder.clone(),
                 real,
             })
         };
@@ -64,7 +64,7 @@ impl Roots {
     }
 
     /// The folders.
-    pub(crate) fn all(&self) -> Vec<PathBuf> {
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         roots.iter().map(|root| root.real.clone()).collect()
     }
@@ -74,24 +74,24 @@ impl Roots {
         let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         roots.iter().find_map(|root| {
             let rest = path.strip_prefix(&root.real);
-            let rest = rest.or_else(|_| path.strip_prefix(&root.named)).ok()?;
+            let rest = rest.or_else(|_| path.strip_prefix(&root.given)).ok()?;
             Some((root.real.clone(), rest.to_owned()))
         })
     }
 
     /// Where relative paths are meant from.
     pub(crate) fn base(&self) -> Result<PathBuf, Failure> {
-        self.all().into_iter().next().ok_or_else(no_root)
+        self.paths().into_iter().next().ok_or_else(no_root)
     }
 
     /// A file, which may be missing, in a folder, which may not.
-    pub(crate) fn file(&self, given: &str) -> Result<Place, Failure> {
-        let (root, inside) = self.inside(given)?;
+    pub(crate) fn resolve_file(&self, given: &str) -> Result<ConfinedPath, Failure> {
+        let (root, inside) = self.split_root(given)?;
         let Some(name) = inside.file_name() else {
-            return Err(outside(given, "it names a folder, not a file"));
+            return Err(rejected_path(given, "it names a folder, not a file"));
         };
         let parent = inside.parent().unwrap_or(Path::new(""));
-        let found = open(given, &root, parent, Path::new(name), LINKS);
+        let found = open_parent(given, &root, parent, Path::new(name), LINKS_MAX);
         if found.is_ok() {
             return found;
         }
@@ -101,116 +101,121 @@ impl Roots {
             .as_deref()
             .and_then(|real| real.strip_prefix(&root).ok());
         match inside.and_then(|inside| Some((inside.parent()?, inside.file_name()?))) {
-            Some((parent, name)) => open(given, &root, parent, Path::new(name), LINKS),
+            Some((parent, name)) => open_parent(given, &root, parent, Path::new(name), LINKS_MAX),
             None => found,
         }
     }
 
     /// A folder that is there.
-    pub(crate) fn folder(&self, given: &str) -> Result<PathBuf, Failure> {
-        let (root, inside) = self.inside(given)?;
-        let folder = beneath(&root, &inside, Sought::Folder);
-        let folder = folder.map_err(|error| refused(given, error))?;
+    pub(crate) fn resolve_dir(&self, given: &str) -> Result<PathBuf, Failure> {
+        let (root, inside) = self.split_root(given)?;
+        let folder = open_beneath(&root, &inside, OpenTarget::Directory);
+        let folder = folder.map_err(|error| lookup_failure(given, error))?;
         match &folder {
-            Some(fd) => real_path(fd).ok_or_else(|| outside(given, "it cannot be looked up")),
-            None => checked(given, &root, &root.join(&inside)),
+            Some(fd) => real_path(fd).ok_or_else(|| rejected_path(given, "it cannot be looked up")),
+            None => canonicalize_inside(given, &root, &root.join(&inside)),
         }
     }
 
     /// The root that a path leads into, and the rest of the path.
-    fn inside(&self, given: &str) -> Result<(PathBuf, PathBuf), Failure> {
+    fn split_root(&self, given: &str) -> Result<(PathBuf, PathBuf), Failure> {
         if given.is_empty() {
-            return Err(outside(given, "it is empty"));
+            return Err(rejected_path(given, "it is empty"));
         }
         if given.contains('\0') {
-            return Err(outside(given, "it has a NUL character in it"));
+            return Err(rejected_path(given, "it has a NUL character in it"));
         }
-        let roots = self.all();
+        let roots = self.paths();
         let Some(first) = roots.first() else {
             return Err(no_root());
         };
         let path = Path::new(given);
         if path.components().any(|part| part == Component::ParentDir) {
-            return Err(outside(given, "`..` is not allowed"));
+            return Err(rejected_path(given, "`..` is not allowed"));
         }
         if path.starts_with("~") {
-            return Err(outside(given, "`~` is not allowed"));
+            return Err(rejected_path(given, "`~` is not allowed"));
         }
         if path.is_relative() {
-            return Ok((first.clone(), tidy(path)));
+            return Ok((first.clone(), normal_components(path)));
         }
         let Some((root, rest)) = self.strip(path) else {
-            let mut failure = outside(given, "it leads out of the roots");
-            failure.hints.push(listed(&roots));
+            let mut failure = rejected_path(given, "it leads out of the roots");
+            failure.hints.push(roots_hint(&roots));
             return Err(failure);
         };
-        Ok((root, tidy(&rest)))
+        Ok((root, normal_components(&rest)))
     }
 }
 
-impl Place {
+impl ConfinedPath {
     /// How it is opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The folder it is in, as it is opened.
-    fn way(&self) -> Option<String> {
+    fn open_dir_name(&self) -> Option<String> {
         self.folder.as_ref()?;
         Some(self.path.parent()?.display().to_string())
     }
 
     /// Names it in an error as its reader knows it.
-    pub(crate) fn named(&self, mut failure: Failure) -> Failure {
-        let name = self.shown.file_name().unwrap_or_default().to_string_lossy();
+    pub(crate) fn with_display_path(&self, mut failure: Failure) -> Failure {
+        let name = self
+            .display_path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy();
         if failure.kind == Kind::BadFile && name.contains(".ipynb:") {
             let hint = "a selector such as :cells=3 is for `read`, and must be one that there is";
             failure.hints.push(hint.to_owned());
         }
-        let (Some(way), Some(folder)) = (self.way(), self.shown.parent()) else {
+        let (Some(open_dir), Some(folder)) = (self.open_dir_name(), self.display_path.parent())
+        else {
             return failure;
         };
         let folder = folder.display().to_string();
-        failure.message = failure.message.replace(&way, &folder);
+        failure.message = failure.message.replace(&open_dir, &folder);
         for text in failure.causes.iter_mut().chain(&mut failure.hints) {
-            *text = text.replace(&way, &folder);
+            *text = text.replace(&open_dir, &folder);
         }
         failure
     }
 
     /// Names it in an answer as its reader knows it.
-    pub(crate) fn named_in(&self, document: &mut Value) {
+    pub(crate) fn set_display_path(&self, document: &mut Value) {
         if let Some(path) = document.get_mut("path") {
-            *path = Value::String(self.shown.display().to_string());
+            *path = Value::String(self.display_path.display().to_string());
         }
     }
 }
 
 /// Finds a file in a folder, and holds that open.
-fn open(
+fn open_parent(
     given: &str,
     root: &Path,
     parent: &Path,
     name: &Path,
     links: usize,
-) -> Result<Place, Failure> {
-    let opened = beneath(root, parent, Sought::Folder);
-    let Some(folder) = opened.map_err(|error| refused(given, error))? else {
+) -> Result<ConfinedPath, Failure> {
+    let opened = open_beneath(root, parent, OpenTarget::Directory);
+    let Some(folder) = opened.map_err(|error| lookup_failure(given, error))? else {
         let whole = root.join(parent).join(name);
-        let shown = match checked(given, root, &whole) {
+        let display_path = match canonicalize_inside(given, root, &whole) {
             Err(failure) if whole.symlink_metadata().is_ok() => return Err(failure),
             Ok(real) => real,
             // What is not there yet is where its folder is.
-            Err(_) => checked(given, root, &root.join(parent))?.join(name),
+            Err(_) => canonicalize_inside(given, root, &root.join(parent))?.join(name),
         };
-        return Ok(Place {
-            path: shown.clone(),
-            shown,
+        return Ok(ConfinedPath {
+            path: display_path.clone(),
+            display_path,
             folder: None,
         });
     };
     let Some(real) = real_path(&folder) else {
-        return Err(outside(given, "it cannot be looked up"));
+        return Err(rejected_path(given, "it cannot be looked up"));
     };
     let found = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
     let is_link = found.is_ok_and(|found| {
@@ -218,29 +223,29 @@ fn open(
     });
     if is_link {
         // Where it leads is looked up like any other path.
-        let led = beneath(root, &parent.join(name), Sought::Anything);
-        let led = led.map_err(|error| refused(given, error))?;
+        let led = open_beneath(root, &parent.join(name), OpenTarget::Any);
+        let led = led.map_err(|error| lookup_failure(given, error))?;
         let target = led.as_ref().and_then(real_path);
         let target = target.filter(|_| links > 0);
         let inside = target
             .as_deref()
             .and_then(|target| target.strip_prefix(root).ok())
-            .ok_or_else(|| outside(given, "it is a link that leads out of the roots"))?;
+            .ok_or_else(|| rejected_path(given, "it is a link that leads out of the roots"))?;
         let (Some(parent), Some(name)) = (inside.parent(), inside.file_name()) else {
-            return Err(outside(given, "it names a folder, not a file"));
+            return Err(rejected_path(given, "it names a folder, not a file"));
         };
-        return open(given, root, parent, Path::new(name), links - 1);
+        return open_parent(given, root, parent, Path::new(name), links - 1);
     }
     let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
-    Ok(Place {
+    Ok(ConfinedPath {
         path: path.join(name),
-        shown: real.join(name),
+        display_path: real.join(name),
         folder: Some(folder),
     })
 }
 
 /// The same by name, where the system cannot do it in one step.
-fn checked(given: &str, root: &Path, path: &Path) -> Result<PathBuf, Failure> {
+fn canonicalize_inside(given: &str, root: &Path, path: &Path) -> Result<PathBuf, Failure> {
     let real = path.canonicalize().map_err(|error| {
         let mut failure = Failure::new(Kind::BadFile, format!("There is no `{given}`"));
         failure.causes.push(error.to_string());
@@ -249,19 +254,19 @@ fn checked(given: &str, root: &Path, path: &Path) -> Result<PathBuf, Failure> {
     if real.starts_with(root) {
         return Ok(real);
     }
-    Err(outside(given, "it leads out of the roots"))
+    Err(rejected_path(given, "it leads out of the roots"))
 }
 
 /// A path without what means nothing.
-fn tidy(path: &Path) -> PathBuf {
+fn normal_components(path: &Path) -> PathBuf {
     let normal = |part: &Component<'_>| matches!(part, Component::Normal(_));
     path.components().filter(normal).collect()
 }
 
-fn refused(given: &str, error: rustix::io::Errno) -> Failure {
+fn lookup_failure(given: &str, error: rustix::io::Errno) -> Failure {
     match error {
         rustix::io::Errno::XDEV | rustix::io::Errno::LOOP => {
-            outside(given, "it leads out of the roots")
+            rejected_path(given, "it leads out of the roots")
         }
         rustix::io::Errno::NOENT => {
             let failure = Failure::new(Kind::BadFile, format!("There is no `{given}`"));
@@ -275,13 +280,13 @@ fn refused(given: &str, error: rustix::io::Errno) -> Failure {
     }
 }
 
-fn outside(given: &str, why: &str) -> Failure {
+fn rejected_path(given: &str, why: &str) -> Failure {
     let mut failure = Failure::new(Kind::Refused, format!("The path `{given}` is refused"));
     failure.causes.push(why.to_owned());
     failure.hint("give a path inside the roots, best a relative one")
 }
 
-fn listed(roots: &[PathBuf]) -> String {
+fn roots_hint(roots: &[PathBuf]) -> String {
     let names: Vec<String> = roots
         .iter()
         .map(|root| root.display().to_string())
@@ -297,17 +302,17 @@ fn no_root() -> Failure {
 }
 
 /// The folder that a root's address names.
-pub(crate) fn folder_of(uri: &str) -> Option<PathBuf> {
+pub(crate) fn path_from_file_uri(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     if !path.starts_with('/') {
         return None;
     }
-    Some(PathBuf::from(unescaped(path)?))
+    Some(PathBuf::from(percent_decode(path)?))
 }
 
 /// Text of an address without its escapes.
-pub(crate) fn unescaped(text: &str) -> Option<String> {
+pub(crate) fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes().iter();
     while let Some(&byte) = rest.next() {
@@ -323,7 +328,7 @@ pub(crate) fn unescaped(text: &str) -> Option<String> {
 }
 
 /// A path as an address.
-pub(crate) fn address_of(path: &Path) -> String {
+pub(crate) fn file_uri(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
 
     let mut address = "file://".to_owned();

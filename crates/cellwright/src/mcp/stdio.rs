@@ -9,7 +9,7 @@ use tokio::io::duplex;
 use tokio::sync::mpsc;
 
 use super::handler::Handler;
-use super::lines;
+use super::line_guard;
 use super::server::Server;
 use crate::failure::{Failure, Kind};
 use crate::local_execution::watch_signals;
@@ -24,26 +24,26 @@ pub(crate) async fn serve(server: Server) -> Result<(), Failure> {
         served = run(handler) => served,
         _ = stop.requested() => Ok(()),
     };
-    server.end().await;
+    server.shut_down().await;
     served
 }
 
 /// How long the last words may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 /// What waits between us and the SDK, in bytes.
-const BUFFER: usize = 256 * 1024;
+const BUFFER_SIZE: usize = 256 * 1024;
 
 async fn run(handler: Handler) -> Result<(), Failure> {
     let (stdin, stdout) = stdio_pipes();
-    let (heard, read) = duplex(BUFFER);
-    let (write, said) = duplex(BUFFER);
+    let (heard, read) = duplex(BUFFER_SIZE);
+    let (write, said) = duplex(BUFFER_SIZE);
     let (sender, answers) = mpsc::unbounded_channel();
     let mut pumps = tokio::task::JoinSet::new();
-    pumps.spawn(lines::take(stdin, heard, sender));
-    let writing = tokio::spawn(lines::write(said, stdout, answers));
+    pumps.spawn(line_guard::filter_input(stdin, heard, sender));
+    let writing = tokio::spawn(line_guard::merge_output(said, stdout, answers));
     let transport =
-        AsyncRwTransport::new_server(read, write).with_max_line_length(lines::LONGEST + 2);
+        AsyncRwTransport::new_server(read, write).with_max_line_length(line_guard::LINE_LIMIT + 2);
     let running = match handler.serve(transport).await {
         Ok(running) => running,
         // It went before it said anything.
@@ -60,6 +60,6 @@ async fn run(handler: Handler) -> Result<(), Failure> {
     // Whatever the reason, it is over.
     running.waiting().await.ok();
     // What was said last is still on its way.
-    tokio::time::timeout(FAREWELL, writing).await.ok();
+    tokio::time::timeout(SHUTDOWN_GRACE, writing).await.ok();
     Ok(())
 }

@@ -12,15 +12,15 @@ use rmcp::{Peer, RoleServer};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::resources::{self, Named};
+use super::resources::{self, ResourceId};
 use super::server::Server;
 use crate::failure::{Failure, Kind};
 
 /// How often resources are looked at.
-const EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Resources that one client may want to know of.
-const MOST: usize = 1000;
+const SUBSCRIPTIONS_MAX: usize = 1000;
 
 /// Who wants to know of what.
 #[derive(Clone, Default)]
@@ -28,30 +28,30 @@ pub(super) struct Subscriptions(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    state: Mutex<State>,
+    table: Mutex<SubscriptionTable>,
     nudge: Notify,
 }
 
 #[derive(Default)]
-struct State {
-    wanted: HashMap<String, Wanted>,
+struct SubscriptionTable {
+    by_uri: HashMap<String, Subscription>,
     /// Whether somebody looks.
-    watched: bool,
+    is_polling: bool,
 }
 
-struct Wanted {
+struct Subscription {
     peer: Peer<RoleServer>,
     /// How it looked last.
-    seen: String,
+    fingerprint: String,
 }
 
 impl Subscriptions {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, SubscriptionTable> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks at once.
-    pub(super) fn look(&self) {
+    pub(super) fn check_now(&self) {
         self.0.nudge.notify_waiters();
     }
 
@@ -63,80 +63,91 @@ impl Subscriptions {
         peer: Peer<RoleServer>,
     ) -> Result<(), Failure> {
         resources::exists(server, uri).await?;
-        let seen = look_of(server, uri).await;
-        let mut state = self.state();
-        if state.wanted.len() >= MOST {
-            let message = format!("No more than {MOST} resources can be subscribed to");
+        let fingerprint = fingerprint(server, uri).await;
+        let mut table = self.table();
+        if table.by_uri.len() >= SUBSCRIPTIONS_MAX {
+            let message =
+                format!("No more than {SUBSCRIPTIONS_MAX} resources can be subscribed to");
             return Err(Failure::new(Kind::BadArguments, message));
         }
-        state.wanted.insert(uri.to_owned(), Wanted { peer, seen });
-        if !std::mem::replace(&mut state.watched, true) {
+        table
+            .by_uri
+            .insert(uri.to_owned(), Subscription { peer, fingerprint });
+        if !std::mem::replace(&mut table.is_polling, true) {
             let (subscriptions, server) = (self.clone(), server.clone());
-            tokio::spawn(async move { subscriptions.watch(&server).await });
+            tokio::spawn(async move { subscriptions.poll(&server).await });
         }
         Ok(())
     }
 
     /// A client does not want to know any more.
     pub(super) fn remove(&self, uri: &str) {
-        self.state().wanted.remove(uri);
+        self.table().by_uri.remove(uri);
     }
 
     /// Looks until nobody wants to know any more.
-    async fn watch(&self, server: &Server) {
+    async fn poll(&self, server: &Server) {
         loop {
             let uris: Vec<(String, String, Peer<RoleServer>)> = {
-                let mut state = self.state();
-                let closed = |wanted: &Wanted| wanted.peer.is_transport_closed();
-                state.wanted.retain(|_, wanted| !closed(wanted));
-                if state.wanted.is_empty() {
-                    state.watched = false;
+                let mut table = self.table();
+                let closed = |subscription: &Subscription| subscription.peer.is_transport_closed();
+                table.by_uri.retain(|_, subscription| !closed(subscription));
+                if table.by_uri.is_empty() {
+                    table.is_polling = false;
                     return;
                 }
-                let entry = |(uri, wanted): (&String, &Wanted)| {
-                    (uri.clone(), wanted.seen.clone(), wanted.peer.clone())
+                let entry = |(uri, subscription): (&String, &Subscription)| {
+                    (
+                        uri.clone(),
+                        subscription.fingerprint.clone(),
+                        subscription.peer.clone(),
+                    )
                 };
-                state.wanted.iter().map(entry).collect()
+                table.by_uri.iter().map(entry).collect()
             };
-            for (uri, seen, peer) in uris {
-                let now = look_of(server, &uri).await;
-                if now == seen {
+            for (uri, last, peer) in uris {
+                let now = fingerprint(server, &uri).await;
+                if now == last {
                     continue;
                 }
                 let param = ResourceUpdatedNotificationParam::new(uri.as_str());
                 // One that has gone is left out the next time.
                 peer.notify_resource_updated(param).await.ok();
-                if let Some(wanted) = self.state().wanted.get_mut(&uri) {
-                    wanted.seen = now;
+                if let Some(subscription) = self.table().by_uri.get_mut(&uri) {
+                    subscription.fingerprint = now;
                 }
             }
-            self.moment().await;
+            self.wait_for_poll().await;
         }
     }
 
-    async fn moment(&self) {
+    async fn wait_for_poll(&self) {
         tokio::select! {
             () = self.0.nudge.notified() => {}
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
     }
 
     /// Tells a client of the resources that it listens for, until it does not any more.
     pub(super) async fn listen(&self, server: &Server, context: SubscriptionContext) {
         let accepted = context.accepted().resource_subscriptions.clone();
-        let mut seen: Vec<(String, String)> = Vec::new();
-        for uri in accepted.unwrap_or_default().into_iter().take(MOST) {
-            let now = look_of(server, &uri).await;
-            seen.push((uri, now));
+        let mut fingerprints: Vec<(String, String)> = Vec::new();
+        for uri in accepted
+            .unwrap_or_default()
+            .into_iter()
+            .take(SUBSCRIPTIONS_MAX)
+        {
+            let now = fingerprint(server, &uri).await;
+            fingerprints.push((uri, now));
         }
         let sink: &SubscriptionSink = context.sink();
         loop {
             tokio::select! {
                 () = context.cancelled() => return,
-                () = self.moment() => {}
+                () = self.wait_for_poll() => {}
             }
-            for (uri, last) in &mut seen {
-                let now = look_of(server, uri).await;
+            for (uri, last) in &mut fingerprints {
+                let now = fingerprint(server, uri).await;
                 if now == *last {
                     continue;
                 }
@@ -150,10 +161,10 @@ impl Subscriptions {
 }
 
 /// How a resource looks: another text when it has changed.
-async fn look_of(server: &Server, uri: &str) -> String {
-    match Named::of(uri) {
-        Ok(Named::Notebook(path)) => {
-            let place = resources::place(server, &path).map(|(place, _)| place);
+async fn fingerprint(server: &Server, uri: &str) -> String {
+    match ResourceId::parse(uri) {
+        Ok(ResourceId::Notebook(path)) => {
+            let place = resources::resolve_notebook(server, &path).map(|(place, _)| place);
             let found = place.ok().and_then(|place| place.path().metadata().ok());
             found.map_or_else(
                 || "none".to_owned(),
@@ -164,7 +175,7 @@ async fn look_of(server: &Server, uri: &str) -> String {
                 },
             )
         }
-        Ok(Named::Kernel(id)) => match resources::kernel(server, id).await {
+        Ok(ResourceId::Kernel(id)) => match resources::read_kernel(server, id).await {
             Ok(kernel) => json!([
                 kernel["state"],
                 kernel["generation"],

@@ -10,10 +10,10 @@ use crate::failure::{Failure, Kind};
 use crate::secret::random_token;
 
 /// What a token must have at the least, in characters.
-const LEAST: usize = 16;
+const TOKEN_LENGTH_MIN: usize = 16;
 
 /// The file in which the token is, unless another is named.
-pub(crate) fn usual_file(engine: &Engine) -> Result<PathBuf, Failure> {
+pub(crate) fn default_file(engine: &Engine) -> Result<PathBuf, Failure> {
     let state = engine.state_dir.as_deref().ok_or_else(|| {
         let failure = Failure::new(Kind::BadFile, "There is no folder for the token");
         failure.hint("name a file with --token-file")
@@ -22,18 +22,18 @@ pub(crate) fn usual_file(engine: &Engine) -> Result<PathBuf, Failure> {
 }
 
 /// The token in a file; made if there is none.
-pub(crate) fn read_or_make(path: &Path) -> Result<String, Failure> {
-    let trouble = |what: &str, error: io::Error| {
+pub(crate) fn read_or_create(path: &Path) -> Result<String, Failure> {
+    let failed = |what: &str, error: io::Error| {
         let message = format!("Could not {what} the token file {}", path.display());
         let mut failure = Failure::new(Kind::BadFile, message);
         failure.causes.push(error.to_string());
         failure
     };
     match File::open(path) {
-        Ok(file) => read(path, file, trouble),
+        Ok(file) => read(path, file, failed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).map_err(|error| trouble("make the folder of", error))?;
+                fs::create_dir_all(folder).map_err(|error| failed("make the folder of", error))?;
             }
             let token = random_token()?;
             let made = File::options()
@@ -45,28 +45,28 @@ pub(crate) fn read_or_make(path: &Path) -> Result<String, Failure> {
                 Ok(mut file) => {
                     let text = format!("{token}\n");
                     file.write_all(text.as_bytes())
-                        .map_err(|error| trouble("write", error))?;
+                        .map_err(|error| failed("write", error))?;
                     Ok(token)
                 }
                 // Somebody else was quicker, and may still be writing.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     std::thread::sleep(std::time::Duration::from_millis(100));
-                    let file = File::open(path).map_err(|error| trouble("read", error))?;
-                    read(path, file, trouble)
+                    let file = File::open(path).map_err(|error| failed("read", error))?;
+                    read(path, file, failed)
                 }
-                Err(error) => Err(trouble("make", error)),
+                Err(error) => Err(failed("make", error)),
             }
         }
-        Err(error) => Err(trouble("read", error)),
+        Err(error) => Err(failed("read", error)),
     }
 }
 
 fn read(
     path: &Path,
     mut file: File,
-    trouble: impl Fn(&str, io::Error) -> Failure,
+    failed: impl Fn(&str, io::Error) -> Failure,
 ) -> Result<String, Failure> {
-    let found = file.metadata().map_err(|error| trouble("look at", error))?;
+    let found = file.metadata().map_err(|error| failed("look at", error))?;
     let refused = |why: String| {
         let message = format!("The token file {} is not used", path.display());
         let mut failure = Failure::new(Kind::Refused, message);
@@ -87,11 +87,11 @@ fn read(
     }
     let mut text = String::new();
     file.read_to_string(&mut text)
-        .map_err(|error| trouble("read", error))?;
+        .map_err(|error| failed("read", error))?;
     let token = text.trim();
     let plain = token.bytes().all(|byte| byte.is_ascii_graphic());
-    if token.len() < LEAST || !plain {
-        let why = format!("a token has {LEAST} characters or more, without blanks");
+    if token.len() < TOKEN_LENGTH_MIN || !plain {
+        let why = format!("a token has {TOKEN_LENGTH_MIN} characters or more, without blanks");
         return Err(refused(why).hint("remove the file to have a new one made"));
     }
     Ok(token.to_owned())
@@ -107,20 +107,20 @@ mod tests {
     fn a_token_is_made_once_and_only_its_user_can_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/mcp.token");
-        let token = read_or_make(&path).unwrap();
+        let token = read_or_create(&path).unwrap();
         assert_eq!(token.len(), 64);
-        assert_eq!(read_or_make(&path).unwrap(), token);
+        assert_eq!(read_or_create(&path).unwrap(), token);
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         for open in [0o640, 0o604, 0o620] {
             fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
-            assert_eq!(read_or_make(&path).unwrap_err().kind, Kind::Refused);
+            assert_eq!(read_or_create(&path).unwrap_err().kind, Kind::Refused);
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         for weak in ["", "short", "sixteen chars and blanks"] {
             fs::write(&path, weak).unwrap();
             assert_eq!(
-                read_or_make(&path).unwrap_err().kind,
+                read_or_create(&path).unwrap_err().kind,
                 Kind::Refused,
                 "{weak}"
             );

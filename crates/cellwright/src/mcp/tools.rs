@@ -22,20 +22,20 @@ use serde_json::Value;
 pub(super) use kernels::sessions;
 
 use super::content::Reply;
-use super::server::{Server, failed};
+use super::server::{Server, failure_response};
 use crate::failure::Failure;
 
 /// A tool, as it is told to clients.
-struct Told {
+struct ToolSpec {
     name: &'static str,
     title: &'static str,
     /// For models: when to use it, units, limits, an example.
     description: &'static str,
     /// JSON Schema of its arguments: only the properties.
-    arguments: &'static str,
+    input_properties: &'static str,
     required: &'static [&'static str],
     /// JSON Schema of its structured content: only the properties.
-    answer: &'static str,
+    output_properties: &'static str,
     effect: Effect,
 }
 
@@ -43,53 +43,56 @@ struct Told {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// Nothing.
-    Reads,
+    ReadOnly,
     /// It changes a file; the same call again changes nothing more.
-    Replaces,
+    Idempotent,
     /// It changes something; the same call again does it again.
-    Changes,
+    Modifies,
     /// It runs code, which can do anything.
-    Runs,
+    RunsCode,
 }
 
 /// In the order in which they are listed.
-const TOOLS: [&Told; 9] = [
-    &read::TOLD,
-    &edit::TOLD,
-    &notebook::TOLD,
-    &write::TOLD,
-    &run::TOLD,
-    &eval::TOLD,
-    &runs::TOLD,
-    &kernels::TOLD,
-    &artifact::TOLD,
+const TOOLS: [&ToolSpec; 9] = [
+    &read::SPEC,
+    &edit::SPEC,
+    &notebook::SPEC,
+    &write::SPEC,
+    &run::SPEC,
+    &eval::SPEC,
+    &runs::SPEC,
+    &kernels::SPEC,
+    &artifact::SPEC,
 ];
 
 /// All tools, as they are listed.
 pub(super) fn list() -> Vec<Tool> {
     static LISTED: OnceLock<Vec<Tool>> = OnceLock::new();
     LISTED
-        .get_or_init(|| TOOLS.iter().map(|told| told.tool()).collect())
+        .get_or_init(|| TOOLS.iter().map(|spec| spec.tool()).collect())
         .clone()
 }
 
-impl Told {
+impl ToolSpec {
     fn tool(&self) -> Tool {
         let mut arguments = JsonObject::new();
         arguments.insert("type".to_owned(), "object".into());
-        arguments.insert("properties".to_owned(), parsed(self.arguments));
+        arguments.insert("properties".to_owned(), parse_schema(self.input_properties));
         if !self.required.is_empty() {
             arguments.insert("required".to_owned(), self.required.into());
         }
         let mut answer = JsonObject::new();
         answer.insert("type".to_owned(), "object".into());
-        answer.insert("properties".to_owned(), parsed(self.answer));
+        answer.insert(
+            "properties".to_owned(),
+            parse_schema(self.output_properties),
+        );
         let effect = self.effect;
         let annotations = ToolAnnotations::from_raw(
             None,
-            Some(effect == Effect::Reads),
-            (effect != Effect::Reads).then_some(true),
-            (effect == Effect::Replaces).then_some(true),
+            Some(effect == Effect::ReadOnly),
+            (effect != Effect::ReadOnly).then_some(true),
+            (effect == Effect::Idempotent).then_some(true),
             None,
         );
         Tool::new(self.name, self.description, Arc::new(arguments))
@@ -100,12 +103,12 @@ impl Told {
 }
 
 /// A schema of ours. A test sees to it that all of them can be read.
-fn parsed(text: &str) -> Value {
+fn parse_schema(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
 /// A call under way.
-struct Call<'a> {
+struct ToolCall<'a> {
     server: &'a Server,
     context: &'a RequestContext<RoleServer>,
 }
@@ -117,14 +120,14 @@ pub(super) async fn call(
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let given = request.arguments.unwrap_or_default();
-    let call = Call {
+    let call = ToolCall {
         server,
         context: &context,
     };
     // A client that was asked for something calls again with it.
     if let Some(handle) = &request.request_state {
         let taken = server
-            .waiting()
+            .suspended_calls()
             .take(handle, request.input_responses.as_ref());
         let Some((parked, answer)) = taken else {
             let words = "nothing waits for this requestState: its code has ended or waited too long, or it was \
@@ -132,7 +135,7 @@ pub(super) async fn call(
             return Err(ErrorData::invalid_params(words, None));
         };
         let told = call.go_on(parked, answer).await;
-        return Ok(told.unwrap_or_else(|failure| failed(&failure)));
+        return Ok(told.unwrap_or_else(|failure| failure_response(&failure)));
     }
     let answer = match request.name.as_ref() {
         "read" => call.file(given, read::read).await,
@@ -145,15 +148,15 @@ pub(super) async fn call(
         "runs" => runs::runs(&call, given).await,
         "kernels" => kernels::kernels(&call, given).await,
         other => {
-            let names: Vec<&str> = TOOLS.iter().map(|told| told.name).collect();
+            let names: Vec<&str> = TOOLS.iter().map(|spec| spec.name).collect();
             let words = format!("there is no tool `{other}`; there are {}", names.join(", "));
             return Err(ErrorData::invalid_params(words, None));
         }
     };
-    Ok(answer.unwrap_or_else(|failure| failed(&failure)))
+    Ok(answer.unwrap_or_else(|failure| failure_response(&failure)))
 }
 
-impl Call<'_> {
+impl ToolCall<'_> {
     /// Work on files, away from the threads that talk.
     async fn file(
         &self,
@@ -166,7 +169,7 @@ impl Call<'_> {
             Ok(panic) => Err(Failure::from_panic(panic.as_ref())),
             Err(error) => Err(std::io::Error::other(error).into()),
         })?;
-        self.server.subscriptions().look();
+        self.server.subscriptions().check_now();
         Ok(reply.into_result().into())
     }
 }
@@ -226,9 +229,9 @@ mod tests {
             ("artifact", accepted::<artifact::Arguments>()),
         ];
         assert_eq!(accepted.len(), TOOLS.len());
-        for (told, (name, accepted)) in TOOLS.into_iter().zip(accepted) {
-            assert_eq!(told.name, name);
-            let schema = parsed(told.arguments);
+        for (spec, (name, accepted)) in TOOLS.into_iter().zip(accepted) {
+            assert_eq!(spec.name, name);
+            let schema = parse_schema(spec.input_properties);
             let listed = schema.as_object().unwrap().keys().map(String::as_str);
             assert_eq!(listed.collect::<BTreeSet<_>>(), accepted, "{name}");
         }
@@ -236,12 +239,20 @@ mod tests {
 
     #[test]
     fn every_schema_can_be_read() {
-        for told in TOOLS {
-            assert!(parsed(told.arguments).is_object(), "{}", told.name);
-            assert!(parsed(told.answer).is_object(), "{}", told.name);
-            let arguments = parsed(told.arguments);
-            for name in told.required {
-                assert!(arguments.get(name).is_some(), "{} {name}", told.name);
+        for spec in TOOLS {
+            assert!(
+                parse_schema(spec.input_properties).is_object(),
+                "{}",
+                spec.name
+            );
+            assert!(
+                parse_schema(spec.output_properties).is_object(),
+                "{}",
+                spec.name
+            );
+            let arguments = parse_schema(spec.input_properties);
+            for name in spec.required {
+                assert!(arguments.get(name).is_some(), "{} {name}", spec.name);
             }
         }
     }

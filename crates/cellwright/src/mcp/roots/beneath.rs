@@ -7,19 +7,19 @@ use rustix::io::Errno;
 
 /// What is looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sought {
+pub(super) enum OpenTarget {
     /// A folder.
-    Folder,
+    Directory,
     /// Whatever is there.
-    Anything,
+    Any,
 }
 
 /// Opens a path from a root without ever leaving it; `None` if the system has no such way.
 #[cfg(target_os = "linux")]
-pub(super) fn beneath(
+pub(super) fn open_beneath(
     root: &Path,
     inside: &Path,
-    sought: Sought,
+    target: OpenTarget,
 ) -> Result<Option<OwnedFd>, Errno> {
     use rustix::fs::{Mode, OFlags, ResolveFlags};
 
@@ -36,7 +36,7 @@ pub(super) fn beneath(
         inside
     };
     let mut flags = OFlags::PATH | OFlags::CLOEXEC;
-    if sought == Sought::Folder {
+    if target == OpenTarget::Directory {
         flags |= OFlags::DIRECTORY;
     }
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -49,7 +49,7 @@ pub(super) fn beneath(
 
 /// There is no such way.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn beneath(_: &Path, _: &Path, _: Sought) -> Result<Option<OwnedFd>, Errno> {
+pub(super) fn open_beneath(_: &Path, _: &Path, _: OpenTarget) -> Result<Option<OwnedFd>, Errno> {
     Ok(None)
 }
 

@@ -55,7 +55,7 @@ fn what_is_inside_is_found_by_any_name() {
     symlink(&scene.root, &by_link).unwrap();
     let through = Roots::new(std::slice::from_ref(&by_link));
     let by_link = by_link.join("a.ipynb").display().to_string();
-    let place = through.file(&by_link).unwrap();
+    let place = through.resolve_file(&by_link).unwrap();
     assert_eq!(fs::read_to_string(place.path()).unwrap(), "inside");
     for given in [
         "a.ipynb",
@@ -69,23 +69,26 @@ fn what_is_inside_is_found_by_any_name() {
         &format!("{root}/a.ipynb"),
         &format!("{root}/sub/b.ipynb"),
     ] {
-        let place = scene.roots.file(given).unwrap();
+        let place = scene.roots.resolve_file(given).unwrap();
         assert_eq!(
             fs::read_to_string(place.path()).unwrap(),
             "inside",
             "{given}"
         );
-        assert!(place.shown.starts_with(&scene.root), "{given}");
-        assert!(place.shown.is_file(), "{given}");
+        assert!(place.display_path.starts_with(&scene.root), "{given}");
+        assert!(place.display_path.is_file(), "{given}");
     }
-    let new = scene.roots.file("sub/new.ipynb").unwrap();
+    let new = scene.roots.resolve_file("sub/new.ipynb").unwrap();
     fs::write(new.path(), "made").unwrap();
     assert_eq!(
         fs::read_to_string(scene.root.join("sub/new.ipynb")).unwrap(),
         "made"
     );
-    assert_eq!(scene.roots.folder(".").unwrap(), scene.root);
-    assert_eq!(scene.roots.folder("alias").unwrap(), scene.root.join("sub"));
+    assert_eq!(scene.roots.resolve_dir(".").unwrap(), scene.root);
+    assert_eq!(
+        scene.roots.resolve_dir("alias").unwrap(),
+        scene.root.join("sub")
+    );
 }
 
 #[test]
@@ -143,16 +146,16 @@ fn thirty_ways_out_are_refused() {
     ];
     assert!(ways.len() >= 30);
     for way in ways {
-        let found = scene.roots.file(way);
-        let opened = found.map(|place| (fs::read_to_string(place.path()), place.shown));
+        let found = scene.roots.resolve_file(way);
+        let opened = found.map(|place| (fs::read_to_string(place.path()), place.display_path));
         assert!(opened.is_err(), "{way}: {opened:?}");
         // A folder that is meant is no way out, either.
-        if let Ok(folder) = scene.roots.folder(way) {
+        if let Ok(folder) = scene.roots.resolve_dir(way) {
             assert!(folder.starts_with(&scene.root), "{way}: {folder:?}");
         }
     }
     let nowhere = Roots::new(&[PathBuf::from("/")]);
-    assert!(nowhere.file("etc/passwd").is_err());
+    assert!(nowhere.resolve_file("etc/passwd").is_err());
     assert!(nowhere.base().is_err());
 }
 
@@ -175,7 +178,7 @@ fn a_folder_that_turns_into_a_link_leads_nowhere_else() {
         });
         let mut found = 0;
         for _ in 0..20_000 {
-            if let Ok(place) = scene.roots.file("sub/b.ipynb")
+            if let Ok(place) = scene.roots.resolve_file("sub/b.ipynb")
                 && let Ok(text) = fs::read_to_string(place.path())
             {
                 assert_eq!(text, "inside");
@@ -197,10 +200,10 @@ fn addresses_of_roots_are_folders() {
         ("file:///%zz", None),
     ];
     for (uri, path) in cases {
-        assert_eq!(folder_of(uri), path.map(PathBuf::from), "{uri}");
+        assert_eq!(path_from_file_uri(uri), path.map(PathBuf::from), "{uri}");
     }
     let path = Path::new("/hou se/ä.ipynb");
-    assert_eq!(folder_of(&address_of(path)).as_deref(), Some(path));
+    assert_eq!(path_from_file_uri(&file_uri(path)).as_deref(), Some(path));
 }
 
 #[test]
@@ -216,7 +219,7 @@ fn a_file_that_turns_into_a_link_is_not_followed() {
     };
     fs::write(scene.root.join("a.ipynb"), notebook("inside")).unwrap();
     fs::write(scene.outside.join("a.ipynb"), notebook("secret")).unwrap();
-    let place = scene.roots.file("a.ipynb").unwrap();
+    let place = scene.roots.resolve_file("a.ipynb").unwrap();
     // Between the look and the reading somebody is quick.
     fs::remove_file(scene.root.join("a.ipynb")).unwrap();
     symlink(scene.outside.join("a.ipynb"), scene.root.join("a.ipynb")).unwrap();

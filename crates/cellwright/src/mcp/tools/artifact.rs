@@ -7,31 +7,31 @@ use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::arguments::{self, Word};
-use super::super::content::{Border, Reply, cut};
+use super::super::arguments::{self, LenientString};
+use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::server::Server;
-use super::{Effect, Told};
+use super::{Effect, ToolSpec};
 use crate::failure::{Failure, Kind};
 use crate::operations::artifact::{format_hits, parse_address, store};
 
-pub(super) const TOLD: Told = Told {
+pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "artifact",
     title: "Search full outputs",
     description: "\
 Full outputs that were cut. list: the newest. search: lines of `id` that contain `grep` (or match `regex`), numbered, \
 with `context` lines around each; at most `most` (default 20). To read lines use `read` with artifact://ID:10-40. \
 Example: {\"action\": \"search\", \"id\": \"artifact://7\", \"grep\": \"Traceback\", \"context\": 5}",
-    arguments: r#"{"action": {"enum": ["list", "search"]}, "id": {"type": "string"}, "grep": {"type": "string"}, "regex": {"type": "string"}, "context": {"type": "integer"}, "most": {"type": "integer"}}"#,
+    input_properties: r#"{"action": {"enum": ["list", "search"]}, "id": {"type": "string"}, "grep": {"type": "string"}, "regex": {"type": "string"}, "context": {"type": "integer"}, "most": {"type": "integer"}}"#,
     required: &["action"],
-    answer: r#"{"artifacts": {"type": "array"}, "hits": {"type": "array"}, "total": {"type": "integer"}, "lines": {"type": "integer"}}"#,
-    effect: Effect::Reads,
+    output_properties: r#"{"artifacts": {"type": "array"}, "hits": {"type": "array"}, "total": {"type": "integer"}, "lines": {"type": "integer"}}"#,
+    effect: Effect::ReadOnly,
 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     action: String,
-    id: Option<Word>,
+    id: Option<LenientString>,
     grep: Option<String>,
     regex: Option<String>,
     #[serde(default)]
@@ -48,7 +48,7 @@ fn most() -> usize {
 const LISTED: usize = 50;
 
 pub(super) fn artifact(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let given: Arguments = arguments::read("artifact", given)?;
+    let given: Arguments = arguments::parse("artifact", given)?;
     match given.action.as_str() {
         "list" => listed(server),
         "search" => search(server, given),
@@ -99,7 +99,7 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
             return Err(failure);
         }
     };
-    let Some(Word(id)) = given.id else {
+    let Some(LenientString(id)) = given.id else {
         return Err(Failure::new(
             Kind::BadArguments,
             "`search` needs the `id` of an artifact",
@@ -114,20 +114,20 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
     let hits = store(server.engine())?
         .open(id)?
         .search(&pattern, &search)?;
-    let (text, missing) = cut(&format_hits(&hits), server.options().text);
+    let (text, missing) = truncate_middle(&format_hits(&hits), server.options().text_limit);
     let mut whole = format!(
         "{} of {} matches in {} lines of {id}\n",
         hits.hits.len(),
         hits.total,
         hits.lines_searched
     );
-    whole.push_str(&Border::new()?.enclose("text", &text));
+    whole.push_str(&Delimiter::new()?.enclose("text", &text));
     if missing > 0 {
         whole.push_str(&format!(
             "{missing} characters are not shown; ask for fewer matches\n"
         ));
     }
-    let room = server.options().text;
+    let room = server.options().text_limit;
     let mut used = 0;
     let mut documents: Vec<Value> = Vec::new();
     for hit in &hits.hits {

@@ -6,22 +6,22 @@ use serde::Deserialize;
 use super::super::arguments;
 use super::super::content::Reply;
 use super::super::server::Server;
-use super::{Effect, Told, change};
+use super::{Effect, ToolSpec, change};
 use crate::failure::Failure;
 use crate::operations::change::BaseRevision;
 use crate::operations::edit::{self, EditRequest};
 
-pub(super) const TOLD: Told = Told {
+pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "edit",
     title: "Edit a notebook's text",
     description: "\
 Replace text in a notebook, as `read` shows it; may span lines, cells and markers. `old` must occur exactly once \
 unless `all`; else nothing is written. Outputs, ids and metadata stay. Best for small changes; the answer has the \
 diff, read back from the file. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
-    arguments: r#"{"path": {"type": "string"}, "old": {"type": "string"}, "new": {"type": "string"}, "all": {"type": "boolean", "description": "replace every occurrence"}, "rev": {"type": "string", "description": "revision from `read`: what others changed since is merged, or the edit refused"}}"#,
+    input_properties: r#"{"path": {"type": "string"}, "old": {"type": "string"}, "new": {"type": "string"}, "all": {"type": "boolean", "description": "replace every occurrence"}, "rev": {"type": "string", "description": "revision from `read`: what others changed since is merged, or the edit refused"}}"#,
     required: &["path", "old", "new"],
-    answer: change::ANSWER,
-    effect: Effect::Changes,
+    output_properties: change::OUTPUT_PROPERTIES,
+    effect: Effect::Modifies,
 };
 
 #[derive(Deserialize)]
@@ -36,8 +36,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let given: Arguments = arguments::read("edit", given)?;
-    let place = server.roots().file(&given.path)?;
+    let given: Arguments = arguments::parse("edit", given)?;
+    let place = server.roots().resolve_file(&given.path)?;
     let request = EditRequest {
         path: place.path().to_owned(),
         old: given.old,
@@ -45,6 +45,7 @@ pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure>
         all: given.all,
         revision: BaseRevision::parse(given.rev)?,
     };
-    let changed = edit::edit(&request, server.engine()).map_err(|failure| place.named(failure))?;
-    change::answer(server, &place, &changed)
+    let changed = edit::edit(&request, server.engine())
+        .map_err(|failure| place.with_display_path(failure))?;
+    change::change_reply(server, &place, &changed)
 }

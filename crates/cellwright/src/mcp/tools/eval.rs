@@ -5,12 +5,12 @@ use std::time::Duration;
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 
-use super::super::arguments::{self, Seconds, Words};
+use super::super::arguments::{self, LenientStrings, Seconds};
 use super::super::conversation::{Conversation, Said};
-use super::super::input::{self, Parked, Way};
+use super::super::input::{self, ElicitationMode, SuspendedCall};
 use super::super::progress::ProgressViewer;
 use super::super::server::Server;
-use super::{Call, Effect, Told, report};
+use super::{Effect, ToolCall, ToolSpec, report};
 use crate::execution::ExecutionSummary;
 use crate::failure::{Failure, Kind};
 use crate::host::protocol::{ExecuteParams, Interaction, WaitMode};
@@ -20,7 +20,7 @@ use crate::operations::kernel::KernelRequest;
 use crate::settings::Backend;
 use crate::startup::StartupTimer;
 
-pub(super) const TOLD: Told = Told {
+pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "eval",
     title: "Run code",
     description: "\
@@ -30,10 +30,10 @@ is shown; figures come as images. A notebook's own kernel is the session named l
 {\"code\": \"df.shape\", \"session\": \"a.ipynb\"}. `timeout` is in seconds per cell (default 30, 0 for none). A call \
 that takes long goes on as a run (see `runs`). Use it to explore; to fill a notebook use `run`. \
 Example: {\"code\": \"x = 1\\nx + 1\"}",
-    arguments: r#"{"code": {"type": "string"}, "cells": {"type": "array", "items": {"type": "object"}, "description": "instead of code: [{code, title?, timeout?, reset?}]; the first that fails ends it"}, "session": {"type": "string"}, "per_call": {"type": "boolean", "description": "a kernel of its own that ends with the call"}, "kernel": {"type": "string"}, "backend": {"enum": ["runner", "jupyter"]}, "python": {"type": "string", "description": "interpreter or environment"}, "cwd": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean", "description": "begin with a fresh kernel"}, "answer": {"type": "array", "items": {"type": "string"}, "description": "what input() gets"}, "background": {"type": "boolean", "description": "do not wait"}, "wait": {"type": "number", "description": "seconds to wait before it goes on as a run"}}"#,
+    input_properties: r#"{"code": {"type": "string"}, "cells": {"type": "array", "items": {"type": "object"}, "description": "instead of code: [{code, title?, timeout?, reset?}]; the first that fails ends it"}, "session": {"type": "string"}, "per_call": {"type": "boolean", "description": "a kernel of its own that ends with the call"}, "kernel": {"type": "string"}, "backend": {"enum": ["runner", "jupyter"]}, "python": {"type": "string", "description": "interpreter or environment"}, "cwd": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean", "description": "begin with a fresh kernel"}, "answer": {"type": "array", "items": {"type": "string"}, "description": "what input() gets"}, "background": {"type": "boolean", "description": "do not wait"}, "wait": {"type": "number", "description": "seconds to wait before it goes on as a run"}}"#,
     required: &[],
-    answer: report::REPLY_TIMEOUT,
-    effect: Effect::Runs,
+    output_properties: report::OUTPUT_PROPERTIES,
+    effect: Effect::RunsCode,
 };
 
 /// The session of those who name none.
@@ -56,7 +56,7 @@ pub(super) struct Arguments {
     #[serde(default)]
     reset: bool,
     #[serde(default)]
-    answer: Words,
+    answer: LenientStrings,
     #[serde(default)]
     background: bool,
     wait: Option<Seconds>,
@@ -72,9 +72,15 @@ struct CellArguments {
     reset: bool,
 }
 
-pub(super) async fn eval(call: &Call<'_>, given: JsonObject) -> Result<CallToolResponse, Failure> {
-    let given: Arguments = arguments::read("eval", given)?;
-    let (server, way) = (call.server.clone(), Way::of(call.context));
+pub(super) async fn eval(
+    call: &ToolCall<'_>,
+    given: JsonObject,
+) -> Result<CallToolResponse, Failure> {
+    let given: Arguments = arguments::parse("eval", given)?;
+    let (server, way) = (
+        call.server.clone(),
+        ElicitationMode::from_context(call.context),
+    );
     let planned = tokio::task::spawn_blocking(move || plan(&server, given, way)).await;
     let plan = planned.map_err(std::io::Error::other)??;
     call.carry_out(plan).await
@@ -87,7 +93,7 @@ pub(super) struct Plan {
     pub(super) idle_exit: Option<Duration>,
 }
 
-fn plan(server: &Server, given: Arguments, way: Way) -> Result<Plan, Failure> {
+fn plan(server: &Server, given: Arguments, way: ElicitationMode) -> Result<Plan, Failure> {
     let engine = server.engine();
     if given.code.is_some() != given.cells.is_empty() {
         let failure = Failure::new(Kind::BadArguments, "Give either `code` or `cells`");
@@ -98,7 +104,7 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Plan, Failure> {
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"));
     }
     let cwd = match &given.cwd {
-        Some(cwd) => server.roots().folder(cwd)?,
+        Some(cwd) => server.roots().resolve_dir(cwd)?,
         None => server.roots().base()?,
     };
     let mut cells: Vec<EvalCell> = given.cells.into_iter().map(EvalCell::from).collect();
@@ -127,7 +133,7 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Plan, Failure> {
     };
     let mut prepared = prepare(request, engine, &mut StartupTimer::new())?;
     let count = prepared.wish.cells.len();
-    prepared.wish.inline_limits = server.shown(count, &prepared.settings);
+    prepared.wish.inline_limits = server.inline_limits(count, &prepared.settings);
     let attach = server.attach(given.background, given.wait);
     let (mut wanted, settings, notices) = prepared.into_host_request(engine, attach)?;
     wanted.any_cwd = given.cwd.is_none();
@@ -151,8 +157,8 @@ impl From<CellArguments> for EvalCell {
     }
 }
 
-pub(super) fn talk(way: Way) -> Interaction {
-    if way == Way::None {
+pub(super) fn talk(way: ElicitationMode) -> Interaction {
+    if way == ElicitationMode::Unsupported {
         Interaction::RunId
     } else {
         Interaction::RunIdAndInput
@@ -198,7 +204,7 @@ impl Server {
     }
 }
 
-impl Call<'_> {
+impl ToolCall<'_> {
     /// Has code run, and tells what comes of it.
     pub(super) async fn carry_out(&self, plan: Plan) -> Result<CallToolResponse, Failure> {
         let reach = self.server.kernels();
@@ -210,10 +216,10 @@ impl Call<'_> {
     /// Goes on with code that waited for what its client's user says.
     pub(super) async fn go_on(
         &self,
-        parked: Parked,
+        parked: SuspendedCall,
         answer: Option<String>,
     ) -> Result<CallToolResponse, Failure> {
-        let Parked {
+        let SuspendedCall {
             mut conversation,
             session,
             notices,
@@ -229,12 +235,12 @@ impl Call<'_> {
         session: Option<String>,
         mut notices: Vec<notice::UserNotice>,
     ) -> Result<CallToolResponse, Failure> {
-        let flights = self.server.flights();
+        let flights = self.server.in_flight_calls();
         let flight = session
             .as_deref()
             .map(|session| flights.begin(session, &self.context.ct));
         let mut progress = ProgressViewer::of(self.context);
-        let way = Way::of(self.context);
+        let way = ElicitationMode::from_context(self.context);
         let mut heard = None;
         let reply = loop {
             let said = match heard.take() {
@@ -248,22 +254,26 @@ impl Call<'_> {
                         if let Some(word) = what_became(&verdict, session.as_deref())
                             && let Some(flight) = &flight
                         {
-                            flight.leave_word(word);
+                            flight.defer_notice(word);
                         }
                     } else if let Some(session) = &session {
-                        notices.extend(flights.aftermath(session).await);
+                        notices.extend(flights.take_deferred(session).await);
                     }
                     break report::ended(self.server, &verdict, document, notices)?;
                 }
                 Said::GoesOn(known) => break report::goes_on(&known, &notices)?,
-                Said::Asks(question) if way == Way::Round => {
-                    let parked = Parked::new(conversation, session, notices);
-                    return Ok(self.server.waiting().park(parked, &question)?.into());
+                Said::Asks(question) if way == ElicitationMode::MultiRoundTrip => {
+                    let parked = SuspendedCall::new(conversation, session, notices);
+                    return Ok(self
+                        .server
+                        .suspended_calls()
+                        .suspend(parked, &question)?
+                        .into());
                 }
                 Said::Asks(question) => {
                     // The code may end meanwhile: its time is up, or somebody stops it.
                     let asked = tokio::select! {
-                        answer = input::ask(self.context, &question) => Ok(answer),
+                        answer = input::elicit(self.context, &question) => Ok(answer),
                         said = conversation.listen(&self.context.ct, &mut progress) => Err(said?),
                     };
                     match asked {
@@ -273,7 +283,7 @@ impl Call<'_> {
                 }
             }
         };
-        self.server.subscriptions().look();
+        self.server.subscriptions().check_now();
         Ok(reply.into_result().into())
     }
 }

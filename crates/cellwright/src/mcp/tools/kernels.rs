@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::{self, Seconds};
-use super::super::content::{Border, Reply, cut};
+use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::server::Server;
-use super::super::words;
-use super::{Call, Effect, Told};
+use super::super::wording;
+use super::{Effect, ToolCall, ToolSpec};
 use crate::failure::{Failure, Kind};
 use crate::host::protocol::{HostRequest, SessionQuery, SessionSelector};
 use crate::hosted_execution::without_end;
@@ -18,7 +18,7 @@ use crate::operations::eval::canonical;
 use crate::operations::kernel_specs::list_kernel_specs;
 use crate::verbs::kernels::{SLOW, VARIABLES, list, specs};
 
-pub(super) const TOLD: Told = Told {
+pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "kernels",
     title: "Live kernels",
     description: "\
@@ -26,10 +26,10 @@ Look after sessions (kernels that stay). list: all. variables: names, types, sha
 in `code`. complete: how `code` could go on. interrupt: stop what it runs, variables stay. reset: a fresh kernel, \
 variables lost. stop: end it. specs: which kernels could be started. `name` is the session's, or @ and its id. \
 Example: {\"action\": \"variables\", \"name\": \"main\"}",
-    arguments: r#"{"action": {"enum": ["list", "specs", "variables", "inspect", "complete", "interrupt", "reset", "stop"]}, "name": {"type": "string"}, "code": {"type": "string"}, "cursor": {"type": "integer", "description": "in characters; default: the end"}, "source": {"type": "boolean", "description": "inspect: with its source"}, "timeout": {"type": "number", "description": "seconds to wait for a busy kernel, default 10"}}"#,
+    input_properties: r#"{"action": {"enum": ["list", "specs", "variables", "inspect", "complete", "interrupt", "reset", "stop"]}, "name": {"type": "string"}, "code": {"type": "string"}, "cursor": {"type": "integer", "description": "in characters; default: the end"}, "source": {"type": "boolean", "description": "inspect: with its source"}, "timeout": {"type": "number", "description": "seconds to wait for a busy kernel, default 10"}}"#,
     required: &["action"],
-    answer: r#"{"kernels": {"type": "array"}, "specs": {"type": "array"}, "text": {"type": "string"}, "interrupted": {"type": "boolean"}, "ended": {"type": "boolean"}, "notices": {"type": "array"}}"#,
-    effect: Effect::Changes,
+    output_properties: r#"{"kernels": {"type": "array"}, "specs": {"type": "array"}, "text": {"type": "string"}, "interrupted": {"type": "boolean"}, "ended": {"type": "boolean"}, "notices": {"type": "array"}}"#,
+    effect: Effect::Modifies,
 };
 
 #[derive(Deserialize)]
@@ -48,10 +48,10 @@ pub(super) struct Arguments {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) async fn kernels(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     given: JsonObject,
 ) -> Result<CallToolResponse, Failure> {
-    let given: Arguments = arguments::read("kernels", given)?;
+    let given: Arguments = arguments::parse("kernels", given)?;
     let server = call.server;
     let mut reply = match given.action.as_str() {
         "list" => of_sessions(server).await?,
@@ -110,16 +110,16 @@ pub(super) async fn kernels(
         }
     };
     if let Some(name) = &given.name {
-        let notices = server.flights().aftermath(name).await;
+        let notices = server.in_flight_calls().take_deferred(name).await;
         if !notices.is_empty() {
-            let text = words::notices(&notices);
+            let text = wording::format_notices(&notices);
             reply
                 .blocks
                 .insert(0, rmcp::model::ContentBlock::text(text));
             reply.structured["notices"] = json!(notices);
         }
     }
-    server.subscriptions().look();
+    server.subscriptions().check_now();
     Ok(reply.into_result().into())
 }
 
@@ -137,7 +137,7 @@ async fn of_sessions(server: &Server) -> Result<Reply, Failure> {
     let sessions = sessions(server).await?;
     let text = match list::table(&sessions) {
         // What a session is busy with are words of code.
-        Some(table) => Border::new()?.enclose("text", &table),
+        Some(table) => Delimiter::new()?.enclose("text", &table),
         None => "no sessions; `eval` or `run` makes one\n".to_owned(),
     };
     Ok(Reply::new(text, &json!({"kernels": sessions}))?)
@@ -148,7 +148,7 @@ async fn of_specs(server: &Server) -> Result<Reply, Failure> {
     let found =
         tokio::task::spawn_blocking(move || list_kernel_specs(Some(&base), None, &engine)).await;
     let rows = found.map_err(std::io::Error::other)??;
-    let text = Border::new()?.enclose("text", &specs::table(&rows));
+    let text = Delimiter::new()?.enclose("text", &specs::table(&rows));
     Ok(Reply::new(text, &json!({"specs": rows}))?)
 }
 
@@ -202,8 +202,8 @@ fn done(given: &Arguments, words: &str, answer: &Value) -> Result<Reply, Failure
 }
 
 fn shown(server: &Server, given: &Arguments, text: &str) -> Result<Reply, Failure> {
-    let (text, missing) = cut(text, server.options().text);
-    let mut whole = Border::new()?.enclose("text", &text);
+    let (text, missing) = truncate_middle(text, server.options().text_limit);
+    let mut whole = Delimiter::new()?.enclose("text", &text);
     if missing > 0 {
         whole.push_str(&format!("{missing} characters are not shown\n"));
     }

@@ -5,15 +5,15 @@ use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::arguments::{self, Word};
+use super::super::arguments::{self, LenientString};
 use super::super::content::Reply;
 use super::super::server::Server;
-use super::{Effect, Told, change, read};
+use super::{Effect, ToolSpec, change, read};
 use crate::failure::{Failure, Kind};
 use crate::operations::cells::{CellRequest, change_cell, parse_operation};
 use crate::operations::change::BaseRevision;
 
-pub(super) const TOLD: Told = Told {
+pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "notebook",
     title: "Change cells of a notebook",
     description: "\
@@ -22,10 +22,10 @@ edit: replace the `source` of `cell`. insert: new cell with `source` after/befor
 at the end; `create` makes the file). delete, move (`to`, `after` or `before`), type (`type`), clear (outputs of \
 `cell`, or all). outline: list cells. \
 Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"id:ab12\", \"source\": \"df.head()\"}",
-    arguments: r#"{"action": {"enum": ["edit", "insert", "delete", "move", "type", "clear", "outline"]}, "path": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"enum": ["code", "markdown", "raw"]}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer", "description": "index it shall have"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
+    input_properties: r#"{"action": {"enum": ["edit", "insert", "delete", "move", "type", "clear", "outline"]}, "path": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"enum": ["code", "markdown", "raw"]}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer", "description": "index it shall have"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
     required: &["action", "path"],
-    answer: change::ANSWER,
-    effect: Effect::Changes,
+    output_properties: change::OUTPUT_PROPERTIES,
+    effect: Effect::Modifies,
 };
 
 #[derive(Deserialize)]
@@ -33,11 +33,11 @@ Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"id:ab12\",
 pub(super) struct Arguments {
     action: String,
     path: String,
-    cell: Option<Word>,
+    cell: Option<LenientString>,
     source: Option<String>,
     r#type: Option<String>,
-    after: Option<Word>,
-    before: Option<Word>,
+    after: Option<LenientString>,
+    before: Option<LenientString>,
     to: Option<usize>,
     rev: Option<String>,
     #[serde(default)]
@@ -45,12 +45,12 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let given: Arguments = arguments::read("notebook", given)?;
+    let given: Arguments = arguments::parse("notebook", given)?;
     if given.action == "outline" {
         let path = json!(format!("{}:outline", given.path));
         return read::read(server, JsonObject::from_iter([("path".to_owned(), path)]));
     }
-    let place = server.roots().file(&given.path)?;
+    let place = server.roots().resolve_file(&given.path)?;
     let revision = BaseRevision::parse(given.rev)?;
     if given.create && given.action != "insert" {
         let message = format!("`create` goes with insert, not with {}", given.action);
@@ -65,7 +65,7 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
         let message = "`after`, `before` and `to` do not go together";
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was written"));
     }
-    let word = |word: Option<Word>| word.map(|word| word.0);
+    let word = |word: Option<LenientString>| word.map(|word| word.0);
     let edit = Edit {
         action: given.action,
         cell: word(given.cell),
@@ -82,6 +82,7 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
         revision,
         create: given.create,
     };
-    let changed = change_cell(&request, server.engine()).map_err(|failure| place.named(failure))?;
-    change::answer(server, &place, &changed)
+    let changed = change_cell(&request, server.engine())
+        .map_err(|failure| place.with_display_path(failure))?;
+    change::change_reply(server, &place, &changed)
 }

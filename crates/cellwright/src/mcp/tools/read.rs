@@ -7,18 +7,18 @@ use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::content::{Border, Piece, Reply};
-use super::super::roots::Place;
+use super::super::content::{Delimiter, Reply, TextPage};
+use super::super::roots::ConfinedPath;
 use super::super::server::Server;
-use super::super::{arguments, words};
-use super::{Effect, Told};
+use super::super::{arguments, wording};
+use super::{Effect, ToolSpec};
 use crate::failure::{Failure, Kind};
 use crate::notice;
 use crate::operations::artifact::read_excerpt;
 use crate::operations::outline::outline;
 use crate::operations::read::{ReadResult, read_selected};
 
-pub(super) const TOLD: Told = Told {
+pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "read",
     title: "Read a notebook",
     description: "\
@@ -28,10 +28,10 @@ Also reads a folder (lists notebooks) and artifact://ID (full output). Put a sel
 `:outputs` with outputs, `:ids` with cell ids, `:10-40` lines, `:raw` the JSON. At most 10000 characters come \
 back; to go on, call again with `next_offset` as `offset`. Keep `revision` for edits. \
 Example: {\"path\": \"analysis.ipynb:cells=3-5:outputs\"}",
-    arguments: r#"{"path": {"type": "string", "description": "path[:selector], artifact://ID[:lines], or a folder"}, "offset": {"type": "integer", "description": "characters to leave out at the beginning"}}"#,
+    input_properties: r#"{"path": {"type": "string", "description": "path[:selector], artifact://ID[:lines], or a folder"}, "offset": {"type": "integer", "description": "characters to leave out at the beginning"}}"#,
     required: &["path"],
-    answer: r#"{"revision": {"type": "string"}, "total_cells": {"type": ["integer", "null"]}, "text": {"type": "string"}, "next_offset": {"type": "integer"}, "notices": {"type": "array"}}"#,
-    effect: Effect::Reads,
+    output_properties: r#"{"revision": {"type": "string"}, "total_cells": {"type": ["integer", "null"]}, "text": {"type": "string"}, "next_offset": {"type": "integer"}, "notices": {"type": "array"}}"#,
+    effect: Effect::ReadOnly,
 };
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let Arguments { path, offset } = arguments::read("read", given)?;
+    let Arguments { path, offset } = arguments::parse("read", given)?;
     if path.starts_with("artifact://") {
         return of_artifact(server, &path, offset);
     }
@@ -54,22 +54,23 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
     }
     // What is there counts as a name, whatever colons are in it.
     let exists = |name: &str| {
-        let place = server.roots().file(name);
+        let place = server.roots().resolve_file(name);
         place.is_ok_and(|place| place.path().symlink_metadata().is_ok())
     };
     let (name, selector) = select::split(&path, &exists)?;
-    if let Ok(folder) = server.roots().folder(name) {
+    if let Ok(folder) = server.roots().resolve_dir(name) {
         return of_folder(server, name, &folder);
     }
-    let place = server.roots().file(name)?;
+    let place = server.roots().resolve_file(name)?;
     let engine = server.engine();
     // Which cells are as they ran is known by the name, not by the way there.
     let answer = if selector.view == View::Outline && selector.part == Part::All {
-        outline(place.path(), &place.shown, engine, server.kernels()).map(ReadResult::Outline)
+        outline(place.path(), &place.display_path, engine, server.kernels())
+            .map(ReadResult::Outline)
     } else {
         read_selected(place.path(), &selector, engine)
     };
-    let answer = answer.map_err(|failure| place.named(failure))?;
+    let answer = answer.map_err(|failure| place.with_display_path(failure))?;
     let (mut document, text) = match answer {
         ReadResult::Text(answer) => {
             let document = serde_json::to_value(&answer).map_err(std::io::Error::from)?;
@@ -86,7 +87,7 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
         }
         ReadResult::Artifact(address) => return of_artifact(server, &address, offset),
     };
-    place.named_in(&mut document);
+    place.set_display_path(&mut document);
     bounded(server, offset, &place, document, &text)
 }
 
@@ -94,11 +95,11 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
 fn bounded(
     server: &Server,
     offset: usize,
-    place: &Place,
+    place: &ConfinedPath,
     mut document: Value,
     text: &str,
 ) -> Result<Reply, Failure> {
-    let piece = Piece::of(text, offset, server.options().text);
+    let piece = TextPage::at(text, offset, server.options().text_limit);
     let mut notices = document["notices"].take();
     if !piece.last || offset > 0 {
         let told = json!(notice::UserNotice::new(
@@ -114,7 +115,7 @@ fn bounded(
         document["next_offset"] = json!(offset + piece.characters);
     }
     let shown = piece.text;
-    let mut head = words::sentence(&place.shown.display().to_string());
+    let mut head = wording::sanitize(&place.display_path.display().to_string());
     if let Some(cells) = document["total_cells"].as_u64() {
         head.push_str(&format!(", {cells} cells"));
     }
@@ -123,15 +124,15 @@ fn bounded(
     }
     head.push('\n');
     let told: Vec<notice::UserNotice> = serde_json::from_value(notices.clone()).unwrap_or_default();
-    head.push_str(&words::notices(&told));
-    head.push_str(&Border::new()?.enclose("text", shown));
+    head.push_str(&wording::format_notices(&told));
+    head.push_str(&Delimiter::new()?.enclose("text", shown));
     document["text"] = json!(shown);
     document["notices"] = notices;
     Ok(Reply::new(head, &document)?)
 }
 
 /// Which part of a text it is, and how to go on.
-fn where_it_is(offset: usize, piece: &Piece<'_>, text: &str) -> String {
+fn where_it_is(offset: usize, piece: &TextPage<'_>, text: &str) -> String {
     let total = text.chars().count();
     let end = offset + piece.characters;
     let mut words = format!("this is a part: characters {offset} to {end} of {total}");
@@ -143,7 +144,12 @@ fn where_it_is(offset: usize, piece: &Piece<'_>, text: &str) -> String {
 }
 
 fn of_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply, Failure> {
-    let part = read_excerpt(address, server.engine(), offset, server.options().text)?;
+    let part = read_excerpt(
+        address,
+        server.engine(),
+        offset,
+        server.options().text_limit,
+    )?;
     let mut head = format!(
         "{}, {}, {} bytes, {} lines\n",
         part.artifact, part.mime, part.bytes, part.lines
@@ -155,11 +161,11 @@ fn of_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply, F
     if let Some(next) = part.next {
         let words = format!("there is more: the same call with offset {next} reads on");
         let told = notice::UserNotice::new(notice::NoticeKind::TextCut, words);
-        head.push_str(&words::notices(std::slice::from_ref(&told)));
+        head.push_str(&wording::format_notices(std::slice::from_ref(&told)));
         document["next_offset"] = json!(next);
         document["notices"] = json!([told]);
     }
-    head.push_str(&Border::new()?.enclose("text", &part.text));
+    head.push_str(&Delimiter::new()?.enclose("text", &part.text));
     Ok(Reply::new(head, &document)?)
 }
 
@@ -199,16 +205,16 @@ fn of_folder(server: &Server, name: &str, folder: &Path) -> Result<Reply, Failur
     if text.is_empty() {
         text.push_str("no notebooks and no folders");
     }
-    let mut head = words::sentence(&folder.display().to_string());
+    let mut head = wording::sanitize(&folder.display().to_string());
     head.push_str(", notebooks and folders\n");
     let mut notices = Vec::new();
     if total > ENTRIES {
         let words = format!("{ENTRIES} of {total} are listed");
         notices.push(notice::UserNotice::new(notice::NoticeKind::ListCut, words));
     }
-    head.push_str(&words::notices(&notices));
-    head.push_str(&Border::new()?.enclose("text", &text));
-    let roots = server.roots().all();
+    head.push_str(&wording::format_notices(&notices));
+    head.push_str(&Delimiter::new()?.enclose("text", &text));
+    let roots = server.roots().paths();
     let document = json!({
         "path": folder.display().to_string(), "view": "folder", "text": text,
         "roots": roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>(),

@@ -3,16 +3,16 @@
 use cellwright_output::Artifacts;
 use serde_json::{Map, Value, json};
 
-use super::super::content::{Border, Reply, cut, shares};
-use super::super::images::Shown;
+use super::super::content::{Delimiter, Reply, fair_shares, truncate_middle};
+use super::super::images::ReplyImages;
 use super::super::server::Server;
-use super::super::words;
+use super::super::wording;
 use crate::execution::{ExecutionStatus, ExecutionSummary};
 use crate::failure::Failure;
 use crate::notice::{NoticeKind, UserNotice};
 
 /// What `eval`, `run` and `runs wait` answer.
-pub(super) const REPLY_TIMEOUT: &str = r#"{"status": {"enum": ["ok", "error", "timeout", "cancelled", "died", "not_started", "running"]}, "run": {"type": "string"}, "session": {"type": ["string", "null"]}, "cells": {"type": "array", "description": "index, id, status, text, error, images, truncated of each"}, "notebook": {"type": "object"}, "notices": {"type": "array"}}"#;
+pub(super) const OUTPUT_PROPERTIES: &str = r#"{"status": {"enum": ["ok", "error", "timeout", "cancelled", "died", "not_started", "running"]}, "run": {"type": "string"}, "session": {"type": ["string", "null"]}, "cells": {"type": "array", "description": "index, id, status, text, error, images, truncated of each"}, "notebook": {"type": "object"}, "notices": {"type": "array"}}"#;
 
 /// What telling of a cell takes besides its output, in characters: at most half of an answer.
 const OVERHEAD: usize = 200;
@@ -70,7 +70,7 @@ pub(super) fn ended(
     let mut told = Telling::new(server, artifacts)?;
     told.cells(&cells, document["notebook"].is_object());
     let all = notices.into_iter().chain(std::mem::take(&mut told.notices));
-    let notices = words::tamed(all.collect());
+    let notices = wording::sanitize_notices(all.collect());
     let mut text = heading(verdict, &document, &cells);
     // What stopped a cell is said once, as an error.
     let stops = [
@@ -85,12 +85,12 @@ pub(super) fn ended(
         .filter(|notice| !told_twice(notice))
         .cloned()
         .collect();
-    text.push_str(&words::notices(&said));
+    text.push_str(&wording::format_notices(&said));
     text.push_str(&told.text);
     let mut next: Vec<String> = Vec::new();
     if let Some(trouble) = verdict.trouble() {
-        text.push_str(&words::failure(trouble));
-        next.extend(trouble.hints.iter().map(|hint| words::sentence(hint)));
+        text.push_str(&wording::format_failure(trouble));
+        next.extend(trouble.hints.iter().map(|hint| wording::sanitize(hint)));
     }
     if let Some(step) = next_step(verdict.status, &document) {
         text.push_str(&format!("next: {step}\n"));
@@ -98,10 +98,10 @@ pub(super) fn ended(
     }
     let document = told.document(verdict, &document, &notices, &next);
     let mut reply = Reply::new(text, &document)?;
-    reply.error = verdict.exit_code() != 0;
+    reply.is_error = verdict.exit_code() != 0;
     reply.blocks.extend(told.images.blocks);
     for (artifact, what) in told.links {
-        reply.link(&artifact, &what, "text/plain");
+        reply.add_link(&artifact, &what, "text/plain");
     }
     Ok(reply)
 }
@@ -113,7 +113,7 @@ pub(super) fn goes_on(known: &Value, before: &[UserNotice]) -> Result<Reply, Fai
         "running: it goes on as run {run}; `runs` {{\"action\": \"wait\", \"run\": \"{run}\"}} waits for its \
          end, `tail` shows what it says, `cancel` stops it\n"
     );
-    text.push_str(&words::notices(before));
+    text.push_str(&wording::format_notices(before));
     let next = format!("`runs` with action wait and run {run}");
     let document = json!({
         "status": "running", "run": run, "session": known["session"], "notices": before, "next": [next],
@@ -124,11 +124,11 @@ pub(super) fn goes_on(known: &Value, before: &[UserNotice]) -> Result<Reply, Fai
 fn heading(verdict: &ExecutionSummary, document: &Value, cells: &[Value]) -> String {
     let mut line = document["status"].as_str().unwrap_or_default().to_owned();
     if let Some(session) = document["session"].as_str() {
-        line.push_str(&format!(", session {}", words::name(session)));
+        line.push_str(&format!(", session {}", wording::sanitize_name(session)));
     }
     if let Some(kernel) = document["kernel"]["name"].as_str() {
         let backend = document["kernel"]["backend"].as_str().unwrap_or_default();
-        line.push_str(&format!(", {backend} {}", words::name(kernel)));
+        line.push_str(&format!(", {backend} {}", wording::sanitize_name(kernel)));
     }
     if document["notebook"].is_null() {
         let times = cells.iter().filter_map(|cell| cell["duration_ms"].as_f64());
@@ -138,7 +138,7 @@ fn heading(verdict: &ExecutionSummary, document: &Value, cells: &[Value]) -> Str
     line.push('\n');
     if let Some(summary) = verdict.summary() {
         for part in summary.lines() {
-            line.push_str(&words::sentence(part));
+            line.push_str(&wording::sanitize(part));
             line.push('\n');
         }
     }
@@ -164,10 +164,10 @@ fn next_step(status: ExecutionStatus, document: &Value) -> Option<&'static str> 
 struct Telling<'a> {
     most: usize,
     artifacts: Option<&'a Artifacts>,
-    border: Border,
+    border: Delimiter,
     text: String,
     documents: Vec<Value>,
-    images: Shown,
+    images: ReplyImages,
     links: Vec<(String, String)>,
     /// What is to be said of what is not shown.
     notices: Vec<UserNotice>,
@@ -176,12 +176,12 @@ struct Telling<'a> {
 impl<'a> Telling<'a> {
     fn new(server: &Server, artifacts: Option<&'a Artifacts>) -> Result<Self, Failure> {
         Ok(Self {
-            most: server.options().text,
+            most: server.options().text_limit,
             artifacts,
-            border: Border::new()?,
+            border: Delimiter::new()?,
             text: String::new(),
             documents: Vec::new(),
-            images: Shown::default(),
+            images: ReplyImages::default(),
             links: Vec::new(),
             notices: Vec::new(),
         })
@@ -203,9 +203,9 @@ impl<'a> Telling<'a> {
             let causes: Vec<String> = trouble
                 .causes
                 .iter()
-                .map(|text| words::sentence(text))
+                .map(|text| wording::sanitize(text))
                 .collect();
-            let message = words::sentence(&trouble.message);
+            let message = wording::sanitize(&trouble.message);
             document["trouble"] = json!({"message": message, "causes": causes});
         }
         document["cells"] = Value::Array(std::mem::take(&mut self.documents));
@@ -248,7 +248,7 @@ impl<'a> Telling<'a> {
             .most
             .saturating_sub(told.len() * OVERHEAD)
             .max(self.most / 2);
-        for (cell, share) in told.iter().zip(shares(&lengths, room)) {
+        for (cell, share) in told.iter().zip(fair_shares(&lengths, room)) {
             self.cell(cell, share, alone, in_notebook);
         }
         if alone && told.is_empty() && cells[0]["status"] == "ok" {
@@ -282,7 +282,7 @@ impl<'a> Telling<'a> {
             self.notices
                 .push(UserNotice::new(NoticeKind::CellsLeftOut, words));
         }
-        for remark in self.images.remarks.drain(..) {
+        for remark in self.images.omissions.drain(..) {
             self.notices
                 .push(UserNotice::new(NoticeKind::ImageNotShown, remark));
         }
@@ -292,13 +292,13 @@ impl<'a> Telling<'a> {
         let index = cell["index"].as_u64().unwrap_or_default();
         let status = cell["status"].as_str().unwrap_or_default();
         let printed = cell["text"].as_str().unwrap_or_default();
-        let (shown, missing) = cut(printed, share);
+        let (shown, missing) = truncate_middle(printed, share);
         if !(alone || printed.is_empty() && matches!(status, "ok" | "skipped")) {
             let id = cell["id"]
                 .as_str()
-                .map(|id| format!(" (id {})", words::name(id)));
+                .map(|id| format!(" (id {})", wording::sanitize_name(id)));
             let title = cell["title"].as_str();
-            let title = title.map(|title| format!(" `{}`", words::name(title)));
+            let title = title.map(|title| format!(" `{}`", wording::sanitize_name(title)));
             self.text.push_str(&format!(
                 "cell {index}{}{}: {status}\n",
                 id.unwrap_or_default(),
@@ -330,7 +330,7 @@ impl<'a> Telling<'a> {
             let what = format!("all that cell {index} printed");
             self.links.push((artifact.to_owned(), what));
         }
-        self.images.take(index, &cell["images"], self.artifacts);
+        self.images.add_cell(index, &cell["images"], self.artifacts);
         self.documents.push(documented(cell, shown));
     }
 }
@@ -352,7 +352,7 @@ fn documented(cell: &Value, shown: String) -> Value {
         match &cell[name] {
             Value::Null => {}
             Value::String(text) => {
-                document.insert(name.to_owned(), words::name(text).into());
+                document.insert(name.to_owned(), wording::sanitize_name(text).into());
             }
             other => {
                 document.insert(name.to_owned(), other.clone());
@@ -370,7 +370,7 @@ fn documented(cell: &Value, shown: String) -> Value {
         let mut brief = Map::new();
         for name in ["ename", "evalue"] {
             let text = error.get(name).and_then(Value::as_str).unwrap_or_default();
-            brief.insert(name.to_owned(), cut(text, ERROR).0.into());
+            brief.insert(name.to_owned(), truncate_middle(text, ERROR).0.into());
         }
         document.insert("error".to_owned(), Value::Object(brief));
     }

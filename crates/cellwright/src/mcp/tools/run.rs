@@ -6,11 +6,11 @@ use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::arguments::{self, Seconds, Word, Words};
-use super::super::input::Way;
+use super::super::arguments::{self, LenientString, LenientStrings, Seconds};
+use super::super::input::ElicitationMode;
 use super::super::server::Server;
 use super::eval::{Plan, backend, interpreter, talk};
-use super::{Call, Effect, Told, report};
+use super::{Effect, ToolCall, ToolSpec, report};
 use crate::execution::ExecutionReport;
 use crate::failure::{Failure, Kind};
 use crate::notice;
@@ -19,7 +19,7 @@ use crate::operations::run::{RunRequest, prepare};
 use crate::parameters::ParameterSet;
 use crate::startup::StartupTimer;
 
-pub(super) const TOLD: Told = Told {
+pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "run",
     title: "Run a notebook's cells",
     description: "\
@@ -29,10 +29,10 @@ it. The kernel stays under `session` (default: the file's name), so that cells c
 `from`, `to`, or `stale` (changed, not run yet, or behind such a cell). `edit_cell` with `source` changes a cell \
 first and runs it (`and_below`: those behind it, too). No time limit unless `timeout` (seconds per cell); a call \
 that takes long goes on as a run (see `runs`). Example: {\"path\": \"a.ipynb\", \"stale\": true}",
-    arguments: r#"{"path": {"type": "string"}, "cells": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}, "stale": {"type": "boolean"}, "tag": {"type": "string", "description": "only cells with this tag"}, "edit_cell": {"type": "string"}, "source": {"type": "string"}, "and_below": {"type": "boolean"}, "edits": {"type": "array", "items": {"type": "object"}, "description": "several edits, as `notebook` takes them without path"}, "rev": {"type": "string"}, "session": {"type": "string"}, "restart": {"type": "boolean"}, "output": {"type": "string", "description": "write to this file instead"}, "params": {"type": "object", "description": "values for the cell tagged parameters"}, "kernel": {"type": "string"}, "backend": {"enum": ["runner", "jupyter"]}, "python": {"type": "string"}, "timeout": {"type": "number"}, "total_timeout": {"type": "number"}, "keep_going": {"type": "boolean", "description": "go on after a cell that fails"}, "answer": {"type": "array", "items": {"type": "string"}}, "background": {"type": "boolean"}, "wait": {"type": "number"}}"#,
+    input_properties: r#"{"path": {"type": "string"}, "cells": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}, "stale": {"type": "boolean"}, "tag": {"type": "string", "description": "only cells with this tag"}, "edit_cell": {"type": "string"}, "source": {"type": "string"}, "and_below": {"type": "boolean"}, "edits": {"type": "array", "items": {"type": "object"}, "description": "several edits, as `notebook` takes them without path"}, "rev": {"type": "string"}, "session": {"type": "string"}, "restart": {"type": "boolean"}, "output": {"type": "string", "description": "write to this file instead"}, "params": {"type": "object", "description": "values for the cell tagged parameters"}, "kernel": {"type": "string"}, "backend": {"enum": ["runner", "jupyter"]}, "python": {"type": "string"}, "timeout": {"type": "number"}, "total_timeout": {"type": "number"}, "keep_going": {"type": "boolean", "description": "go on after a cell that fails"}, "answer": {"type": "array", "items": {"type": "string"}}, "background": {"type": "boolean"}, "wait": {"type": "number"}}"#,
     required: &["path"],
-    answer: report::REPLY_TIMEOUT,
-    effect: Effect::Runs,
+    output_properties: report::OUTPUT_PROPERTIES,
+    effect: Effect::RunsCode,
 };
 
 #[derive(Deserialize)]
@@ -40,14 +40,14 @@ that takes long goes on as a run (see `runs`). Example: {\"path\": \"a.ipynb\", 
 #[expect(clippy::struct_excessive_bools, reason = "arguments of a tool")]
 pub(super) struct Arguments {
     path: String,
-    cells: Option<Word>,
-    from: Option<Word>,
-    to: Option<Word>,
+    cells: Option<LenientString>,
+    from: Option<LenientString>,
+    to: Option<LenientString>,
     #[serde(default)]
     stale: bool,
     #[serde(default)]
-    tag: Words,
-    edit_cell: Option<Word>,
+    tag: LenientStrings,
+    edit_cell: Option<LenientString>,
     source: Option<String>,
     #[serde(default)]
     and_below: bool,
@@ -68,7 +68,7 @@ pub(super) struct Arguments {
     #[serde(default)]
     keep_going: bool,
     #[serde(default)]
-    answer: Words,
+    answer: LenientStrings,
     #[serde(default)]
     background: bool,
     wait: Option<Seconds>,
@@ -81,9 +81,15 @@ enum Planned {
     Settled(Box<ExecutionReport>, Vec<notice::UserNotice>),
 }
 
-pub(super) async fn run(call: &Call<'_>, given: JsonObject) -> Result<CallToolResponse, Failure> {
-    let given: Arguments = arguments::read("run", given)?;
-    let (server, way) = (call.server.clone(), Way::of(call.context));
+pub(super) async fn run(
+    call: &ToolCall<'_>,
+    given: JsonObject,
+) -> Result<CallToolResponse, Failure> {
+    let given: Arguments = arguments::parse("run", given)?;
+    let (server, way) = (
+        call.server.clone(),
+        ElicitationMode::from_context(call.context),
+    );
     let planned = tokio::task::spawn_blocking(move || plan(&server, given, way)).await;
     match planned.map_err(std::io::Error::other)?? {
         Planned::Runs(plan) => call.carry_out(*plan).await,
@@ -95,19 +101,19 @@ pub(super) async fn run(call: &Call<'_>, given: JsonObject) -> Result<CallToolRe
     }
 }
 
-fn plan(server: &Server, given: Arguments, way: Way) -> Result<Planned, Failure> {
+fn plan(server: &Server, given: Arguments, way: ElicitationMode) -> Result<Planned, Failure> {
     let engine = server.engine();
     // A run saves again and again, and the name must stay the same that others know it by.
-    let place = server.roots().file(&given.path)?;
-    let path = place.shown.clone();
+    let place = server.roots().resolve_file(&given.path)?;
+    let path = place.display_path.clone();
     let output = match &given.output {
-        Some(output) => Some(server.roots().file(output)?.shown),
+        Some(output) => Some(server.roots().resolve_file(output)?.display_path),
         None => None,
     };
-    let word = |word: Option<Word>| word.map(|word| word.0);
+    let word = |word: Option<LenientString>| word.map(|word| word.0);
     let session = given.session.unwrap_or_else(|| session_of(&path));
     let mut edits = given.edits;
-    if let Some(Word(cell)) = given.edit_cell {
+    if let Some(LenientString(cell)) = given.edit_cell {
         let Some(source) = given.source else {
             let failure = Failure::new(Kind::BadArguments, "`edit_cell` needs a `source`");
             return Err(failure.hint("nothing was written, nothing ran"));
@@ -153,13 +159,13 @@ fn plan(server: &Server, given: Arguments, way: Way) -> Result<Planned, Failure>
         ..RunRequest::default()
     };
     let mut prepared = prepare(request, engine, server.kernels(), &mut StartupTimer::new())
-        .map_err(|failure| place.named(failure))?;
+        .map_err(|failure| place.with_display_path(failure))?;
     let Some(chosen) = prepared.chosen.take() else {
         let answer = prepared.finish_without_cells(engine)?;
         return Ok(Planned::Settled(Box::new(answer), prepared.notices));
     };
     let count = prepared.wish.cells.len();
-    prepared.wish.inline_limits = server.shown(count, &prepared.settings);
+    prepared.wish.inline_limits = server.inline_limits(count, &prepared.settings);
     let attach = server.attach(given.background, given.wait);
     let mut wanted = prepared.host_request(chosen, engine, attach)?;
     wanted.interaction = talk(way);

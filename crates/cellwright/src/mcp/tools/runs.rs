@@ -7,25 +7,25 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::arguments::{self, Seconds};
-use super::super::content::{Border, Reply, cut};
+use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::conversation::{Conversation, Said};
 use super::super::progress::ProgressViewer;
-use super::{Call, Effect, Told, report};
+use super::{Effect, ToolCall, ToolSpec, report};
 use crate::failure::{Failure, Kind};
 use crate::host::protocol::HostRequest;
 use crate::hosted_execution::without_end;
 
-pub(super) const TOLD: Told = Told {
+pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "runs",
     title: "Runs in the background",
     description: "\
 Look after code that goes on after its call (`background`, or it took long). list: all runs. wait: the end of `run`, as \
 its call would have told it, or after `wait` seconds (default 50) that it still runs. tail: what its cell has printed \
 so far. cancel: interrupt it; variables stay if it reacts within 5 s. Example: {\"action\": \"wait\", \"run\": \"r1\"}",
-    arguments: r#"{"action": {"enum": ["list", "wait", "tail", "cancel"]}, "run": {"type": "string"}, "wait": {"type": "number"}}"#,
+    input_properties: r#"{"action": {"enum": ["list", "wait", "tail", "cancel"]}, "run": {"type": "string"}, "wait": {"type": "number"}}"#,
     required: &["action"],
-    answer: r#"{"status": {"type": "string"}, "runs": {"type": "array"}, "text": {"type": "string"}, "cancelled": {"type": "boolean"}, "notices": {"type": "array"}}"#,
-    effect: Effect::Changes,
+    output_properties: r#"{"status": {"type": "string"}, "runs": {"type": "array"}, "text": {"type": "string"}, "cancelled": {"type": "boolean"}, "notices": {"type": "array"}}"#,
+    effect: Effect::Modifies,
 };
 
 #[derive(Deserialize)]
@@ -36,8 +36,11 @@ pub(super) struct Arguments {
     wait: Option<Seconds>,
 }
 
-pub(super) async fn runs(call: &Call<'_>, given: JsonObject) -> Result<CallToolResponse, Failure> {
-    let given: Arguments = arguments::read("runs", given)?;
+pub(super) async fn runs(
+    call: &ToolCall<'_>,
+    given: JsonObject,
+) -> Result<CallToolResponse, Failure> {
+    let given: Arguments = arguments::parse("runs", given)?;
     let run = || {
         given.run.clone().ok_or_else(|| {
             let message = format!("`{}` needs the name of a run", given.action);
@@ -72,7 +75,7 @@ pub(super) async fn runs(call: &Call<'_>, given: JsonObject) -> Result<CallToolR
                 follow: false,
                 document: true,
             };
-            tail(ask(wanted).await?, call.server.options().text)?
+            tail(ask(wanted).await?, call.server.options().text_limit)?
         }
         "cancel" => {
             let answer = ask(HostRequest::CancelRun { run: run()? }).await?;
@@ -93,7 +96,7 @@ pub(super) async fn runs(call: &Call<'_>, given: JsonObject) -> Result<CallToolR
     Ok(reply.into_result().into())
 }
 
-impl Call<'_> {
+impl ToolCall<'_> {
     /// Waits for a run. Whoever stops waiting does not stop the run.
     async fn attend(&self, conversation: Conversation) -> Result<CallToolResponse, Failure> {
         tokio::select! {
@@ -149,19 +152,22 @@ fn list(document: &Value) -> Result<Reply, Failure> {
         return Ok(Reply::new("no runs\n", document)?);
     }
     // What a run is called are its first words.
-    Ok(Reply::new(Border::new()?.enclose("text", &text), document)?)
+    Ok(Reply::new(
+        Delimiter::new()?.enclose("text", &text),
+        document,
+    )?)
 }
 
 fn tail(mut document: Value, most: usize) -> Result<Reply, Failure> {
     let said = document["text"].as_str().unwrap_or_default();
-    let (shown, missing) = cut(said, most);
+    let (shown, missing) = truncate_middle(said, most);
     let name = document["run"].as_str().unwrap_or_default();
     let status = document["status"].as_str().unwrap_or_default();
     let mut text = format!("run {name}: {status}\n");
     if shown.is_empty() {
         text.push_str("nothing printed so far\n");
     } else {
-        text.push_str(&Border::new()?.enclose("output", &shown));
+        text.push_str(&Delimiter::new()?.enclose("output", &shown));
     }
     if missing > 0 {
         text.push_str(&format!("{missing} characters are not shown\n"));

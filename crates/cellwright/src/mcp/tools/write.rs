@@ -6,12 +6,12 @@ use serde::Deserialize;
 use super::super::arguments;
 use super::super::content::Reply;
 use super::super::server::Server;
-use super::{Effect, Told, change};
+use super::{Effect, ToolSpec, change};
 use crate::failure::Failure;
 use crate::operations::change::BaseRevision;
 use crate::operations::write::{WriteRequest, write as write_notebook};
 
-pub(super) const TOLD: Told = Told {
+pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "write",
     title: "Write a notebook",
     description: "\
@@ -19,10 +19,10 @@ Replace a whole notebook by text with cell markers, or make a new one (`create`)
 cell (`# %% [code] cell:3`) changes that cell and keeps its outputs; a marker without a number (`# %% [code]`, \
 `# %% [markdown]`) makes a new cell; cells that are left out are DELETED. For large rewrites and new notebooks; \
 else use `edit` or `notebook`. Example: {\"path\": \"new.ipynb\", \"create\": true, \"text\": \"# %% [code]\\nprint(1)\"}",
-    arguments: r#"{"path": {"type": "string"}, "text": {"type": "string"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
+    input_properties: r#"{"path": {"type": "string"}, "text": {"type": "string"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
     required: &["path", "text"],
-    answer: change::ANSWER,
-    effect: Effect::Replaces,
+    output_properties: change::OUTPUT_PROPERTIES,
+    effect: Effect::Idempotent,
 };
 
 #[derive(Deserialize)]
@@ -36,15 +36,15 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn write(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let given: Arguments = arguments::read("write", given)?;
-    let place = server.roots().file(&given.path)?;
+    let given: Arguments = arguments::parse("write", given)?;
+    let place = server.roots().resolve_file(&given.path)?;
     let request = WriteRequest {
         path: place.path().to_owned(),
         text: given.text,
         revision: BaseRevision::parse(given.rev)?,
         create: given.create,
     };
-    let changed =
-        write_notebook(&request, server.engine()).map_err(|failure| place.named(failure))?;
-    change::answer(server, &place, &changed)
+    let changed = write_notebook(&request, server.engine())
+        .map_err(|failure| place.with_display_path(failure))?;
+    change::change_reply(server, &place, &changed)
 }

@@ -8,13 +8,13 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio::sync::mpsc;
 
 /// Longest line that is read, in bytes: a large notebook's text fits.
-pub(super) const LONGEST: usize = 64 << 20;
+pub(super) const LINE_LIMIT: usize = 64 << 20;
 
 /// How much of a line is looked at for the number of a request.
-const LOOKED_AT: usize = 64 * 1024;
+const ID_SEARCH_LIMIT: usize = 64 * 1024;
 
 /// Passes on lines that are JSON, and answers the others.
-pub(super) async fn take(
+pub(super) async fn filter_input(
     input: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     answers: mpsc::UnboundedSender<Vec<u8>>,
@@ -23,14 +23,14 @@ pub(super) async fn take(
     let mut line = Vec::new();
     loop {
         line.clear();
-        let most = LONGEST as u64 + 1;
+        let most = LINE_LIMIT as u64 + 1;
         let count = (&mut input).take(most).read_until(b'\n', &mut line).await?;
         if count == 0 {
             return Ok(());
         }
-        let answer = if line.len() > LONGEST {
-            let answer = refusal(&line, -32600, "the message is longer than 64 MiB");
-            skip(&mut input, line.ends_with(b"\n")).await?;
+        let answer = if line.len() > LINE_LIMIT {
+            let answer = error_line(&line, -32600, "the message is longer than 64 MiB");
+            skip_line(&mut input, line.ends_with(b"\n")).await?;
             Some(answer)
         } else if line.trim_ascii().is_empty() {
             None
@@ -44,7 +44,7 @@ pub(super) async fn take(
                     to.flush().await?;
                     None
                 }
-                Err(error) => Some(refusal(&line, -32700, &format!("not JSON: {error}"))),
+                Err(error) => Some(error_line(&line, -32700, &format!("not JSON: {error}"))),
             }
         };
         if let Some(answer) = answer {
@@ -55,7 +55,7 @@ pub(super) async fn take(
 }
 
 /// Passes over the rest of a line.
-async fn skip(input: &mut (impl AsyncBufReadExt + Unpin), mut done: bool) -> io::Result<()> {
+async fn skip_line(input: &mut (impl AsyncBufReadExt + Unpin), mut done: bool) -> io::Result<()> {
     while !done {
         let buffer = input.fill_buf().await?;
         if buffer.is_empty() {
@@ -69,15 +69,15 @@ async fn skip(input: &mut (impl AsyncBufReadExt + Unpin), mut done: bool) -> io:
     Ok(())
 }
 
-fn refusal(line: &[u8], code: i64, words: &str) -> Vec<u8> {
+fn error_line(line: &[u8], code: i64, words: &str) -> Vec<u8> {
     let error = json!({"code": code, "message": words});
-    let answer = json!({"jsonrpc": "2.0", "id": number(line), "error": error});
+    let answer = json!({"jsonrpc": "2.0", "id": request_id(line), "error": error});
     format!("{answer}\n").into_bytes()
 }
 
 /// The number of a request that cannot be read as a whole.
-fn number(line: &[u8]) -> Value {
-    let start = String::from_utf8_lossy(&line[..line.len().min(LOOKED_AT)]).into_owned();
+fn request_id(line: &[u8]) -> Value {
+    let start = String::from_utf8_lossy(&line[..line.len().min(ID_SEARCH_LIMIT)]).into_owned();
     let Some(at) = start.find("\"id\"") else {
         return Value::Null;
     };
@@ -93,7 +93,7 @@ fn number(line: &[u8]) -> Value {
 }
 
 /// Writes what the SDK says and what was answered for it, a line at a time.
-pub(super) async fn write(
+pub(super) async fn merge_output(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut answers: mpsc::UnboundedReceiver<Vec<u8>>,
@@ -134,7 +134,11 @@ mod tests {
         let mut passed = Vec::new();
         let (sender, mut answers) = mpsc::unbounded_channel();
         runtime
-            .block_on(take(said.join("\n").as_bytes(), &mut passed, sender))
+            .block_on(filter_input(
+                said.join("\n").as_bytes(),
+                &mut passed,
+                sender,
+            ))
             .unwrap();
         assert_eq!(String::from_utf8(passed).unwrap(), format!("{}\n", said[0]));
         let mut ids = Vec::new();
@@ -152,12 +156,12 @@ mod tests {
             .build()
             .unwrap();
         let mut said = b"{\"id\": 9, \"x\": \"".to_vec();
-        said.resize(LONGEST + 100_000, b'x');
+        said.resize(LINE_LIMIT + 100_000, b'x');
         said.extend(b"\"}\n{\"id\": 10}\n");
         let mut passed = Vec::new();
         let (sender, mut answers) = mpsc::unbounded_channel();
         runtime
-            .block_on(take(&said[..], &mut passed, sender))
+            .block_on(filter_input(&said[..], &mut passed, sender))
             .unwrap();
         assert_eq!(passed, b"{\"id\": 10}\n");
         let answer: Value = serde_json::from_slice(&answers.try_recv().unwrap()).unwrap();
