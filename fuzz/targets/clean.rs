@@ -1,6 +1,6 @@
 //! Arbitrary bytes through all code that makes text safe to show.
 //!
-//! The first byte sets the chunk_size size.
+//! The first byte sets the chunk size.
 
 #![no_main]
 

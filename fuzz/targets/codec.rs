@@ -1,7 +1,7 @@
 //! Decodes arbitrary frames as a message.
 //!
-//! Each frame is a byte with its length, then its bytes. Messages are decoded without a key first and then signed:
-//! otherwise every signature would be wrong.
+//! Each frame is one byte with its length, then its bytes. Messages are first decoded without a key and
+//! then signed, because an arbitrary input never contains a valid signature.
 
 #![no_main]
 

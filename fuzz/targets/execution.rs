@@ -1,5 +1,6 @@
-//! Arbitrary contents of a kernel's messages, one on each line: the first byte chooses the message type.
-//! They must not panic, the output must not be much larger than the input, and text must be what a parser finds.
+//! Arbitrary contents of a kernel's messages, one per line: the first byte selects the message type.
+//! No content may cause a panic, the output must not be much larger than the input, and stream text
+//! must equal the text that a JSON parser finds.
 
 #![no_main]
 
@@ -37,7 +38,7 @@ impl Sink for RecordingSink {
             Event::Display { bundle, .. } | Event::Update { bundle, .. } => {
                 for (mime, data) in bundle.data {
                     let data = match data {
-                        Data::File(stored) => Data::Text(stored.text().unwrap()),
+                        Data::Stored(stored) => Data::Text(stored.text().unwrap()),
                         data => data,
                     };
                     self.displays.push(format!("{mime}: {data:?}"));
@@ -52,7 +53,7 @@ impl Sink for RecordingSink {
 fuzz_target!(|data: &[u8]| {
     let mut messages = Vec::new();
     let mut expected = Some(Vec::new());
-    for line in data.split_lines(|byte| *byte == b'\n') {
+    for line in data.split(|byte| *byte == b'\n') {
         let Some((&kind, content)) = line.split_first() else {
             continue;
         };
@@ -71,7 +72,10 @@ fuzz_target!(|data: &[u8]| {
     replay_messages(&messages, true, &mut on_disk);
     let is_json = |content: &[u8]| serde_json::from_slice::<Value>(content).is_ok();
     if messages.iter().all(|(_, _, content)| is_json(content)) {
-        assert_eq!(in_memory, on_disk, "contents in memory and on disk are read differently");
+        assert_eq!(
+            in_memory, on_disk,
+            "contents in memory and on disk are read differently"
+        );
     }
     // An invalid character is replaced by three bytes.
     assert!(in_memory.text.len() <= 3 * data.len());
@@ -85,7 +89,8 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// The text of a stream as a JSON parser reads it; `None` if it may differ.
+/// The text of a `stream` message according to a JSON parser; `None` if the kernel crate may read it
+/// differently.
 fn text(content: &[u8]) -> Option<String> {
     // Member names can contain escapes, which no kernel uses.
     if content.windows(2).any(|pair| pair == b"\\u") {
@@ -93,7 +98,7 @@ fn text(content: &[u8]) -> Option<String> {
     }
     match serde_json::from_slice(content).ok()? {
         Value::Object(members) => match members.get("text") {
-            Some(Value::ControlString(text)) => Some(text.clone()),
+            Some(Value::String(text)) => Some(text.clone()),
             Some(Value::Array(_)) => None,
             _ => Some(String::new()),
         },

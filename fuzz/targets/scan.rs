@@ -45,13 +45,13 @@ fn read_everything(notebook: &Notebook) {
 fn check_round_trips(notebook: &Notebook) {
     for markers in [MarkerStyle::Indexes, MarkerStyle::Ids] {
         let view = render(notebook, markers);
-        let text = parse(&view).expect("our own view parses");
+        let text = parse(&view).expect("a rendered view parses");
         let (plan, _) = rewrite(notebook, text);
         assert!(plan.changes_nothing(notebook), "{markers:?}:\n{view}");
         assert_eq!(compose(notebook, &plan).to_bytes(), notebook.bytes());
         // As printed, with a newline, and as an editor on Windows saves it.
         for printed in [format!("{view}\n"), crlf(&view)] {
-            let draft = edit::replace_all(notebook, &printed).expect("our own view parses");
+            let draft = edit::replace_all(notebook, &printed).expect("a rendered view parses");
             let same = compose(notebook, &draft.plan).to_bytes() == notebook.bytes();
             // A carriage return of the source before a line feed looks like CRLF.
             assert!(
@@ -80,7 +80,7 @@ fn check_round_trips(notebook: &Notebook) {
             outputs::OutputLimits::default(),
         );
     }
-    let (plan, _) = rewrite(notebook, parse(&shown).expect("our own view parses"));
+    let (plan, _) = rewrite(notebook, parse(&shown).expect("a rendered view parses"));
     assert!(plan.changes_nothing(notebook), "{shown}");
     // A new source for every cell: writes in an arbitrary layout.
     let mut plan = Plan::keep_all(notebook);

@@ -41,6 +41,6 @@ fuzz_target!(|data: &[u8]| {
     }
     // The view of the result changes nothing.
     let view = render(&new, MarkerStyle::Ids);
-    let (again, _) = rewrite(&new, parse(&view).expect("our own view parses"));
+    let (again, _) = rewrite(&new, parse(&view).expect("a rendered view parses"));
     assert!(again.changes_nothing(&new), "{view}");
 });

@@ -13,8 +13,8 @@ use libfuzzer_sys::fuzz_target;
 /// The size of the window in `json/input.rs`, in bytes.
 const WINDOW_SIZE: usize = 256 * 1024;
 
-/// Number of borders tried with one notebook: more find more, but each costs a file.
-const BORDER_COUNT: usize = 8;
+/// Number of window boundaries per notebook. Each one costs a file.
+const BOUNDARY_COUNT: usize = 8;
 
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     std::env::temp_dir().join(format!("cellwright-fuzz-{}.ipynb", std::process::id()))
@@ -33,18 +33,18 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let view = render(&notebook, MarkerStyle::Ids);
-    for step in 0..BORDER_COUNT {
-        let border =
-            (usize::from(*first) + step * members.len() / BORDER_COUNT) % (members.len() + 1);
-        check_view(&padded(members, border), &notebook, &view);
+    for step in 0..BOUNDARY_COUNT {
+        let boundary =
+            (usize::from(*first) + step * members.len() / BOUNDARY_COUNT) % (members.len() + 1);
+        check_view(&padded(members, boundary), &notebook, &view);
     }
 });
 
-/// The notebook with a first member that moves the border to the wanted offset.
-fn padded(members: &[u8], border: usize) -> Vec<u8> {
+/// The notebook with a first member that moves the boundary to the given offset.
+fn padded(members: &[u8], boundary: usize) -> Vec<u8> {
     let (open, close) = (b"{\"\":\"", b"\",");
     let mut bytes = open.to_vec();
-    bytes.resize(WINDOW_SIZE - close.len() - border, b'x');
+    bytes.resize(WINDOW_SIZE - close.len() - boundary, b'x');
     bytes.extend_from_slice(close);
     bytes.extend_from_slice(members);
     bytes
@@ -54,7 +54,7 @@ fn check_view(bytes: &[u8], notebook: &Notebook, view: &str) {
     fs::write(&*FILE, bytes).expect("the temporary folder can be written to");
     let read = file::read_view(&FILE, Some(MarkerStyle::Ids), None).expect("it parsed before");
     fs::remove_file(&*FILE).expect("it was just written");
-    assert_eq!(read.revision, Revision::of(bytes));
+    assert_eq!(read.revision, Revision::compute(bytes));
     assert_eq!(read.count, notebook.count());
     assert_eq!(read.text, view);
 }

@@ -1,7 +1,8 @@
 //! Reads arbitrary bytes as a ZMTP connection.
 //!
-//! The first byte chooses the size of the pieces in which the rest arrives, and the length from which frames are spooled
-//! to disk. The messages must not depend on either. Whole messages that are written again must be read again.
+//! The first byte selects the size of the chunks in which the rest arrives, and the length from which
+//! frames are spooled to disk. The messages must not depend on either. Complete messages must be the
+//! same after they are written and read again.
 
 #![no_main]
 
@@ -19,18 +20,18 @@ const LIMITS: Limits = Limits {
     frames: 16,
 };
 
-/// Bytes that arrive in pieces of a fixed size.
-struct Pieces<'a>(&'a [u8], usize);
+/// Bytes that arrive in chunks of a fixed size.
+struct ChunkedReader<'a>(&'a [u8], usize);
 
-impl AsyncRead for Pieces<'_> {
+impl AsyncRead for ChunkedReader<'_> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
         let length = self.1.min(self.0.len()).min(buffer.remaining());
-        let (piece, rest) = self.0.split_at(length);
-        buffer.put_slice(piece);
+        let (chunk, rest) = self.0.split_at(length);
+        buffer.put_slice(chunk);
         self.0 = rest;
         Poll::Ready(Ok(()))
     }
@@ -47,10 +48,11 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Reads to the end. Returns everything that was received, and the error at the end or an empty string.
-fn read_all(bytes: &[u8], piece_size: usize, spool_threshold: usize) -> (Vec<Incoming>, String) {
+/// Reads to the end. Returns the received messages and commands, and the final error or an empty
+/// string.
+fn read_all(bytes: &[u8], chunk_size: usize, spool_threshold: usize) -> (Vec<Incoming>, String) {
     let store = SpoolingStore::new(spool_threshold);
-    let mut reader = Reader::new(Pieces(bytes, piece_size), LIMITS).with_store(store);
+    let mut reader = Reader::new(ChunkedReader(bytes, chunk_size), LIMITS).with_store(store);
     let mut received = Vec::new();
     loop {
         match block_on(reader.next()) {
@@ -72,8 +74,11 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let at_once = read_all(bytes, usize::MAX, usize::MAX);
-    let piece_size = 1 + usize::from(first);
-    assert_eq!(read_all(bytes, piece_size, usize::from(first % 16)), at_once);
+    let chunk_size = 1 + usize::from(first);
+    assert_eq!(
+        read_all(bytes, chunk_size, usize::from(first % 16)),
+        at_once
+    );
     let mut written = Vec::new();
     let mut writer = Writer::new(&mut written);
     for incoming in &at_once.0 {
