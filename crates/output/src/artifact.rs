@@ -26,9 +26,10 @@ use counter::Counter;
 
 use crate::files;
 use crate::scratch::Scratch;
-pub use read::{Artifact, Excerpt};
+pub use read::Artifact;
 pub use search::{Pattern, SearchHit, SearchOptions, SearchResults};
-pub use spill_buffer::{SpillBuffer, SpillReport, StoreFailure};
+pub use spill_buffer::StoreFailure;
+pub(crate) use spill_buffer::{SpillBuffer, SpillReport};
 pub use sweep::SweepReport;
 pub use writer::ArtifactWriter;
 
@@ -94,7 +95,7 @@ impl ArtifactKind {
     ];
 
     /// Returns the kind for a MIME type.
-    pub fn from_mime(mime: &str) -> Self {
+    pub(crate) fn from_mime(mime: &str) -> Self {
         match mime {
             "image/png" => Self::Png,
             "image/jpeg" => Self::Jpeg,

@@ -27,7 +27,6 @@ use crate::outputs::Outputs;
 pub struct Capture {
     limits: Limits,
     artifacts: Option<Artifacts>,
-    version: u64,
     text: CellText,
     outputs: Outputs,
     /// The raw bytes of the streams, interleaved with the text of displays.
@@ -42,27 +41,6 @@ pub struct Capture {
     status_dropped: u64,
     error: Option<Arc<Traceback>>,
     stdin_refused: Option<String>,
-}
-
-/// The state of a running cell.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Snapshot {
-    /// Number of events so far.
-    pub version: u64,
-    /// The bounded text so far.
-    pub text: String,
-    /// How the text is truncated.
-    pub truncation: Option<Truncation>,
-    /// Bytes of raw output so far.
-    pub raw_bytes: u64,
-    /// Number of outputs.
-    pub outputs: usize,
-    /// The latest status event.
-    pub status: Option<Value>,
-    /// Whether the code has raised an exception.
-    pub raised: bool,
-    /// Whether an input request was refused.
-    pub stdin_refused: bool,
 }
 
 /// The complete result of a cell.
@@ -97,7 +75,6 @@ impl Capture {
             log: SpillBuffer::new(artifacts.clone(), ArtifactKind::Log, limits.inline_bytes),
             limits,
             artifacts,
-            version: 0,
             log_line_open: false,
             clear_pending: false,
             show_only: false,
@@ -109,25 +86,9 @@ impl Capture {
         }
     }
 
-    /// Returns the number of events so far.
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// Returns the state so far. Copies the bounded text.
-    pub fn snapshot(&self) -> Snapshot {
-        let bounded = self.text.clone().finish();
-        let truncation = truncation_of(&bounded, self.log.id(), 0);
-        Snapshot {
-            version: self.version,
-            text: bounded.text,
-            truncation,
-            raw_bytes: self.log.total(),
-            outputs: self.outputs.len(),
-            status: self.status.back().cloned(),
-            raised: self.error.is_some(),
-            stdin_refused: self.stdin_refused.is_some(),
-        }
+    /// Returns the bounded text so far, while the cell runs.
+    pub fn current_text(&self) -> String {
+        self.text.clone().finish().text
     }
 
     /// Ends the capture and returns its result.
@@ -287,7 +248,6 @@ impl Capture {
 
 impl Sink for Capture {
     fn push(&mut self, event: Event<'_>) {
-        self.version += 1;
         match event {
             Event::Text { stream, bytes } => self.push_text(stream, bytes),
             Event::Display { bundle, id, result } => self.push_display(bundle, id, result),

@@ -176,13 +176,13 @@ impl Image {
         Ok(bytes)
     }
 
-    /// Returns the image within the default limits.
+    /// Returns the image within the limits of current models.
     pub fn bounded(&self) -> BoundedImage {
         self.bounded_to(&ImageLimits::default())
     }
 
     /// Returns the image within `limits`: the original, or another size or encoding.
-    pub fn bounded_to(&self, limits: &ImageLimits) -> BoundedImage {
+    fn bounded_to(&self, limits: &ImageLimits) -> BoundedImage {
         let Ok(original) = self.original() else {
             return self.placeholder("it could not be kept");
         };

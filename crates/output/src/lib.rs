@@ -3,31 +3,63 @@
 //!
 //! The crate does not know kernels or notebook files, prints nothing, and reads no environment variables.
 //!
-//! # Tour
+//! # Flow
 //!
-//! 1. An [`Event`] is one thing a running cell does: it writes to a [`Stream`], displays a [`Bundle`], updates
-//!    or clears a display, raises a [`Traceback`]. A [`Bundle`] holds the representations ([`Data`]) of one
-//!    value by MIME type. Large representations are [`StoredValue`]s in a [`Scratch`] file.
-//! 2. A [`Capture`] is the [`Sink`] that receives the events of one cell. It never waits, never fails, and
-//!    holds a few megabytes at most. [`Capture::finish`] returns a [`Captured`].
-//! 3. [`Captured::text`] is the text for a model. Streams are decoded (`utf8`) and rendered as on a terminal
-//!    ([`clean`]); displays contribute one representation (`display_text`), with HTML converted to Markdown
-//!    (`html`). The beginning and the end are kept (`head_tail`), in the order of events (`cell_text`). A
-//!    [`Truncation`] states how much was cut.
-//! 4. [`Captured::outputs`] are the [`Outputs`] for a notebook in nbformat 4, unchanged except for redrawn
-//!    lines. [`Outputs::write`] reads data that is not in memory from disk.
-//! 5. [`Captured::images`] and [`Captured::json`] list images ([`Image`], [`BoundedImage`]) and JSON values
-//!    ([`BoundedJson`]) within a model's limits.
-//! 6. [`Artifacts`] is the folder of complete outputs. If a cell displays nothing, its artifact is exactly the
-//!    bytes of its streams in order of arrival; otherwise the text of displays is in between. An [`Artifact`]
-//!    is read by lines or searched.
-//! 7. All limits are in [`Limits`]. Everything that a limit cuts is counted and reported as a [`Notice`].
-//! 8. [`LiveText`] converts stream bytes for a viewer while the cell runs.
+//! ```text
+//! kernel ─ Event ─▶ Capture ─┬─▶ CellText     text of the cell: cleaned, bounded, in order of events
+//!                            ├─▶ Outputs      nbformat 4 outputs, large values in a Scratch file
+//!                            └─▶ SpillBuffer  raw bytes, an artifact if they exceed the text limit
+//!                   Capture::finish ─▶ Captured { text, outputs, images, json, notices, … }
+//! ```
+//!
+//! A kernel pushes the [`Event`]s of one cell into a [`Capture`], which never waits, never fails, and holds a
+//! bounded amount of memory. [`Capture::finish`] returns a [`Captured`]. Everything that a limit cuts is
+//! counted and reported as a [`Notice`].
+//!
+//! # Modules, in reading order
+//!
+//! Input:
+//!
+//! * `event`: [`Event`], [`Stream`] and [`Traceback`], and the [`Sink`] trait that receives events.
+//! * `bundle`: [`Bundle`], the representations ([`Data`]) of one displayed value by MIME type.
+//! * `stored_value`, `scratch`: [`StoredValue`], a value in a file instead of memory, and [`Scratch`], the
+//!   unnamed file that holds such values.
+//! * `limits`: [`Limits`], all limits with their reasons.
+//!
+//! Capture:
+//!
+//! * `capture`: [`Capture`], the sink of one cell, and [`Captured`], its result.
+//! * `notice`: [`Notice`], the facts about an output that the caller should report.
+//!
+//! Text for models:
+//!
+//! * `cell_text`: stream text, display text and tracebacks in order of events, with a [`Truncation`].
+//! * `display_text`: selects the representation of a bundle that becomes text.
+//! * [`clean`]: renders text as a terminal would, line by line.
+//! * `html`: converts HTML to Markdown.
+//! * `head_tail`: keeps the beginning and the end of a long text.
+//! * `image`, `bounded_json`: [`Image`] and [`BoundedJson`], values within a model's limits.
+//! * `live_text`: [`LiveText`] converts stream bytes for a viewer while the cell runs.
+//!
+//! Outputs for notebooks:
+//!
+//! * `outputs`: [`Outputs`]. [`Outputs::write`] writes them in nbformat 4, unchanged except for redrawn lines,
+//!   and reads data that is not in memory from disk.
+//! * `json_style`: [`JsonStyle`], the layout of the written JSON.
+//!
+//! Complete outputs on disk:
+//!
+//! * `artifact`: [`Artifacts`], the folder of complete outputs, and [`Artifact`], one of them, which is read by
+//!   lines or searched. If a cell displays nothing, its artifact is exactly the bytes of its streams in order
+//!   of arrival; otherwise the text of displays is in between.
+//!
+//! Helpers: `utf8`, `base64_text` (incremental decoding), `size` (text and byte sizes), `files` (private files,
+//! access at an offset).
 //!
 //! # Example
 //!
 //! ```
-//! use cellwright_output::{Bundle, Capture, Event, Limits, Sink, Stream};
+//! use cellwright_output::{Bundle, Capture, Event, JsonStyle, Limits, Sink, Stream};
 //!
 //! let mut capture = Capture::new(Limits::default(), None);
 //! for bytes in [&b"\r 50%"[..], b"\r100%\n", b"\x1b[31mred\x1b[0m \xe2", b"\x82\xac\n"] {
@@ -38,7 +70,12 @@
 //!
 //! let captured = capture.finish();
 //! assert_eq!(captured.text, "100%\nred €\n**bold**\n");
-//! assert_eq!(captured.outputs.to_values()[1]["execution_count"], 1);
+//!
+//! let mut json = Vec::new();
+//! captured.outputs.write(&mut json, &JsonStyle::compact(), 0)?;
+//! let json = String::from_utf8_lossy(&json);
+//! assert!(json.ends_with(r#""execution_count":1,"metadata":{},"output_type":"execute_result"}]"#));
+//! # Ok::<(), std::io::Error>(())
 //! ```
 
 mod artifact;
@@ -66,18 +103,17 @@ mod utf8;
 
 pub use artifact::{
     Artifact, ArtifactError, ArtifactId, ArtifactInfo, ArtifactKind, ArtifactWriter, Artifacts,
-    Excerpt, Pattern, Retention, SearchHit, SearchOptions, SearchResults, SpillBuffer, SpillReport,
-    StoreFailure, SweepReport,
+    Pattern, Retention, SearchHit, SearchOptions, SearchResults, StoreFailure, SweepReport,
 };
 pub use bounded_json::BoundedJson;
 pub use bundle::{Bundle, Data};
-pub use capture::{Capture, Captured, Snapshot};
+pub use capture::{Capture, Captured};
 pub use cell_text::{TruncatedLines, Truncation};
 pub use display_text::displayed_text;
 pub use event::{Event, Sink, Stream, Traceback};
 pub use image::{BoundedImage, Image};
 pub use json_style::JsonStyle;
-pub use limits::{ImageLimits, Limits};
+pub use limits::Limits;
 pub use live_text::{LiveTarget, LiveText};
 pub use notice::Notice;
 pub use outputs::Outputs;

@@ -67,15 +67,15 @@ impl Default for Limits {
 
 /// Limits of an image for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ImageLimits {
+pub(crate) struct ImageLimits {
     /// Pixels of the longer side: models scale larger images down, or reject them.
-    pub max_side: u32,
+    pub(crate) max_side: u32,
     /// Pixels of the shorter side: some models reject a whole request because of a 1×1 image.
-    pub min_side: u32,
+    pub(crate) min_side: u32,
     /// Size of the encoded image, in bytes.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
     /// Pixels to decode at most. Four bytes each, so this bounds memory.
-    pub pixels: u64,
+    pub(crate) pixels: u64,
 }
 
 impl Default for ImageLimits {

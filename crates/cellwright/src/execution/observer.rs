@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use cellwright_kernel::session::{CellEnd, JobObserver, SessionId, SessionNotice};
 use cellwright_kernel::{Description, LateText, ShutdownReport, StopHandle, StopReason};
-use cellwright_output::{
-    Artifacts, Capture, Event, Limits, Sink, Snapshot, Stream, displayed_text,
-};
+use cellwright_output::{Artifacts, Capture, Event, Limits, Sink, Stream, displayed_text};
 use cellwright_run::{Stores, incomplete_cell_error};
 use tokio::sync::watch;
 
@@ -49,8 +47,8 @@ pub(crate) struct ExecutionSnapshot {
     pub(crate) cells: usize,
     /// How long the cell has been running.
     pub(crate) elapsed: Option<Duration>,
-    /// What the cell has said so far.
-    pub(crate) snapshot: Option<Snapshot>,
+    /// The bounded text of the cell so far.
+    pub(crate) text: Option<String>,
 }
 
 /// Is told what happens.
@@ -165,10 +163,10 @@ impl Execution {
             cell,
             cells: play.captures.len(),
             elapsed: play.running.map(|(_, since)| since.elapsed()),
-            snapshot: play
+            text: play
                 .captures
                 .get(cell)
-                .and_then(|capture| capture.as_ref().map(Capture::snapshot)),
+                .and_then(|capture| capture.as_ref().map(Capture::current_text)),
         }
     }
 }

@@ -6,7 +6,6 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
 use super::{ArtifactError, ArtifactId, ArtifactKind};
-use crate::clean;
 use crate::utf8;
 
 /// Lines between two index entries. An entry per line would take too much memory for a file of a gigabyte;
@@ -30,33 +29,6 @@ pub struct Artifact {
     /// read.
     index: Vec<u64>,
     lines: Option<u64>,
-}
-
-/// Consecutive lines of an artifact, or a part of one line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Excerpt {
-    /// The raw bytes.
-    pub bytes: Vec<u8>,
-    /// 1-based number of the first line.
-    pub first_line: u64,
-    /// Number of lines; the last one may be truncated.
-    pub lines: u64,
-    /// Whether the byte limit cut the excerpt: lines are missing, or the last one is incomplete.
-    pub truncated: bool,
-    /// Whether the excerpt reaches the end of the artifact.
-    pub at_end: bool,
-}
-
-impl Excerpt {
-    /// Returns the text with escape sequences; invalid UTF-8 becomes U+FFFD.
-    pub fn raw_text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
-    }
-
-    /// Returns the text as a terminal would show it, without colours and control characters.
-    pub fn text(&self) -> String {
-        clean::plain(&String::from_utf8_lossy(&self.bytes))
-    }
 }
 
 impl Artifact {
@@ -111,19 +83,6 @@ impl Artifact {
         Ok(start..end.unwrap_or(self.length).max(start))
     }
 
-    /// Returns lines `first..=last` (1-based), at most `limit` bytes. Lines beyond the end are not an error:
-    /// the excerpt is shorter, or empty.
-    pub fn read_lines(
-        &mut self,
-        range: RangeInclusive<u64>,
-        limit: usize,
-    ) -> Result<Excerpt, ArtifactError> {
-        let first = (*range.start()).max(1);
-        let count = range.end().saturating_add(1).saturating_sub(first);
-        self.collect_lines(first, count, limit)
-            .map_err(ArtifactError::io(&self.path))
-    }
-
     /// Returns at most `limit` bytes from offset `start`.
     pub fn read_raw(&self, start: u64, limit: usize) -> Result<Vec<u8>, ArtifactError> {
         let mut bytes = Vec::new();
@@ -150,47 +109,6 @@ impl Artifact {
     pub(super) fn file_from_start(&self) -> io::Result<&File> {
         (&self.file).seek(SeekFrom::Start(0))?;
         Ok(&self.file)
-    }
-
-    fn collect_lines(&mut self, first: u64, count: u64, limit: usize) -> io::Result<Excerpt> {
-        let mut excerpt = Excerpt {
-            first_line: first,
-            ..Excerpt::default()
-        };
-        let Some(offset) = self.seek_line(first)? else {
-            excerpt.at_end = true;
-            return Ok(excerpt);
-        };
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(offset))?;
-        let mut reader = BufReader::with_capacity(BUFFER_SIZE.min(limit + 1024), file);
-        let mut finished = true;
-        while excerpt.lines < count || !finished {
-            let buffer = reader.fill_buf()?;
-            if buffer.is_empty() {
-                excerpt.at_end = true;
-                break;
-            }
-            if finished {
-                excerpt.lines += 1;
-            }
-            let end = memchr::memchr(b'\n', buffer);
-            let part = &buffer[..end.map_or(buffer.len(), |end| end + 1)];
-            finished = end.is_some();
-            let left = limit - excerpt.bytes.len();
-            if part.len() > left {
-                excerpt.bytes.extend_from_slice(&part[..left]);
-                let incomplete = utf8::incomplete_suffix(&excerpt.bytes);
-                excerpt.bytes.truncate(excerpt.bytes.len() - incomplete);
-                excerpt.truncated = true;
-                return Ok(excerpt);
-            }
-            excerpt.bytes.extend_from_slice(part);
-            let consumed = part.len();
-            reader.consume(consumed);
-        }
-        excerpt.at_end |= reader.fill_buf()?.is_empty();
-        Ok(excerpt)
     }
 
     /// Returns the offset of line `number`, or `None` beyond the end. Extends the index on the way.

@@ -38,7 +38,7 @@ impl From<&ArtifactError> for StoreFailure {
 /// Holds bytes up to a limit. Beyond it, creates an artifact and writes all bytes there, unchanged. Never
 /// fails: the report of [`Self::finish`] contains the error.
 #[derive(Debug)]
-pub struct SpillBuffer {
+pub(crate) struct SpillBuffer {
     artifacts: Option<Artifacts>,
     kind: ArtifactKind,
     memory_limit: usize,
@@ -50,22 +50,26 @@ pub struct SpillBuffer {
 
 /// The result of a [`SpillBuffer`].
 #[derive(Debug, Default)]
-pub struct SpillReport {
+pub(crate) struct SpillReport {
     /// The artifact, if one was created.
-    pub id: Option<ArtifactId>,
+    pub(crate) id: Option<ArtifactId>,
     /// Number of bytes pushed.
-    pub total: u64,
+    pub(crate) total: u64,
     /// Number of bytes in the artifact, counted from the beginning.
-    pub kept: u64,
+    pub(crate) kept: u64,
     /// Why it is missing or incomplete.
-    pub failure: Option<StoreFailure>,
+    pub(crate) failure: Option<StoreFailure>,
     pub(crate) file: Option<Arc<File>>,
 }
 
 impl SpillBuffer {
     /// Creates a buffer that holds up to `memory_limit` bytes. Without `artifacts`, bytes are
     /// dropped, which is not a failure.
-    pub fn new(artifacts: Option<Artifacts>, kind: ArtifactKind, memory_limit: usize) -> Self {
+    pub(crate) fn new(
+        artifacts: Option<Artifacts>,
+        kind: ArtifactKind,
+        memory_limit: usize,
+    ) -> Self {
         Self {
             artifacts,
             kind,
@@ -78,17 +82,17 @@ impl SpillBuffer {
     }
 
     /// Returns the number of bytes pushed so far.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
     /// Returns the artifact, once it is created.
-    pub fn id(&self) -> Option<ArtifactId> {
+    pub(crate) fn id(&self) -> Option<ArtifactId> {
         self.writer.as_ref().map(ArtifactWriter::id)
     }
 
     /// Appends bytes.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         if self.artifacts.is_none() || self.failure.is_some() {
             return;
@@ -104,7 +108,7 @@ impl SpillBuffer {
     }
 
     /// Creates the artifact now, even below the limit.
-    pub fn create_artifact(&mut self) {
+    pub(crate) fn create_artifact(&mut self) {
         let Some(artifacts) = self.artifacts.as_ref() else {
             return;
         };
@@ -122,7 +126,7 @@ impl SpillBuffer {
     }
 
     /// Flushes the artifact and returns the report.
-    pub fn finish(mut self) -> SpillReport {
+    pub(crate) fn finish(mut self) -> SpillReport {
         if let Some(writer) = &mut self.writer
             && self.failure.is_none()
             && let Err(error) = writer.flush()
@@ -152,5 +156,42 @@ fn store_failure(writer: &ArtifactWriter, error: &io::Error) -> StoreFailure {
     StoreFailure {
         kind: error.kind(),
         message: format!("{}: {error}", writer.path().display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::Retention;
+    use super::*;
+
+    #[test]
+    fn spill_buffer_stores_bytes_verbatim() {
+        let dir = tempfile::tempdir().unwrap();
+        let artifacts = Artifacts::new(dir.path().join("artifacts"), Retention::default());
+        let bytes: Vec<u8> = (0..=255).cycle().step_by(7).take(200_000).collect();
+        let mut buffer = SpillBuffer::new(Some(artifacts.clone()), ArtifactKind::Log, 1000);
+        for chunk in bytes.chunks(333) {
+            buffer.push(chunk);
+        }
+        assert_eq!(buffer.id(), Some(ArtifactId(1)));
+        let report = buffer.finish();
+        assert_eq!((report.kept, report.total), (200_000, 200_000));
+        assert!(report.failure.is_none());
+        let stored = fs::read(artifacts.open(ArtifactId(1)).unwrap().path()).unwrap();
+        assert!(stored == bytes);
+    }
+
+    #[test]
+    fn spill_buffer_within_its_limit_creates_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let artifacts = Artifacts::new(dir.path().join("artifacts"), Retention::default());
+        let mut buffer = SpillBuffer::new(Some(artifacts.clone()), ArtifactKind::Log, 10);
+        buffer.push(b"0123456789");
+        assert_eq!(buffer.id(), None);
+        assert!(!artifacts.dir().exists());
+        buffer.push(b"a");
+        assert_eq!(buffer.finish().kept, 11);
     }
 }

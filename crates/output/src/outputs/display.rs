@@ -27,7 +27,7 @@ pub(crate) struct DisplayOutput {
 /// One representation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Payload {
-    /// The value, in memory or in a file, within the limits for `to_values`.
+    /// The value, in memory or in a file, within the limits for serialization.
     Inline(Arc<Data>),
     /// Stored elsewhere.
     Moved(Arc<MovedPayload>),

@@ -23,13 +23,6 @@ use crate::stored_value::{Encoding, StoredValue};
 use crate::utf8;
 
 impl Outputs {
-    /// Returns the outputs as values. Stream text is limited to the part in memory, with an elision line that
-    /// states size and location of the rest.
-    pub fn to_values(&self) -> Vec<Value> {
-        let value = |output| serde_json::to_value(OutputValue(self, output)).unwrap_or_default();
-        self.list.iter().map(value).collect()
-    }
-
     /// Returns the text of a stream in memory.
     fn held_text<'a>(&self, output: &'a StreamOutput) -> Cow<'a, str> {
         let elided = output.elided_bytes();
@@ -61,8 +54,9 @@ impl Outputs {
     }
 }
 
-/// Serializes the same as [`Outputs::to_values`] without building the values: a text of four million lines
-/// would be four million strings.
+/// Serializes the outputs as an array in nbformat 4. Stream text is limited to the part in memory, with an
+/// elision line that states size and location of the rest. Values are written as they are produced: a text
+/// of four million lines would otherwise be four million strings.
 impl Serialize for Outputs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.list.iter().map(|output| OutputValue(self, output)))

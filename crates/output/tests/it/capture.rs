@@ -5,6 +5,8 @@ use cellwright_output::{
     Traceback,
 };
 
+use crate::outputs::values;
+
 fn capture() -> Capture {
     Capture::new(Limits::default(), None)
 }
@@ -90,7 +92,7 @@ fn character_split_by_the_other_stream_is_decoded() {
     write(&mut capture, Stream::Stdout, b"\xac\n");
     let captured = capture.finish();
     assert_eq!(captured.text, "x\ne\n\u{20ac}\n");
-    let texts: Vec<_> = captured.outputs.to_values();
+    let texts: Vec<_> = values(&captured.outputs);
     assert_eq!(texts[0]["text"], serde_json::json!(["x\n"]));
     assert_eq!(texts[2]["text"], serde_json::json!(["\u{20ac}\n"]));
 }
@@ -176,7 +178,7 @@ fn clear_with_wait_happens_at_the_next_output() {
     let mut waiting = capture();
     out(&mut waiting, "kept\n");
     waiting.push(Event::Clear { wait: true });
-    assert_eq!(waiting.snapshot().text, "kept\n");
+    assert_eq!(waiting.current_text(), "kept\n");
     // Neither empty text nor a status event is an output.
     out(&mut waiting, "");
     waiting.push(Event::Display {
@@ -184,7 +186,7 @@ fn clear_with_wait_happens_at_the_next_output() {
         id: None,
         result: None,
     });
-    assert_eq!(waiting.snapshot().text, "kept\n");
+    assert_eq!(waiting.current_text(), "kept\n");
     show(&mut waiting, "new", None);
     out(&mut waiting, "more\n");
     assert_eq!(waiting.finish().text, "new\nmore\n");
@@ -201,10 +203,10 @@ fn exception_triggers_a_pending_clear() {
         value: "new".to_owned(),
         lines: Vec::new(),
     }));
-    assert_eq!(waiting.snapshot().text, "ValueError: new\n");
+    assert_eq!(waiting.current_text(), "ValueError: new\n");
     let captured = waiting.finish();
     assert_eq!(captured.text, "ValueError: new\n");
-    let outputs = captured.outputs.to_values();
+    let outputs = values(&captured.outputs);
     assert_eq!(outputs.len(), 1, "{outputs:?}");
     assert_eq!(outputs[0]["output_type"], "error");
 }
@@ -215,20 +217,18 @@ fn update_does_not_trigger_a_pending_clear() {
     show(&mut waiting, "old", Some("x"));
     waiting.push(Event::Clear { wait: true });
     update(&mut waiting, "new", "x");
-    assert_eq!(waiting.snapshot().text, "new\n");
+    assert_eq!(waiting.current_text(), "new\n");
     out(&mut waiting, "next\n");
     assert_eq!(waiting.finish().text, "next\n");
 }
 
 #[test]
-fn snapshots_change_nothing() {
+fn reading_the_current_text_changes_nothing() {
     let mut capture = capture();
     write(&mut capture, Stream::Stdout, b"\r50%\xe2\x82");
-    let first = capture.snapshot();
-    assert_eq!(first.text, "50%\u{fffd}");
-    assert_eq!((first.version, first.raw_bytes), (1, 6));
+    assert_eq!(capture.current_text(), "50%\u{fffd}");
     write(&mut capture, Stream::Stdout, b"\xac\r75%\n");
-    assert_eq!(capture.snapshot().version, 2);
+    assert_eq!(capture.current_text(), "75%\u{20ac}\n");
     assert_eq!(capture.finish().text, "75%\u{20ac}\n");
 }
 
@@ -238,7 +238,6 @@ fn refused_input_is_reported() {
     capture.push(Event::InputRefused {
         prompt: "name? ".to_owned(),
     });
-    assert!(capture.snapshot().stdin_refused);
     assert_eq!(capture.finish().stdin_refused.unwrap(), "name? ");
 }
 

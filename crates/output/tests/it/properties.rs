@@ -6,6 +6,8 @@ use cellwright_output::{
 };
 use proptest::prelude::*;
 
+use crate::outputs::values;
+
 use crate::terminal::{Move, moves};
 
 /// An owned event.
@@ -132,7 +134,7 @@ proptest! {
         let chunked = run(&steps, limits, None, &lengths);
         prop_assert_eq!(&whole.text, &chunked.text);
         prop_assert_eq!(&whole.truncation, &chunked.truncation);
-        prop_assert_eq!(whole.outputs.to_values(), chunked.outputs.to_values());
+        prop_assert_eq!(values(&whole.outputs), values(&chunked.outputs));
         prop_assert_eq!(whole.notices, chunked.notices);
     }
 
@@ -215,7 +217,7 @@ proptest! {
         }
         // The notebook is complete.
         let all = Limits { stream_bytes: 1 << 20, ..limits() };
-        let expected = run(&steps, all, None, &[usize::MAX]).outputs.to_values();
+        let expected = values(&run(&steps, all, None, &[usize::MAX]).outputs);
         let mut whole = Vec::new();
         captured.outputs.write(&mut whole, &JsonStyle::compact(), 0).unwrap();
         let whole: Vec<serde_json::Value> = serde_json::from_slice(&whole).unwrap();

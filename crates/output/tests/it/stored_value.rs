@@ -6,6 +6,8 @@ use cellwright_output::{
 };
 use serde_json::Value;
 
+use crate::outputs::values;
+
 /// The same bundle, with all values in a file.
 fn on_disk(bundle: &Bundle, scratch: &Scratch) -> Bundle {
     let mut bundle = bundle.clone();
@@ -99,7 +101,7 @@ fn stored_values_behave_like_values_in_memory() {
             );
             assert_eq!(captured.notices, expected.notices, "notices of {at}");
             assert!(
-                captured.outputs.to_values() == expected.outputs.to_values(),
+                values(&captured.outputs) == values(&expected.outputs),
                 "values of {at}"
             );
             let json = |captured: &Captured| serde_json::to_string(&captured.outputs).unwrap();

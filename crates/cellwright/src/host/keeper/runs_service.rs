@@ -226,8 +226,8 @@ impl HostService {
         } else {
             (None, run.execution.snapshot())
         };
-        let so_far = match (&glance.snapshot, run.status().is_final()) {
-            (Some(snapshot), _) => snapshot.text.clone(),
+        let so_far = match (&glance.text, run.status().is_final()) {
+            (Some(text), _) => text.clone(),
             (None, true) => run.execution.with_report(|answer| {
                 let last = answer.cells.iter().rev().find(|cell| !cell.text.is_empty());
                 last.map(|cell| cell.text.clone()).unwrap_or_default()
