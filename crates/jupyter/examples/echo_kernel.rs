@@ -1,7 +1,7 @@
 //! A kernel that echoes its cells: the smallest one that is complete enough for any client.
 //!
-//! `echo_kernel CONNECTION_FILE`. A cell `print TEXT` writes to stdout, `warn TEXT` writes to stderr, `ask PROMPT` asks
-//! for a line and prints it, `fail TEXT` raises an error, `flood COUNT` prints the numbers up to COUNT in one message
+//! `echo_kernel CONNECTION_FILE`. A cell `print TEXT` writes to stdout, `warn TEXT` writes to stderr, `ask PROMPT` requests
+//! a line of input and prints it, `fail TEXT` raises an error, `flood COUNT` prints the numbers up to COUNT in one message
 //! each, `wait` waits for an interrupt. Any other cell is its own result.
 
 use std::error::Error;

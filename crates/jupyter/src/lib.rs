@@ -4,52 +4,84 @@
 //! the kernel publishes to all clients), *stdin* (input requests to a client), *control* (requests that must not wait for
 //! running cells) and *heartbeat*. Each channel is a ZMTP connection.
 //!
-//! To run code in an installed kernel, a caller uses these types in this order:
+//! # Modules, in reading order
 //!
-//! 1. [`paths::JupyterPaths`] lists the folders that Jupyter searches, and [`kernelspec::find`] finds a
-//!    [`kernelspec::Kernelspec`] there: the command that starts the kernel.
-//! 2. [`connection::Connection`] holds the addresses of the kernel's sockets and the signing key. They are Unix sockets
-//!    in a [`connection::SocketDir`], or TCP [`ports::ReservedPorts`]. A [`connection::ConnectionFile`] passes them to
-//!    the kernel.
-//! 3. [`client::KernelClient`] connects to the kernel, sends each [`message::Message`] and returns each
-//!    [`client::ClientEvent`]. Parts of a message are [`frame::Frame`]s, in memory or on disk.
+//! | module | purpose |
+//! | --- | --- |
+//! | [`paths`] | the folders that Jupyter searches |
+//! | [`kernelspec`] | finds installed kernels and the commands that start them |
+//! | [`connection`] | the addresses of a kernel's sockets and the signing key; connection files, socket folders |
+//! | [`ports`] | TCP ports that are reserved for a kernel |
+//! | [`message`] | a message with header, parent, metadata, content and buffers |
+//! | [`frame`], [`frame_store`] | a part of a message, in memory or on disk; the decision between the two |
+//! | [`codec`] | messages as signed frames (`signing` computes the signatures) |
+//! | [`client`] | the client side of the five channels |
+//! | [`server`], [`publisher`] | the kernel side of the five channels; text in batches on iopub |
+//! | `zmtp` | the transport protocol, without knowledge of Jupyter |
 //!
-//! A kernel uses the other side: [`server::Server`] binds the sockets and returns requests, [`publisher::Publisher`]
-//! publishes outputs.
+//! # Flow
 //!
-//! Below them, [`codec::MessageCodec`] signs and verifies messages, and [`frame_store::FrameStore`] decides which frames
-//! a transport keeps in memory.
+//! ```text
+//! JupyterPaths → kernelspec::find → Kernelspec ─┐
+//! SocketDir or ReservedPorts → Connection ──────┴→ ConnectionFile → command of the kernel (run by the caller)
 //!
-//! ```no_run
+//! KernelClient::send → MessageCodec → IoThread → zmtp ⇄ kernel
+//! KernelClient::next ← MessageCodec ← Backlog  ← zmtp ⇄ kernel
+//! ```
+//!
+//! # Example
+//!
+//! A kernel and a client in one process. The client sends its request once iopub is subscribed. A cell has finished when
+//! its reply and the kernel's status `idle` have arrived, in either order.
+//!
+//! ```
 //! use cellwright_jupyter::client::{ClientEvent, ClientOptions, KernelClient};
-//! use cellwright_jupyter::connection::{Channel, Connection};
+//! use cellwright_jupyter::connection::{Channel, Connection, SocketDir};
 //! use cellwright_jupyter::message::Message;
+//! use cellwright_jupyter::server::{Server, ServerEvent, ServerOptions};
 //! use serde_json::json;
 //!
-//! # async fn tour() -> Result<(), Box<dyn std::error::Error>> {
-//! let connection = Connection::read("kernel-1.json".as_ref())?;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let sockets = SocketDir::new(&[std::env::temp_dir()])?;
+//! let connection = Connection::new_ipc(sockets.stem())?;
+//! let mut server = Server::bind(&connection, &ServerOptions::default()).await?;
+//! let kernel = async {
+//!     let ServerEvent::Request(channel, request) = server.next().await else {
+//!         panic!("the client was disconnected");
+//!     };
+//!     let publisher = server.publisher();
+//!     publisher.publish_status(&request, "busy");
+//!     server.reply(channel, &request, "execute_reply", &json!({ "status": "ok" }))?;
+//!     publisher.publish_status(&request, "idle");
+//!     Ok::<(), Box<dyn std::error::Error>>(())
+//! };
+//!
 //! let mut client = KernelClient::open(&connection, &ClientOptions::default())?;
 //! let request = Message::new("execute_request", client.session(), &json!({ "code": "1 + 1" }));
-//! client.send(Channel::Shell, &request);
-//! // A cell has finished when its reply and the kernel's status `idle` have arrived, in either order.
-//! let (mut replied, mut idle) = (false, false);
-//! while !(replied && idle) {
-//!     match client.next().await {
-//!         ClientEvent::Message(channel, message) if message.parent_id() == request.header.msg_id => {
-//!             let content = message.value();
-//!             match channel {
-//!                 Channel::Shell => replied = true,
-//!                 Channel::Iopub => idle |= content["execution_state"] == "idle",
-//!                 _ => {}
+//! let cell = async {
+//!     let (mut replied, mut idle) = (false, false);
+//!     while !(replied && idle) {
+//!         match client.next().await {
+//!             ClientEvent::Message(_, message) if message.header.msg_type == "iopub_welcome" => {
+//!                 client.send(Channel::Shell, &request);
 //!             }
+//!             ClientEvent::Message(channel, message) if message.parent_id() == request.header.msg_id => {
+//!                 match channel {
+//!                     Channel::Shell => replied = message.value()["status"] == "ok",
+//!                     Channel::Iopub => idle |= message.value()["execution_state"] == "idle",
+//!                     _ => {}
+//!                 }
+//!             }
+//!             ClientEvent::Closed(channel, error) => panic!("{channel:?} closed: {error:?}"),
+//!             _ => {}
 //!         }
-//!         // Caused by another client.
-//!         ClientEvent::Message(..) => {}
-//!         ClientEvent::Closed(channel, error) => return Err(format!("{channel:?} closed: {error:?}").into()),
-//!         _ => {}
 //!     }
-//! }
+//! };
+//! let (served, ()) = tokio::join!(kernel, cell);
+//! served?;
 //! client.close().await;
+//! server.close().await;
 //! # Ok(())
 //! # }
 //! ```

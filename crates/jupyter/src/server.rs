@@ -5,8 +5,8 @@
 //! full is disconnected, so that no client gets a stream with gaps.
 //!
 //! Sockets behave as in `ZeroMQ`. A client of shell, stdin or control is addressed by the identity that it sends, or by a
-//! random one. A later client with the same identity replaces the earlier one: that is how a client looks that has
-//! reconnected. Clients of iopub get the topics that they subscribe to. Each subscription is confirmed with an
+//! random one. A later client with the same identity replaces the earlier one, so that a client can reconnect.
+//! Clients of iopub get the topics that they subscribe to. Each subscription is confirmed with an
 //! `iopub_welcome`, after which the client misses no message.
 
 mod acceptor;
@@ -164,10 +164,10 @@ impl Server {
 
     /// A publisher whose task runs on this server's thread.
     pub fn publisher(&self) -> Publisher {
-        let speaker = self.sender();
-        let session = speaker.session().to_owned();
+        let sender = self.sender();
+        let session = sender.session().to_owned();
         Publisher::new(&self.runtime, session, move |message| {
-            speaker.publish(message);
+            sender.publish(message);
         })
     }
 
@@ -187,7 +187,7 @@ impl Server {
         self.sender.reply(channel, request, msg_type, content)
     }
 
-    /// Asks the client of a request for a line of text. The client replies on stdin.
+    /// Sends an `input_request` to the client of a request. The client replies on stdin.
     pub fn request_input(
         &self,
         request: &Message,

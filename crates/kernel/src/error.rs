@@ -83,7 +83,7 @@ pub enum KernelError {
         begun: Begun,
     },
     /// The kernel violated the protocol; it was killed.
-    #[error("the kernel broke the protocol: {violation}")]
+    #[error("the kernel violated the protocol: {violation}")]
     Protocol {
         /// The violation.
         violation: String,

@@ -1,46 +1,53 @@
 //! Runs code on kernels.
 //!
-//! A tour, in the order in which a newcomer meets the types:
+//! # Modules, in reading order
 //!
-//! * [`Kernel`] is the interface of all backends. [`Kernel::execute`] takes a [`Request`] (one cell), pushes
-//!   output events into a [`Sink`](cellwright_output::Sink), and returns an [`Outcome`].
-//! * [`StopSignal`] ends an execution early; the caller keeps its [`StopHandle`] or sets a timeout.
-//! * [`KernelError`] is a failure of the kernel, not of the code; [`KernelError::retry`] is the retry policy.
-//! * [`backend::runner`] is a bundled Python program that needs only an interpreter: [`python`] finds one,
-//!   [`environment`] selects its environment variables. [`backend::jupyter`] runs Jupyter kernels, started
-//!   from a kernelspec or attached through a connection file. `backend::scripted` (feature `scripted`) is for
-//!   tests.
-//! * [`session`] keeps kernels across calls: [`session::Sessions`] is a pool of sessions that queue, run and
-//!   report [`session::Job`]s.
-//! * [`process`] runs every kernel under a supervisor process: when the owner ends, in whatever way, the
-//!   kernel and all its descendants end, too.
-//! * [`modules`] are the user's files that run before the first cell.
+//! | module | purpose |
+//! | --- | --- |
+//! | `kernel` | [`Kernel`], the interface of all backends: a [`Request`] (one cell) in, events and an [`Outcome`] out |
+//! | `stop` | [`StopSignal`] ends an execution early; the caller keeps its [`StopHandle`] or sets a timeout |
+//! | `error` | [`KernelError`], a failure of the kernel and not of its code; [`KernelError::retry`] is the retry policy |
+//! | [`backend::runner`] | the built-in Python kernel, which needs only an interpreter |
+//! | [`backend::jupyter`] | Jupyter kernels, started from a kernelspec or attached through a connection file |
+//! | `backend::scripted` | a kernel that follows a script, for tests (feature `scripted`) |
+//! | `execution` | one `execute_request` and the messages that it causes, independent of the transport |
+//! | [`process`] | runs a kernel under a supervisor process: when the owner ends, the kernel and its descendants end |
+//! | [`python`], [`environment`] | select the interpreter and the environment variables of a kernel |
+//! | [`modules`] | the user's files that run before the first cell |
+//! | [`session`] | keeps kernels across calls: a pool of sessions that queue, run and report [`session::Job`]s |
 //!
-//! ```no_run
-//! use std::{path::PathBuf, time::Duration};
-//! use cellwright_kernel::backend::runner::{INTERRUPT_GRACE, Runner, RunnerSpec};
-//! use cellwright_kernel::{Kernel, KernelError, Request, StopSignal, process::Supervisor, python};
-//! use cellwright_output::{Capture, Limits};
+//! # Flow
 //!
-//! # async fn example() -> Result<(), KernelError> {
-//! let search = python::InterpreterSearch { path: vec!["/usr/bin".into()], ..Default::default() };
-//! let interpreter = python::resolve(&search).map_err(|rejected| KernelError::NoPython { rejected })?;
-//! let spec = RunnerSpec {
-//!     interpreter,
-//!     cwd: PathBuf::from("."),
-//!     env: Vec::new(),
-//!     supervisor: Supervisor { program: "cellwright-supervisor".into(), arguments: Vec::new() },
-//!     staging: vec![PathBuf::from("/tmp/my-cache")],
-//!     start_timeout: Duration::from_mins(1),
-//!     interrupt_grace: INTERRUPT_GRACE,
-//!     trace: None,
-//! };
-//! let mut kernel = Runner::start(&spec, &StopSignal::never()).await?;
+//! ```text
+//! caller → Sessions::submit(SessionCall, Job)
+//!          → Mailbox → Worker (one task per session)
+//!            → KernelSlot → KernelLauncher::start → Runner::start | Jupyter::start → Supervised (process)
+//!                         → Kernel::execute(Request, Sink, StopSignal) → Outcome
+//!          → JobObserver: on_kernel, on_cell_begin, on_cell_end, …, on_done
+//! ```
+//!
+//! # Example
+//!
+//! A scripted kernel runs a cell. Other kernels come from [`backend::runner::Runner::start`] and
+//! [`backend::jupyter::Jupyter::start`], and are used in the same way.
+//!
+//! ```
+//! use std::time::Duration;
+//! use cellwright_kernel::backend::scripted::{ScriptStep, ScriptedKernel};
+//! use cellwright_kernel::{Ending, Kernel, KernelError, Request, StopSignal};
+//! use cellwright_output::{Capture, Limits, Stream};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), KernelError> {
+//! let steps = vec![ScriptStep::Print(Stream::Stdout, "42\n".to_owned())];
+//! let (mut kernel, _calls) = ScriptedKernel::new([steps]);
 //! let mut capture = Capture::new(Limits::default(), None);
 //! let stop = StopSignal::never().with_timeout(Duration::from_secs(30));
-//! let outcome = kernel.execute(&Request::new("6 * 7"), &mut capture, &stop).await?;
-//! println!("{:?}: {}", outcome.ending, capture.finish().text);
-//! Box::new(kernel).shutdown(StopSignal::never().with_timeout(Duration::from_secs(1))).await;
+//! let outcome = kernel.execute(&Request::new("print(6 * 7)"), &mut capture, &stop).await?;
+//! assert!(matches!(outcome.ending, Ending::Completed));
+//! assert_eq!(capture.finish().text, "42\n");
+//! let report = Box::new(kernel).shutdown(StopSignal::never()).await;
+//! assert!(report.graceful);
 //! # Ok(())
 //! # }
 //! ```

@@ -177,9 +177,7 @@ pub async fn load(
                     value => format!("{}: {value}", traceback.name),
                 },
             )),
-            Ending::Exited { code, .. } => {
-                Some((None, format!("it asked to exit with code {code}")))
-            }
+            Ending::Exited { code, .. } => Some((None, format!("it exited with code {code}"))),
             Ending::Stopped { reason, .. } => return Err(KernelError::StoppedEarly { reason }),
         };
         if let Some((line, message)) = failure {

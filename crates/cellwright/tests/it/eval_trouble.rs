@@ -238,7 +238,7 @@ fn a_cell_that_forges_frames_hangs_nothing() {
         "os.write(channel, b'\\xff' * 100000)",
         "os.write(channel, b'{\"t\":\"display\",\"id\":1,\"bin\":[99999999999]}\\n')",
         "os.write(channel, b'{\"t\":\"done\",\"id\":1,\"status\":\"ok\",\"n\":18446744073709551615}\\n')",
-        "os.write(channel, b'{\"t\":\"border\",\"cell\":99,\"n\":18446744073709551615}\\n')",
+        "os.write(channel, b'{\"t\":\"sync\",\"cell\":99,\"n\":18446744073709551615}\\n')",
         "os.write(channel, b'{\"t\":\"nonsense\",\"id\":1}\\n' * 1000)",
         "os.write(channel, b'[1,2]\\n')",
         "os.close(channel)",

@@ -52,15 +52,15 @@ impl Owner {
 
     /// Whether it is certain that the process has exited. `written` is when it wrote its file.
     pub(super) fn has_exited(&self, written: SystemTime) -> bool {
-        let me = Self::current();
-        if self.host != me.host {
+        let current = Self::current();
+        if self.host != current.host {
             return false;
         }
-        if self.boot_id != me.boot_id {
+        if self.boot_id != current.boot_id {
             // It may be another running machine with the same name.
             return boot_time().is_some_and(|booted| written < booted);
         }
-        if self.pid_namespace != me.pid_namespace {
+        if self.pid_namespace != current.pid_namespace {
             return false;
         }
         let Some(pid) = (self.pid > 0).then(|| Pid::from_raw(self.pid)).flatten() else {

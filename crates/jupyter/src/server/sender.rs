@@ -62,7 +62,7 @@ impl MessageSender {
         self.send_to(channel, &reply)
     }
 
-    /// Asks the client of a request for a line of text. The client replies on stdin.
+    /// Sends an `input_request` to the client of a request. The client replies on stdin.
     pub fn request_input(
         &self,
         request: &Message,

@@ -86,13 +86,13 @@ async fn check_every_channel(connection: &Connection) {
         }
     })
     .await;
-    let question = next_message(&mut client, Channel::Stdin).await;
-    assert_eq!(question.header.msg_type, "input_request");
+    let input_request = next_message(&mut client, Channel::Stdin).await;
+    assert_eq!(input_request.header.msg_type, "input_request");
     assert_eq!(
-        question.value(),
+        input_request.value(),
         json!({"prompt": "who? ", "password": true})
     );
-    let answer = question.reply("input_reply", "s", &json!({"value": "me"}));
+    let answer = input_request.reply("input_reply", "s", &json!({"value": "me"}));
     client.send(Channel::Stdin, &answer);
     let (on, answer) = next_request(&mut server).await;
     assert_eq!(
@@ -290,8 +290,8 @@ async fn a_heartbeat_that_stops_is_lost_and_restored_when_it_continues() {
     let mut client = KernelClient::open(&connection, &options).unwrap();
     let stream = within(listener.accept()).await.unwrap();
     let peer = zmtp::handshake(stream, SocketType::Rep, &[], Limits::default());
-    let mut heart = within(peer).await.unwrap();
-    let Some(Incoming::Message(beat)) = within(heart.reader.next()).await.unwrap() else {
+    let mut heartbeat = within(peer).await.unwrap();
+    let Some(Incoming::Message(ping)) = within(heartbeat.reader.next()).await.unwrap() else {
         panic!("no heartbeat");
     };
     let lost = within(client.next()).await;
@@ -299,7 +299,7 @@ async fn a_heartbeat_that_stops_is_lost_and_restored_when_it_continues() {
         matches!(lost, ClientEvent::Heartbeat(Heartbeat::Lost)),
         "{lost:?}"
     );
-    heart.writer.send(&beat).await.unwrap();
+    heartbeat.writer.send(&ping).await.unwrap();
     let restored = within(client.next()).await;
     assert!(
         matches!(restored, ClientEvent::Heartbeat(Heartbeat::Restored)),

@@ -14,7 +14,7 @@ use cellwright_jupyter::ports::ReservedPorts;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{ask_oracle, python, temp_folder};
+use crate::support::{python, run_oracle, temp_folder};
 
 const CHANNELS: [(Channel, &str); 5] = [
     (Channel::Shell, "shell"),
@@ -76,7 +76,7 @@ fn python_reads_our_files() {
         Connection::new_ipc(root.join("é k")).unwrap(),
     ] {
         let file = ConnectionFile::write(&root, &connection).unwrap();
-        let info: Value = ask_oracle("load", &json!({ "path": file.path() }));
+        let info: Value = run_oracle("load", &json!({ "path": file.path() }));
         assert_eq!(info["key"], connection.key);
         assert_eq!(info["signature_scheme"], "hmac-sha256");
         for (channel, name) in CHANNELS {
@@ -104,7 +104,7 @@ fn a_real_kernel_reads_our_file_and_clients_find_it() {
             .spawn()
             .unwrap();
         let code = "__import__('os').getpid()";
-        let answer: String = ask_oracle("talk", &json!({ "path": file.path(), "code": code }));
+        let answer: String = run_oracle("evaluate", &json!({ "path": file.path(), "code": code }));
         assert_eq!(answer, kernel.id().to_string());
         kernel.wait().unwrap();
         // The kernel has not removed it.
@@ -130,8 +130,8 @@ fn we_read_files_written_by_python() {
         case.as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
-        let written: Value = ask_oracle("write", &case);
-        let info: Value = ask_oracle("load", &json!({ "path": path }));
+        let written: Value = run_oracle("write", &case);
+        let info: Value = run_oracle("load", &json!({ "path": path }));
         let read = Connection::read(&path).unwrap();
         assert_eq!(read.key, written["key"].as_str().unwrap());
         let name = more.get("kernel_name").and_then(Value::as_str);
@@ -148,12 +148,12 @@ fn unix_sockets_have_the_names_that_jupyter_uses() {
     let stem = root.join("stem");
     let path = root.join("c.json");
     let case = json!({ "fname": path, "key": "", "transport": "ipc", "ip": stem });
-    let _: Value = ask_oracle("write", &case);
-    let theirs = Connection::read(&path).unwrap();
-    let ours = Connection::new_ipc(stem).unwrap();
-    assert_eq!(theirs.ports, ours.ports);
-    assert_eq!(theirs.transport, ours.transport);
-    let shell = ours.endpoint(Channel::Shell).to_string();
+    let _: Value = run_oracle("write", &case);
+    let written = Connection::read(&path).unwrap();
+    let created = Connection::new_ipc(stem).unwrap();
+    assert_eq!(written.ports, created.ports);
+    assert_eq!(written.transport, created.transport);
+    let shell = created.endpoint(Channel::Shell).to_string();
     assert_eq!(shell, format!("ipc://{}/stem-1", root.display()));
 }
 

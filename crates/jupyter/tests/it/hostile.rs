@@ -74,15 +74,15 @@ fn encode_frames(frames: &[Bytes]) -> Vec<u8> {
 
 /// The result of a handshake with a peer that sends these bytes and disconnects.
 async fn handshake_with(socket_type: SocketType, bytes: &[u8]) -> Result<Peer, ZmtpError> {
-    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let (local, mut remote) = UnixStream::pair().unwrap();
     let bytes = bytes.to_vec();
     let peer = async move {
         // The connection may be closed before all bytes are written.
-        theirs.write_all(&bytes).await.ok();
-        theirs.shutdown().await.ok();
-        theirs
+        remote.write_all(&bytes).await.ok();
+        remote.shutdown().await.ok();
+        remote
     };
-    let handshake = handshake(Stream::Unix(ours), socket_type, b"", Limits::default());
-    let (result, _theirs) = within(async { tokio::join!(handshake, peer) }).await;
+    let handshake = handshake(Stream::Unix(local), socket_type, b"", Limits::default());
+    let (result, _remote) = within(async { tokio::join!(handshake, peer) }).await;
     result
 }

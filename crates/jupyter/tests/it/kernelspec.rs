@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::{ask_oracle, is_root, temp_folder};
+use crate::support::{is_root, run_oracle, temp_folder};
 
 /// Adds a kernelspec to a data folder. Returns its own folder.
 fn add_kernelspec(data_dir: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
@@ -49,7 +49,7 @@ fn read_kernelspec(text: impl AsRef<[u8]>) -> Result<Kernelspec, KernelspecError
 #[derive(Deserialize)]
 struct Answer {
     found: BTreeMap<String, PathBuf>,
-    good: BTreeMap<String, Value>,
+    valid: BTreeMap<String, Value>,
 }
 
 #[test]
@@ -120,19 +120,19 @@ fn jupyter_lists_the_same_kernels() {
         .iter()
         .map(|folder| folder.join("kernels"))
         .collect();
-    let answer: Answer = ask_oracle("specs", &json!({ "folders": kernels }));
+    let answer: Answer = run_oracle("specs", &json!({ "folders": kernels }));
 
     let entries = list(&JupyterPaths {
         data_dirs: folders.to_vec(),
         runtime_dir: None,
     });
-    let ours: BTreeMap<String, PathBuf> = entries
+    let folders_by_name: BTreeMap<String, PathBuf> = entries
         .iter()
         .map(|entry| (entry.name.clone(), entry.folder.clone()))
         .collect();
-    assert_eq!(ours, answer.found);
-    assert_eq!(ours.len(), entries.len());
-    let names: Vec<&String> = ours.keys().collect();
+    assert_eq!(folders_by_name, answer.found);
+    assert_eq!(folders_by_name.len(), entries.len());
+    let names: Vec<&String> = folders_by_name.keys().collect();
     assert_eq!(
         entries.iter().map(|entry| &entry.name).collect::<Vec<_>>(),
         names
@@ -143,19 +143,19 @@ fn jupyter_lists_the_same_kernels() {
         .filter(|entry| entry.spec.is_ok())
         .map(|entry| &entry.name)
         .collect();
-    assert_eq!(readable, answer.good.keys().collect::<Vec<_>>());
+    assert_eq!(readable, answer.valid.keys().collect::<Vec<_>>());
     for entry in &entries {
         let Ok(spec) = &entry.spec else { continue };
-        let theirs = &answer.good[&entry.name];
-        assert_eq!(json!(spec.argv), theirs["argv"]);
-        if theirs["display_name"] == "" {
+        let expected = &answer.valid[&entry.name];
+        assert_eq!(json!(spec.argv), expected["argv"]);
+        if expected["display_name"] == "" {
             assert_eq!(spec.display_name, entry.name);
         } else {
-            assert_eq!(json!(spec.display_name), theirs["display_name"]);
+            assert_eq!(json!(spec.display_name), expected["display_name"]);
         }
-        assert_eq!(json!(spec.language), theirs["language"]);
-        assert_eq!(json!(spec.metadata), theirs["metadata"]);
-        let mode = theirs["interrupt_mode"].as_str().unwrap();
+        assert_eq!(json!(spec.language), expected["language"]);
+        assert_eq!(json!(spec.metadata), expected["metadata"]);
+        let mode = expected["interrupt_mode"].as_str().unwrap();
         let message = mode.eq_ignore_ascii_case("message");
         assert_eq!(spec.interrupt == InterruptMode::Message, message);
         let env: serde_json::Map<String, Value> = spec
@@ -163,7 +163,7 @@ fn jupyter_lists_the_same_kernels() {
             .iter()
             .map(|(name, value)| (name.clone(), json!(value)))
             .collect();
-        assert_eq!(Value::Object(env), theirs["env"]);
+        assert_eq!(Value::Object(env), expected["env"]);
     }
 }
 
@@ -365,7 +365,7 @@ fn jupyter_uses_the_same_commands() {
         .collect();
     let folders: Vec<&PathBuf> = specs.iter().map(|spec| &spec.folder).collect();
     for connection_file in [&file, &link] {
-        let answers: Vec<Vec<String>> = ask_oracle(
+        let answers: Vec<Vec<String>> = run_oracle(
             "command",
             &json!({
                 "folders": folders,
@@ -376,8 +376,8 @@ fn jupyter_uses_the_same_commands() {
         );
         assert_eq!(answers.len(), commands.len());
         for (spec, answer) in specs.iter().zip(answers) {
-            let ours = strings(spec.command(connection_file, Some(&python)));
-            assert_eq!(ours, answer, "{:?}", spec.argv);
+            let command = strings(spec.command(connection_file, Some(&python)));
+            assert_eq!(command, answer, "{:?}", spec.argv);
         }
     }
 }
@@ -470,13 +470,13 @@ fn variables_are_replaced_as_in_python() {
         "$A$",
     ];
     let env_map: BTreeMap<&str, &str> = env.into();
-    let answers: Vec<String> = ask_oracle("templates", &json!({ "env": env_map, "texts": texts }));
+    let answers: Vec<String> = run_oracle("templates", &json!({ "env": env_map, "texts": texts }));
     let env = env.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     for (text, answer) in texts.into_iter().zip(answers) {
         let mut spec = with_argv(&["a"]);
         spec.env = vec![("X".to_owned(), text.to_owned())];
-        let ours = spec.environment(&env);
-        assert_eq!(ours, [("X".into(), answer.into())], "{text}");
+        let variables = spec.environment(&env);
+        assert_eq!(variables, [("X".into(), answer.into())], "{text}");
     }
 }
 

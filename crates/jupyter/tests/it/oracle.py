@@ -58,8 +58,8 @@ def specs(case):
     manager = KernelSpecManager(kernel_dirs=case["folders"], ensure_native_kernel=False)
     manager.log.disabled = True
     found = manager.find_kernel_specs()
-    good = {name: entry["spec"] for name, entry in manager.get_all_specs().items()}
-    return {"found": found, "good": good}
+    valid = {name: entry["spec"] for name, entry in manager.get_all_specs().items()}
+    return {"found": found, "valid": valid}
 
 
 def command(case):
@@ -105,7 +105,7 @@ def load(case):
     return info
 
 
-def talk(case):
+def evaluate(case):
     """The value of an expression in a running kernel, which is shut down afterwards."""
     from jupyter_client import BlockingKernelClient
 

@@ -9,7 +9,7 @@ use cellwright_jupyter::paths::{JupyterPaths, PathInputs, Platform};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::support::{ask_oracle, python, temp_folder};
+use crate::support::{python, run_oracle, temp_folder};
 
 #[derive(Deserialize)]
 struct Answer {
@@ -126,8 +126,8 @@ fn folders_are_in_the_order_of_jupyter() {
         ]),
         with(&[("JUPYTER_PREFER_ENV_PATH", String::new())]),
     ];
-    let mut questions = Vec::new();
-    let mut ours = Vec::new();
+    let mut oracle_cases = Vec::new();
+    let mut results = Vec::new();
     for (platform, platform_name) in [(Platform::Linux, "linux"), (Platform::MacOs, "darwin")] {
         for (number, kind) in [
             EnvKind::Plain,
@@ -153,29 +153,25 @@ fn folders_are_in_the_order_of_jupyter() {
                     env_of_python.insert("CONDA_PREFIX", text(&prefix));
                     env_of_python.insert("CONDA_DEFAULT_ENV", name.to_owned());
                 }
-                questions.push(json!({
+                oracle_cases.push(json!({
                     "env": env_of_python,
                     "platform": platform_name,
                     "prefix": prefix,
                     "base_prefix": if is_virtual { Path::new("/usr") } else { &prefix },
                     "user_site": kind != EnvKind::Venv,
                 }));
-                ours.push(JupyterPaths::for_platform(
+                results.push(JupyterPaths::for_platform(
                     platform,
                     &path_inputs(env, vec![prefix.clone()]),
                 ));
             }
         }
     }
-    let answers: Vec<Answer> = ask_oracle("paths", &json!({ "cases": questions }));
+    let answers: Vec<Answer> = run_oracle("paths", &json!({ "cases": oracle_cases }));
     assert_eq!(answers.len(), 200);
-    for ((question, answer), paths) in questions.iter().zip(answers).zip(ours) {
-        assert_eq!(
-            paths.data_dirs,
-            without_duplicates(answer.data),
-            "{question}"
-        );
-        assert_eq!(paths.runtime_dir, Some(answer.runtime), "{question}");
+    for ((case, answer), paths) in oracle_cases.iter().zip(answers).zip(results) {
+        assert_eq!(paths.data_dirs, without_duplicates(answer.data), "{case}");
+        assert_eq!(paths.runtime_dir, Some(answer.runtime), "{case}");
     }
 }
 
@@ -310,7 +306,7 @@ fn boolean_variables_are_parsed_as_in_jupyter() {
         "", "1", "0", "0.0", "00", "yes", "no", "NO", "n", "N", "false", "False", "off", "on",
         " no", "nope",
     ];
-    let answers: Vec<bool> = ask_oracle("flags", &json!({ "values": values }));
+    let answers: Vec<bool> = run_oracle("flags", &json!({ "values": values }));
     for (value, answer) in values.into_iter().zip(answers) {
         assert_eq!(PathInputs::parse_flag(value), answer, "{value:?}");
     }

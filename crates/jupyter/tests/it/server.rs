@@ -155,22 +155,22 @@ async fn the_heartbeat_answers_while_the_kernel_takes_no_requests() {
     let server = start_server(ServerOptions::default()).await;
     let mut flood = client(&server, Channel::Shell, SocketType::Dealer, "").await;
     // More requests than the server queues.
-    let flooding = async {
+    let sends = async {
         loop {
             flood.writer.send(&signed("flood")).await.unwrap();
         }
     };
-    let beating = async {
+    let heartbeats = async {
         for number in 0..20 {
-            let mut heart = client(&server, Channel::Heartbeat, SocketType::Req, "").await;
-            let beat = vec![Bytes::new(), Bytes::from(format!("beat {number}"))];
-            heart.writer.send(&beat).await.unwrap();
-            assert_eq!(next_frames(&mut heart).await, beat);
+            let mut heartbeat = client(&server, Channel::Heartbeat, SocketType::Req, "").await;
+            let ping = vec![Bytes::new(), Bytes::from(format!("ping {number}"))];
+            heartbeat.writer.send(&ping).await.unwrap();
+            assert_eq!(next_frames(&mut heartbeat).await, ping);
         }
     };
     tokio::select! {
-        () = flooding => panic!("the flood has ended"),
-        () = beating => {}
+        () = sends => panic!("the flood has ended"),
+        () = heartbeats => {}
     }
 }
 

@@ -31,10 +31,10 @@ pub(crate) fn python() -> PathBuf {
     python
 }
 
-/// Starts the oracle with a question about a case.
-pub(crate) fn start_oracle(question: &str, case: &Value) -> Child {
+/// Starts the oracle: an operation of Python's Jupyter on a case.
+pub(crate) fn start_oracle(operation: &str, case: &Value) -> Child {
     let child = Command::new(python())
-        .args([ORACLE, question])
+        .args([ORACLE, operation])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -44,10 +44,10 @@ pub(crate) fn start_oracle(question: &str, case: &Value) -> Child {
     child
 }
 
-/// Returns the oracle's answer: the result of Python's Jupyter for a case.
-pub(crate) fn ask_oracle<T: DeserializeOwned>(question: &str, case: &Value) -> T {
-    let output = start_oracle(question, case).wait_with_output().unwrap();
-    assert!(output.status.success(), "{question} failed");
+/// Returns the result of the oracle: an operation of Python's Jupyter on a case.
+pub(crate) fn run_oracle<T: DeserializeOwned>(operation: &str, case: &Value) -> T {
+    let output = start_oracle(operation, case).wait_with_output().unwrap();
+    assert!(output.status.success(), "{operation} failed");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

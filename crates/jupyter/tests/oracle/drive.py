@@ -56,9 +56,9 @@ def run(client, code, answer=None):
     """Runs a cell. Returns its reply and (type, content) of its iopub messages between busy and idle."""
     msg_id = client.execute(code, allow_stdin=answer is not None)
     if answer is not None:
-        question = check(client.get_stdin_msg(timeout=TIMEOUT), msg_id)
-        assert question["msg_type"] == "input_request"
-        assert question["content"]["prompt"] == "name? ", question
+        input_request = check(client.get_stdin_msg(timeout=TIMEOUT), msg_id)
+        assert input_request["msg_type"] == "input_request"
+        assert input_request["content"]["prompt"] == "name? ", input_request
         client.input(answer)
     reply = check(client.get_shell_msg(timeout=TIMEOUT), msg_id)
     assert reply["msg_type"] == "execute_reply"

@@ -1,4 +1,4 @@
-"""A kernel zmq_socket of plain libzmq sockets that follows simple commands.
+"""A kernel made of plain libzmq sockets that executes simple commands.
 
 usage: libzmq.py [ipc-stem] [option ...]       options: pub, ping
 

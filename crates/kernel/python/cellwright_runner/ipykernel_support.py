@@ -39,7 +39,7 @@ def install(options):
     the runner, and faster streams."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
-        raise RuntimeError("this kernel has no IPython inside")
+        raise RuntimeError("this kernel does not run IPython")
     _unhook(shell)
     INSTALLED.shell = shell
     INSTALLED.publisher = shell.display_pub

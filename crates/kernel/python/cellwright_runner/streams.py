@@ -3,7 +3,7 @@
 Text goes to private duplicates of the two pipes. A sync marker (nonce + number, written to both
 pipes) and a frame with the same number let the host merge pipes and channel in the exact order (see
 decision 8). In the protocol the number is the frame key `n`, and a frame that only carries a marker
-has `"t":"border"`.
+has `"t":"sync"`.
 
 The path of a write: the stream objects are C TextIOWrappers over a `PipeWriter`. While the stream
 is idle, `stdout.write` is shadowed by a Python function. It sends the first complete line
@@ -317,7 +317,7 @@ class Output:
         number = self.write_sync_marker(True)
         if cell is None:
             cell = STATE.cell
-        self.channel.write(b'{"t":"border","cell":%s,"n":%d}\n' % (encode_id(cell), number))
+        self.channel.write(b'{"t":"sync","cell":%s,"n":%d}\n' % (encode_id(cell), number))
 
     def flush(self):
         """Write both buffers to the pipes. The caller holds the lock. Buffered stdout text is

@@ -258,7 +258,7 @@ class Host:
     def _emit_frame(self, frame):
         if frame["t"] == "started":
             self.cell = frame["id"]
-        elif frame["t"] == "border":
+        elif frame["t"] == "sync":
             self.cell = frame["cell"]
             return
         self.events.append(frame)

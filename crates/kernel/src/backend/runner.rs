@@ -157,9 +157,9 @@ impl Runner {
             }
         };
         match frame {
-            Ok(Some(frame)) if frame.t == "hello" => {
+            Ok(Some(frame)) if frame.frame_type == "hello" => {
                 let set = channel.set_nonce(&frame.nonce);
-                set.map_err(|what| KernelError::Protocol { violation: what })?;
+                set.map_err(|violation| KernelError::Protocol { violation })?;
                 self.description.language_info = Some(language_info(&frame.version).into());
                 self.description.version = Some(frame.version);
                 if !frame.executable.is_empty() {
@@ -168,14 +168,14 @@ impl Runner {
                 Ok(())
             }
             Ok(Some(frame)) => Err(KernelError::Protocol {
-                violation: format!("the first frame is {:?}, not \"hello\"", frame.t),
+                violation: format!("the first frame is {:?}, not \"hello\"", frame.frame_type),
             }),
             Ok(None) => {
                 let exit = process.wait().await;
                 channel.drain_text(&mut on_text);
                 Err(self.start_error(exit))
             }
-            Err(what) => Err(KernelError::Protocol { violation: what }),
+            Err(violation) => Err(KernelError::Protocol { violation }),
         }
     }
 
@@ -231,10 +231,10 @@ impl Runner {
         }
     }
 
-    /// Kills a kernel that broke the protocol.
-    async fn end_with_protocol_error(&mut self, what: String) -> KernelError {
+    /// Kills a kernel that violated the protocol.
+    async fn end_with_protocol_error(&mut self, violation: String) -> KernelError {
         self.process.kill_and_wait().await;
-        KernelError::Protocol { violation: what }
+        KernelError::Protocol { violation }
     }
 
     async fn run_cell(
@@ -252,14 +252,14 @@ impl Runner {
         self.last_id += 1;
         let cell = RunningCell::new(self.last_id, request);
         let bytes = frame::encode_execute(cell.id, request)
-            .map_err(|what| KernelError::Protocol { violation: what })?;
+            .map_err(|violation| KernelError::Protocol { violation })?;
         self.router.begin_cell(cell.id);
         self.send(&bytes, stop).await?;
         self.channel.spin_for_reply();
         self.follow_cell(cell, sink, stop).await
     }
 
-    /// Handles frames and text until the cell ends, and interrupts it when `stop` asks for that.
+    /// Handles frames and text until the cell ends, and interrupts it when `stop` is requested.
     async fn follow_cell(
         &mut self,
         mut cell: RunningCell,
@@ -325,10 +325,10 @@ impl Runner {
                     if let Ok(exit) = timeout(SHUTDOWN_STEP_TIMEOUT, self.process.wait()).await {
                         return self.finish_after_exit(cell, exit, stopped, sink);
                     }
-                    let what = "it closed its channel".to_owned();
-                    return Err(self.end_with_protocol_error(what).await);
+                    let violation = "it closed its channel".to_owned();
+                    return Err(self.end_with_protocol_error(violation).await);
                 }
-                Err(what) => return Err(self.end_with_protocol_error(what).await),
+                Err(violation) => return Err(self.end_with_protocol_error(violation).await),
             }
         }
     }
@@ -398,7 +398,7 @@ impl Runner {
                 exit = process.wait() => return Err(self.died_error(exit, Begun::No)),
             };
             match frame {
-                Ok(Some(frame)) if frame.t == "reply" && frame.id == Some(id) => {
+                Ok(Some(frame)) if frame.frame_type == "reply" && frame.id == Some(id) => {
                     return parse_reply(&frame);
                 }
                 Ok(Some(mut frame)) => self.router.handle_unrelated(&mut frame),
@@ -406,7 +406,7 @@ impl Runner {
                     let exit = self.process.wait().await;
                     return Err(self.died_error(exit, Begun::No));
                 }
-                Err(what) => return Err(self.end_with_protocol_error(what).await),
+                Err(violation) => return Err(self.end_with_protocol_error(violation).await),
             }
         }
     }
@@ -431,7 +431,7 @@ impl Runner {
                     let exit = self.process.wait().await;
                     return self.died_error(exit, Begun::No);
                 }
-                Err(what) => return self.end_with_protocol_error(what).await,
+                Err(violation) => return self.end_with_protocol_error(violation).await,
             }
         }
     }
@@ -447,17 +447,17 @@ impl Runner {
         channel.drain_text(&mut |stream, bytes: &[u8]| router.route_text(stream, bytes, None));
     }
 
-    async fn shut_down(mut self, patience: StopSignal) -> ShutdownReport {
+    async fn shut_down(mut self, deadline: StopSignal) -> ShutdownReport {
         if self.process.exit().is_none()
             && self.channel.try_send(frame::EXIT_FRAME) == frame::EXIT_FRAME.len()
         {
             tokio::select! {
                 _ = self.drain() => {}
-                _ = patience.requested() => {}
+                _ = deadline.requested() => {}
             }
         }
-        let in_peace = self.process.exit().is_some();
-        if !in_peace {
+        let graceful = self.process.exit().is_some();
+        if !graceful {
             self.process.terminate();
             let _ended = timeout(SHUTDOWN_STEP_TIMEOUT, self.drain()).await;
         }
@@ -467,7 +467,7 @@ impl Runner {
         ShutdownReport {
             exit: Some(exit),
             late_text: self.router.take_late_text(),
-            graceful: in_peace,
+            graceful,
         }
     }
 }
@@ -523,8 +523,8 @@ impl Kernel for Runner {
         self.process.exit().is_none()
     }
 
-    fn shutdown(self: Box<Self>, patience: StopSignal) -> BoxFuture<'static, ShutdownReport> {
-        Box::pin(self.shut_down(patience))
+    fn shutdown(self: Box<Self>, deadline: StopSignal) -> BoxFuture<'static, ShutdownReport> {
+        Box::pin(self.shut_down(deadline))
     }
 }
 
@@ -555,7 +555,7 @@ async fn grace_elapsed(stopped: Option<(StopReason, Instant)>, stop: &StopSignal
 pub fn check_directory(cwd: &std::path::Path) -> Result<(), KernelError> {
     use rustix::fs::{Access, access};
 
-    let why = match cwd.metadata() {
+    let problem = match cwd.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "does not exist",
         Err(_) => "is not accessible",
         Ok(found) if !found.is_dir() => "is not a directory",
@@ -564,6 +564,6 @@ pub fn check_directory(cwd: &std::path::Path) -> Result<(), KernelError> {
     };
     Err(KernelError::BadDirectory {
         path: cwd.to_owned(),
-        problem: why,
+        problem,
     })
 }

@@ -32,7 +32,7 @@ pub enum ScriptStep {
     DieBeforeStart(Exit),
     /// The kernel dies.
     Die(Exit),
-    /// Asks the interpreter to exit, which ends the cell.
+    /// Calls `exit` with this code, which ends the cell.
     Exit(i32),
     /// Writes to a stream after the end of the cell, this long from now.
     PrintLate(Duration, Stream, String),
@@ -318,8 +318,8 @@ impl Kernel for ScriptedKernel {
     ) -> BoxFuture<'a, Result<Value, KernelError>> {
         Box::pin(async move {
             let Some(time) = self.query_delay else {
-                let why = "the script supports no queries".to_owned();
-                return Err(KernelError::QueryFailed { message: why });
+                let message = "the script supports no queries".to_owned();
+                return Err(KernelError::QueryFailed { message });
             };
             tokio::select! {
                 biased;
@@ -348,19 +348,19 @@ impl Kernel for ScriptedKernel {
         self.exit_status().is_none()
     }
 
-    fn shutdown(self: Box<Self>, patience: StopSignal) -> BoxFuture<'static, ShutdownReport> {
+    fn shutdown(self: Box<Self>, deadline: StopSignal) -> BoxFuture<'static, ShutdownReport> {
         self.log.add("shutdown".to_owned());
         Box::pin(async move {
-            let in_peace = self.exit_status().is_some()
+            let graceful = self.exit_status().is_some()
                 || tokio::select! {
                     biased;
                     () = tokio::time::sleep(self.shutdown_delay) => true,
-                    _ = patience.requested() => false,
+                    _ = deadline.requested() => false,
                 };
             ShutdownReport {
                 exit: self.exit_status(),
                 late_text: self.late.into_iter().map(|(_, text)| text).collect(),
-                graceful: in_peace,
+                graceful,
             }
         })
     }

@@ -86,10 +86,14 @@ impl PartialContent {
     /// one is not even read.
     pub(super) fn read(content: &StoredFrame, large: usize) -> io::Result<Self> {
         let mut scanner = ContentScanner::new(large, |_, _| {});
-        let stretch = content.longest_plain_run();
-        scanner.read_part(content, 0..stretch.start)?;
-        let skipped = scanner.skip(stretch.end - stretch.start);
-        let rest = if skipped { stretch.end } else { stretch.start };
+        let plain_run = content.longest_plain_run();
+        scanner.read_part(content, 0..plain_run.start)?;
+        let skipped = scanner.skip(plain_run.end - plain_run.start);
+        let rest = if skipped {
+            plain_run.end
+        } else {
+            plain_run.start
+        };
         scanner.read_part(content, rest..content.size())?;
         Ok(scanner.partial)
     }
@@ -165,7 +169,7 @@ impl<H: FnMut(&[u8], StringPart<'_>)> ContentScanner<H> {
         match byte {
             b'"' => {
                 let member = self.at_value && (self.depth == 1 || self.depth == 2 && self.in_data);
-                let fate = if member {
+                let action = if member {
                     StringAction::KeepIfSmall
                 } else {
                     StringAction::Store
@@ -175,7 +179,7 @@ impl<H: FnMut(&[u8], StringPart<'_>)> ContentScanner<H> {
                     start: self.position + 1,
                     is_plain: true,
                     after_backslash: false,
-                    action: fate,
+                    action,
                 });
             }
             b'{' | b'[' => {

@@ -25,12 +25,12 @@ pub fn raise_descriptor_limit() {
     /// A higher limit only slows down the start of children.
     const DESCRIPTORS_MAX: u64 = 8192;
     let limit = getrlimit(Resource::Nofile);
-    let wanted = limit
+    let target = limit
         .maximum
         .map_or(DESCRIPTORS_MAX, |maximum| maximum.min(DESCRIPTORS_MAX));
-    if limit.current.is_some_and(|current| current < wanted) {
+    if limit.current.is_some_and(|current| current < target) {
         let raised = Rlimit {
-            current: Some(wanted),
+            current: Some(target),
             ..limit
         };
         // If it fails, an exhausted limit is reported later.

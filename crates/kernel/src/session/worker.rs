@@ -29,7 +29,7 @@ pub(super) struct Worker {
     slot: KernelSlot,
 }
 
-/// Runs a job on a kernel of its own, which is shut down afterwards.
+/// Runs a job on a new kernel, which is shut down afterwards.
 pub async fn run_once(launcher: Arc<dyn KernelLauncher>, policy: Policy, mut job: Job) {
     job.after = AfterJob::ShutDown;
     let (commands, receiver) = mpsc::channel(1);

@@ -65,7 +65,7 @@ async fn modules_run_in_order_and_a_failing_one_does_not_stop_the_others() {
     assert!(failures[1].2.starts_with("SyntaxError"), "{failures:?}");
     assert_eq!(
         failures[2],
-        ("d.py".into(), None, "it asked to exit with code 3".into())
+        ("d.py".into(), None, "it exited with code 3".into())
     );
     assert_eq!(
         report.printed,

@@ -111,10 +111,10 @@ async fn memory_follows_arrived_bytes_not_announced_lengths() {
     let mut writers = Vec::new();
     let mut readers = Vec::new();
     for _ in 0..READERS {
-        let (mut peer, ours) = tokio::io::duplex(1024);
+        let (mut peer, local) = tokio::io::duplex(1024);
         let bytes = [frame_header(0, 2 << 30), vec![0; 100]].concat();
         peer.write_all(&bytes).await.unwrap();
-        let mut reader = Reader::new(ours, Limits::default());
+        let mut reader = Reader::new(local, Limits::default());
         {
             let next = pin!(reader.next());
             let timed_out = tokio::time::timeout(std::time::Duration::from_millis(1), next).await;
@@ -143,7 +143,7 @@ async fn next_is_cancel_safe() {
         frame(0, b"next"),
     ]
     .concat();
-    let (mut peer, ours) = tokio::io::duplex(64);
+    let (mut peer, local) = tokio::io::duplex(64);
     let writing = async {
         for piece in bytes.chunks(33) {
             peer.write_all(piece).await.unwrap();
@@ -151,7 +151,7 @@ async fn next_is_cancel_safe() {
         peer.shutdown().await.unwrap();
     };
     let reading = async {
-        let mut reader = Reader::new(ours, Limits::default());
+        let mut reader = Reader::new(local, Limits::default());
         let mut received = Vec::new();
         loop {
             let next = async {

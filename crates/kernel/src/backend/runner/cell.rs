@@ -53,7 +53,7 @@ impl RunningCell {
         router: &mut TextRouter,
         sink: &mut dyn Sink,
     ) -> Option<Prompt> {
-        if frame.t == "border" {
+        if frame.frame_type == "sync" {
             router.text_cell = frame.cell.unwrap_or(router.text_cell);
             return None;
         }
@@ -61,7 +61,7 @@ impl RunningCell {
             router.handle_unrelated(frame);
             return None;
         }
-        match frame.t.as_str() {
+        match frame.frame_type.as_str() {
             "started" => {
                 self.started = true;
                 router.text_cell = self.id;

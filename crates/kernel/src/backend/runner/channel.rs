@@ -79,16 +79,16 @@ struct PipeReader {
 }
 
 impl RunnerChannel {
-    pub(super) fn new(ends: ChildPipes, trace: Trace) -> io::Result<Self> {
-        let socket = std::os::unix::net::UnixStream::from(ends.channel);
+    pub(super) fn new(pipes: ChildPipes, trace: Trace) -> io::Result<Self> {
+        let socket = std::os::unix::net::UnixStream::from(pipes.channel);
         socket.set_nonblocking(true)?;
         Ok(Self {
             socket: UnixStream::from_std(socket)?,
             frames: FrameDecoder::new(trace.clone()),
             trace,
             pipes: [
-                PipeReader::new(Stream::Stdout, ends.stdout)?,
-                PipeReader::new(Stream::Stderr, ends.stderr)?,
+                PipeReader::new(Stream::Stdout, pipes.stdout)?,
+                PipeReader::new(Stream::Stderr, pipes.stderr)?,
             ],
             buffer: vec![0; READ_SIZE],
             nonce: None,
@@ -241,10 +241,10 @@ impl RunnerChannel {
 
     /// Reads all text before the frame's marker, which was written before the frame.
     fn read_to_marker(&mut self, frame: &Frame, on_text: OnText<'_>) {
-        let Some(marker) = frame.n else {
+        let Some(marker) = frame.marker else {
             // Both pipes were empty when it was sent, so held bytes are not a marker. Replies to queries have no
             // defined order and carry no information about the pipes.
-            if frame.t != "reply" && frame.t != "hello" {
+            if frame.frame_type != "reply" && frame.frame_type != "hello" {
                 self.release_partial_markers(on_text);
             }
             return;

@@ -29,10 +29,11 @@ const PAYLOAD_READ_SIZE: usize = 256 * 1024;
     reason = "holds the fields of all types of frames"
 )]
 pub(super) struct Frame {
-    /// The type of the frame.
-    pub(super) t: String,
+    #[serde(rename = "t")]
+    pub(super) frame_type: String,
     /// The number of the sync marker before it.
-    pub(super) n: Option<u64>,
+    #[serde(rename = "n")]
+    pub(super) marker: Option<u64>,
     /// The id of the request that it belongs to.
     pub(super) id: Option<u64>,
     pub(super) count: Option<u32>,
@@ -298,7 +299,7 @@ pub(super) fn encode_query(id: u64, query: &KernelQuery) -> Vec<u8> {
     format!("{value}\n").into_bytes()
 }
 
-/// The frame that asks the runner to exit.
+/// The frame that makes the runner exit.
 pub(super) const EXIT_FRAME: &[u8] = b"{\"op\":\"exit\"}\n";
 
 fn encode_line(value: &impl Serialize) -> Result<Vec<u8>, String> {
@@ -340,7 +341,7 @@ mod tests {
                     ("a/b".into(), Data::Bytes(b"xyz".to_vec())),
                 ]
             );
-            assert_eq!(frames[1].t, "done");
+            assert_eq!(frames[1].frame_type, "done");
         }
     }
 

@@ -84,10 +84,10 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
             .create(folder)?;
     }
     let found = folder.metadata()?;
-    let mine = found.uid() == rustix::process::geteuid().as_raw();
-    if !mine || found.mode() & 0o022 != 0 {
-        let why = "other users could change the files in it";
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    let is_owned = found.uid() == rustix::process::geteuid().as_raw();
+    if !is_owned || found.mode() & 0o022 != 0 {
+        let reason = "other users could change the files in it";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     }
     Ok(())
 }

@@ -38,11 +38,11 @@ impl TextRouter {
 
     /// Handles a frame that does not belong to the running cell: a thread of an earlier cell displays something.
     pub(super) fn handle_unrelated(&mut self, frame: &mut Frame) {
-        if frame.t == "border" {
+        if frame.frame_type == "sync" {
             self.text_cell = frame.cell.unwrap_or(self.text_cell);
             return;
         }
-        if frame.t != "display" {
+        if frame.frame_type != "display" {
             return;
         }
         let cell = frame.id.unwrap_or_default();

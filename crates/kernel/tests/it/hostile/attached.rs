@@ -76,16 +76,16 @@ async fn detach(kernel: HostileKernel, external: &ExternalKernel) {
 #[tokio::test]
 async fn an_unusable_attached_kernel_keeps_running() {
     // It ignores interrupts or sends forever: it is unusable, but must keep running.
-    let deaf =
+    let ignores_interrupts =
         "def on_interrupt(): pass\nFLOOD = encode_message(message('iopub', 'stream', {})) * 1000";
     let cases = [
         (
-            deaf,
+            ignores_interrupts,
             "begin(); out('a'); time.sleep(60)",
             "out:\"a\" | lost",
         ),
         (
-            deaf,
+            ignores_interrupts,
             "begin(); out('a')\nwhile True: raw('iopub', FLOOD)",
             "out:\"a\" | lost | messages_refused",
         ),
@@ -97,13 +97,13 @@ async fn an_unusable_attached_kernel_keeps_running() {
         (
             "",
             "begin(); out('a'); status('idle'); time.sleep(60)",
-            "out:\"a\" | the kernel broke the protocol: it went idle without sending `execute_reply`",
+            "out:\"a\" | the kernel violated the protocol: it went idle without sending `execute_reply`",
         ),
     ];
     run_all(cases, |(setup, script, expected)| async move {
         let external = ExternalKernel::start(setup);
         let mut kernel = external.attach().await;
-        let summary = if setup == deaf {
+        let summary = if setup == ignores_interrupts {
             kernel.run_and_stop(script, 500).await
         } else {
             kernel.run(script).await

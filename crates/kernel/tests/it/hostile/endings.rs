@@ -102,7 +102,7 @@ async fn a_cell_ends_in_time_without_reply_or_idle() {
         // It does not answer the probe either.
         Case {
             script: "begin(); out('a'); status('idle'); time.sleep(60)",
-            expected: "out:\"a\" | the kernel broke the protocol: it went idle without sending `execute_reply`",
+            expected: "out:\"a\" | the kernel violated the protocol: it went idle without sending `execute_reply`",
             ..CASE
         },
     ];
@@ -111,7 +111,7 @@ async fn a_cell_ends_in_time_without_reply_or_idle() {
 
 #[tokio::test]
 async fn a_kernel_that_disconnects_is_dead() {
-    let closed = "out:\"a\" | the kernel broke the protocol: it closed its connection";
+    let closed = "out:\"a\" | the kernel violated the protocol: it closed its connection";
     let cases = [
         "begin(); out('a'); drop('iopub'); time.sleep(60)",
         "begin(); out('a'); time.sleep(0.1); drop('shell'); time.sleep(60)",
@@ -127,19 +127,19 @@ async fn a_kernel_that_disconnects_is_dead() {
     let malformed = [
         (
             "begin(); out('a'); raw('iopub', b'\\xff' * 100); time.sleep(60)",
-            "out:\"a\" | the kernel broke the protocol: invalid frame: unknown flags",
+            "out:\"a\" | the kernel violated the protocol: invalid frame: unknown flags",
         ),
         (
             "begin(); out('a'); raw('iopub', b'\\x02' + b'\\x7f' * 8); time.sleep(60)",
-            "out:\"a\" | the kernel broke the protocol: a message of more than 2147483648 bytes was announced",
+            "out:\"a\" | the kernel violated the protocol: a message of more than 2147483648 bytes was announced",
         ),
         (
             "begin(); out('a'); raw('iopub', b'\\x01\\x00' * 70000); time.sleep(60)",
-            "out:\"a\" | the kernel broke the protocol: a message has more than 65536 frames",
+            "out:\"a\" | the kernel violated the protocol: a message has more than 65536 frames",
         ),
         (
             "begin(); out('a'); raw('iopub', b'\\x02' + bytes(7)); drop('iopub'); time.sleep(60)",
-            "out:\"a\" | the kernel broke the protocol: the connection failed: unexpected end of file",
+            "out:\"a\" | the kernel violated the protocol: the connection failed: unexpected end of file",
         ),
     ];
     let malformed = malformed.map(|(script, expected)| Case {
@@ -209,7 +209,7 @@ async fn a_kernel_that_died_between_two_cells_has_not_begun_the_second() {
     let summary = kernel.run(GOOD_CELL).await;
     assert_eq!(
         summary,
-        "the kernel broke the protocol: it closed its connection"
+        "the kernel violated the protocol: it closed its connection"
     );
     kernel.assert_over().await;
     // An idle session notices the exit at once.
@@ -320,7 +320,7 @@ async fn a_refused_input_request_does_not_wait_forever() {
     let case = Case {
         start: "signal.signal(signal.SIGINT, signal.SIG_IGN)",
         script: "begin(); request_input('?'); answers.get()",
-        expected: "refused:\"?\" | the kernel broke the protocol: it waits for input that was refused, and ignores interrupts",
+        expected: "refused:\"?\" | the kernel violated the protocol: it waits for input that was refused, and ignores interrupts",
         ..CASE
     };
     case.run_code(false).await;
@@ -363,13 +363,13 @@ async fn a_kernel_that_refuses_to_exit_is_killed() {
             false,
         ),
     ];
-    run_all(starts, |(start, in_peace)| async move {
+    run_all(starts, |(start, graceful)| async move {
         let mut kernel = HostileKernel::start(start).await;
         kernel.assert_works().await;
         let pid = kernel.jupyter.description().pid.unwrap();
         let deadline = StopSignal::never().with_timeout(Duration::from_millis(500));
         let report = within_timeout(Box::new(kernel.jupyter).shutdown(deadline)).await;
-        assert_eq!(report.graceful, in_peace, "{start}");
+        assert_eq!(report.graceful, graceful, "{start}");
         assert!(!is_running(pid));
     })
     .await;

@@ -156,7 +156,7 @@ async fn a_kernel_that_dies_during_a_query_is_dead() {
     );
     kernel.assert_over().await;
     let mut kernel = HostileKernel::start("def on_query(msg_type): drop('shell')").await;
-    let expected = "the kernel broke the protocol: it closed its connection";
+    let expected = "the kernel violated the protocol: it closed its connection";
     assert_eq!(kernel.query(&complete, 20_000).await, expected);
     kernel.assert_over().await;
 }

@@ -75,23 +75,23 @@ async fn a_kernel_that_exits_or_uses_another_protocol_fails_at_once() {
             ),
             (
                 "def on_accept(channel, connection): connection.recv(100); connection.sendall(b'HTTP/1.1 400 Bad Request\\r\\n' * 9); time.sleep(60)",
-                "the kernel broke the protocol: the peer does not speak ZMTP 3",
+                "the kernel violated the protocol: the peer does not speak ZMTP 3",
             ),
             (
                 "MECHANISM = b'CURVE'",
-                "the kernel broke the protocol: the peer requires the security mechanism CURVE",
+                "the kernel violated the protocol: the peer requires the security mechanism CURVE",
             ),
             (
                 "SOCKET_TYPES['shell'] = b'PULL'",
-                "the kernel broke the protocol: the peer is a socket of type PULL",
+                "the kernel violated the protocol: the peer is a socket of type PULL",
             ),
             (
                 "def on_accept(channel, connection): handshake(channel, connection); connection.close()",
-                "the kernel broke the protocol: it closed its connection",
+                "the kernel violated the protocol: it closed its connection",
             ),
             (
                 "def on_accept(channel, connection): handshake(channel, connection); connection.sendall(b'\\xff' * 100); time.sleep(60)",
-                "the kernel broke the protocol: invalid frame: unknown flags",
+                "the kernel violated the protocol: invalid frame: unknown flags",
             ),
         ],
         |(script, expected)| async move {

@@ -149,12 +149,12 @@ async fn attach_work_and_detach(transport: &str) {
     let mut kernel = external.attach().await;
     let (recorded, _) = run_code(&mut kernel, "theirs").await;
     assert_eq!(recorded.summary(), "=[41]");
-    let dying = async {
+    let kill = async {
         tokio::time::sleep(Duration::from_millis(200)).await;
         external.signal(rustix::process::Signal::KILL);
     };
     let ((_, outcome), ()) =
-        tokio::join!(run_code(&mut kernel, "import time; time.sleep(60)"), dying);
+        tokio::join!(run_code(&mut kernel, "import time; time.sleep(60)"), kill);
     let error = outcome.unwrap_err();
     assert!(matches!(error, KernelError::Died { .. }), "{error:?}");
     assert!(!kernel.is_alive());

@@ -62,10 +62,10 @@ async fn start_many(transport: Transport) -> String {
     }
     let ended = kernels.join_all().await;
     let slowest = ended.iter().map(|(ready, _)| *ready).max();
-    let in_peace = ended.iter().filter(|(_, in_peace)| *in_peace).count();
+    let graceful = ended.iter().filter(|(_, graceful)| *graceful).count();
     assert_eq!(sandbox.leftovers(), Vec::<String>::new());
     format!(
-        "{count} kernels in {:?}, the slowest ready after {slowest:?}, {in_peace} exited gracefully",
+        "{count} kernels in {:?}, the slowest ready after {slowest:?}, {graceful} exited gracefully",
         begin.elapsed()
     )
 }

@@ -155,13 +155,13 @@ impl RandomCaller {
 
     fn cancel(&mut self, rng: &mut SeededRng) {
         self.model.with(|state| {
-            let undone: Vec<usize> = (0..state.jobs.len())
+            let unfinished: Vec<usize> = (0..state.jobs.len())
                 .filter(|&job| state.jobs[job].done == 0)
                 .collect();
-            if undone.is_empty() {
+            if unfinished.is_empty() {
                 return;
             }
-            let job = rng.pick(&undone);
+            let job = rng.pick(&unfinished);
             state.note(&format!("job {job}: cancelled"));
             let job = &mut state.jobs[job];
             job.stopped.get_or_insert_with(Instant::now);
@@ -318,16 +318,16 @@ impl RandomCaller {
         });
     }
 
-    fn spawn(&mut self, what: String, future: impl Future<Output = ()> + Send + 'static) {
-        self.waiting.push((what, tokio::spawn(future)));
+    fn spawn(&mut self, description: String, future: impl Future<Output = ()> + Send + 'static) {
+        self.waiting.push((description, tokio::spawn(future)));
     }
 
     /// Checks that every call was answered.
     pub(super) fn check_answered(&self) {
-        for (what, task) in &self.waiting {
+        for (description, task) in &self.waiting {
             self.model.with(|state| {
                 let answered = task.is_finished();
-                state.check(answered, &format!("{what} was never answered"));
+                state.check(answered, &format!("{description} was never answered"));
             });
         }
     }

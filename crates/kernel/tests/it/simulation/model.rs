@@ -160,20 +160,20 @@ pub(super) struct ModelSession {
 }
 
 impl ModelState {
-    pub(super) fn note(&mut self, what: &str) {
+    pub(super) fn note(&mut self, text: &str) {
         self.clock += 1;
         let at = self.started_at.elapsed().as_millis();
-        self.trace.push(format!("{at:>9} {what}"));
+        self.trace.push(format!("{at:>9} {text}"));
     }
 
-    pub(super) fn violation(&mut self, what: &str) {
-        self.note(&format!("VIOLATION: {what}"));
-        self.violations.push(format!("seed {}: {what}", self.seed));
+    pub(super) fn violation(&mut self, text: &str) {
+        self.note(&format!("VIOLATION: {text}"));
+        self.violations.push(format!("seed {}: {text}", self.seed));
     }
 
-    pub(super) fn check(&mut self, holds: bool, what: &str) {
+    pub(super) fn check(&mut self, holds: bool, text: &str) {
         if !holds {
-            self.violation(what);
+            self.violation(text);
         }
     }
 

@@ -66,10 +66,10 @@ impl ModelState {
         let resets = self.sessions[&id].resets;
         let next = self.jobs[job].next();
         let own = self.jobs[job].cells[next].reset;
-        let knows = own || inherited || self.jobs[job].submitted > ended;
+        let is_informed = own || inherited || self.jobs[job].submitted > ended;
         let reset_expected = match reported {
-            None => knows,
-            Some(KernelLoss::Reset) => !knows && resets > 0,
+            None => is_informed,
+            Some(KernelLoss::Reset) => !is_informed && resets > 0,
             _ => false,
         };
         let evicted = matches!(
@@ -121,9 +121,9 @@ impl ModelState {
             SessionNotice::LateText { bytes, .. } => {
                 let text = String::from_utf8_lossy(bytes).into_owned();
                 self.note(&format!("job {job}: earlier cells printed {text}"));
-                let mine = text.starts_with(&format!("late {job}."));
+                let is_own_text = text.starts_with(&format!("late {job}."));
                 self.check(
-                    !mine,
+                    !is_own_text,
                     &format!("job {job} received its own {text} as a notice"),
                 );
             }

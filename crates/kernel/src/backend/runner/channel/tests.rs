@@ -64,7 +64,7 @@ async fn transcript(channel: &mut RunnerChannel, frames: usize) -> String {
             .unwrap()
             .unwrap();
         output.push_str(&text);
-        output.push_str(&format!("<{}> ", frame.t));
+        output.push_str(&format!("<{}> ", frame.frame_type));
     }
     let mut text = String::new();
     channel.drain_text(&mut |stream, bytes: &[u8]| {
