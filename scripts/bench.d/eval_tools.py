@@ -1,4 +1,4 @@
-"""What the suite `eval` measures with: the programs, the ways to run them, what they tell."""
+"""Programs of the suite `eval`, and how to run them and read their results."""
 
 import json
 import shutil
@@ -44,12 +44,12 @@ class Programs:
         return [self.pipe, self.python, HELPERS / "loop.py", count, code]
 
     def plain(self, code):
-        """Python without anybody who looks at what it writes."""
+        """Python without a reader of its output."""
         return ["sh", "-c", '"$1" -c "$2" | cat >/dev/null', "sh", self.python, code]
 
 
 class Run(Tool):
-    """A tool of this suite: what one has stored goes away before the next one runs."""
+    """A tool of this suite. Files that a run has stored are removed before the next run."""
 
     def __init__(self, name, command, **options):
         super().__init__(name, command, memory="own", **options)
@@ -60,7 +60,7 @@ class Run(Tool):
 
 
 class Peer(Run):
-    """One of the others, who may lose output. That is told, and no reason to stop."""
+    """Another tool. If it loses output, the table shows it and the suite continues."""
 
     def __init__(self, name, command, **options):
         super().__init__(name, command, codes=(0, LOST), **options)
@@ -73,7 +73,7 @@ def clean_up():
 
 
 def answer_of(command):
-    """What `eval --json` answers, outside of any measurement."""
+    """The report of `eval --json`, outside of any measurement."""
     clean_up()
     answer = subprocess.run([str(part) for part in command], env=environment(), check=True,
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
@@ -81,7 +81,7 @@ def answer_of(command):
 
 
 def check(good, what):
-    """A tool that is fast because it did nothing would be no news."""
+    """A tool that is fast because it did nothing is not a result."""
     if not good:
         sys.exit(f"wrong: {what}")
 
@@ -105,7 +105,7 @@ class Trip(Run):
 
 def our_times(text):
     answer = json.loads(text)
-    check(all(cell["text"] == "2\n" for cell in answer["cells"]), "a cell did not say 2")
+    check(all(cell["text"] == "2\n" for cell in answer["cells"]), "a cell did not print 2")
     return [cell["duration_ms"] / 1e3 for cell in answer["cells"]]
 
 
@@ -120,4 +120,4 @@ class Dying(Run):
         self.told[number] = (ended - int(cells.DEATH_NOTE.read_text())) / 1e9
         answer = ANSWER.read_text(encoding="utf-8")
         said = json.loads(answer)["died"]["signal"] == 9 if self.ours else "died" in answer
-        check(said, f"{self.name} did not tell of the death")
+        check(said, f"{self.name} did not report the death")

@@ -1,12 +1,12 @@
 """A program that uses the host over its socket, as the suite `host` measures it:
 
     host_client.py trips FOLDER REQUEST COUNT CODE        the code again and again on one session
-    host_client.py new FOLDER REQUEST COUNT CODE          each time on a session of its own
+    host_client.py new FOLDER REQUEST COUNT CODE          each time on a new session
     host_client.py many FOLDER REQUEST SESSIONS COUNT CODE   on so many sessions at once, COUNT each
 
 and what jupyter_client does beside it:
 
-    host_client.py starts COUNT CODE                      each time on a kernel of its own
+    host_client.py starts COUNT CODE                      each time on a new kernel
     host_client.py idle CODE                              a kernel that has run the code, until stdin ends
 
 Prints the nanoseconds that each took; `many` those of all together; `idle` the kernel's process.
@@ -22,7 +22,7 @@ import threading
 import time
 from pathlib import Path
 
-# So that the next spare is ready: nobody opens sessions faster.
+# Time in which the host starts the next spare kernel.
 PAUSE = 0.6
 
 

@@ -158,7 +158,7 @@ async def main(way, transport, prepare, code, count):
 
 
 if __name__ == "__main__":
-    # The blocking calls bring an event loop of their own, and must not be called from within one.
+    # The blocking calls start an event loop, and must not be called from within one.
     if sys.argv[1] == "async":
         asyncio.run(main(*sys.argv[1:]))
     else:

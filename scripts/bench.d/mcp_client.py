@@ -1,4 +1,4 @@
-"""A client of MCP in a few lines: whatever a server's SDK does besides is not ours to measure."""
+"""A minimal MCP client, so that the suite measures servers and not a client library."""
 
 import json
 import os
@@ -25,7 +25,7 @@ class Client:
         self.process.stdin.flush()
 
     def request(self, method, params=None):
-        """The answer, and how many bytes it came in."""
+        """Returns the reply and its size in bytes."""
         self.last += 1
         self.send({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params or {}})
         while line := self.process.stdout.readline():
@@ -45,7 +45,7 @@ class Client:
         return time.perf_counter() - self.began
 
     def memory(self):
-        """What the server holds, in bytes; its kernels are processes of their own."""
+        """Memory of the server in bytes, without its kernels, which are separate processes."""
         with open(f"/proc/{self.process.pid}/status") as status:
             line = next(line for line in status if line.startswith("VmRSS"))
         return int(line.split()[1]) * 1024
@@ -60,12 +60,12 @@ class Client:
 
 
 def text_of(result):
-    """What a model reads of an answer."""
+    """The text of a reply that a model reads."""
     return "\n".join(block.get("text", "") for block in result["content"])
 
 
 def kernels_below(pid):
-    """The processes that a server has started, and theirs."""
+    """The descendants of a server process."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():

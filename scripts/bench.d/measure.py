@@ -1,4 +1,4 @@
-"""What every suite needs: programs to run, ways to measure them, words for the result."""
+"""Shared by all suites: programs, measuring, and text of the report."""
 
 import datetime
 import os
@@ -15,11 +15,11 @@ BENCH = ROOT / "target" / "bench"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
-# A tool that has used up this much time is not measured again: one takes minutes with many cells.
+# Total time after which a tool is not measured again: one takes minutes with many cells.
 MOST_SECONDS = 60
 
 
-# ---- How it is measured -------------------------------------------------------------------------
+# ---- Measuring ----------------------------------------------------------------------------------
 
 class Tool:
     """A command that is measured. `{n}` in an argument becomes the number of the round, so that an
@@ -30,7 +30,7 @@ class Tool:
     `most` is how many rounds it runs at most.
     """
 
-    # What is set for it besides what is set for all.
+    # Environment variables of this tool, in addition to those of all tools.
     variables = {}
 
     def __init__(self, name, command, output="null", ours=False, writes=False, memory="all",
@@ -52,7 +52,7 @@ class Tool:
 
     def run(self, number, measured):
         if self.writes:
-            # Nobody should pay for what another tool left to be written to the disk.
+            # A tool must not wait for writes that another tool has left to the system.
             os.sync()
         command = [part.replace("{n}", str(number)) for part in self.command]
         answer = subprocess.run(
@@ -72,7 +72,7 @@ class Tool:
             self.look(number, ended)
 
     def look(self, number, ended):
-        """For those that tell more than their time: called after each measured run."""
+        """Called after each measured run, for tools that report more than their time."""
 
     def is_done(self):
         return sum(self.seconds.values()) > MOST_SECONDS or len(self.seconds) == self.most
@@ -100,8 +100,8 @@ class Tool:
 
 
 def environment():
-    """Caches and settings of the tools go to a folder of our own. What the caller has set for Python
-    is left out: with PYTHONUNBUFFERED every print would be two writes, without compiled modules every
+    """Caches and settings of the tools go to a separate folder. The caller's variables for Python
+    are removed: with PYTHONUNBUFFERED every print would be two writes, without compiled modules every
     start would be slower than it is."""
     home = BENCH / "home"
     others = {name: value for name, value in os.environ.items()
@@ -124,21 +124,21 @@ def measure(tools, rounds):
     return tools
 
 
-# ---- What is needed -----------------------------------------------------------------------------
+# ---- Programs -----------------------------------------------------------------------------------
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
 class Cellwright:
-    """The program that this is about: built, or the one that CELLWRIGHT_BENCH_BINARY names."""
+    """The measured program: built here, or named by CELLWRIGHT_BENCH_BINARY."""
 
     def __init__(self):
         if named := os.environ.get("CELLWRIGHT_BENCH_BINARY"):
             self.path = Path(named).resolve()
             self.remark = ", a binary that was given"
             return
-        # Asked before the build: the sources may change while the tools run.
+        # Before the build: the sources may change while the tools run.
         changed = subprocess.run(
             ["git", "diff", "--quiet", "HEAD", "--", "crates", "Cargo.lock"], cwd=ROOT, check=False,
         ).returncode != 0
@@ -161,7 +161,7 @@ def build_helper(name):
 
 def find_python(packages):
     """An interpreter that has the packages: the one of the environment that CELLWRIGHT_BENCH_VENV
-    names, which is left as it is, or of our own, into which they are installed."""
+    names, which stays unchanged, or of a new environment, into which they are installed."""
     named = os.environ.get("CELLWRIGHT_BENCH_VENV")
     python = Path(named or BENCH / "venv").absolute() / "bin" / "python"
     if not named and not python.exists():
@@ -189,7 +189,7 @@ def output_of(*command):
     return "".join(answer.stdout.strip().splitlines()[:1])
 
 
-# ---- What is told -------------------------------------------------------------------------------
+# ---- Report -------------------------------------------------------------------------------------
 
 def time_text(seconds):
     if seconds >= 10:
@@ -226,7 +226,7 @@ def table(tools, size=None):
         beside = "" if tool is ours else ratio_text(tool.ratio(ours))
         row = f"| {name_text(tool)} | {time_text(tool.time())} | {beside} | {size_text(tool.memory())} |"
         lines.append(row + (f" {tool.memory() / size:.2f}× |" if size else ""))
-    head = "| | Time | Compared with ours | Peak memory |" + (" Of the file |" if size else "")
+    head = "| | Time | Relative to Cellwright | Peak memory |" + (" Of the file |" if size else "")
     return rows(head, lines)
 
 
@@ -241,7 +241,7 @@ def goal_table(goals):
 
 
 def machine():
-    """The machine in general words."""
+    """A short description of the machine."""
     info = Path("/proc/cpuinfo").read_text()
     model = next((line.split(":")[1].strip() for line in info.splitlines()
                   if line.startswith("model name")), "unknown processor")

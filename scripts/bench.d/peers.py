@@ -43,7 +43,7 @@ def death(code):
     except DeadKernelError as error:
         print(error)
     else:
-        sys.exit("nobody died")
+        sys.exit("the kernel did not die")
 
 
 def trips(count, code):

@@ -1,4 +1,4 @@
-"""The notebooks that the suite `run` runs, and whether what came out is right."""
+"""The notebooks of the suite `run`, and checks of their outputs."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ def write(path, *all_cells):
 
 
 class Book:
-    """A notebook to run. `check` gets the cells as they are afterwards, and says what is wrong."""
+    """A notebook to run. `check` takes the cells after the run and returns the first fault."""
 
     def __init__(self, title, name, make, check, light=False):
         self.title = title
@@ -88,7 +88,7 @@ def updates(count):
     last = f"{count:5} of {count} done, some words more\n"
 
     def wrong(cell):
-        # What is on the line in the end; most store everything that ever was.
+        # The final text of the line; most tools store all updates.
         return same("the last line", text_of(cell).rpartition("\r")[2], last)
 
     return one(f"{count:,} updates of one line", "updates", source, wrong)
@@ -106,7 +106,7 @@ def picture(megabytes):
 
 
 def full(megabytes):
-    """One cell that puts out little, and has put out much before."""
+    """One cell with small new outputs and large stored ones."""
     def make():
         rng = random.Random(FILLER_SEED)
         data = [base64.b64encode(rng.randbytes(750_000)).decode() for _ in range(megabytes)]

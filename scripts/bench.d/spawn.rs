@@ -1,25 +1,24 @@
-//! Runs one program and tells how long it took and how much memory it had at most.
+//! Runs one program and prints its time and its peak memory.
 //!
 //!     spawn null|pipe|FILE all|own PROGRAM ARGUMENT...
 //!
 //! prints "NANOSECONDS KILOBYTES EXIT-CODE FIRST END CPU". The program's own output goes to /dev/null,
-//! through a pipe that is read and thrown away, or to a file. FIRST is the number of nanoseconds
-//! until something came through the pipe, 0 if nothing did; END is the monotonic clock after the
-//! program had ended, in nanoseconds. CPU is user and system time of the program alone, without
-//! processes below it, in nanoseconds, as exactly as the kernel tells (1/100 s).
+//! through a pipe that is read and discarded, or to a file. FIRST is the number of nanoseconds until
+//! the first byte arrived through the pipe, 0 without output; END is the monotonic clock at the end
+//! of the program, in nanoseconds. CPU is user and system time of the program alone, without
+//! its child processes, in nanoseconds, with the resolution of the kernel (1/100 s).
 //!
-//! If SPAWN_RESULT names a file, FIRST is the time until that file holds the output of a cell (the
-//! text `"output_type"`), to two milliseconds. If SPAWN_SECONDS is set, the program is killed after
-//! that many.
+//! If SPAWN_RESULT names a file, FIRST is the time until that file contains the output of a cell (the
+//! text `"output_type"`), to two milliseconds. SPAWN_SECONDS is a time limit after which the program
+//! is killed.
 //!
 //! Memory: `all` is what the kernel counts (`ru_maxrss`): the largest of the program and of all
-//! processes below it that were waited for, each alone. `own` is the program without those,
-//! by looking at its high-water mark (`VmHWM`) every two milliseconds.
+//! child processes that it waited for, each alone. `own` is the program without those: its
+//! high-water mark (`VmHWM`), read every two milliseconds.
 //!
-//! Why not do this in the driver itself: on Linux a process counts the memory of whoever started it
-//! as its own until it calls `exec`, so under a driver of 100 MB every program would seem to need
-//! 100 MB. This one needs about two. Also, starting a process from Python takes longer than most of
-//! what is measured here.
+//! The driver does not do this itself: on Linux a process counts the memory of its parent until it
+//! calls `exec`, so under a driver of 100 MB every program would seem to need 100 MB. This program
+//! needs about two. Also, starting a process from Python takes longer than most measured programs.
 
 use std::env;
 use std::ffi::OsString;

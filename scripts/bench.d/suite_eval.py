@@ -17,7 +17,7 @@ OURS_TRIPS, THEIR_TRIPS, DEATHS = 2000, 500, 20
 
 
 def run(rounds, quick):
-    """Measures everything; gives the part of the document."""
+    """Runs the suite and returns its part of the document."""
     programs = Programs()
     start = Start(programs, rounds * 2)
     trips = Trips(programs, rounds)
@@ -44,18 +44,18 @@ def run_table(tools, amount=None):
     speed = (lambda tool: f" {amount / 1e6 / tool.time():,.0f} MB/s |") if amount else lambda _: ""
     lines = []
     for tool in tools:
-        # A pipeline has no memory of its own.
+        # The memory of a pipeline is not measured.
         memory = "" if tool.command[0] == "sh" else size_text(tool.memory())
         beside = "" if tool is tools[0] else ratio_text(tool.ratio(tools[0]))
         lost = tool.ended.count(LOST)
         name = name_text(tool) + (f", output lost in {lost} of {len(tool.ended)}" if lost else "")
         lines.append(f"| {name} | {time_text(tool.time())} |{speed(tool)} {beside} | "
                      f"{memory} | {len(tool.seconds)} |")
-    head = "| | Time |" + (" Speed |" if amount else "") + " Compared with ours | Own memory | Rounds |"
+    head = "| | Time |" + (" Speed |" if amount else "") + " Relative to Cellwright | Own memory | Rounds |"
     return rows(head, lines)
 
 
-# ---- What is measured ---------------------------------------------------------------------------
+# ---- Measurements --------------------------------------------------------------------------------
 
 class Start:
     TITLE = "Start to first result"
@@ -84,7 +84,7 @@ class Start:
                     for of, is_told in [("first", shown), ("seconds", True)]]
             lines.append(f"| {name_text(tool)} | {first} | {both[0]} | {time_text(tool.time())} | "
                          f"{both[1]} | {size_text(tool.memory())} |")
-        return rows("| | First output | Compared with ours | Whole command | Compared with ours | "
+        return rows("| | First output | Relative to Cellwright | Whole command | Relative to Cellwright | "
                     "Own memory |", lines)
 
     def goals(self):
@@ -117,10 +117,10 @@ class Trips:
             beside = "" if tool is self.ours else ratio_text(tool.ratio(self.ours, "trip"))
             lines.append(f"| {name_text(tool)} | {micro_text(tool.time('trip'))} | {beside} | "
                          f"{micro_text(tool.time('slow'))} | {micro_text(tool.time('mean'))} |")
-        found = rows("| | Median | Compared with ours | 99 % take less than | Mean |", lines)
+        found = rows("| | Median | Relative to Cellwright | 99 % take less than | Mean |", lines)
         return found + (
-            f"\nSeen from outside, each cell makes our whole command {micro_text(self.outside)} longer: "
-            "its time, its capture and its part of the answer.\n"
+            f"\nMeasured from outside, each cell makes the whole command {micro_text(self.outside)} longer: "
+            "its time, its capture and its part of the report.\n"
         )
 
     def goals(self):
@@ -227,7 +227,7 @@ class Death:
 
     def goals(self):
         longest = max(self.tools[0].told.values())
-        yield "A death is told within 250 ms, the longest", time_text(longest), longest < 0.25
+        yield "A death is reported within 250 ms, maximum", time_text(longest), longest < 0.25
 
 
 class Flood:
@@ -241,7 +241,7 @@ class Flood:
             code = cells.flood(pieces, amount)
             ours = Run(name, programs.ours("--json", code), output=str(ANSWER), ours=True,
                        writes=True, warm=False)
-            # Theirs first: the artifact of ours is looked at below.
+            # The peer runs first: the artifact of Cellwright is read below.
             plain = Run("`python -c` to `cat`", programs.plain(code), warm=False)
             for tool in [plain, ours]:
                 tool.run(1, measured=True)
@@ -267,7 +267,7 @@ class Flood:
             for ours, plain, right in self.ways
         ]
         return f"{self.amount / 1e6:,.0f} MB each, once.\n\n" + rows(
-            "| | Ours | | `python -c` to `cat` | Own memory | Hash of the artifact |", lines)
+            "| | Cellwright | | `python -c` to `cat` | Own memory | Hash of the artifact |", lines)
 
     def goals(self):
         most = max(ours.memory() for ours, _, _ in self.ways)
@@ -275,44 +275,41 @@ class Flood:
         yield (f"{size} need less than 64 MB of memory, in each of {len(self.ways)} ways",
                size_text(most), most < MOST_MEMORY)
         right = sum(right for _, _, right in self.ways)
-        yield (f"What is stored of {size} is what was written", f"{right} of {len(self.ways)}",
+        yield (f"The artifact of {size} equals the output", f"{right} of {len(self.ways)}",
                right == len(self.ways))
 
 
-# ---- What is told -------------------------------------------------------------------------------
+# ---- Report -------------------------------------------------------------------------------------
 
 QUICK = """\
 **This was a quick run**: few rounds, small floods, no flushed prints with nbclient, and perhaps other
-work on the machine. Its figures say that the suite works and little more.
+work on the machine. Its figures only show that the suite works.
 
 """
 
 METHOD = """\
-`scripts/bench eval` runs the tools and writes this part. One and the same interpreter runs all code.
-Each table is one session: all its tools run once to warm up, then {rounds} rounds ({starts} for the
-start) of all of them in turn, every round beginning with another one. A tool that has used up {most}
-seconds is not run again. Times are wall time of the whole process, medians of the rounds. "Compared
-with ours" is how many times as long a tool takes as the first row: each round compared with itself,
-and of these the median, so that other load hits both sides alike. "Own memory" is the most that the
-command held, without the kernel below it: its high-water mark (`VmHWM`), looked at every two
-milliseconds, the largest of all rounds. What a run stores is removed before the next, and everything
-is flushed before each run of ours that stores.
+`scripts/bench eval` runs the tools and writes this part. The same interpreter runs all code. Each table is one
+session: all tools run once to warm up, then {rounds} rounds ({starts} for the start) of all tools, each round starting
+with a different tool. A tool stops after {most} seconds in total. Times are wall time of the whole process, medians of the
+rounds. "Relative to Cellwright" is the time of a tool divided by that of the first row in the same round, median of
+the rounds, so that other load affects both sides equally. "Own memory" is the peak of the command without its kernel
+(`VmHWM`, sampled every two milliseconds), the largest of all rounds. Stored files of a run are removed before the next
+run, and all data is flushed to disk before each run of Cellwright that stores files.
 
-- `jupyter_client`: one Python process that starts ipykernel, runs the cell, takes every message until
-  the kernel is idle, keeps none, and shuts the kernel down. `nbclient`: the same with a notebook of
-  one cell. Both check that everything has arrived; the tables say where it has not. What they import
-  is part of their time, as it is for whoever uses them.
-- The bare pipe loop is the floor: a driver in Rust (`pipe.rs`) sends the code to a Python of 20 lines
-  (`loop.py`) that calls `eval` and answers. No statements, errors, interrupts, order of outputs.
-- First output: when the first byte came through a pipe. `jupyter execute` prints none.
-- Round trips: {ours} cells in one session (`jupyter_client`: {theirs}, until the reply and the idle
-  message are there). Ours are what `duration_ms` says, the others' are timed by their driver.
-- Lines, prints, floods: nbclient holds all text in memory. Ours keeps all of it in an artifact, and
-  answers with 50 KiB of text and at most 4 MiB of outputs.
-- The picture: 50 MB that begin like a PNG, from `_repr_png_`. Ours stores it as an artifact and also
-  answers with it, whole, in base64; compared byte for byte, once. The others have it in memory.
-- Deaths: the cell notes the time and sends itself SIGKILL; measured until the command has ended with
-  its answer, {deaths} times.
-- Floods: the cell hashes what it writes, and the artifact must have the same SHA-256. The hashing is
-  part of the time; beside it the same code with nobody but `cat` to read.
+- `jupyter_client`: one Python process that starts ipykernel, runs the cell, receives all messages until the kernel is
+  idle, keeps none, and shuts the kernel down. `nbclient`: the same with a notebook of one cell. Both check that all output
+  has arrived; the tables show where it has not. Their imports are part of their time, as for every user.
+- The bare pipe loop is the lower bound: a driver in Rust (`pipe.rs`) sends the code to 20 lines of Python
+  (`loop.py`), which call `eval` and send the result. It has no statements, errors, interrupts or order of outputs.
+- First output: when the first byte arrives through a pipe. `jupyter execute` prints none.
+- Round trips: {ours} cells in one session (`jupyter_client`: {theirs}, until the reply and the idle message have
+  arrived). Cellwright's times are `duration_ms`; the drivers of the other tools measure theirs.
+- Lines, prints, floods: nbclient holds all text in memory. Cellwright stores all of it in an artifact, and returns
+  50 KiB of text and at most 4 MiB of outputs.
+- The picture: 50 MB that begin like a PNG, from `_repr_png_`. Cellwright stores it as an artifact and also returns all of
+  it in base64; the suite compares it once, byte for byte. The other tools keep it in memory.
+- Deaths: the cell records the time and sends itself SIGKILL; measured until the command has exited with its report,
+  {deaths} times.
+- Floods: the cell hashes its output, and the artifact must have the same SHA-256. The hashing is part of the time. The
+  table also has the same code with only `cat` as reader.
 """

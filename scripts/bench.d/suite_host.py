@@ -1,4 +1,4 @@
-"""The suite `host`: sessions that a host keeps, beside kernels of one's own and jupyter_client."""
+"""The suite `host`: sessions in a host, compared with kernels of one command and jupyter_client."""
 
 import json
 import os
@@ -14,17 +14,17 @@ from measure import (BENCH, HELPERS, MOST_SECONDS, environment, goal_table, meas
                      name_text, part, ratio_text, rows, say, size_text, time_text)
 
 TRIPS, THEIR_TRIPS, NEW, AT_ONCE, EACH = 2000, 500, 8, 16, 200
-# Some milliseconds of work, so that not the one who asks is what is measured.
+# Some milliseconds of work, so that the client is not what is measured.
 WORK = "sum(range(200_000)) and 2"
 MOST_MEMORY = 20e6
 
 
 def run(rounds, quick):
-    """Measures everything; gives the part of the document."""
+    """Runs the suite and returns its part of the document."""
     programs = Programs()
     with Host(programs, "with") as host, Host(programs, "without", spare=False) as plain:
         fresh = memory_of(host.pid)
-        # What commands of this suite use by themselves.
+        # The commands of this suite find the host through this variable.
         os.environ["CELLWRIGHT_HOST_DIR"] = str(host.folder)
         sections = [New(programs, host, plain, rounds), Trips(programs, host, rounds),
                     Command(programs, host, rounds * 2), AtOnce(programs, host, rounds),
@@ -41,7 +41,7 @@ def run(rounds, quick):
 
 
 class Host:
-    """A host of our own, until the end of the block."""
+    """A separate host, until the end of the block."""
 
     def __init__(self, programs, name, spare=True):
         self.binary = str(programs.built.path)
@@ -92,7 +92,7 @@ class NewTrip(Trip):
         self.host.verb("kernels", "stop", "--all")
 
 
-# ---- What is measured ---------------------------------------------------------------------------
+# ---- Measurements --------------------------------------------------------------------------------
 
 class New:
     TITLE = "New session to first result"
@@ -142,7 +142,7 @@ def trip_table(tools, words):
         beside = "" if tool is tools[0] else ratio_text(tool.ratio(tools[0], "trip"))
         lines.append(f"| {name_text(tool)} | {words(tool.time('trip'))} | {beside} | "
                      f"{words(tool.time('slow'))} |")
-    return rows("| | Median | Compared with ours | 99 % take less than |", lines)
+    return rows("| | Median | Relative to Cellwright | 99 % take less than |", lines)
 
 
 class Command:
@@ -164,7 +164,7 @@ class Command:
             f"{'' if tool is ours else ratio_text(tool.ratio(ours))} | {size_text(tool.memory())} |"
             for tool in self.tools
         ]
-        return rows("| | Time | Compared with ours | Own memory |", lines)
+        return rows("| | Time | Relative to Cellwright | Own memory |", lines)
 
     def goals(self):
         return []
@@ -197,7 +197,7 @@ class AtOnce:
 
 
 class Whole(Run):
-    """Tells how long all of it took."""
+    """Prints the total time."""
 
     def __init__(self, name, command, **options):
         super().__init__(name, command, output=str(BENCH / "answer"), **options)
@@ -246,7 +246,7 @@ class Memory:
 
 
 def memory_of(pid):
-    """What the system says of a process, in bytes."""
+    """Memory of a process, in bytes."""
     found = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
         name, value = line.split(":")
@@ -258,28 +258,26 @@ def parent_of(pid):
     return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()[1]
 
 
-# ---- What is told -------------------------------------------------------------------------------
+# ---- Report -------------------------------------------------------------------------------------
 
 QUICK = """\
-**This was a quick run**: few rounds, and perhaps other work on the machine. Its figures say that the
-suite works and little more.
+**This was a quick run**: few rounds, and perhaps other work on the machine. Its figures only show that the
+suite works.
 
 """
 
 METHOD = """\
-`scripts/bench host` runs the tools and writes this part. One and the same interpreter runs all code.
-Each table is one session of measuring: all its tools run once to warm up, then {rounds} rounds
-({starts} for commands) of all of them in turn, every round beginning with another one. A tool that has
-used up {most} seconds is not run again. "Compared with ours" is how many times as long a tool takes as
-the first row: each round compared with itself, and of these the median.
+`scripts/bench host` runs the tools and writes this part. The same interpreter runs all code. Each table is one
+session of measuring: all tools run once to warm up, then {rounds} rounds ({starts} for commands) of all tools, each round
+starting with a different tool. A tool stops after {most} seconds in total. "Relative to Cellwright" is the time of a tool
+divided by that of the first row in the same round, median of the rounds.
 
-- Through the host: a program of some lines of Python (`host_client.py`) that speaks to the host's socket
-  over one connection and sends what the command line would send. Timed there, its JSON included.
-- New sessions: {new} in a row in each round, with a pause in which the next spare is made ready;
-  `jupyter_client` starts a kernel and shuts it down again, timed until the result.
-- Round trips: {trips} cells in one session (`jupyter_client`: {theirs}). Without a host they are what
-  `duration_ms` says.
-- At once: as many threads of that program as sessions; the same number of cells altogether.
-- Memory: what `smaps_rollup` says; of many kernels the one in the middle. Pages that several processes
-  share count for each of them in RSS, in parts in PSS, and not at all in what is its own.
+- Through the host: a short Python program (`host_client.py`) that connects to the host's socket once and sends the
+  requests of the command line. It measures the times, including its JSON.
+- New sessions: {new} in a row in each round, with a pause in which the host starts the next spare kernel;
+  `jupyter_client` starts a kernel and shuts it down again, measured until the result.
+- Round trips: {trips} cells in one session (`jupyter_client`: {theirs}). Without a host the times are `duration_ms`.
+- Concurrent sessions: one thread of that program per session; the same total number of cells.
+- Memory: from `smaps_rollup`; of many kernels, the median. Shared pages count fully in RSS, in part in PSS, and not at
+  all in private memory.
 """

@@ -1,4 +1,4 @@
-"""The suite `jupyter`: our client of Jupyter kernels beside jupyter_client, on the same ipykernel."""
+"""The suite `jupyter`: Cellwright's client of Jupyter kernels and jupyter_client, on the same ipykernel."""
 
 import hmac
 import json
@@ -12,15 +12,15 @@ from measure import (BENCH, HELPERS, MOST_SECONDS, ROOT, TARGET, Tool, goal_tabl
                      part, ratio_text, rows, say, size_text, time_text)
 
 TRIPS = 500
-# Of what takes long and is told by its processor time: that varies less than wall time does.
+# Rounds of long measurements, which are compared by processor time: it varies less than wall time.
 HEAVY_ROUNDS = 5
-# How much of the time of a kernel that is busy for seconds is chance.
+# Random share of the time of a kernel that is busy for seconds.
 CHANCE = 0.05
 LESS_CPU = 3
 
 
 def run(rounds, quick):
-    """Measures everything; gives the part of the document."""
+    """Runs the suite and returns its part of the document."""
     clients = Clients()
     heavy = 1 if quick else min(rounds, HEAVY_ROUNDS)
     sections = [Start(clients, rounds * 2), Trips(clients, rounds)]
@@ -41,7 +41,7 @@ def run(rounds, quick):
 
 
 def signing_time():
-    """What the signature of 100 MB takes, in messages of a size that is near at hand."""
+    """Time of the signature of 100 MB, in messages of a typical size."""
     piece, key, times = bytes(1_000_000), b"key", []
     for _ in range(9):
         began = time.process_time()
@@ -51,10 +51,10 @@ def signing_time():
     return statistics.median(times)
 
 
-# ---- Who is measured ----------------------------------------------------------------------------
+# ---- Tools --------------------------------------------------------------------------------------
 
 class Clients:
-    """Our client and theirs, in each of the ways to use it."""
+    """Cellwright's client and jupyter_client, in each way of using it."""
 
     def __init__(self):
         self.programs = Programs()
@@ -79,8 +79,8 @@ class Clients:
 
 
 class Client(Tool):
-    """A client, which tells itself what each step took it. `expected` is how many bytes of what must
-    have arrived: ours fails if they have not, of theirs that is told."""
+    """A client, which reports the time of each step. `expected` is the number of bytes that must
+    arrive: if they do not, Cellwright fails, and the table shows it for other clients."""
 
     def __init__(self, name, command, expected, **options):
         codes = (0,) if options.get("ours") else (0, LOST)
@@ -128,7 +128,7 @@ def beside(tool, ours, of):
 
 
 def best(tools, of):
-    """How many times as long as ours the quickest of theirs takes."""
+    """Time of the fastest other client relative to Cellwright."""
     return min(tool.ratio(tools[0], of) for tool in tools if not tool.ours)
 
 
@@ -143,7 +143,7 @@ def less_cpu(what, tools, of):
             ratio >= LESS_CPU)
 
 
-# ---- What is measured ---------------------------------------------------------------------------
+# ---- Measurements --------------------------------------------------------------------------------
 
 class Start:
     title = "Start and shutdown"
@@ -159,8 +159,8 @@ class Start:
             cells_of = [f"{time_text(tool.time(of))} | {beside(tool, ours, of)}"
                         for of in ("ready", "start", "start_cpu", "shutdown")]
             lines.append(f"| {tool.label()} | {' | '.join(cells_of)} | {size_text(tool.memory())} |")
-        return rows("| | Ready | Compared with ours | First result | Compared with ours | Client CPU | "
-                    "Compared with ours | Shutdown | Compared with ours | Client memory |", lines)
+        return rows("| | Ready | Relative to Cellwright | First result | Relative to Cellwright | Client CPU | "
+                    "Relative to Cellwright | Shutdown | Relative to Cellwright | Client memory |", lines)
 
     def goals(self):
         yield not_slower("Start to ready", self.tools, "ready")
@@ -183,8 +183,8 @@ class Trips:
             f"{time_text(tool.time('slow'))} | {tool.time('cpu') / TRIPS * 1e6:,.0f} µs | "
             f"{beside(tool, ours, 'cpu')} | {size_text(tool.memory())} |" for tool in self.tools
         ]
-        return rows("| | Median | Compared with ours | 99 % take less than | Client CPU for each | "
-                    "Compared with ours | Client memory |", lines)
+        return rows("| | Median | Relative to Cellwright | 99 % take less than | Client CPU for each | "
+                    "Relative to Cellwright | Client memory |", lines)
 
     def goals(self):
         yield not_slower("A round trip", self.tools, "trip")
@@ -206,7 +206,7 @@ picture = base64.b64encode(os.urandom(50_000_000)).decode()
 """
 SHOW = 'display({"image/png": picture}, raw=True)'
 
-# Title, what comes before, code, what must arrive.
+# Title, preparation, code, expected output.
 AMOUNTS = [
     ("100 MB in lines of 100 bytes", "pass", cells.LINES, ("text", cells.LINES_BYTES)),
     ("100 MB in lines of 1 KiB", "pass", LONG_LINES, ("text", 102_400_000)),
@@ -230,7 +230,7 @@ class Amount:
             f"{time_text(tool.time('cpu'))} | {beside(tool, ours, 'cpu')} | {size_text(tool.memory())} | "
             f"{len(tool.wall)} |" for tool in self.tools
         ]
-        return rows("| | Time | Compared with ours | Client CPU | Compared with ours | Client memory | "
+        return rows("| | Time | Relative to Cellwright | Client CPU | Relative to Cellwright | Client memory | "
                     "Rounds |", lines)
 
     def goals(self):
@@ -259,49 +259,47 @@ class Command:
         ours = self.tools[0]
         lines = [f"| {name_text(tool)} | {time_text(tool.time())} | {beside(tool, ours, 'seconds')} | "
                  f"{size_text(tool.memory())} |" for tool in self.tools]
-        return rows("| | Time | Compared with ours | Own memory |", lines)
+        return rows("| | Time | Relative to Cellwright | Own memory |", lines)
 
     def goals(self):
         ratio = min(tool.ratio(self.tools[0]) for tool in self.tools[1:])
         yield "A whole command is quicker than any other", ratio_text(ratio), ratio > 1
 
 
-# ---- What is told -------------------------------------------------------------------------------
+# ---- Report -------------------------------------------------------------------------------------
 
 QUICK = """\
-**This was a quick run**: few rounds, and perhaps other work on the machine. Its figures say that the
-suite works and little more.
+**This was a quick run**: few rounds, and perhaps other work on the machine. Its figures only show that the
+suite works.
 
 """
 
 METHOD = """\
-`scripts/bench jupyter` runs the clients and writes this part. Ours is a program
-(`crates/kernel/examples/jupyter.rs`) that uses the crate's `Kernel`, as the command line does; theirs
+`scripts/bench jupyter` runs the clients and writes this part. Cellwright's client is a program
+(`crates/kernel/examples/jupyter.rs`) that uses the crate's `Kernel`, as the command line does. The other client
 (`jupyter_peer.py`) does the same with `jupyter_client` in three ways: with the blocking client, with its
-`execute_interactive`, and with the async client. Theirs run over TCP, which is their default, and the
-blocking one also over IPC; ours over IPC, which is our default, and over TCP. Both start the same
-ipykernel of the same environment, run `1+1`, then the code that is measured, and shut the kernel
-down. A cell is over when its reply and the kernel's word that it is idle have come. Both count what
-arrives and keep none of it; ours fails if a byte is missing, and where theirs missed some, the
-table says so.
+`execute_interactive`, and with the async client. It runs over TCP, its default, and the blocking one also over IPC;
+Cellwright runs over IPC, its default, and over TCP. Both start the same ipykernel of the same environment, run `1+1`, then
+the measured code, and shut the kernel down. A cell ends when its reply and the kernel's idle message have arrived. Both
+count the received bytes and keep none; Cellwright fails if a byte is missing, and the table shows where `jupyter_client`
+lost some.
 
-Each table is one session: all clients run once to warm up, then {rounds} rounds ({starts} for the start,
-{heavy} for large outputs) of all of them in turn, every round beginning with another one. A client that
-has used up {most} seconds is not run again. Times are medians of the rounds. "Compared with ours" is
-how many times as much as the first row: each round compared with itself, and of these the median. In
-the goals it is the least of theirs.
+Each table is one session: all clients run once to warm up, then {rounds} rounds ({starts} for the start, {heavy} for large
+outputs) of all clients, each round starting with a different client. A client stops after {most} seconds in total. Times
+are medians of the rounds. "Relative to Cellwright" is the value divided by that of the first row in the same round,
+median of the rounds. The goals use the smallest of these ratios.
 
-- Times are taken in the client: what Python imports before is part of none but those of whole commands.
-- Client CPU: user and system time of the client's process alone, without the kernel's (and without our
-  supervisor's, which sleeps). With the start it is that until the first result.
-- Client memory: the most that the client's process held (`VmHWM`).
+- The client measures the times: Python's imports are only part of the times of whole commands.
+- Client CPU: user and system time of the client's process, without the kernel (and without Cellwright's supervisor,
+  which sleeps). For the start: until the first result.
+- Client memory: peak of the client's process (`VmHWM`).
 - Round trips: {trips} times `1+1` in each round.
-- Most of the time of lines and prints is the kernel's own; a client can only keep up with it.
-- A kernel that we start has a little code of ours inside. A print does not make a set of the cell's header each
-  time, in a flood of flushed ones not every one waits for the kernel's other thread, and what is printed is sent
-  after 20 ms (in a flood after up to 100) instead of 200, in pieces if it is much.
-- Every byte is signed by the kernel, and every client checks that. With OpenSSL's SHA-256, which Python
-  uses, it takes {signing:.0f} ms for 100 MB (66.7 MB: {signing_picture:.0f} ms), and no client can have less than that: it
-  is most of ours, and a smaller part of theirs.
-- The picture is 66.7 MB of base64, which the kernel had made before.
+- Lines and prints: the kernel takes most of the time; a client can only keep up with it.
+- Cellwright installs hooks in a kernel that it starts. `print` does not compute a set of the cell's header for each call,
+  not every call in a flood of flushed prints waits for the kernel's sending thread, and printed text is sent after 20 ms
+  (in a flood after up to 100 ms) instead of 200 ms, in pieces if it is large.
+- The kernel signs every byte, and every client checks the signature. With OpenSSL's SHA-256, which Python uses, this
+  takes {signing:.0f} ms for 100 MB (66.7 MB: {signing_picture:.0f} ms). It is a lower bound for every client, most of Cellwright's
+  time, and a smaller part of the time of `jupyter_client`.
+- The picture is 66.7 MB of base64, which the kernel has encoded before.
 """

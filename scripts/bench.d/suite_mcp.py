@@ -25,7 +25,7 @@ PEERS = {
 
 
 def run(rounds, quick):
-    """Measures everything; gives the part of the document."""
+    """Runs the suite and returns its part of the document."""
     built = Cellwright()
     folder = BENCH / "mcp"
     shutil.rmtree(folder, ignore_errors=True)
@@ -50,7 +50,7 @@ def run(rounds, quick):
 
 
 def environment_of(name, packages):
-    """An environment of its own for each server: they do not agree about their libraries."""
+    """A separate environment for each server: their dependencies conflict."""
     folder = BENCH / f"venv-{name}"
     python = folder / "bin" / "python"
     if not python.exists():
@@ -231,11 +231,11 @@ def tables(tools):
         for tool in tools:
             beside = "" if tool is ours else ratio_text(tool.ratio(ours, field))
             lines.append(f"| {name_text(tool)} | {words(tool.time(field))} | {beside} |")
-        sections.append("\n".join([f"### {title}", "", rows("| | Time | Compared with ours |", lines)]))
+        sections.append("\n".join([f"### {title}", "", rows("| | Time | Relative to Cellwright |", lines)]))
     lines = [f"| {name_text(tool)} | {tool.listed / 1000:.1f} KB | {tool.told:,} | {size_text(tool.idle)} | {size_text(tool.after)} |"
              for tool in tools]
     head = "| | `tools/list` | Characters of 100,000 lines | Memory at first | Memory at the end |"
-    sections.append("\n".join(["### What reaches the model, and memory of the server", "", rows(head, lines)]))
+    sections.append("\n".join(["### Text for the model, and memory of the server", "", rows(head, lines)]))
     return "\n".join(sections)
 
 
@@ -254,12 +254,12 @@ def goals(tools):
 
 
 METHOD = """\
-One client, which speaks the protocol over standard streams and does nothing else, starts each server in turn, {rounds} rounds after one to
-warm up. A round asks for the tools, runs `1 + 1`, runs it {trips} times more ({slow} times where a call takes a second), opens and reads a
-notebook of 10 MB, and prints 100,000 lines; then the client leaves. Ratios compare each round with itself.
+One client, which only implements the protocol over standard streams, starts each server: {rounds} rounds of all servers after one to
+warm up. A round lists the tools, runs `1 + 1`, runs it {trips} times more ({slow} times if a call takes a second), opens and reads a
+notebook of 10 MB, and prints 100,000 lines; then the client disconnects. Ratios compare the values of the same round.
 
-jupyter-mcp-server needs a running JupyterLab (with real-time collaboration), which was there before (it took {start} to start and holds {lab})
-and is not counted. mcp-jupyter-notebook starts its kernel before it answers anything. Reading means what each server has for it: ours gives the
-beginning of the text and says where to go on, mcp-jupyter-notebook gives all of it with its outputs, jupyter-mcp-server every cell. The last
-two also have to open the notebook before, which is counted. Memory is that of the server's process, without kernels.
+jupyter-mcp-server needs a running JupyterLab (with real-time collaboration). It was started before (in {start}, with {lab} of memory)
+and is not counted. mcp-jupyter-notebook starts its kernel before its first reply. Reading depends on the server: Cellwright returns the
+beginning of the text and the offset of the rest, mcp-jupyter-notebook returns all text with outputs, jupyter-mcp-server every cell. The last
+two must open the notebook first, which is counted. Memory is that of the server's process, without kernels.
 """

@@ -17,7 +17,7 @@ NB_CLI = "0.0.10"
 
 
 def run(rounds, quick):
-    """Measures everything; gives the part of the document."""
+    """Runs the suite and returns its part of the document."""
     programs = Programs()
     starts = measure_starts(programs, rounds * 4)
     shapes = list(make_shapes(quick))
@@ -69,7 +69,7 @@ class Programs:
         ]
 
 
-# ---- What is measured ---------------------------------------------------------------------------
+# ---- Measurements --------------------------------------------------------------------------------
 
 class Shape:
     """A notebook and everything measured with it."""
@@ -155,7 +155,7 @@ class Shape:
         ]
 
     def check_results(self, programs):
-        """A tool that is fast because it did nothing would be no news."""
+        """A tool that is fast because it did nothing is not a result."""
         if not filecmp.cmp(self.path, self.unchanged, shallow=False):
             sys.exit("`cellwright write` of unchanged text changed the file")
         for tool, (name, path) in zip(self.edit, self.edited.items()):
@@ -192,7 +192,7 @@ def make_shapes(quick):
         yield Shape(name, path, write(path, argument))
 
 
-# ---- What is told -------------------------------------------------------------------------------
+# ---- Report -------------------------------------------------------------------------------------
 
 def shape_text(shape):
     return "\n".join([
@@ -206,9 +206,9 @@ def shape_text(shape):
         "Reading, output through a pipe:",
         "",
         table(shape.piped, shape.size),
-        "Changing one cell in the middle. Ours flushes the new file to the disk before it replaces "
-        "the old one, and reads it back; of the others only `cp` with `sync` flushes, to tell what "
-        "that costs.",
+        "Changing one cell in the middle. Cellwright flushes the new file to disk before it replaces "
+        "the old one, and reads it back; of the other tools only `cp` with `sync` flushes, to show "
+        "the cost of that.",
         "",
         table(shape.edit, shape.size),
         "Writing back what was read:",
@@ -231,7 +231,7 @@ def goals(shapes, starts):
     goal("Reading 100 MB takes at most 3 times as long as `cat`, to `/dev/null`",
          f"{slower:.2f}×", slower <= 3)
     slower = 1 / large.piped[1].ratio(large.piped[0])
-    goal("The same through a pipe, into which `cat` puts the whole file and we only the sources",
+    goal("The same through a pipe: `cat` writes the whole file, Cellwright only the sources",
          f"{slower:.2f}×", slower <= 3)
     goal("Reading 100 MB is 30 times as fast as jupytext", f"{jupytext.ratio(ours):.2f}×",
          jupytext.ratio(ours) >= 30)
@@ -249,17 +249,15 @@ def goals(shapes, starts):
 
 
 METHOD = """\
-`scripts/bench notebook` makes the notebooks, runs the tools and writes this part. Each table is one
-session: all its tools run once to warm up, then {rounds} rounds of all of them in turn, every round
-beginning with another one. A tool that has used up {most} seconds is not run again.
-Times are wall time of the whole process, medians of the rounds. "Compared with ours" is how many
-times as long a tool takes as Cellwright does: each round compared with itself, and of these the
-median, so that other load hits both sides alike. Memory is the most that a process held at any time
-(`ru_maxrss`), the largest of all rounds. The files are in the page cache. Before each run that
-writes, everything is flushed, so that nobody pays for another. After the rounds the edited files are
-checked: the edit must be there, and unchanged text must have left the file as it was.
+`scripts/bench notebook` creates the notebooks, runs the tools and writes this part. Each table is one session: all
+tools run once to warm up, then {rounds} rounds of all tools, each round starting with a different tool. A tool stops after
+{most} seconds in total. Times are wall time of the whole process, medians of the rounds. "Relative to Cellwright" is the
+time of a tool divided by the time of Cellwright in the same round, median of the rounds, so that other load affects both
+sides equally. Memory is the peak of the process (`ru_maxrss`), the largest of all rounds. The files are in the page
+cache. All data is flushed to disk before each run that writes, so that no tool waits for the writes of another. After the
+rounds the suite checks the edited files: the edit must be there, and writing unchanged text must not change the file.
 
-The large notebooks hold images, HTML tables, logs, code and Markdown in the layout that Jupyter
-writes. What each tool prints differs: `cellwright read`, `nb read --no-output` and jupytext print the
-sources, `cat` prints the whole file, `nbformat.read` prints nothing.
+The large notebooks contain images, HTML tables, logs, code and Markdown in the layout that Jupyter writes. The tools
+print different text: `cellwright read`, `nb read --no-output` and jupytext print the sources, `cat` prints the whole file,
+`nbformat.read` prints nothing.
 """

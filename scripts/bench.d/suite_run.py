@@ -14,18 +14,18 @@ from suite_notebook import find_nb
 PACKAGES = {"ipykernel": "7.4.0", "jupyter_client": "8.10.0", "nbclient": "0.11.0", "nbformat": "5.11.1",
             "papermill": "2.7.0", "nbconvert": "7.17.2"}
 FOLDER = BENCH / "run"
-# Of what takes long.
+# Rounds of notebooks that take long.
 HEAVY_ROUNDS = 5
-# Whoever takes longer is not waited for.
+# Time limit of one run, in seconds.
 PATIENCE = 600
-# How much of the time of a kernel that is busy for seconds is chance.
+# Random share of the time of a kernel that is busy for seconds.
 CHANCE = 0.05
 MOST_MEMORY = 64e6
 PYTHON_TOOLS = ["nbclient", "papermill", "nbconvert"]
 
 
 def run(rounds, quick):
-    """Measures everything; gives the part of the document."""
+    """Runs the suite and returns its part of the document."""
     programs = Programs()
     FOLDER.mkdir(parents=True, exist_ok=True)
     sections = [First(programs, rounds * 2)]
@@ -43,7 +43,7 @@ def run(rounds, quick):
     )
 
 
-# ---- Who is measured ----------------------------------------------------------------------------
+# ---- Tools --------------------------------------------------------------------------------------
 
 class Programs:
     def __init__(self):
@@ -61,12 +61,12 @@ class Programs:
         ]
 
     def tools(self, book):
-        """Everybody, each with a notebook and an output of its own."""
+        """All tools, each with its notebook and its output file."""
         folder = self.python.parent
         ours = [self.built.path, "run", "{in}", "-o", "{out}", "--quiet", "--python", self.python]
         all_tools = [
-            Runner("ours, on the runner", book, "runner", [*ours, "--backend", "runner"], ours=True),
-            Runner("ours, on ipykernel", book, "jupyter", [*ours, "--backend", "jupyter"], ours=True),
+            Runner("Cellwright, on the runner", book, "runner", [*ours, "--backend", "runner"], ours=True),
+            Runner("Cellwright, on ipykernel", book, "jupyter", [*ours, "--backend", "jupyter"], ours=True),
             Runner("`jupyter execute` (nbclient)", book, "nbclient",
                    [folder / "jupyter-execute", "--output={stem}", "{in}"]),
             Runner("`papermill`", book, "papermill",
@@ -77,14 +77,14 @@ class Programs:
                    [self.nb, "execute", "--timeout", PATIENCE, "{out}"], in_place=True),
         ]
         for tool in all_tools:
-            # As in an environment that is active: that is how some find the kernel.
+            # As in an active environment: some tools find the kernel through PATH.
             tool.variables["PATH"] = f"{folder}{os.pathsep}{environment()['PATH']}"
         return all_tools
 
 
 class Runner(Tool):
-    """A tool that runs a notebook. `{in}` in its command is the notebook, `{out}` what it writes, `{stem}` the
-    name of that without its ending. One of theirs that fails, or is wrong, is told of and not run again."""
+    """A tool that runs a notebook. `{in}` in its command is the notebook, `{out}` the file it writes, `{stem}` the
+    name of that file without its ending. Another tool that fails, or whose result is wrong, is reported and not run again."""
 
     def __init__(self, name, book, key, command, in_place=False, **options):
         self.book = book
@@ -118,13 +118,13 @@ class Runner(Tool):
             sys.exit(f"{self.name}, {self.book.title}: {self.failed}")
 
     def wrong(self):
-        """What is wrong with the outputs. A tool that is fast because it lost some would be no news."""
+        """The first fault of the outputs: a tool that is fast because it lost some is not a result."""
         try:
             with open(self.result, encoding="utf-8") as file:
                 wrong = self.book.wrong(json.load(file)["cells"])
         except (KeyError, ValueError, IndexError) as error:
             wrong = f"{type(error).__name__}: {error}"
-        return wrong and f"stores something else: {wrong}"
+        return wrong and f"stores other outputs: {wrong}"
 
     def is_done(self):
         return self.failed or super().is_done()
@@ -134,10 +134,10 @@ def beside(tool, ours, of):
     return "" if tool is ours or ours.failed else ratio_text(tool.ratio(ours, of))
 
 
-# ---- What is measured ---------------------------------------------------------------------------
+# ---- Measurements --------------------------------------------------------------------------------
 
 class Section:
-    """One notebook, run by everybody."""
+    """One notebook, run by all tools."""
 
     def __init__(self, programs, book, rounds):
         say(f"measuring: {book.title}")
@@ -153,7 +153,7 @@ class Section:
         self.tools[0].source.unlink()
 
     def prepare(self):
-        """What is set before the tools run."""
+        """Sets variables before the tools run."""
 
     @property
     def on_runner(self):
@@ -164,7 +164,7 @@ class Section:
         return self.tools[1]
 
     def peers(self, keys=None):
-        """Those of the others that did it."""
+        """The other tools that succeeded."""
         return [tool for tool in self.tools
                 if not tool.ours and not tool.failed and (keys is None or tool.key in keys)]
 
@@ -179,8 +179,8 @@ class Section:
                 f"{beside(tool, self.on_ipykernel, 'seconds')} | {time_text(tool.time('own_cpu'))} | "
                 f"{beside_cpu(tool, self.on_ipykernel)} | {size_text(tool.memory())} | "
                 f"{stored_text(tool.stored)} | {len(tool.seconds)} |")
-        head = ("| | Time | Beside ours on the runner | Beside ours on ipykernel | Client CPU | "
-                "Beside ours on ipykernel | Client memory | Stored | Rounds |")
+        head = ("| | Time | Relative to Cellwright on the runner | Relative to Cellwright on ipykernel | Client CPU | "
+                "Relative to Cellwright on ipykernel | Client memory | Stored | Rounds |")
         return rows(head, lines)
 
 
@@ -200,11 +200,11 @@ class First(Section):
                  f"| {name_text(tool)} | {time_text(tool.time('first'))} | "
                  f"{beside(tool, self.on_runner, 'first')} | {beside(tool, self.on_ipykernel, 'first')} |"
                  for tool in self.tools]
-        return rows("| | First result | Beside ours on the runner | Beside ours on ipykernel |", lines)
+        return rows("| | First result | Relative to Cellwright on the runner | Relative to Cellwright on ipykernel |", lines)
 
 
 def beside_cpu(tool, ours):
-    """Processor time is told in hundredths of a second, so of ours there may be none."""
+    """Processor time has a resolution of a hundredth of a second, so that of Cellwright may be zero."""
     return beside(tool, ours, "own_cpu") if all(ours.own_cpu.values()) else ""
 
 
@@ -212,7 +212,7 @@ def stored_text(size):
     return size_text(size) if size >= 1e5 else f"{size / 1e3:.1f} kB"
 
 
-# ---- What is wanted -----------------------------------------------------------------------------
+# ---- Goals --------------------------------------------------------------------------------------
 
 def goals(sections):
     first, *others = sections
@@ -226,14 +226,14 @@ def goals(sections):
         yield from least(f"{section.title} on the same ipykernel: not slower than any other",
                          [tool.ratio(section.on_ipykernel) for tool in section.peers()], 1 - CHANCE)
     for section in others:
-        # Less than a hundredth of a second is told as none.
+        # Times below the resolution of a hundredth of a second are zero.
         ours = max(section.on_ipykernel.time("own_cpu"), 0.01)
         yield from least(f"{section.title} on the same ipykernel: half the client CPU of those in Python",
                          [tool.time("own_cpu") / ours for tool in section.peers(PYTHON_TOOLS)], 2)
     memory = {section.title: max(section.on_runner.memory(), section.on_ipykernel.memory())
               for section in others}
     worst = max(memory, key=memory.get)
-    yield (f"Client memory under 64 MB everywhere; the most is with: {worst}", size_text(memory[worst]),
+    yield (f"Client memory under 64 MB everywhere; maximum with: {worst}", size_text(memory[worst]),
            memory[worst] < MOST_MEMORY)
     flushed = by_name["flushes"].on_runner.time()
     yield "100,000 flushed prints on the runner: under a second", time_text(flushed), flushed < 1
@@ -242,41 +242,39 @@ def goals(sections):
 
 
 def least(what, ratios, wanted):
-    """A goal about all that were compared; none if nobody was left."""
+    """A goal that compares all tools; none if no other tool succeeded."""
     if ratios:
         yield what, ratio_text(min(ratios)), min(ratios) >= wanted
 
 
-# ---- What is told -------------------------------------------------------------------------------
+# ---- Report -------------------------------------------------------------------------------------
 
 QUICK = """\
-**This was a quick run**: small notebooks, few rounds, and perhaps other work on the machine. Its figures say
-that the suite works and little more; the goals are meant for the whole one.
+**This was a quick run**: small notebooks, few rounds, and perhaps other work on the machine. Its figures only show
+that the suite works; the goals apply to the full suite.
 
 """
 
 METHOD = """\
-`scripts/bench run` makes the notebooks, runs the tools and writes this part. Every tool runs the same notebook
-from the same file and writes the result to a file of its own; `nb execute` writes into the notebook, so it gets
-a copy. All start a kernel, run every cell and end the kernel. The kernel is the same ipykernel for all, and our
-own runner on the same interpreter for the first row. After each run the result is read: every output must be
-there as it should. A tool that fails, stores something else or takes more than {patience} minutes is told of
-and not run again; ours may not.
+`scripts/bench run` creates the notebooks, runs the tools and writes this part. Every tool runs the same notebook from
+the same file and writes the result to a separate file; `nb execute` writes into the notebook, so it gets a copy. All
+tools start a kernel, run every cell and end the kernel. The kernel is the same ipykernel for all, and Cellwright's runner
+on the same interpreter for the first row. After each run the suite checks every output in the result. A tool that
+fails, stores other outputs or takes more than {patience} minutes is reported and not run again; if Cellwright does, the suite
+fails.
 
-Each table is one session: {rounds} rounds ({starts} for the first result, {heavy} for large outputs) of all tools
-in turn, every round beginning with another one; notebooks without large outputs are run once before by each, to
-warm up. A tool that has used up {most} seconds is not run again. Times are medians of the rounds. "Beside ours"
-is how many times as much as that row of ours: each round compared with itself, and of these the median.
-Everything is flushed to the disk before each run.
+Each table is one session: {rounds} rounds ({starts} for the first result, {heavy} for large outputs) of all tools, each
+round starting with a different tool; notebooks without large outputs run once before to warm up. A tool stops after
+{most} seconds in total. Times are medians of the rounds. "Relative to Cellwright" is the value divided by that of the
+named row in the same round, median of the rounds. All data is flushed to disk before each run.
 
-- Time: wall time of the whole command, from start to end.
-- First result: from the start of the command until the file holds the output of the only cell, `print(1)`.
-- Client CPU: user and system time of the command's own process, without the kernel's (and without our
-  supervisor's, which sleeps), in hundredths of a second.
-- Client memory: the most that the command's own process held (`VmHWM`).
-- Stored: bytes of the notebook that was written.
-- papermill saves the notebook after each cell, as it does by default; so do we, but not more than about once a
-  second.
-- In the ipykernel that we start, `print(…, flush=True)` waits for the thread that sends at most a hundred times a
-  second (decision 20); in that of the others, as it comes, every time.
+- Time: wall time of the whole command.
+- First result: from the start of the command until the file contains the output of the only cell, `print(1)`.
+- Client CPU: user and system time of the command's process, without the kernel (and without Cellwright's supervisor,
+  which sleeps), in hundredths of a second.
+- Client memory: peak of the command's process (`VmHWM`).
+- Stored: size of the written notebook.
+- papermill saves the notebook after each cell, its default; Cellwright does too, but at most about once a second.
+- In the ipykernel that Cellwright starts, `print(…, flush=True)` waits for the sending thread at most a hundred times a
+  second (decision 20); in that of the other tools, every time.
 """

@@ -135,12 +135,12 @@ fn the_tour_in_the_readme_is_true() {
 
 #[test]
 fn the_guide_to_running_notebooks_is_true() {
-    follow("docs/guide/run.md");
+    follow("docs/guide/run-notebooks.md");
 }
 
 #[test]
 fn the_guide_to_running_code_is_true() {
-    follow("docs/guide/running.md");
+    follow("docs/guide/run-code.md");
 }
 
 #[test]
@@ -165,8 +165,8 @@ fn the_guide_to_settings_is_true() {
 }
 
 #[test]
-fn the_guide_to_what_is_inside_is_true() {
-    follow("docs/guide/inside.md");
+fn the_guide_to_helper_functions_is_true() {
+    follow("docs/guide/helpers.md");
 }
 
 #[test]
