@@ -160,16 +160,21 @@ pub(super) fn clear(folder: &RuntimeDir) -> Result<(), HostError> {
     Ok(())
 }
 
-/// The lock, if nobody holds it.
+/// Locks the lock file. Returns `None` if another process holds the lock.
 fn try_lock(folder: &RuntimeDir) -> Result<Option<File>, HostError> {
-    let path = folder.file_path(HOST_LOCK);
     let lock = folder.open_lock_file(HOST_LOCK)?;
+    lock_opened(lock, folder)
+}
+
+/// Locks the lock file after it was opened. Returns `None` if another process holds the lock, or has removed or
+/// replaced the file: such a lock excludes no other process.
+fn lock_opened(lock: File, folder: &RuntimeDir) -> Result<Option<File>, HostError> {
+    let path = folder.file_path(HOST_LOCK);
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) => return Err(HostError::file("lock", path)(error)),
     }
-    // A lock on a file that was taken away meanwhile keeps nobody out.
     let same = FileId::from_file(&lock) == FileId::from_path(&path);
     Ok(same.then_some(lock))
 }
@@ -190,4 +195,27 @@ fn bind(path: &Path) -> Result<(UnixListener, FileId), HostError> {
         Ok((listener, number))
     };
     bound().map_err(HostError::file("listen on", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_on_a_removed_or_replaced_file_does_not_count() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = RuntimeDir::create(temporary.path().join("host")).unwrap();
+        let open = || folder.open_lock_file(HOST_LOCK).unwrap();
+        let path = folder.file_path(HOST_LOCK);
+        assert!(lock_opened(open(), &folder).unwrap().is_some());
+        let opened = open();
+        fs::remove_file(&path).unwrap();
+        assert!(lock_opened(opened, &folder).unwrap().is_none());
+        let opened = open();
+        fs::remove_file(&path).unwrap();
+        let held = try_lock(&folder).unwrap();
+        assert!(held.is_some());
+        assert!(lock_opened(opened, &folder).unwrap().is_none());
+        assert!(try_lock(&folder).unwrap().is_none());
+    }
 }

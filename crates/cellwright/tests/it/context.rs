@@ -13,6 +13,21 @@ pub(crate) struct Context {
     cache: TempDir,
 }
 
+/// A mounted file system, unmounted when dropped, also while processes use it.
+pub(crate) struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        Command::new("umount").arg("-l").arg(&self.0).status().ok();
+    }
+}
+
 /// Three cells in the layout that Jupyter writes.
 pub(crate) const THREE_CELLS: &str = r##"{
  "cells": [
@@ -146,9 +161,9 @@ impl Context {
         Ran::of(self, &child.wait_with_output().unwrap())
     }
 
-    /// A disk of this size at `disk`, if this user may mount one; the folder, to be unmounted with
-    /// [`Context::unmount`].
-    pub(crate) fn small_disk(&self, size: &str) -> Option<PathBuf> {
+    /// Mounts a file system of this size at `disk`. Reports a skip if this user may not mount: the tests of the
+    /// crates make every single step fail instead.
+    pub(crate) fn small_disk(&self, size: &str) -> Option<SmallDisk> {
         let disk = self.path("disk");
         fs::create_dir(&disk).unwrap();
         let mounted = Command::new("mount")
@@ -157,14 +172,10 @@ impl Context {
             .output()
             .is_ok_and(|output| output.status.success());
         if !mounted {
-            // Only root can mount; the crates' own tests fail every single step instead.
-            eprintln!("not run: no permission to mount a small disk");
+            cellwright_test_support::skip("mount", "a tmpfs cannot be mounted");
+            return None;
         }
-        mounted.then_some(disk)
-    }
-
-    pub(crate) fn unmount(disk: &Path) {
-        Command::new("umount").arg(disk).status().unwrap();
+        Some(SmallDisk(disk))
     }
 
     /// Runs code on the interpreter of the tests.

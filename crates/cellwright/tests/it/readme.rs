@@ -151,8 +151,7 @@ fn the_guide_to_sessions_is_true() {
 #[test]
 fn the_guide_to_kernels_is_true() {
     // It needs one that has ipykernel.
-    let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") else {
-        eprintln!("not run: CELLWRIGHT_TEST_PYTHON is not set");
+    let Some(python) = cellwright_test_support::python() else {
         return;
     };
     let environment = Path::new(&python).parent().unwrap().parent();

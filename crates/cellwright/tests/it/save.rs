@@ -123,17 +123,18 @@ fn without_permission_nothing_changes() {
 #[test]
 fn a_full_disk_leaves_the_original() {
     let context = Context::new();
-    let Some(disk) = context.small_disk("64k") else {
+    let Some(mounted) = context.small_disk("64k") else {
         return;
     };
+    let disk = mounted.path();
     context.file("disk/a.ipynb", THREE_CELLS);
     context.file("disk/filler", vec![0; 40 * 1024]);
     let long = "x".repeat(40 * 1024);
     let arguments = ["notebook", "edit", "disk/a.ipynb", "2", "--source", &long];
     let ran = context.run(&arguments);
     let content = context.content("disk/a.ipynb");
-    let names = fs::read_dir(&disk).unwrap().count();
-    Context::unmount(&disk);
+    let names = fs::read_dir(disk).unwrap().count();
+    drop(mounted);
     assert_eq!(content, THREE_CELLS);
     assert_eq!(names, 2, "a temporary file was left behind");
     assert_snapshot!(ran.exits(2).seen());

@@ -6,6 +6,7 @@ pub(crate) mod text;
 
 use std::path::{Path, PathBuf};
 
+use cellwright_test_support::skip;
 use proptest::test_runner::Config;
 
 /// The configuration of a random test with `cases` cases, or `CELLWRIGHT_TEST_FACTOR` times as
@@ -64,7 +65,11 @@ pub(crate) fn fixtures() -> Vec<PathBuf> {
 /// The corpus of real notebooks, if available. It is not part of the repository.
 pub(crate) fn corpus() -> Option<PathBuf> {
     let folder = repository().join("../shared/corpus/visible");
-    folder.is_dir().then_some(folder)
+    let exists = folder.is_dir();
+    if !exists {
+        skip("corpus", "there is no folder with real notebooks");
+    }
+    exists.then_some(folder)
 }
 
 /// The notebooks in a folder, sorted by name.

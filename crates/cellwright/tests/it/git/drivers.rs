@@ -9,8 +9,7 @@ use crate::context::{Context, THREE_CELLS};
 
 /// Fails unless Python's own library finds the notebook valid.
 fn assert_valid(notebook: &str) {
-    let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") else {
-        eprintln!("not run: CELLWRIGHT_TEST_PYTHON is not set");
+    let Some(python) = cellwright_test_support::python() else {
         return;
     };
     let script = "import nbformat, sys; nbformat.validate(nbformat.reads(sys.stdin.read(), as_version=nbformat.NO_CONVERT))";

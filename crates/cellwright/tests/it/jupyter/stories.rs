@@ -23,13 +23,10 @@ struct Lab {
 impl Lab {
     /// `None` without the interpreter of the tests.
     fn new() -> Option<Self> {
-        let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") else {
-            eprintln!("not run: CELLWRIGHT_TEST_PYTHON is not set");
-            return None;
-        };
+        let python = cellwright_test_support::python()?;
         Some(Self {
             place: Place::new(),
-            python: python.into_string().unwrap(),
+            python: python.into_os_string().into_string().unwrap(),
         })
     }
 
@@ -455,7 +452,7 @@ fn another_language_gets_nothing_of_pythons_and_works() {
         .args(["-c", "import bash_kernel"])
         .output();
     if !has.unwrap().status.success() {
-        eprintln!("not run: there is no kernel for Bash");
+        cellwright_test_support::skip("python", "there is no kernel for Bash");
         return;
     }
     // `python` is the interpreter that is named.

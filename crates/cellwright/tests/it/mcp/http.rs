@@ -206,6 +206,15 @@ fn nobody_comes_in_without_the_token() {
             ],
             403,
         ),
+        // One allowed origin does not cover for another.
+        (
+            vec![
+                ("Authorization", &bearer),
+                ("Origin", "https://pages.example"),
+                ("Origin", "https://evil.example"),
+            ],
+            403,
+        ),
         (vec![("Origin", "null")], 403),
         (vec![("Host", "evil.example")], 403),
     ];

@@ -91,8 +91,7 @@ fn in_the_newer_revision_the_call_is_made_again_with_the_answer() {
 
 #[test]
 fn kernels_of_jupyter_ask_too() {
-    if std::env::var_os("CELLWRIGHT_TEST_PYTHON").is_none() {
-        eprintln!("not run: no interpreter with ipykernel");
+    if cellwright_test_support::python().is_none() {
         return;
     }
     let context = Context::new();

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::{BACKENDS, Stand, WAITS, code, markdown, notices, old, statuses};
-use crate::context::{Context, Ran};
+use crate::context::Ran;
 
 fn five() -> Vec<Value> {
     vec![
@@ -264,9 +264,10 @@ fn a_run_that_edits_what_another_one_runs_is_no_loss() {
 #[test]
 fn a_full_disk_leaves_the_notebook_and_the_outputs_are_kept() {
     let stand = Stand::new();
-    let Some(disk) = stand.place.context.small_disk("200k") else {
+    let Some(mounted) = stand.place.context.small_disk("200k") else {
         return;
     };
+    let disk = mounted.path();
     let cells = [
         old("print('small')"),
         old("print('x' * 300_000)"),
@@ -284,11 +285,11 @@ fn a_full_disk_leaves_the_notebook_and_the_outputs_are_kept() {
         ".",
     ]);
     let after = fs::read(disk.join("a.ipynb")).unwrap();
-    let names: Vec<_> = fs::read_dir(&disk)
+    let names: Vec<_> = fs::read_dir(disk)
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .collect();
-    Context::unmount(&disk);
+    drop(mounted);
     let answer = ran.exits(2).json();
     assert_eq!(statuses(&answer), ["ok", "ok", "ok"]);
     assert_eq!(names, ["a.ipynb"]);
@@ -310,9 +311,10 @@ fn a_full_disk_leaves_the_notebook_and_the_outputs_are_kept() {
 #[test]
 fn a_disk_that_was_full_for_a_while_gets_everything() {
     let stand = Stand::new();
-    let Some(disk) = stand.place.context.small_disk("400k") else {
+    let Some(mounted) = stand.place.context.small_disk("400k") else {
         return;
     };
+    let disk = mounted.path();
     let cells = [old("print('x' * 100_000)"), old(WAITS)];
     fs::write(disk.join("a.ipynb"), super::written(&cells)).unwrap();
     fs::write(disk.join("filler"), vec![0; 380_000]).ok();
@@ -336,7 +338,7 @@ fn a_disk_that_was_full_for_a_while_gets_everything() {
     stand.go();
     let output = child.wait_with_output().unwrap();
     let content = fs::read_to_string(disk.join("a.ipynb")).unwrap();
-    Context::unmount(&disk);
+    drop(mounted);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(content.contains(&"x".repeat(100_000)) && content.contains("went on"));

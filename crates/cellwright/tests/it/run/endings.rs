@@ -1,5 +1,7 @@
 //! How cells end, and what the report and the file say about it.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::{BACKENDS, Stand, code, notices, old, statuses};
@@ -82,11 +84,14 @@ fn a_cell_that_takes_too_long_is_interrupted_and_says_so() {
 #[test]
 fn all_of_them_together_may_take_too_long() {
     let stand = Stand::with(&[old("print(0)"), old(LONG), old("open('ran', 'w')")]);
-    for more in [&[][..], &["--keep-going"]] {
+    // A longer limit of each cell changes nothing.
+    for more in [&[][..], &["--keep-going"], &["--timeout", "30"]] {
+        let started = Instant::now();
         let mut arguments = vec!["--json", "--total-timeout", "2"];
         arguments.extend(more);
         let answer = stand.run(&arguments).exits(124).json();
         assert_eq!(answer["status"], "timeout");
+        assert!(started.elapsed() < Duration::from_secs(25), "{more:?}");
         assert_eq!(statuses(&answer), ["ok", "timeout", "skipped"]);
         assert_eq!(stand.outputs()[2], "old");
         assert!(!stand.path("ran").exists());

@@ -79,7 +79,7 @@ fn variables_are_kept_between_runs_until_a_restart() {
 /// The first run writes down which kernel it was; that must not make the second look for another.
 #[test]
 fn a_notebook_without_a_kernel_of_its_own_stays_on_the_one_that_it_got() {
-    let Some(python) = super::python() else {
+    let Some(python) = cellwright_test_support::python() else {
         return;
     };
     // As if the environment with ipykernel were active.

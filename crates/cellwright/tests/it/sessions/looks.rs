@@ -90,7 +90,7 @@ fn the_list_says_what_there_is() {
 
 /// What Python's own nbformat says of a notebook; `None` where the tests' Python has none.
 fn valid(path: &std::path::Path) -> Option<Value> {
-    let python = std::env::var_os("CELLWRIGHT_TEST_PYTHON")?;
+    let python = cellwright_test_support::python()?;
     let check = "import json, sys, nbformat\nbook = nbformat.read(sys.argv[1], as_version=nbformat.NO_CONVERT)\nnbformat.validate(book)\nassert nbformat.validator.isvalid(book)\nprint(json.dumps(book))";
     let output = Command::new(python)
         .args(["-W", "error", "-c", check])

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use super::{Desk, LONG, Terminal, notices};
-use crate::context::{Context, Ran};
+use crate::context::Ran;
 use crate::host::{eventually, signal};
 
 /// `eval` on an interpreter of its own.
@@ -145,18 +145,19 @@ fn sessions_of_one_name_are_told_apart_by_number() {
 #[test]
 fn a_disk_that_was_full_takes_no_more_than_it_must_from_the_history() {
     let desk = Desk::new();
-    let Some(disk) = desk.place.context.small_disk("200k") else {
+    let Some(mounted) = desk.place.context.small_disk("200k") else {
         return;
     };
-    std::fs::set_permissions(&disk, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let disk = mounted.path();
+    std::fs::set_permissions(disk, std::fs::Permissions::from_mode(0o700)).unwrap();
     let command = |arguments: &[&str]| {
         let mut command = desk.command(arguments);
-        command.env("CELLWRIGHT_HOST_DIR", &disk);
+        command.env("CELLWRIGHT_HOST_DIR", disk);
         Ran::of(&desk.place.context, &command.output().unwrap())
     };
     let eval = |code: &str| {
         let mut command = desk.eval_command("s", &[code]);
-        command.env("CELLWRIGHT_HOST_DIR", &disk);
+        command.env("CELLWRIGHT_HOST_DIR", disk);
         Ran::of(&desk.place.context, &command.output().unwrap()).exits(0)
     };
     eval("1");
@@ -170,7 +171,7 @@ fn a_disk_that_was_full_takes_no_more_than_it_must_from_the_history() {
     );
     assert_eq!(history.stdout.lines().count(), 3, "{}", history.stdout);
     command(&["host", "stop"]).exits(0);
-    Context::unmount(&disk);
+    drop(mounted);
 }
 
 #[test]

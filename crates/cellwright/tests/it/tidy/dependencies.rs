@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::root;
 
 /// Our crates, and which of ours each may use.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("cellwright-notebook", &[]),
     ("cellwright-output", &[]),
     ("cellwright-jupyter", &[]),
@@ -35,6 +35,8 @@ const ARROWS: [(&str, &[&str]); 6] = [
             "cellwright-run",
         ],
     ),
+    // Only for tests.
+    ("cellwright-test-support", &[]),
 ];
 
 /// Libraries that only some of our crates may know.

@@ -126,9 +126,10 @@ pub(super) fn deno() -> [Language; 1] {
     }]
 }
 
-/// Empty if there is no R with a kernel; `scripts/test` reports that.
+/// Empty if there is no R with a kernel.
 pub(super) fn r() -> Vec<Language> {
     let Some(r) = std::env::var_os("CELLWRIGHT_TEST_R") else {
+        cellwright_test_support::skip("r", "CELLWRIGHT_TEST_R is not set");
         return Vec::new();
     };
     let r = r.into_string().unwrap();
