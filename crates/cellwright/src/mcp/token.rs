@@ -132,12 +132,12 @@ mod tests {
         const OTHER_USER: u32 = 65534;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mcp.token");
-        read_or_make(&path).unwrap();
+        read_or_create(&path).unwrap();
         if let Err(error) = std::os::unix::fs::chown(&path, Some(OTHER_USER), None) {
             cellwright_test_support::skip("root", &format!("chown failed: {error}"));
             return;
         }
-        let failure = read_or_make(&path).unwrap_err();
+        let failure = read_or_create(&path).unwrap_err();
         assert_eq!(failure.kind, Kind::Refused);
         assert_eq!(failure.causes, ["it belongs to user 65534"]);
     }
