@@ -73,7 +73,7 @@ impl Engine {
         }
     }
 
-    /// The log file for the messages of runners, if the settings ask for it.
+    /// The log file for the messages of runners, if the settings enable it.
     pub(crate) fn frame_log(&self, settings: &Settings) -> Option<PathBuf> {
         let enabled = settings.trace.frames;
         let dir = self.state_dir.as_deref().filter(|_| enabled)?;

@@ -1,4 +1,4 @@
-//! Asks the kernel host which cells of a notebook ran, and whether they have changed since.
+//! Requests from the host which cells of a notebook ran, and whether they have changed since.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -5,10 +5,10 @@ pub(crate) mod listener;
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HOST};
 
-/// Names of this machine in a `Shared` header.
+/// Names of this machine in a `Host` header.
 pub(crate) const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
-/// The name in the `Shared` header without its port; `None` unless there is exactly one header.
+/// The name in the `Host` header without its port; `None` unless there is exactly one header.
 pub(crate) fn host_name(headers: &HeaderMap) -> Option<&str> {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {

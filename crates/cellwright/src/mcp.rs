@@ -1,14 +1,14 @@
-//! The MCP server: the verbs as tools, notebooks, artifacts and kernels as resources.
+//! The MCP server: verbs as tools; notebooks, artifacts and sessions as resources.
 //!
 //! ```text
-//! stdio ─┐                                     ┌─ tools/*  ── verbs ──► files
-//! http ──┴─► rmcp ─► Handler ─► Server ─────────┼─ conversation ── frames ──► Reach: own kernels, or the host
+//! stdio ─┐                                     ┌─ tools/*  ── operations ──► files
+//! http ──┴─► rmcp ─► Handler ─► Server ─────────┼─ conversation ── frames ──► KernelHost: in-process or shared host
 //!                                              └─ resources, prompts
 //! ```
 //!
-//! Standard output belongs to the protocol. Text from files and code is data: it stands between borders
-//! that it cannot know ([`content`]), and what we have to say about it in fields of its own. Paths lead
-//! into the client's roots, or nowhere ([`roots`]).
+//! Standard output carries only protocol messages. Text from files and code is data: replies enclose it in
+//! delimiters that the text cannot forge ([`content`]), and report everything else in separate fields. Paths
+//! must lead into the client's roots ([`roots`]).
 
 mod arguments;
 pub(crate) mod config;

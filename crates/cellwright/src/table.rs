@@ -1,6 +1,6 @@
-//! Rows of words under each other, for people.
+//! Tables and durations as text.
 
-/// Lines with aligned columns; the first row is the head.
+/// Formats rows with aligned columns; the first row is the header.
 pub(crate) fn align_columns(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -12,10 +12,10 @@ pub(crate) fn align_columns(rows: &[Vec<String>]) -> String {
     for row in rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
-            // Not by `format!`, which knows no widths beyond sixteen bits.
-            let blanks = width - cell.chars().count() + 2;
+            // `format!` limits a width to 16 bits.
+            let padding = width - cell.chars().count() + 2;
             line.push_str(cell);
-            line.extend(std::iter::repeat_n(' ', blanks));
+            line.extend(std::iter::repeat_n(' ', padding));
         }
         out.push_str(line.trim_end());
         out.push('\n');
@@ -23,7 +23,7 @@ pub(crate) fn align_columns(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// A time in a few characters: `12s`, `5m`, `3h`, `2d`.
+/// Formats a duration: `12s`, `5m`, `3h`, `2d`.
 pub(crate) fn format_seconds(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds}s"),

@@ -102,7 +102,7 @@ async fn authorize(
     Ok((session, call))
 }
 
-/// Whether the `Shared` header names the loopback address. A foreign name that resolves to it does not.
+/// Whether the `Host` header names the loopback address. A foreign name that resolves to it does not.
 fn is_loopback(headers: &HeaderMap) -> bool {
     host_name(headers).is_some_and(|name| LOOPBACK.contains(&name))
 }

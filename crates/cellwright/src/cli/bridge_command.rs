@@ -8,29 +8,29 @@ use serde_json::{Map, Value};
 use super::Cli;
 use crate::bridge::BridgeCommand;
 
-/// What can be called: verbs that lead neither to another session nor to what is trusted.
+/// The verbs that cells can call. None of them reaches another session or changes what the user trusts.
 const VERBS: [&str; 6] = ["read", "write", "edit", "notebook", "artifact", "doctor"];
 
-/// Longer values do not fit on a command line everywhere.
-const LONG: usize = 64 * 1024;
+/// Longest value on the command line, in bytes. Systems limit the length of an argument.
+const VALUE_LENGTH_MAX: usize = 64 * 1024;
 
-/// The command line for a call, or what is wrong with it.
+/// Builds the command line of a call. The error describes an invalid call.
 pub(crate) fn build(
     name: &str,
     named: &Map<String, Value>,
     positional: &[Value],
 ) -> Result<BridgeCommand, String> {
     if !VERBS.contains(&name) {
-        let there = VERBS.join(", ");
+        let callable = VERBS.join(", ");
         return Err(format!(
-            "`{name}` cannot be called from a cell; there are {there}"
+            "`{name}` cannot be called from a cell; available: {callable}"
         ));
     }
     let root = Cli::command();
     let mut verb = root
         .find_subcommand(name)
         .ok_or_else(|| format!("there is no verb `{name}`"))?;
-    let mut line = BridgeCommand {
+    let mut command = BridgeCommand {
         arguments: vec!["--json".to_owned(), name.to_owned()],
         stdin: None,
     };
@@ -39,7 +39,7 @@ pub(crate) fn build(
         .filter(|(_, value)| !value.is_null())
         .map(|(name, value)| (name.as_str(), value))
         .collect();
-    // Missing ones at the end are as good as not given.
+    // `null` at the end counts as missing.
     let mut given = positional.iter().rev().skip_while(|value| value.is_null());
     let mut positional: Vec<&Value> = given.by_ref().collect();
     positional.reverse();
@@ -49,41 +49,43 @@ pub(crate) fn build(
             None if positional.is_empty() => None,
             None => Some(positional.remove(0)),
         };
-        verb = subcommand(verb, action)?;
-        line.arguments.push(verb.get_name().to_owned());
+        verb = find_action(verb, action)?;
+        command.arguments.push(verb.get_name().to_owned());
     }
-    let mut places = placed(verb, &mut named, &positional)?;
-    if name == "write" && places.len() > 1 {
-        // It comes as text, not as the name of a file.
-        line.stdin = Some(places.remove(1));
+    let mut values = positional_values(verb, &mut named, &positional)?;
+    if name == "write" && values.len() > 1 {
+        // The second argument is the text; on the command line it would be the name of a file.
+        command.stdin = Some(values.remove(1));
     }
     for (name, value) in named {
-        flags(verb, name, value, &mut line)?;
+        add_flag(verb, name, value, &mut command)?;
     }
-    if !places.is_empty() {
-        line.arguments.push("--".to_owned());
-        line.arguments.append(&mut places);
+    if !values.is_empty() {
+        command.arguments.push("--".to_owned());
+        command.arguments.append(&mut values);
     }
-    Ok(line)
+    Ok(command)
 }
 
-fn subcommand<'a>(verb: &'a Command, action: Option<&Value>) -> Result<&'a Command, String> {
+fn find_action<'a>(verb: &'a Command, action: Option<&Value>) -> Result<&'a Command, String> {
     let found = action
         .and_then(Value::as_str)
         .and_then(|action| verb.find_subcommand(action));
     found.ok_or_else(|| {
-        let there: Vec<&str> = verb.get_subcommands().map(Command::get_name).collect();
-        let what = action.map_or_else(
-            || "nothing".to_owned(),
-            |action| format!("`{}`", word(action)),
-        );
-        let (name, there) = (verb.get_name(), there.join(", "));
-        format!("`{name}` begins with what to do, one of {there}; given was {what}")
+        let actions: Vec<&str> = verb.get_subcommands().map(Command::get_name).collect();
+        let (name, actions) = (verb.get_name(), actions.join(", "));
+        match action {
+            Some(action) => format!(
+                "`{name}` has no action `{}`; actions: {actions}",
+                plain_text(action)
+            ),
+            None => format!("`{name}` needs an action: {actions}"),
+        }
     })
 }
 
-/// The positional arguments in order, those that were named taken from `named`.
-fn placed(
+/// Returns the positional arguments in order. Takes those that the caller named out of `named`.
+fn positional_values(
     verb: &Command,
     named: &mut BTreeMap<&str, &Value>,
     positional: &[&Value],
@@ -92,34 +94,38 @@ fn placed(
     if positional.len() > slots.len() {
         let names: Vec<&str> = slots.iter().map(|slot| slot.get_id().as_str()).collect();
         return Err(format!(
-            "`{}` takes {} arguments without a name ({}), not {}",
+            "`{}` takes {} positional arguments ({}), not {}",
             verb.get_name(),
             slots.len(),
             names.join(", "),
             positional.len()
         ));
     }
-    let mut places = Vec::new();
-    for (at, slot) in slots.iter().enumerate() {
+    let mut values = Vec::new();
+    for (index, slot) in slots.iter().enumerate() {
         let id = slot.get_id().as_str();
         let by_name = named.remove(id);
-        let value = match (positional.get(at).filter(|value| !value.is_null()), by_name) {
+        let value = match (
+            positional.get(index).filter(|value| !value.is_null()),
+            by_name,
+        ) {
             (Some(_), Some(_)) => return Err(format!("`{id}` is given twice")),
             (Some(value), None) => value,
             (None, Some(value)) => value,
-            // The rest may still be named, as flags of the same meaning.
+            // The missing arguments may be given as flags.
             (None, None) => break,
         };
-        places.push(single(id, value)?);
+        values.push(argument_text(id, value)?);
     }
-    Ok(places)
+    Ok(values)
 }
 
-fn flags(
+/// Adds a named argument to the command line.
+fn add_flag(
     verb: &Command,
     name: &str,
     value: &Value,
-    line: &mut BridgeCommand,
+    command: &mut BridgeCommand,
 ) -> Result<(), String> {
     let long = name.replace('_', "-");
     let find = |long: &str| verb.get_opts().find(|flag| flag.get_long() == Some(long));
@@ -127,55 +133,57 @@ fn flags(
         .get_arguments()
         .find(|flag| flag.get_long() == Some(&long))
     else {
-        let there: Vec<String> = verb
+        let available: Vec<String> = verb
             .get_arguments()
-            .map(|one| {
-                one.get_long()
-                    .unwrap_or(one.get_id().as_str())
+            .map(|argument| {
+                argument
+                    .get_long()
+                    .unwrap_or(argument.get_id().as_str())
                     .replace('-', "_")
             })
             .collect();
-        let (verb, there) = (verb.get_name(), there.join(", "));
-        return Err(format!("`{verb}` has no argument `{name}`; it has {there}"));
+        let (verb, available) = (verb.get_name(), available.join(", "));
+        return Err(format!(
+            "`{verb}` has no argument `{name}`; available: {available}"
+        ));
     };
     if !flag.get_action().takes_values() {
         match value {
-            Value::Bool(true) => line.arguments.push(format!("--{long}")),
+            Value::Bool(true) => command.arguments.push(format!("--{long}")),
             Value::Bool(false) => {}
-            _ => return Err(format!("`{name}` is true or false")),
+            _ => return Err(format!("`{name}` must be true or false")),
         }
         return Ok(());
     }
     let one = std::slice::from_ref(value);
     for value in value.as_array().map_or(one, Vec::as_slice) {
-        let text = single(name, value)?;
-        if text.len() <= LONG {
-            line.arguments.push(format!("--{long}={text}"));
-        } else if find(&format!("{long}-file")).is_some() && line.stdin.is_none() {
-            line.arguments.push(format!("--{long}-file=-"));
-            line.stdin = Some(text);
+        let text = argument_text(name, value)?;
+        if text.len() <= VALUE_LENGTH_MAX {
+            command.arguments.push(format!("--{long}={text}"));
+        } else if find(&format!("{long}-file")).is_some() && command.stdin.is_none() {
+            command.arguments.push(format!("--{long}-file=-"));
+            command.stdin = Some(text);
         } else {
-            return Err(format!(
-                "`{name}` is longer than 64 KiB; put it into a file"
-            ));
+            return Err(format!("`{name}` is longer than 64 KiB; use a file"));
         }
     }
     Ok(())
 }
 
-/// A value as one argument.
-fn single(name: &str, value: &Value) -> Result<String, String> {
+/// Converts a value into one argument.
+fn argument_text(name: &str, value: &Value) -> Result<String, String> {
     if value.is_array() || value.is_object() {
         return Err(format!("`{name}` takes one value, not several"));
     }
-    let text = word(value);
+    let text = plain_text(value);
     if text.contains('\0') {
-        return Err(format!("`{name}` has a NUL character in it"));
+        return Err(format!("`{name}` contains a NUL character"));
     }
     Ok(text)
 }
 
-fn word(value: &Value) -> String {
+/// The text of a string, else the JSON of the value.
+fn plain_text(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
@@ -186,9 +194,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn typed(name: &str, args: &Value, positional: &Value) -> Result<Vec<String>, String> {
+    fn arguments(name: &str, args: &Value, positional: &Value) -> Result<Vec<String>, String> {
         let (args, positional) = (args.as_object().unwrap(), positional.as_array().unwrap());
-        build(name, args, positional).map(|line| line.arguments)
+        build(name, args, positional).map(|command| command.arguments)
     }
 
     #[test]
@@ -251,15 +259,18 @@ mod tests {
             ),
         ];
         for (name, args, positional, expected) in cases {
-            assert_eq!(typed(name, &args, &positional).unwrap().join(" "), expected);
+            assert_eq!(
+                arguments(name, &args, &positional).unwrap().join(" "),
+                expected
+            );
         }
     }
 
     #[test]
     fn values_never_become_flags() {
-        let line = typed("read", &json!({}), &json!(["--help"])).unwrap();
+        let line = arguments("read", &json!({}), &json!(["--help"])).unwrap();
         assert_eq!(line, ["--json", "read", "--", "--help"]);
-        let line = typed("edit", &json!({"old": "--all", "new": "-q"}), &json!(["-"])).unwrap();
+        let line = arguments("edit", &json!({"old": "--all", "new": "-q"}), &json!(["-"])).unwrap();
         assert_eq!(
             line,
             ["--json", "edit", "--new=-q", "--old=--all", "--", "-"]
@@ -285,7 +296,7 @@ mod tests {
             ("edit", json!({"all": "yes"}), json!(["a"])),
         ] {
             assert!(
-                typed(name, &args, &positional).is_err(),
+                arguments(name, &args, &positional).is_err(),
                 "{name} {args} {positional}"
             );
         }
@@ -297,7 +308,7 @@ mod tests {
         let written = build("write", &args, &[json!("a"), json!("-text")]).unwrap();
         assert_eq!(written.arguments, ["--json", "write", "--", "a"]);
         assert_eq!(written.stdin.as_deref(), Some("-text"));
-        let args = json!({"source": "x".repeat(LONG + 1), "cell": 0});
+        let args = json!({"source": "x".repeat(VALUE_LENGTH_MAX + 1), "cell": 0});
         let long = build(
             "notebook",
             args.as_object().unwrap(),
@@ -316,8 +327,11 @@ mod tests {
                 "0"
             ]
         );
-        assert_eq!(long.stdin.map(|text| text.len()), Some(LONG + 1));
-        let args = json!({"old": "x".repeat(LONG + 1), "new": "y".repeat(LONG + 1)});
+        assert_eq!(
+            long.stdin.map(|text| text.len()),
+            Some(VALUE_LENGTH_MAX + 1)
+        );
+        let args = json!({"old": "x".repeat(VALUE_LENGTH_MAX + 1), "new": "y".repeat(VALUE_LENGTH_MAX + 1)});
         assert!(build("edit", args.as_object().unwrap(), &[json!("a")]).is_err());
     }
 }

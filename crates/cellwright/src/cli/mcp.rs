@@ -92,7 +92,7 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(
         wait: (!wait.is_zero()).then_some(wait),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(THREADS)
+        .worker_threads(WORKER_THREADS)
         .thread_name("mcp")
         .enable_all()
         .build()?;
@@ -124,8 +124,8 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(
     })
 }
 
-/// Threads that pass things on.
-const THREADS: usize = 2;
+/// Worker threads of the runtime.
+const WORKER_THREADS: usize = 2;
 
 fn token_file(args: &McpArgs, engine: &Engine) -> Result<PathBuf, Failure> {
     match &args.token_file {

@@ -1,4 +1,4 @@
-//! What a tool is called with, as typed values.
+//! Arguments of tools as typed values.
 
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use crate::failure::{Failure, Kind};
 
-/// Reads the arguments of a tool. What is `null` was not given.
-pub(super) fn parse<T: DeserializeOwned>(tool: &str, given: JsonObject) -> Result<T, Failure> {
-    let given: JsonObject = given
+/// Parses the arguments of a tool. An argument that is `null` counts as missing.
+pub(super) fn parse<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Failure> {
+    let arguments: JsonObject = arguments
         .into_iter()
         .filter(|(_, value)| !value.is_null())
         .collect();
-    serde_json::from_value(Value::Object(given)).map_err(|error| {
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         let failure = Failure::new(
             Kind::BadArguments,
-            format!("The arguments of `{tool}` make no sense: {error}"),
+            format!("Invalid arguments for `{tool}`: {error}"),
         );
         failure.hint("nothing was done")
     })
 }
 
-/// Seconds, 0 or more.
+/// A number of seconds from 0 up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seconds(pub(super) std::time::Duration);
 
@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
-/// One word: text, or a number that a model wrote without quotes.
+/// A string. Accepts a number too: models omit the quotes.
 #[derive(Clone, Debug)]
 pub(super) struct LenientString(pub(super) String);
 
@@ -50,7 +50,7 @@ impl<'de> Deserialize<'de> for LenientString {
     }
 }
 
-/// Several words, or one.
+/// A list of strings. Accepts a single string too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LenientStrings(pub(super) Vec<String>);
 
@@ -58,13 +58,13 @@ impl<'de> Deserialize<'de> for LenientStrings {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Either {
-            Several(Vec<LenientString>),
+        enum OneOrMany {
+            Many(Vec<LenientString>),
             One(LenientString),
         }
-        Ok(match Either::deserialize(deserializer)? {
-            Either::Several(words) => Self(words.into_iter().map(|word| word.0).collect()),
-            Either::One(word) => Self(vec![word.0]),
+        Ok(match OneOrMany::deserialize(deserializer)? {
+            OneOrMany::Many(strings) => Self(strings.into_iter().map(|string| string.0).collect()),
+            OneOrMany::One(string) => Self(vec![string.0]),
         })
     }
 }

@@ -1,9 +1,9 @@
-//! What to paste into a client's settings so that it starts the server.
+//! Configuration snippets for MCP clients, for `mcp --print-config`.
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-/// A client of MCP.
+/// An MCP client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Client {
     /// Claude Code
@@ -20,29 +20,29 @@ pub(crate) enum Client {
     Gemini,
 }
 
-/// How the server is reached.
+/// How the client connects to the server.
 pub(crate) enum Transport {
-    /// The client starts this program with these arguments.
+    /// The client starts this program with these arguments and uses its standard input and output.
     Stdio {
         program: String,
         arguments: Vec<String>,
     },
-    /// It is reached there, with the token in that file.
+    /// The client sends requests to this URL, with the token in this file.
     Http { url: String, token_file: String },
 }
 
-/// Where the entry goes, and the entry.
+/// A configuration snippet.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ClientConfig {
-    /// The file, and how else it can be done.
+    /// The file that it belongs into, and other ways to configure the client.
     pub(crate) location: String,
     pub(crate) text: String,
 }
 
-/// The variable that a client takes the token from.
+/// Environment variable from which clients read the token.
 const TOKEN_VARIABLE: &str = "CELLWRIGHT_MCP_TOKEN";
 
-/// The entry for a client.
+/// Returns the snippet for a client.
 pub(crate) fn client_config(client: Client, transport: &Transport) -> ClientConfig {
     let (location, text) = match (client, transport) {
         (Client::Claude, Transport::Stdio { program, arguments }) => {
@@ -104,13 +104,13 @@ pub(crate) fn client_config(client: Client, transport: &Transport) -> ClientConf
             )
         }
         (Client::Zed, Transport::Stdio { program, arguments }) => (
-            "settings.json of Zed".to_owned(),
+            "Zed's settings.json".to_owned(),
             to_pretty_json(&json!({"context_servers": {"cellwright": {
                 "command": program, "args": arguments,
             }}})),
         ),
         (Client::Zed, Transport::Http { url, .. }) => (
-            "settings.json of Zed, with the token instead of TOKEN".to_owned(),
+            "Zed's settings.json, with the token instead of TOKEN".to_owned(),
             to_pretty_json(&json!({"context_servers": {"cellwright": {
                 "url": url, "headers": {"Authorization": "Bearer TOKEN"},
             }}})),
@@ -135,7 +135,7 @@ pub(crate) fn client_config(client: Client, transport: &Transport) -> ClientConf
     ClientConfig { location, text }
 }
 
-/// For clients that do not start servers in the project's folder but know its name.
+/// The server's entry for clients that do not start servers in the project's directory but have a variable for it.
 fn server_entry(transport: &Transport, token: &str) -> Value {
     match transport {
         Transport::Stdio { program, arguments } => {
@@ -155,9 +155,9 @@ fn to_pretty_json(value: &Value) -> String {
     format!("{value:#}")
 }
 
-/// A command line that a shell understands.
+/// Quotes a command line for a shell.
 fn shell_command(program: &str, arguments: &[String]) -> String {
-    let quoted = |word: &str| {
+    let quote = |word: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:".contains(c);
         if !word.is_empty() && word.chars().all(plain) {
             word.to_owned()
@@ -166,5 +166,5 @@ fn shell_command(program: &str, arguments: &[String]) -> String {
         }
     };
     let words = std::iter::once(program).chain(arguments.iter().map(String::as_str));
-    words.map(quoted).collect::<Vec<_>>().join(" ")
+    words.map(quote).collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,7 @@
-//! What a tool answers: text for a model, images, links, and the same as structured content.
+//! Replies of tools: text for a model, images, links, and the same as structured content.
 //!
-//! What code printed or a file holds stands between borders with a number that is drawn for each answer:
-//! no text can pretend to be ours, because it was there before the number.
+//! Text from code and files is enclosed in delimiters with a random number per reply. The text existed before the
+//! number, so it cannot close the delimiter and pass for text of the server.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use super::wording;
 use crate::failure::Failure;
 use crate::hex::hex;
 
-/// An answer under way.
+/// The reply of a tool.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) blocks: Vec<ContentBlock>,
@@ -22,7 +22,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// An answer of text and the same as a document.
+    /// Creates a reply from a text and the same as a JSON document.
     pub(super) fn new(text: impl Into<String>, document: &impl Serialize) -> io::Result<Self> {
         let text: String = text.into();
         Ok(Self {
@@ -32,10 +32,10 @@ impl Reply {
         })
     }
 
-    /// Puts a link to a full output behind it.
-    pub(super) fn add_link(&mut self, artifact: &str, what: &str, mime: &str) {
+    /// Adds a link to an artifact.
+    pub(super) fn add_link(&mut self, artifact: &str, description: &str, mime: &str) {
         let resource = Resource::new(artifact, artifact.trim_start_matches("artifact://"))
-            .with_description(what)
+            .with_description(description)
             .with_mime_type(mime);
         self.blocks.push(ContentBlock::resource_link(resource));
     }
@@ -51,7 +51,7 @@ impl Reply {
     }
 }
 
-/// A call that came to nothing, in words.
+/// Converts a failure into a reply.
 pub(super) fn failure_reply(failure: &Failure) -> Reply {
     let mut document = failure.to_json();
     let error = &mut document["error"];
@@ -69,7 +69,7 @@ pub(super) fn failure_reply(failure: &Failure) -> Reply {
     }
 }
 
-/// Borders that nobody else can draw.
+/// A pair of tags with a random number, which enclosed text cannot forge.
 #[derive(Debug)]
 pub(super) struct Delimiter(String);
 
@@ -80,21 +80,20 @@ impl Delimiter {
         Ok(Self(hex(&bytes)))
     }
 
-    /// Somebody else's text, as such.
-    pub(super) fn enclose(&self, what: &str, text: &str) -> String {
+    /// Encloses text from a file or a kernel.
+    pub(super) fn enclose(&self, tag: &str, text: &str) -> String {
         let number = &self.0;
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        format!("<{what} {number}>\n{text}{end}</{what} {number}>\n")
+        format!("<{tag} {number}>\n{text}{end}</{tag} {number}>\n")
     }
 }
 
-/// How many characters each of several texts may have, so that all of them fit: short ones stay whole,
-/// long ones get the same share.
-pub(super) fn fair_shares(lengths: &[usize], most: usize) -> Vec<usize> {
+/// Divides `total` characters among texts of these lengths: short texts stay whole, long ones get equal shares.
+pub(super) fn fair_shares(lengths: &[usize], total: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&at| lengths[at]);
     let mut shares = vec![0; lengths.len()];
-    let mut left = most;
+    let mut left = total;
     for (done, &at) in order.iter().enumerate() {
         let share = left / (lengths.len() - done);
         shares[at] = lengths[at].min(share);
@@ -103,17 +102,18 @@ pub(super) fn fair_shares(lengths: &[usize], most: usize) -> Vec<usize> {
     shares
 }
 
-/// A text of no more than so many characters: its beginning and its end. How many are missing, if any.
-pub(super) fn truncate_middle(text: &str, most: usize) -> (String, usize) {
+/// Cuts the middle out of a text that is longer than `limit` characters. Returns the text and the number of characters
+/// that it lacks.
+pub(super) fn truncate_middle(text: &str, limit: usize) -> (String, usize) {
     let total = text.chars().count();
-    if total <= most {
+    if total <= limit {
         return (text.to_owned(), 0);
     }
-    let head = most * 2 / 5;
-    let tail = most - head;
+    let head = limit * 2 / 5;
+    let tail = limit - head;
     let start: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(total - tail).collect();
-    // Whole lines where that costs little.
+    // Cut at line breaks if that loses less than half.
     let start = match start.rfind('\n') {
         Some(at) if at > start.len() / 2 => &start[..=at],
         _ => &start,
@@ -134,39 +134,40 @@ pub(super) fn truncate_middle(text: &str, most: usize) -> (String, usize) {
     )
 }
 
-/// A piece of a text: so many characters from an offset on, whole lines where that costs little.
+/// A part of a text from an offset on. It ends at a line break if that loses less than half.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TextPage<'t> {
     pub(super) text: &'t str,
-    /// How many characters it has.
+    /// Number of characters in the page.
     pub(super) characters: usize,
-    /// Whether the text ends with it.
-    pub(super) last: bool,
+    /// Whether the text ends with this page.
+    pub(super) is_last: bool,
 }
 
 impl<'t> TextPage<'t> {
-    pub(super) fn at(text: &'t str, offset: usize, most: usize) -> Self {
-        let at = |count: usize, text: &str| {
+    /// Returns the page that starts at `offset` and has at most `limit` characters.
+    pub(super) fn at(text: &'t str, offset: usize, limit: usize) -> Self {
+        let byte_index = |count: usize, text: &str| {
             let found = text.char_indices().nth(count);
             found.map_or(text.len(), |(at, _)| at)
         };
-        let rest = &text[at(offset, text)..];
-        let end = at(most, rest);
+        let rest = &text[byte_index(offset, text)..];
+        let end = byte_index(limit, rest);
         if end == rest.len() {
             return Self {
                 text: rest,
                 characters: rest.chars().count(),
-                last: true,
+                is_last: true,
             };
         }
-        let kept = match rest[..end].rfind('\n') {
+        let page = match rest[..end].rfind('\n') {
             Some(line) if line >= end / 2 => &rest[..=line],
             _ => &rest[..end],
         };
         Self {
-            text: kept,
-            characters: kept.chars().count(),
-            last: false,
+            text: page,
+            characters: page.chars().count(),
+            is_last: false,
         }
     }
 }
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_counted() {
+    fn omitted_characters_are_counted() {
         let lines: Vec<String> = (0..1000).map(|line| format!("line {line}\n")).collect();
         let text = lines.concat();
         let (shown, missing) = truncate_middle(&text, 200);
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_borders_cannot_close_them() {
+    fn enclosed_text_cannot_close_its_delimiter() {
         let (one, other) = (Delimiter::new().unwrap(), Delimiter::new().unwrap());
         let forged = one.enclose("output", "x");
         let enclosed = other.enclose("output", &forged);
@@ -208,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_never_exceed_what_there_is(
+        fn shares_never_exceed_the_total(
             lengths in prop::collection::vec(0_usize..5000, 0..20), most in 0_usize..20_000
         ) {
             let shares = fair_shares(&lengths, most);
@@ -217,7 +218,7 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_keeps_characters_whole(text in "(\\PC|\n){0,300}", most in 0_usize..200) {
+        fn truncation_keeps_characters_whole(text in "(\\PC|\n){0,300}", most in 0_usize..200) {
             let (shown, missing) = truncate_middle(&text, most);
             if missing == 0 {
                 prop_assert_eq!(shown, text);
@@ -227,17 +228,17 @@ mod tests {
         }
 
         #[test]
-        fn pieces_put_together_are_the_text(text in "([a-zä]|\n){0,300}", most in 1_usize..200) {
+        fn all_pages_together_are_the_text(text in "([a-zä]|\n){0,300}", most in 1_usize..200) {
             let (mut offset, mut all) = (0, String::new());
             loop {
-                let piece = TextPage::at(&text, offset, most);
-                prop_assert!(piece.characters <= most);
-                all.push_str(piece.text);
-                offset += piece.characters;
-                if piece.last {
+                let page = TextPage::at(&text, offset, most);
+                prop_assert!(page.characters <= most);
+                all.push_str(page.text);
+                offset += page.characters;
+                if page.is_last {
                     break;
                 }
-                prop_assert!(piece.characters > 0);
+                prop_assert!(page.characters > 0);
             }
             prop_assert_eq!(all, text);
         }

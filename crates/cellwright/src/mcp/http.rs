@@ -1,7 +1,7 @@
-//! The server over streamable HTTP: who may come in, and where.
+//! The server over streamable HTTP: listens, authorizes and serves.
 //!
-//! One layer around every route asks, in this order: was it meant for us (Host), does no foreign page send it
-//! (Origin), does it carry the token. Only then is looked at what it wants.
+//! A layer around every route checks in this order: the request names this server (Host), no foreign page sends it
+//! (Origin), it carries the token. Only then the request is parsed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,36 +27,36 @@ use crate::loopback::listener::LimitedListener;
 use crate::loopback::{LOOPBACK, bearer_token, host_name};
 use crate::secret::constant_time_eq;
 
-/// Where the protocol is spoken.
+/// Path of the MCP endpoint.
 pub(crate) const ENDPOINT: &str = "/mcp";
 
-/// Connections at once; others wait outside.
+/// How many connections are open at once; others wait.
 const CONNECTIONS_MAX: usize = 256;
 
-/// Largest request that is read: a notebook's text fits.
+/// Largest request body, in bytes: the text of a notebook fits.
 const BODY_LIMIT: usize = 64 << 20;
 
-/// How long a client that began a session may be silent before it counts as gone.
+/// Time without requests after which an MCP session ends.
 const SESSION_IDLE_TIMEOUT: Duration = Duration::from_hours(12);
 
-/// How long connections have to end.
+/// How long open connections have to end at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// Who may come in.
+/// Which requests are accepted.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPolicy {
-    /// What must be carried.
+    /// The bearer token that every request must carry.
     pub(crate) token: String,
-    /// Names of this machine, besides those of the loopback.
+    /// Accepted names of this machine, in addition to those of the loopback interface.
     pub(crate) allowed_hosts: Vec<String>,
-    /// Pages that may send requests, such as `https://example.org`.
+    /// Origins of web pages that may send requests, such as `https://example.org`.
     pub(crate) allowed_origins: Vec<String>,
 }
 
-/// Opens the port. Not on an address that others can reach, unless that was said.
+/// Opens the port. An address that other machines can reach is an error unless `remote` is true.
 pub(crate) async fn listen(address: SocketAddr, remote: bool) -> Result<TcpListener, Failure> {
     if !address.ip().is_loopback() && !remote {
-        let message = format!("Others could reach {address}");
+        let message = format!("Other machines can reach {address}");
         let failure = Failure::new(Kind::Refused, message);
         return Err(failure.hint(
             "use 127.0.0.1, or add --allow-remote and --allow-host NAME if that is meant; the connection is \
@@ -66,11 +66,11 @@ pub(crate) async fn listen(address: SocketAddr, remote: bool) -> Result<TcpListe
     TcpListener::bind(address).await.map_err(|error| {
         let mut failure = Failure::new(Kind::BadFile, format!("Could not listen on {address}"));
         failure.causes.push(error.to_string());
-        failure.hint("port 0 takes one that is free")
+        failure.hint("port 0 selects a free port")
     })
 }
 
-/// Serves until a signal comes; then the kernels go.
+/// Serves until a signal arrives, then shuts down the kernels.
 pub(crate) async fn serve(
     listener: TcpListener,
     server: Server,
@@ -91,9 +91,9 @@ pub(crate) async fn serve(
         .with_max_request_body_bytes(BODY_LIMIT);
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(SESSION_IDLE_TIMEOUT);
-    let common = server.clone();
+    let template = server.clone();
     let service = StreamableHttpService::new(
-        move || Ok(Handler::per_client(common.clone())),
+        move || Ok(Handler::per_client(template.clone())),
         Arc::new(sessions),
         config,
     );
@@ -121,54 +121,57 @@ async fn authorize(
     next: Next,
 ) -> Response {
     match policy.rejection(request.headers()) {
-        Some(refusal) => refusal,
+        Some(response) => response,
         None => next.run(request).await,
     }
 }
 
 async fn not_found() -> Response {
-    error_response(StatusCode::NOT_FOUND, "there is only /mcp")
+    error_response(StatusCode::NOT_FOUND, "not found; the endpoint is /mcp")
 }
 
 impl AccessPolicy {
-    /// Why a request is not looked at.
+    /// Returns the error response if the request is not accepted.
     fn rejection(&self, headers: &HeaderMap) -> Option<Response> {
-        let ours = host_name(headers).is_some_and(|name| {
+        let host_accepted = host_name(headers).is_some_and(|name| {
             LOOPBACK.contains(&name) || self.allowed_hosts.iter().any(|host| host == name)
         });
-        if !ours {
+        if !host_accepted {
             return Some(error_response(
                 StatusCode::FORBIDDEN,
-                "not meant for this server",
+                "the Host header names another server",
             ));
         }
-        let own = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let own_host = headers.get(HOST).and_then(|host| host.to_str().ok());
         let foreign = |origin: &axum::http::HeaderValue| {
-            let named = |origin: &str| {
-                let same = origin
+            let accepted = |origin: &str| {
+                let same_origin = origin
                     .strip_prefix("http://")
-                    .is_some_and(|rest| Some(rest) == own);
-                same || self.allowed_origins.iter().any(|ours| ours == origin)
+                    .is_some_and(|rest| Some(rest) == own_host);
+                same_origin || self.allowed_origins.iter().any(|allowed| allowed == origin)
             };
-            !origin.to_str().is_ok_and(named)
+            !origin.to_str().is_ok_and(accepted)
         };
         if headers.get_all(ORIGIN).iter().any(foreign) {
-            return Some(error_response(StatusCode::FORBIDDEN, "not from this page"));
+            return Some(error_response(
+                StatusCode::FORBIDDEN,
+                "the Origin header names a page that is not allowed",
+            ));
         }
-        let known = bearer_token(headers)
-            .is_some_and(|given| constant_time_eq(self.token.as_bytes(), given));
-        if !known {
+        let token_matches = bearer_token(headers)
+            .is_some_and(|token| constant_time_eq(self.token.as_bytes(), token));
+        if !token_matches {
             let mut response =
                 error_response(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
-            let how = axum::http::HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(WWW_AUTHENTICATE, how);
+            let scheme = axum::http::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
             return Some(response);
         }
         None
     }
 }
 
-fn error_response(status: StatusCode, words: &str) -> Response {
-    let body = json!({"error": words}).to_string();
+fn error_response(status: StatusCode, error: &str) -> Response {
+    let body = json!({"error": error}).to_string();
     (status, [(CONTENT_TYPE, "application/json")], body).into_response()
 }

@@ -1,13 +1,13 @@
-//! Images for models: of a size that models take, and really what they say they are.
+//! Images in replies: scaled down to what models accept, with the MIME type of their content.
 
 use cellwright_output::{ArtifactId, Artifacts, BoundedImage, Image};
 use rmcp::model::ContentBlock;
 use serde_json::Value;
 
-/// Images in one answer; the others are named.
+/// Maximum number of images in one reply; the reply names the others.
 const IMAGES_MAX: usize = 6;
 
-/// Images of an answer, and what is to be said of those that are not shown.
+/// Images of a reply, and descriptions of those that it omits.
 #[derive(Debug, Default)]
 pub(super) struct ReplyImages {
     pub(super) blocks: Vec<ContentBlock>,
@@ -15,16 +15,16 @@ pub(super) struct ReplyImages {
 }
 
 impl ReplyImages {
-    /// Takes the images of a cell, as its report names them.
+    /// Adds the images of a cell's report.
     pub(super) fn add_cell(&mut self, cell: u64, images: &Value, artifacts: Option<&Artifacts>) {
         for image in images.as_array().into_iter().flatten() {
             let mime = image["mime"].as_str().unwrap_or_default();
             let Some(id) = image["artifact"].as_str() else {
-                self.omit(cell, mime, "it could not be kept");
+                self.omit(cell, mime, "it could not be stored");
                 continue;
             };
             if self.blocks.len() >= IMAGES_MAX {
-                self.omit(cell, mime, &format!("{id} has it"));
+                self.omit(cell, mime, &format!("see {id}"));
                 continue;
             }
             let found = artifacts.zip(id.parse::<ArtifactId>().ok());
@@ -33,20 +33,24 @@ impl ReplyImages {
                 Some(
                     BoundedImage::Unchanged { bytes, .. } | BoundedImage::Scaled { bytes, .. },
                 ) => {
-                    // A host that is told a wrong type refuses the whole conversation.
+                    // A model API rejects the whole conversation if the MIME type of an image is wrong.
                     match sniff_mime(&bytes) {
                         Some(mime) => self
                             .blocks
                             .push(ContentBlock::image(encode_base64(&bytes), mime)),
                         None => {
-                            self.omit(cell, mime, &format!("models cannot see it; {id} has it"));
+                            self.omit(
+                                cell,
+                                mime,
+                                &format!("models do not support this format; see {id}"),
+                            );
                         }
                     }
                 }
                 Some(BoundedImage::Placeholder(why)) => {
-                    self.omit(cell, mime, &format!("{why}; {id} has it"));
+                    self.omit(cell, mime, &format!("{why}; see {id}"));
                 }
-                None => self.omit(cell, mime, "it is not kept"),
+                None => self.omit(cell, mime, "it is not stored"),
             }
         }
     }
@@ -58,7 +62,7 @@ impl ReplyImages {
     }
 }
 
-/// The type of an image that models can see.
+/// Returns the MIME type of an image if models support it.
 fn sniff_mime(bytes: &[u8]) -> Option<&'static str> {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
     const JPEG: &[u8] = b"\xff\xd8\xff";
@@ -71,7 +75,7 @@ fn sniff_mime(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Bytes as MCP carries them.
+/// Encodes bytes for MCP.
 pub(super) fn encode_base64(bytes: &[u8]) -> String {
     use base64::Engine as _;
 

@@ -1,4 +1,7 @@
-//! Calls that are under way, and what became of those that nobody waits for any more.
+//! [`InFlightCalls`]: running calls by session, and the notices of cancelled calls.
+//!
+//! The client discards the reply of a call that it cancelled. The notices of such a call are deferred to the next reply
+//! on the same session.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,25 +12,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::notice::UserNotice;
 
-/// How long a call waits for the end of one that was cancelled before it, to tell what became of that.
+/// How long a call waits for a cancelled call to end, in order to report its notices.
 const CANCELLED_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often it looks.
+/// Time between two checks whether the cancelled call has ended.
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Calls under way, by session.
+/// Running calls, and the notices to report with the next reply of each session.
 #[derive(Default)]
 pub(super) struct InFlightCalls(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    last: u64,
+    last_number: u64,
+    /// Session and cancellation of each running call.
     running: HashMap<u64, (String, CancellationToken)>,
-    /// What is to be told with the next answer.
+    /// Notices of cancelled calls, by session.
     deferred: HashMap<String, Vec<UserNotice>>,
 }
 
-/// A call under way; over when it is dropped.
+/// A running call. It ends when this is dropped.
 pub(super) struct InFlightCall<'a> {
     calls: &'a InFlightCalls,
     number: u64,
@@ -39,13 +43,13 @@ impl InFlightCalls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call on a session begins.
+    /// Registers a call on a session.
     pub(super) fn begin(&self, session: &str, cancelled: &CancellationToken) -> InFlightCall<'_> {
         let mut inner = self.inner();
-        inner.last += 1;
-        let number = inner.last;
-        let entry = (session.to_owned(), cancelled.clone());
-        inner.running.insert(number, entry);
+        inner.last_number += 1;
+        let number = inner.last_number;
+        let call = (session.to_owned(), cancelled.clone());
+        inner.running.insert(number, call);
         InFlightCall {
             calls: self,
             number,
@@ -53,29 +57,28 @@ impl InFlightCalls {
         }
     }
 
-    /// What became of earlier calls on a session, told once.
+    /// Returns the deferred notices of a session and removes them. Waits for its cancelled calls to end.
     pub(super) async fn take_deferred(&self, session: &str) -> Vec<UserNotice> {
-        let until = Instant::now() + CANCELLED_CALL_TIMEOUT;
-        while self.is_ending(session) && Instant::now() < until {
+        let deadline = Instant::now() + CANCELLED_CALL_TIMEOUT;
+        while self.has_cancelled_call(session) && Instant::now() < deadline {
             sleep(CHECK_INTERVAL).await;
         }
         self.inner().deferred.remove(session).unwrap_or_default()
     }
 
-    /// Whether a call on it was cancelled and has not come to its end.
-    fn is_ending(&self, session: &str) -> bool {
+    fn has_cancelled_call(&self, session: &str) -> bool {
         let inner = self.inner();
-        let mut all = inner.running.values();
-        all.any(|(name, cancelled)| name == session && cancelled.is_cancelled())
+        let mut calls = inner.running.values();
+        calls.any(|(name, cancelled)| name == session && cancelled.is_cancelled())
     }
 }
 
 impl InFlightCall<'_> {
-    /// What is to be told with the next answer: nobody reads the one of this call.
-    pub(super) fn defer_notice(&self, told: UserNotice) {
+    /// Stores a notice for the next reply on the session.
+    pub(super) fn defer_notice(&self, notice: UserNotice) {
         let mut inner = self.calls.inner();
-        let words = inner.deferred.entry(self.session.clone()).or_default();
-        words.push(told);
+        let notices = inner.deferred.entry(self.session.clone()).or_default();
+        notices.push(notice);
     }
 }
 

@@ -1,7 +1,7 @@
-//! What code asks for with `input()`: the client's user is asked, where the client can.
+//! Input requests of cells: asks the client's user, if the client supports elicitation.
 //!
-//! Older revisions have a request for it, while the call waits. Since 2026-07-28 a server does not ask: it
-//! answers the call with what it needs and a handle, and the client calls again.
+//! In older protocol revisions the server sends an elicitation request while the call waits. From 2026-07-28 on the
+//! server replies to the call with the request and a handle, and the client calls again with the answer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -22,25 +22,25 @@ use super::wording;
 use crate::notice::UserNotice;
 use crate::secret::random_token;
 
-/// How long people may take.
+/// How long the user has to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// The name of the one field, and of the one request.
+/// Name of the only field of the form, and of the only request.
 const ANSWER_FIELD: &str = "answer";
 
-/// How a client's user can be asked.
+/// How the server can ask the client's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ElicitationMode {
-    /// Not at all.
+    /// The client does not support elicitation.
     Unsupported,
-    /// By a request, while the call waits.
+    /// With a request while the call waits.
     Request,
-    /// By an answer that asks for another call.
+    /// With a reply that requires another call.
     MultiRoundTrip,
 }
 
 impl ElicitationMode {
-    /// How the client of a call can be asked.
+    /// The mode of the client that made a call.
     pub(super) fn from_context(context: &RequestContext<RoleServer>) -> Self {
         let capabilities = context.client_capabilities();
         if capabilities.is_none_or(|capabilities| capabilities.elicitation.is_none()) {
@@ -55,15 +55,15 @@ impl ElicitationMode {
     }
 }
 
-/// Asks the user by a request; `None` if they will not say.
+/// Sends an elicitation request. Returns `None` if the user declines or does not answer in time.
 pub(super) async fn elicit(
     context: &RequestContext<RoleServer>,
     question: &Question,
 ) -> Option<String> {
     let request = ServerRequest::ElicitRequest(ElicitRequest::new(elicit_params(question)));
-    let asked = context.peer.send_request(request);
+    let sent = context.peer.send_request(request);
     tokio::select! {
-        answer = asked => match answer.ok()? {
+        response = sent => match response.ok()? {
             ClientResult::ElicitResult(result) => accepted_answer(result),
             _ => None,
         },
@@ -77,7 +77,7 @@ fn elicit_params(question: &Question) -> ElicitRequestParams {
     let prompt = if prompt.is_empty() { "input" } else { &prompt };
     let mut message = format!("The running code asks: {prompt}");
     if question.secret {
-        message.push_str(" (it will not be shown)");
+        message.push_str(" (the answer will not be shown)");
     }
     let field = PrimitiveSchemaDefinition::String(StringSchema::new());
     let properties = BTreeMap::from([(ANSWER_FIELD.to_owned(), field)]);
@@ -97,7 +97,7 @@ fn accepted_answer(result: ElicitResult) -> Option<String> {
     Some(text)
 }
 
-/// A call whose code waits for what the client says in its next one.
+/// A call whose code waits for the answer that the client's next call carries.
 pub(super) struct SuspendedCall {
     pub(super) conversation: Conversation,
     pub(super) session: Option<String>,
@@ -118,12 +118,12 @@ impl SuspendedCall {
     }
 }
 
-/// Such calls, by handles that nobody can guess.
+/// Suspended calls, by random handles.
 #[derive(Clone, Default)]
 pub(super) struct SuspendedCalls(Arc<Mutex<HashMap<String, SuspendedCall>>>);
 
 impl SuspendedCalls {
-    /// Keeps a call for as long as people may take, and says what the client is asked for.
+    /// Stores a call until its answer arrives or the time for it is over. Returns the reply that asks for the answer.
     pub(super) fn suspend(
         &self,
         call: SuspendedCall,
@@ -131,18 +131,18 @@ impl SuspendedCalls {
     ) -> io::Result<InputRequiredResult> {
         let handle = random_token()?;
         self.calls().insert(handle.clone(), call);
-        let (waiting, old) = (self.clone(), handle.clone());
+        let (calls, expired) = (self.clone(), handle.clone());
         tokio::spawn(async move {
             tokio::time::sleep(ANSWER_TIMEOUT).await;
-            // Dropped, its code is cancelled: nobody will answer any more.
-            waiting.calls().remove(&old);
+            // Dropping the call cancels its code.
+            calls.calls().remove(&expired);
         });
         let request = InputRequest::Elicitation(ElicitRequest::new(elicit_params(question)));
         let requests = BTreeMap::from([(ANSWER_FIELD.to_owned(), request)]);
         Ok(InputRequiredResult::new(Some(requests), Some(handle)))
     }
 
-    /// The call that a handle is for, and what the client's user said.
+    /// Removes the call with this handle and returns it with the user's answer.
     pub(super) fn take(
         &self,
         handle: &str,
@@ -151,12 +151,12 @@ impl SuspendedCalls {
         let call = self.calls().remove(handle)?;
         let answer = responses
             .and_then(|responses| responses.get(ANSWER_FIELD))
-            .and_then(|answer| ElicitResult::deserialize(answer).ok())
+            .and_then(|response| ElicitResult::deserialize(response).ok())
             .and_then(accepted_answer);
         Some((call, answer))
     }
 
-    /// Nobody will answer.
+    /// Drops all calls, which cancels their code.
     pub(super) fn clear(&self) {
         self.calls().clear();
     }

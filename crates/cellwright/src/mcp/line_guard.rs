@@ -1,5 +1,5 @@
-//! What comes in on a line: looked at before the SDK, which drops what it cannot read. Whoever sent it would
-//! wait for ever.
+//! Checks each input line before the SDK reads it. The SDK drops lines that it cannot parse without a response, and the
+//! client would wait forever.
 
 use std::io;
 
@@ -7,31 +7,34 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
-/// Longest line that is read, in bytes: a large notebook's text fits.
+/// Longest line that is accepted, in bytes: the text of a large notebook fits.
 pub(super) const LINE_LIMIT: usize = 64 << 20;
 
-/// How much of a line is looked at for the number of a request.
+/// How many bytes of an invalid line are searched for the request id.
 const ID_SEARCH_LIMIT: usize = 64 * 1024;
 
-/// Passes on lines that are JSON, and answers the others.
+/// Forwards lines that are JSON, and sends an error response for the others.
 pub(super) async fn filter_input(
     input: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    answers: mpsc::UnboundedSender<Vec<u8>>,
+    responses: mpsc::UnboundedSender<Vec<u8>>,
 ) -> io::Result<()> {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
     loop {
         line.clear();
-        let most = LINE_LIMIT as u64 + 1;
-        let count = (&mut input).take(most).read_until(b'\n', &mut line).await?;
+        let limit = LINE_LIMIT as u64 + 1;
+        let count = (&mut input)
+            .take(limit)
+            .read_until(b'\n', &mut line)
+            .await?;
         if count == 0 {
             return Ok(());
         }
-        let answer = if line.len() > LINE_LIMIT {
-            let answer = error_line(&line, -32600, "the message is longer than 64 MiB");
+        let response = if line.len() > LINE_LIMIT {
+            let response = error_line(&line, -32600, "the message is longer than 64 MiB");
             skip_line(&mut input, line.ends_with(b"\n")).await?;
-            Some(answer)
+            Some(response)
         } else if line.trim_ascii().is_empty() {
             None
         } else {
@@ -47,14 +50,14 @@ pub(super) async fn filter_input(
                 Err(error) => Some(error_line(&line, -32700, &format!("not JSON: {error}"))),
             }
         };
-        if let Some(answer) = answer {
-            // Without anybody to write it everything is over.
-            answers.send(answer).ok();
+        if let Some(response) = response {
+            // It fails only after the writer has ended, and then the client is gone.
+            responses.send(response).ok();
         }
     }
 }
 
-/// Passes over the rest of a line.
+/// Reads and drops the rest of a line.
 async fn skip_line(input: &mut (impl AsyncBufReadExt + Unpin), mut done: bool) -> io::Result<()> {
     while !done {
         let buffer = input.fill_buf().await?;
@@ -62,20 +65,20 @@ async fn skip_line(input: &mut (impl AsyncBufReadExt + Unpin), mut done: bool) -
             return Ok(());
         }
         let end = memchr::memchr(b'\n', buffer);
-        let taken = end.map_or(buffer.len(), |end| end + 1);
+        let consumed = end.map_or(buffer.len(), |end| end + 1);
         done = end.is_some();
-        input.consume(taken);
+        input.consume(consumed);
     }
     Ok(())
 }
 
-fn error_line(line: &[u8], code: i64, words: &str) -> Vec<u8> {
-    let error = json!({"code": code, "message": words});
-    let answer = json!({"jsonrpc": "2.0", "id": request_id(line), "error": error});
-    format!("{answer}\n").into_bytes()
+fn error_line(line: &[u8], code: i64, message: &str) -> Vec<u8> {
+    let error = json!({"code": code, "message": message});
+    let response = json!({"jsonrpc": "2.0", "id": request_id(line), "error": error});
+    format!("{response}\n").into_bytes()
 }
 
-/// The number of a request that cannot be read as a whole.
+/// Finds the id of a request in a line that is not valid JSON.
 fn request_id(line: &[u8]) -> Value {
     let start = String::from_utf8_lossy(&line[..line.len().min(ID_SEARCH_LIMIT)]).into_owned();
     let Some(at) = start.find("\"id\"") else {
@@ -92,11 +95,11 @@ fn request_id(line: &[u8]) -> Value {
     }
 }
 
-/// Writes what the SDK says and what was answered for it, a line at a time.
+/// Writes the lines of the SDK and the error responses, one whole line at a time.
 pub(super) async fn merge_output(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut answers: mpsc::UnboundedReceiver<Vec<u8>>,
+    mut responses: mpsc::UnboundedReceiver<Vec<u8>>,
 ) -> io::Result<()> {
     let mut from = BufReader::with_capacity(64 * 1024, from);
     let mut line = Vec::new();
@@ -109,7 +112,7 @@ pub(super) async fn merge_output(
                 to.write_all(&line).await?;
                 line.clear();
             }
-            Some(answer) = answers.recv(), if line.is_empty() => to.write_all(&answer).await?,
+            Some(response) = responses.recv(), if line.is_empty() => to.write_all(&response).await?,
         }
         to.flush().await?;
     }
@@ -120,51 +123,54 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_answered_by_its_number() {
+    fn invalid_lines_get_error_responses_with_their_ids() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let said = [
+        let lines = [
             "{\"jsonrpc\": \"2.0\", \"id\": 7, \"method\": \"x\"}",
             "garbage",
             "{\"id\": \"a\", \"code\": \"\\ud800\"}",
             "{\"id\": 3, \"x\": [[[",
             "",
         ];
-        let mut passed = Vec::new();
-        let (sender, mut answers) = mpsc::unbounded_channel();
+        let mut forwarded = Vec::new();
+        let (sender, mut responses) = mpsc::unbounded_channel();
         runtime
             .block_on(filter_input(
-                said.join("\n").as_bytes(),
-                &mut passed,
+                lines.join("\n").as_bytes(),
+                &mut forwarded,
                 sender,
             ))
             .unwrap();
-        assert_eq!(String::from_utf8(passed).unwrap(), format!("{}\n", said[0]));
+        assert_eq!(
+            String::from_utf8(forwarded).unwrap(),
+            format!("{}\n", lines[0])
+        );
         let mut ids = Vec::new();
-        while let Ok(answer) = answers.try_recv() {
-            let answer: Value = serde_json::from_slice(&answer).unwrap();
-            assert_eq!(answer["error"]["code"], -32700);
-            ids.push(answer["id"].clone());
+        while let Ok(response) = responses.try_recv() {
+            let response: Value = serde_json::from_slice(&response).unwrap();
+            assert_eq!(response["error"]["code"], -32700);
+            ids.push(response["id"].clone());
         }
         assert_eq!(ids, [Value::Null, json!("a"), json!(3)]);
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_passed_over() {
+    fn a_line_that_is_too_long_is_skipped() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let mut said = b"{\"id\": 9, \"x\": \"".to_vec();
-        said.resize(LINE_LIMIT + 100_000, b'x');
-        said.extend(b"\"}\n{\"id\": 10}\n");
-        let mut passed = Vec::new();
-        let (sender, mut answers) = mpsc::unbounded_channel();
+        let mut input = b"{\"id\": 9, \"x\": \"".to_vec();
+        input.resize(LINE_LIMIT + 100_000, b'x');
+        input.extend(b"\"}\n{\"id\": 10}\n");
+        let mut forwarded = Vec::new();
+        let (sender, mut responses) = mpsc::unbounded_channel();
         runtime
-            .block_on(filter_input(&said[..], &mut passed, sender))
+            .block_on(filter_input(&input[..], &mut forwarded, sender))
             .unwrap();
-        assert_eq!(passed, b"{\"id\": 10}\n");
-        let answer: Value = serde_json::from_slice(&answers.try_recv().unwrap()).unwrap();
-        assert_eq!(answer["id"], 9);
+        assert_eq!(forwarded, b"{\"id\": 10}\n");
+        let response: Value = serde_json::from_slice(&responses.try_recv().unwrap()).unwrap();
+        assert_eq!(response["id"], 9);
     }
 }

@@ -1,17 +1,18 @@
-//! Prompts: what people ask agents to do with notebooks, in words that go well with the tools.
+//! Prompts: common tasks with notebooks, described in terms of the tools.
 
 use rmcp::ErrorData;
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role,
 };
 
-/// A prompt.
+/// Definition of a prompt.
 struct PromptSpec {
     name: &'static str,
     title: &'static str,
-    what: &'static str,
+    description: &'static str,
+    /// Name, description and whether it is required.
     arguments: &'static [(&'static str, &'static str, bool)],
-    /// With `{name}` where an argument goes.
+    /// The text, with `{name}` in place of an argument.
     text: &'static str,
 }
 
@@ -19,75 +20,75 @@ const PROMPTS: [PromptSpec; 3] = [
     PromptSpec {
         name: "fix-notebook",
         title: "Make a notebook run",
-        what: "Run a notebook from a fresh kernel and correct what fails",
+        description: "Run a notebook on a fresh kernel and fix the cells that fail",
         arguments: &[("path", "The notebook", true)],
         text: "\
 Make the notebook {path} run from top to bottom.
 1. `read` {path}:outline, then the cells you need.
 2. `run` {path} with \"restart\": true.
-3. If a cell fails, find the cause (look at variables with `kernels` variables), change as little as possible with \
+3. If a cell fails, find the cause (`kernels` variables lists variables), change as little as possible with \
 `edit` or `notebook`, and `run` with \"stale\": true. Repeat.
-4. At the end `run` once more with \"restart\": true to prove it.
-Keep what the notebook means; do not delete cells or hide errors. Tell me what was wrong and show the diffs.",
+4. At the end `run` once more with \"restart\": true as a proof.
+Keep the meaning of the notebook; do not delete cells or hide errors. Report what was wrong and show the diffs.",
     },
     PromptSpec {
         name: "explore-data",
-        title: "Explore a file of data in a notebook",
-        what: "Make a notebook that looks into a file of data",
+        title: "Explore a data file in a notebook",
+        description: "Create a notebook that explores a data file",
         arguments: &[
-            ("data", "The file of data", true),
-            ("path", "The notebook to make", true),
-            ("question", "What you want to know", false),
+            ("data", "The data file", true),
+            ("path", "The notebook to create", true),
+            ("question", "The question to answer", false),
         ],
         text: "\
 Explore the data in {data} in a new notebook {path}. {question}
-1. Look at the data with `eval` first: size, columns, types, missing values.
-2. Make the notebook with `write` (\"create\": true): a markdown cell with the question, then small code cells, each \
-with one step, and a figure where it says more than a table.
-3. `run` it, look at the outputs and images, correct it with `edit` and `run` with \"stale\": true.
-4. Add markdown cells that say what the outputs show, and a summary at the top. `run` with \"restart\": true at the end.",
+1. Inspect the data with `eval` first: size, columns, types, missing values.
+2. Create the notebook with `write` (\"create\": true): a markdown cell with the question, then small code cells, each \
+with one step, and a figure where it is clearer than a table.
+3. `run` it, check the outputs and images, correct it with `edit` and `run` with \"stale\": true.
+4. Add markdown cells that explain the outputs, and a summary at the top. `run` with \"restart\": true at the end.",
     },
     PromptSpec {
         name: "review-notebook",
         title: "Review a notebook",
-        what: "Check whether a notebook's results can be trusted",
+        description: "Check whether the results of a notebook are reliable",
         arguments: &[("path", "The notebook", true)],
         text: "\
 Review the notebook {path}; do not change it.
 1. `read` {path}:outline, then the cells with :outputs.
-2. `run` {path} with \"restart\": true and \"output\" naming another file, and compare its outputs with those stored.
-3. Look for cells that depend on an order they are not in, hidden state, wrong joins or filters, leaking test data, \
-numbers in the text that the outputs do not show.
-Tell me the findings by importance, each with the cell it is in.",
+2. `run` {path} with \"restart\": true and another file as \"output\", and compare its outputs with the stored ones.
+3. Look for cells that depend on another order of execution, hidden state, wrong joins or filters, leaking test data, \
+numbers in the text that the outputs do not confirm.
+Report the findings by importance, each with its cell.",
     },
 ];
 
-/// All prompts.
+/// Lists the prompts.
 pub(super) fn list() -> Vec<Prompt> {
-    let argument = |&(name, what, required): &(&str, &str, bool)| {
+    let argument = |&(name, description, required): &(&str, &str, bool)| {
         PromptArgument::new(name)
-            .with_description(what)
+            .with_description(description)
             .with_required(required)
     };
     PROMPTS
         .iter()
         .map(|spec| {
             let arguments = spec.arguments.iter().map(argument).collect();
-            Prompt::new(spec.name, Some(spec.what), Some(arguments)).with_title(spec.title)
+            Prompt::new(spec.name, Some(spec.description), Some(arguments)).with_title(spec.title)
         })
         .collect()
 }
 
-/// A prompt with its arguments in place.
+/// Returns a prompt with its arguments filled in.
 pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
     let Some(spec) = PROMPTS.iter().find(|spec| spec.name == request.name) else {
         let names: Vec<&str> = PROMPTS.iter().map(|spec| spec.name).collect();
-        let words = format!(
-            "there is no prompt `{}`; there are {}",
+        let message = format!(
+            "there is no prompt `{}`; available: {}",
             request.name,
             names.join(", ")
         );
-        return Err(ErrorData::invalid_params(words, None));
+        return Err(ErrorData::invalid_params(message, None));
     };
     let mut text = spec.text.to_owned();
     for (name, _, required) in spec.arguments {
@@ -101,11 +102,11 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
                 .map_or_else(|| value.to_string(), str::to_owned)
         });
         if *required && given.as_deref().is_none_or(|given| given.trim().is_empty()) {
-            let words = format!("the prompt `{}` needs `{name}`", spec.name);
-            return Err(ErrorData::invalid_params(words, None));
+            let message = format!("the prompt `{}` needs `{name}`", spec.name);
+            return Err(ErrorData::invalid_params(message, None));
         }
         text = text.replace(&format!("{{{name}}}"), given.as_deref().unwrap_or_default());
     }
     let message = PromptMessage::new_text(Role::User, text);
-    Ok(GetPromptResult::new(vec![message]).with_description(spec.what))
+    Ok(GetPromptResult::new(vec![message]).with_description(spec.description))
 }

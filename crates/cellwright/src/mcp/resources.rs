@@ -1,7 +1,7 @@
-//! Notebooks, full outputs and kernels as resources.
+//! Notebooks, artifacts and sessions as resources.
 //!
-//! `notebook:///path/to/a.ipynb` is the text of a notebook, a selector behind it as for `read`;
-//! `artifact://7` and `artifact://7:1-40` are full outputs; `kernel://1` is the state of a session.
+//! `notebook:///path/to/a.ipynb` is the text of a notebook, with an optional selector as in `read`; `artifact://7` and
+//! `artifact://7:1-40` are full outputs; `kernel://1` is the state of a session.
 
 use std::path::{Path, PathBuf};
 
@@ -20,23 +20,25 @@ use crate::failure::{Failure, Kind};
 use crate::operations::artifact;
 use crate::operations::read::{ReadResult, read_selected};
 
-/// Notebooks that are listed, and how deep below a root they are looked for.
+/// Maximum number of notebooks in a list.
 const LISTED_NOTEBOOKS_MAX: usize = 200;
+
+/// Maximum depth below a root at which notebooks are searched for.
 const SEARCH_DEPTH_MAX: usize = 4;
 
-/// Artifacts that are listed, newest first.
+/// Maximum number of artifacts in a list, newest first.
 const LISTED_ARTIFACTS_MAX: usize = 50;
 
-/// Largest text or file that is given at once, in bytes.
+/// Largest resource that a read returns, in bytes.
 const READ_LIMIT: u64 = 4 << 20;
 
-/// What an address names.
+/// A resource that a URI names.
 pub(super) enum ResourceId {
-    /// A notebook, by path, with a selector behind it.
+    /// A notebook: path and optional selector.
     Notebook(String),
-    /// An artifact, with lines behind it.
+    /// An artifact: address and optional lines.
     Artifact(String),
-    /// A session, by its number.
+    /// A session: its id.
     Kernel(u64),
 }
 
@@ -57,40 +59,40 @@ impl ResourceId {
 }
 
 fn unknown_resource(uri: &str) -> Failure {
-    let failure = Failure::new(Kind::BadArguments, format!("There is no resource {uri}"));
-    failure.hint("there are notebook:///PATH, artifact://ID and kernel://ID")
+    let failure = Failure::new(Kind::BadArguments, format!("Resource {uri} does not exist"));
+    failure.hint("resources are notebook:///PATH, artifact://ID and kernel://ID")
 }
 
-/// What cannot be read, as the protocol says it.
+/// Converts a failure into the protocol's error for a resource.
 pub(super) fn not_found_error(uri: &str, failure: &Failure) -> ErrorData {
-    let words = wording::format_failure(failure);
+    let message = wording::format_failure(failure);
     let data = json!({"uri": uri, "error": failure.to_json()["error"]});
     ErrorData::resource_not_found(
-        words.trim_start_matches("error: ").trim_end().to_owned(),
+        message.trim_start_matches("error: ").trim_end().to_owned(),
         Some(data),
     )
 }
 
-/// What there is.
+/// Lists the resources.
 pub(super) async fn list(server: &Server) -> Vec<Resource> {
     let mut all = Vec::new();
     let roots = server.roots().paths();
     let found = tokio::task::spawn_blocking(move || find_notebooks(&roots)).await;
     for path in found.unwrap_or_default() {
-        let address = file_uri(&path).replacen("file://", "notebook://", 1);
+        let uri = file_uri(&path).replacen("file://", "notebook://", 1);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let resource = Resource::new(address, name.into_owned())
+        let resource = Resource::new(uri, name.into_owned())
             .with_description(path.display().to_string())
             .with_mime_type("text/plain");
         all.push(resource);
     }
-    // Whoever cannot be asked has none.
+    // A host that cannot be reached has no sessions to list.
     let kernels = sessions(server).await.unwrap_or_default();
     for kernel in kernels.as_array().into_iter().flatten() {
         let id = kernel["id"].as_u64().unwrap_or_default();
         let name = kernel["session"].as_str().unwrap_or_default();
         let resource = Resource::new(format!("kernel://{id}"), name)
-            .with_description(format!("session {name}: its kernel and what it does"))
+            .with_description(format!("session {name}: its kernel and state"))
             .with_mime_type("application/json");
         all.push(resource);
     }
@@ -110,25 +112,25 @@ pub(super) async fn list(server: &Server) -> Vec<Resource> {
     all
 }
 
-/// How addresses are made.
+/// Templates of the URIs.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     [
         (
             "notebook://{+path}",
             "notebook",
-            "A notebook as text with cell markers; behind the path a selector such as :outline or :cells=3-5",
+            "A notebook as text with cell markers; append a selector such as :outline or :cells=3-5",
             "text/plain",
         ),
         (
             "artifact://{id}:{first}-{last}",
             "artifact",
-            "Lines of a full output; without a range all of it, up to 4 MiB",
+            "Lines of a full output; without a range the whole output, up to 4 MiB",
             "text/plain",
         ),
         (
             "kernel://{id}",
             "kernel",
-            "A session: its kernel and what it does",
+            "A session: its kernel and state",
             "application/json",
         ),
     ]
@@ -141,7 +143,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     .collect()
 }
 
-/// What is in one.
+/// Reads a resource.
 pub(super) async fn read(server: &Server, uri: &str) -> Result<ReadResourceResult, Failure> {
     let contents = match ResourceId::parse(uri)? {
         ResourceId::Kernel(id) => {
@@ -169,16 +171,17 @@ async fn run_blocking<T: Send + 'static>(
     done.map_err(std::io::Error::other)?
 }
 
-/// The session of that number.
+/// Returns the session with this id.
 pub(super) async fn read_kernel(server: &Server, id: u64) -> Result<Value, Failure> {
     let kernels = sessions(server).await?;
-    let found = kernels.as_array().into_iter().flatten();
-    let mut found = found.filter(|kernel| kernel["id"].as_u64() == Some(id));
-    let kernel = found.next().cloned();
+    let mut all = kernels.as_array().into_iter().flatten();
+    let kernel = all
+        .find(|kernel| kernel["id"].as_u64() == Some(id))
+        .cloned();
     kernel.ok_or_else(|| unknown_resource(&format!("kernel://{id}")))
 }
 
-/// Where a notebook is, and what of it is meant.
+/// Splits a path into the notebook and its selector.
 pub(super) fn resolve_notebook(
     server: &Server,
     path: &str,
@@ -191,7 +194,7 @@ pub(super) fn resolve_notebook(
     Ok((server.roots().resolve_file(name)?, selector))
 }
 
-/// An error unless there is such a resource.
+/// Returns an error if the resource does not exist.
 pub(super) async fn exists(server: &Server, uri: &str) -> Result<(), Failure> {
     match ResourceId::parse(uri)? {
         ResourceId::Notebook(path) => {
@@ -213,16 +216,16 @@ pub(super) async fn exists(server: &Server, uri: &str) -> Result<(), Failure> {
 
 fn read_notebook(server: &Server, path: &str) -> Result<String, Failure> {
     let (place, selector) = resolve_notebook(server, path)?;
-    let answer = read_selected(place.path(), &selector, server.engine())
+    let result = read_selected(place.path(), &selector, server.engine())
         .map_err(|failure| place.with_display_path(failure))?;
-    let text = match answer {
-        ReadResult::Text(answer) => answer.text,
-        ReadResult::Outline(answer) => answer.table(),
+    let text = match result {
+        ReadResult::Text(result) => result.text,
+        ReadResult::Outline(result) => result.table(),
         ReadResult::Artifact(_) => return Err(unknown_resource(path)),
     };
     check_size(
         text.len() as u64,
-        "ask for some cells, such as :cells=3-5, or for :outline",
+        "read some cells, such as :cells=3-5, or :outline",
     )?;
     Ok(text)
 }
@@ -231,7 +234,7 @@ fn read_artifact(server: &Server, address: &str, uri: &str) -> Result<ResourceCo
     let (id, ranges) = artifact::parse_address(address)?;
     let mut found: Artifact = artifact::store(server.engine())?.open(id)?;
     let mime = found.kind.mime();
-    let read_by_lines = format!("read it by lines, such as {id}:1-1000");
+    let read_by_lines = format!("read a range of lines, such as {id}:1-1000");
     let bytes = if ranges.is_empty() {
         check_size(found.bytes(), &read_by_lines)?;
         found.read_raw(0, usize::try_from(READ_LIMIT).unwrap_or(usize::MAX))?
@@ -264,13 +267,13 @@ fn check_size(bytes: u64, hint: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!(
-        "That is too much at once: {}",
+        "The resource is too large to read at once: {}",
         cellwright_output::ByteSize(bytes)
     );
     Err(Failure::new(Kind::BadArguments, message).hint(hint))
 }
 
-/// The notebooks below some folders, by name.
+/// Finds the notebooks below these directories, sorted by path.
 fn find_notebooks(roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for root in roots {
@@ -280,14 +283,14 @@ fn find_notebooks(roots: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-fn collect_notebooks(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    // What cannot be looked into has none.
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut folders = Vec::new();
+fn collect_notebooks(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    // A directory that cannot be read counts as empty.
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut subdirs = Vec::new();
     for entry in entries {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        // Environments and dependencies are full of other people's notebooks.
+        // Environments and dependencies contain notebooks that are not the user's.
         if name.starts_with(['.', '_']) || matches!(&*name, "node_modules" | "venv" | "target") {
             continue;
         }
@@ -295,14 +298,14 @@ fn collect_notebooks(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
             continue;
         };
         if kind.is_dir() && depth > 1 {
-            folders.push(entry.path());
+            subdirs.push(entry.path());
         } else if kind.is_file() && name.ends_with(".ipynb") && found.len() < LISTED_NOTEBOOKS_MAX {
             found.push(entry.path());
         }
     }
-    for folder in folders {
+    for dir in subdirs {
         if found.len() < LISTED_NOTEBOOKS_MAX {
-            collect_notebooks(&folder, depth - 1, found);
+            collect_notebooks(&dir, depth - 1, found);
         }
     }
 }

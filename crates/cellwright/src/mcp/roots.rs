@@ -1,8 +1,8 @@
-//! Where a client's paths may lead: into its roots, or the folder that the server was started in.
+//! [`Roots`]: confines a client's paths to its roots, or to the directory in which the server was started.
 //!
-//! A path is looked up by the system, folder by folder from the root, in one step that no link and no `..`
-//! can lead out of; what is found is held open, and the file is reached through that. So it does not matter
-//! what somebody does to the names in between.
+//! The system resolves a path from the root in one step (`openat2`), which fails if a link or `..` leads out of the root.
+//! The directory found is kept open, and the file is accessed through it. So a rename or a new link between check and use
+//! has no effect.
 
 mod beneath;
 
@@ -16,60 +16,61 @@ use serde_json::Value;
 use self::beneath::{OpenTarget, open_beneath, real_path};
 use crate::failure::{Failure, Kind};
 
-/// How often a link at the end of a path is followed.
+/// How many links at the end of a path are followed.
 const LINKS_MAX: usize = 20;
 
-/// The folders that paths may lead into. The first one is what relative paths are meant from.
+/// The directories that paths may lead into. Relative paths start at the first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Roots(Arc<Mutex<Vec<Root>>>);
 
 #[derive(Clone, Debug)]
 struct Root {
-    /// As it was named: a link, perhaps.
+    /// The path as the client or the user gave it; it may contain links.
     given: PathBuf,
+    /// The canonical path.
     real: PathBuf,
 }
 
 /// A path that leads into a root.
 #[derive(Debug)]
 pub(crate) struct ConfinedPath {
-    /// How it is opened.
+    /// The path to open, which goes through `dir`.
     path: PathBuf,
-    /// What it is called.
+    /// The path to show and to record.
     pub(crate) display_path: PathBuf,
-    /// The folder it is in, held open; none where the system has no such way.
-    folder: Option<OwnedFd>,
+    /// The open parent directory; `None` if the system has no `openat2`.
+    dir: Option<OwnedFd>,
 }
 
 impl Roots {
-    /// These folders. What is not there is left out.
-    pub(crate) fn new(folders: &[PathBuf]) -> Self {
+    /// Creates roots from those of the directories that exist.
+    pub(crate) fn new(dirs: &[PathBuf]) -> Self {
         let roots = Self::default();
-        roots.set(folders);
+        roots.set(dirs);
         roots
     }
 
-    /// Other folders from now on.
-    pub(crate) fn set(&self, folders: &[PathBuf]) {
-        let root = |folder: &PathBuf| {
-            let real = folder.canonicalize().ok().filter(|path| path.is_dir())?;
-            // Everything is no confinement: whoever was started there was not told where to work.
+    /// Replaces the directories.
+    pub(crate) fn set(&self, dirs: &[PathBuf]) {
+        let root = |dir: &PathBuf| {
+            let real = dir.canonicalize().ok().filter(|path| path.is_dir())?;
+            // `/` confines nothing: a client that starts the server there has not chosen a directory.
             (real != Path::new("/")).then(|| Root {
-                given: folder.clone(),
+                given: dir.clone(),
                 real,
             })
         };
-        let found = folders.iter().filter_map(root).collect();
+        let found = dirs.iter().filter_map(root).collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found;
     }
 
-    /// The folders.
+    /// The canonical paths of the roots.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         roots.iter().map(|root| root.real.clone()).collect()
     }
 
-    /// A path from the root that it names, by any of the root's names.
+    /// Splits an absolute path into its root and the rest. The path may use the given or the canonical path of the root.
     fn strip(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
         let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         roots.iter().find_map(|root| {
@@ -79,23 +80,23 @@ impl Roots {
         })
     }
 
-    /// Where relative paths are meant from.
+    /// The root at which relative paths start.
     pub(crate) fn base(&self) -> Result<PathBuf, Failure> {
         self.paths().into_iter().next().ok_or_else(no_root)
     }
 
-    /// A file, which may be missing, in a folder, which may not.
+    /// Resolves the path of a file. The file may be missing, its directory may not.
     pub(crate) fn resolve_file(&self, given: &str) -> Result<ConfinedPath, Failure> {
         let (root, inside) = self.split_root(given)?;
         let Some(name) = inside.file_name() else {
-            return Err(rejected_path(given, "it names a folder, not a file"));
+            return Err(rejected_path(given, "it names a directory, not a file"));
         };
         let parent = inside.parent().unwrap_or(Path::new(""));
         let found = open_parent(given, &root, parent, Path::new(name), LINKS_MAX);
         if found.is_ok() {
             return found;
         }
-        // An absolute link is no way out if it leads back in; it is looked up anew from where it leads.
+        // `openat2` rejects every absolute link, also one that leads into the root. Resolve its target instead.
         let real = root.join(&inside).canonicalize().ok();
         let inside = real
             .as_deref()
@@ -106,24 +107,26 @@ impl Roots {
         }
     }
 
-    /// A folder that is there.
+    /// Resolves the path of an existing directory.
     pub(crate) fn resolve_dir(&self, given: &str) -> Result<PathBuf, Failure> {
         let (root, inside) = self.split_root(given)?;
-        let folder = open_beneath(&root, &inside, OpenTarget::Directory);
-        let folder = folder.map_err(|error| lookup_failure(given, error))?;
-        match &folder {
-            Some(fd) => real_path(fd).ok_or_else(|| rejected_path(given, "it cannot be looked up")),
+        let dir = open_beneath(&root, &inside, OpenTarget::Directory);
+        let dir = dir.map_err(|error| lookup_failure(given, error))?;
+        match &dir {
+            Some(fd) => {
+                real_path(fd).ok_or_else(|| rejected_path(given, "its real path is unknown"))
+            }
             None => canonicalize_inside(given, &root, &root.join(&inside)),
         }
     }
 
-    /// The root that a path leads into, and the rest of the path.
+    /// Splits a path into the root that it leads into and the rest.
     fn split_root(&self, given: &str) -> Result<(PathBuf, PathBuf), Failure> {
         if given.is_empty() {
             return Err(rejected_path(given, "it is empty"));
         }
         if given.contains('\0') {
-            return Err(rejected_path(given, "it has a NUL character in it"));
+            return Err(rejected_path(given, "it contains a NUL character"));
         }
         let roots = self.paths();
         let Some(first) = roots.first() else {
@@ -149,18 +152,18 @@ impl Roots {
 }
 
 impl ConfinedPath {
-    /// How it is opened.
+    /// The path to open.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder it is in, as it is opened.
+    /// The path of the open parent directory.
     fn open_dir_name(&self) -> Option<String> {
-        self.folder.as_ref()?;
+        self.dir.as_ref()?;
         Some(self.path.parent()?.display().to_string())
     }
 
-    /// Names it in an error as its reader knows it.
+    /// Replaces the path to open by the path to show in a failure.
     pub(crate) fn with_display_path(&self, mut failure: Failure) -> Failure {
         let name = self
             .display_path
@@ -168,22 +171,22 @@ impl ConfinedPath {
             .unwrap_or_default()
             .to_string_lossy();
         if failure.kind == Kind::BadFile && name.contains(".ipynb:") {
-            let hint = "a selector such as :cells=3 is for `read`, and must be one that there is";
+            let hint =
+                "only `read` takes a selector such as :cells=3, and the selector must be valid";
             failure.hints.push(hint.to_owned());
         }
-        let (Some(open_dir), Some(folder)) = (self.open_dir_name(), self.display_path.parent())
-        else {
+        let (Some(open_dir), Some(dir)) = (self.open_dir_name(), self.display_path.parent()) else {
             return failure;
         };
-        let folder = folder.display().to_string();
-        failure.message = failure.message.replace(&open_dir, &folder);
+        let dir = dir.display().to_string();
+        failure.message = failure.message.replace(&open_dir, &dir);
         for text in failure.causes.iter_mut().chain(&mut failure.hints) {
-            *text = text.replace(&open_dir, &folder);
+            *text = text.replace(&open_dir, &dir);
         }
         failure
     }
 
-    /// Names it in an answer as its reader knows it.
+    /// Sets the field `path` of a reply to the path to show.
     pub(crate) fn set_display_path(&self, document: &mut Value) {
         if let Some(path) = document.get_mut("path") {
             *path = Value::String(self.display_path.display().to_string());
@@ -191,7 +194,7 @@ impl ConfinedPath {
     }
 }
 
-/// Finds a file in a folder, and holds that open.
+/// Opens the directory of a file and returns the path of the file in it.
 fn open_parent(
     given: &str,
     root: &Path,
@@ -200,54 +203,54 @@ fn open_parent(
     links: usize,
 ) -> Result<ConfinedPath, Failure> {
     let opened = open_beneath(root, parent, OpenTarget::Directory);
-    let Some(folder) = opened.map_err(|error| lookup_failure(given, error))? else {
+    let Some(dir) = opened.map_err(|error| lookup_failure(given, error))? else {
         let whole = root.join(parent).join(name);
         let display_path = match canonicalize_inside(given, root, &whole) {
             Err(failure) if whole.symlink_metadata().is_ok() => return Err(failure),
             Ok(real) => real,
-            // What is not there yet is where its folder is.
+            // A file that does not exist yet: check its directory.
             Err(_) => canonicalize_inside(given, root, &root.join(parent))?.join(name),
         };
         return Ok(ConfinedPath {
             path: display_path.clone(),
             display_path,
-            folder: None,
+            dir: None,
         });
     };
-    let Some(real) = real_path(&folder) else {
-        return Err(rejected_path(given, "it cannot be looked up"));
+    let Some(real) = real_path(&dir) else {
+        return Err(rejected_path(given, "its real path is unknown"));
     };
-    let found = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    let found = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let is_link = found.is_ok_and(|found| {
         rustix::fs::FileType::from_raw_mode(found.st_mode) == rustix::fs::FileType::Symlink
     });
     if is_link {
-        // Where it leads is looked up like any other path.
-        let led = open_beneath(root, &parent.join(name), OpenTarget::Any);
-        let led = led.map_err(|error| lookup_failure(given, error))?;
-        let target = led.as_ref().and_then(real_path);
+        // Resolve the target like any other path.
+        let opened = open_beneath(root, &parent.join(name), OpenTarget::Any);
+        let opened = opened.map_err(|error| lookup_failure(given, error))?;
+        let target = opened.as_ref().and_then(real_path);
         let target = target.filter(|_| links > 0);
         let inside = target
             .as_deref()
             .and_then(|target| target.strip_prefix(root).ok())
             .ok_or_else(|| rejected_path(given, "it is a link that leads out of the roots"))?;
         let (Some(parent), Some(name)) = (inside.parent(), inside.file_name()) else {
-            return Err(rejected_path(given, "it names a folder, not a file"));
+            return Err(rejected_path(given, "it names a directory, not a file"));
         };
         return open_parent(given, root, parent, Path::new(name), links - 1);
     }
-    let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    let path = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
     Ok(ConfinedPath {
         path: path.join(name),
         display_path: real.join(name),
-        folder: Some(folder),
+        dir: Some(dir),
     })
 }
 
-/// The same by name, where the system cannot do it in one step.
+/// Checks a path by name, for systems without `openat2`.
 fn canonicalize_inside(given: &str, root: &Path, path: &Path) -> Result<PathBuf, Failure> {
     let real = path.canonicalize().map_err(|error| {
-        let mut failure = Failure::new(Kind::BadFile, format!("There is no `{given}`"));
+        let mut failure = Failure::new(Kind::BadFile, format!("`{given}` does not exist"));
         failure.causes.push(error.to_string());
         failure
     })?;
@@ -257,7 +260,7 @@ fn canonicalize_inside(given: &str, root: &Path, path: &Path) -> Result<PathBuf,
     Err(rejected_path(given, "it leads out of the roots"))
 }
 
-/// A path without what means nothing.
+/// Removes `.` and repeated slashes from a path.
 fn normal_components(path: &Path) -> PathBuf {
     let normal = |part: &Component<'_>| matches!(part, Component::Normal(_));
     path.components().filter(normal).collect()
@@ -269,11 +272,11 @@ fn lookup_failure(given: &str, error: rustix::io::Errno) -> Failure {
             rejected_path(given, "it leads out of the roots")
         }
         rustix::io::Errno::NOENT => {
-            let failure = Failure::new(Kind::BadFile, format!("There is no `{given}`"));
-            failure.hint("`read` of a folder, such as `.`, lists what is in it")
+            let failure = Failure::new(Kind::BadFile, format!("`{given}` does not exist"));
+            failure.hint("`read` of a directory such as `.` lists its notebooks")
         }
         error => {
-            let mut failure = Failure::new(Kind::BadFile, format!("Could not look up `{given}`"));
+            let mut failure = Failure::new(Kind::BadFile, format!("Could not resolve `{given}`"));
             failure.causes.push(error.to_string());
             failure
         }
@@ -281,9 +284,9 @@ fn lookup_failure(given: &str, error: rustix::io::Errno) -> Failure {
 }
 
 fn rejected_path(given: &str, why: &str) -> Failure {
-    let mut failure = Failure::new(Kind::Refused, format!("The path `{given}` is refused"));
+    let mut failure = Failure::new(Kind::Refused, format!("The path `{given}` is not allowed"));
     failure.causes.push(why.to_owned());
-    failure.hint("give a path inside the roots, best a relative one")
+    failure.hint("use a path inside the roots, preferably a relative one")
 }
 
 fn roots_hint(roots: &[PathBuf]) -> String {
@@ -295,13 +298,13 @@ fn roots_hint(roots: &[PathBuf]) -> String {
 }
 
 fn no_root() -> Failure {
-    let failure = Failure::new(Kind::Refused, "There is no folder to work in");
+    let failure = Failure::new(Kind::Refused, "The server has no root directory");
     failure.hint(
         "start the server in a project's folder, or with `cellwright mcp --root FOLDER`; `/` is not taken",
     )
 }
 
-/// The folder that a root's address names.
+/// Returns the path that a `file://` URI names.
 pub(crate) fn path_from_file_uri(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
@@ -311,7 +314,7 @@ pub(crate) fn path_from_file_uri(uri: &str) -> Option<PathBuf> {
     Some(PathBuf::from(percent_decode(path)?))
 }
 
-/// Text of an address without its escapes.
+/// Decodes the percent escapes of a URI.
 pub(crate) fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes().iter();
@@ -327,19 +330,19 @@ pub(crate) fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A path as an address.
+/// Returns the `file://` URI of a path.
 pub(crate) fn file_uri(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
 
-    let mut address = "file://".to_owned();
+    let mut uri = "file://".to_owned();
     for &byte in path.as_os_str().as_bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-            address.push(char::from(byte));
+            uri.push(char::from(byte));
         } else {
-            address.push_str(&format!("%{byte:02X}"));
+            uri.push_str(&format!("%{byte:02X}"));
         }
     }
-    address
+    uri
 }
 
 #[cfg(test)]

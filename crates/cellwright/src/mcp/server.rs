@@ -1,4 +1,4 @@
-//! [`Server`]: what a client, or several, work with.
+//! [`Server`]: the state that the connections of one or several clients share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,47 +21,47 @@ use crate::failure::Failure;
 use crate::host::kernel_host::KernelHost;
 use crate::settings::Settings;
 
-/// Of each of many cells so much is held at the least, in bytes.
+/// Minimum size of the inline output of each cell, in bytes.
 const CELL_TEXT_MIN: usize = 1000;
 
-/// How long a client may take to say what its roots are.
+/// How long a client may take to list its roots.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How a server is to work.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerOptions {
-    /// Folders that were named; the client's do not count then.
+    /// Directories that the user named; they replace the client's roots.
     pub(crate) roots: Vec<PathBuf>,
-    /// Where it was started.
+    /// The directory in which the server was started.
     pub(crate) start_dir: PathBuf,
-    /// Characters of text in an answer.
+    /// Maximum number of characters of text in a reply.
     pub(crate) text_limit: usize,
-    /// How long a call may take before its code goes on as a run; `None`: as long as it takes.
+    /// How long a call waits for its code, which then continues as a run; `None` waits for the end.
     pub(crate) wait: Option<Duration>,
 }
 
-/// What clients work with; clones are the same.
+/// A server. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Server(Arc<Inner>);
 
 struct Inner {
     engine: Engine,
-    /// Where kernels run.
+    /// The host of the kernels.
     kernels: KernelHost,
     options: ServerOptions,
     roots: Roots,
-    /// Whether the client is still to be asked for its roots.
-    ask_roots: AtomicBool,
+    /// Whether the client's roots must be requested before they are used.
+    roots_outdated: AtomicBool,
     in_flight_calls: InFlightCalls,
     suspended_calls: SuspendedCalls,
     subscriptions: Subscriptions,
 }
 
 impl Server {
-    /// A server whose code runs on `kernels`.
+    /// Creates a server whose code runs on `kernels`.
     pub(crate) fn new(engine: Engine, kernels: KernelHost, options: ServerOptions) -> Self {
-        let named = !options.roots.is_empty();
-        let roots = if named {
+        let named_by_user = !options.roots.is_empty();
+        let roots = if named_by_user {
             Roots::new(&options.roots)
         } else {
             Roots::new(std::slice::from_ref(&options.start_dir))
@@ -71,7 +71,7 @@ impl Server {
             kernels,
             options,
             roots,
-            ask_roots: AtomicBool::new(!named),
+            roots_outdated: AtomicBool::new(!named_by_user),
             in_flight_calls: InFlightCalls::default(),
             suspended_calls: SuspendedCalls::default(),
             subscriptions: Subscriptions::default(),
@@ -106,13 +106,13 @@ impl Server {
         &self.0.subscriptions
     }
 
-    /// Ends the kernels that are this server's own.
+    /// Cancels suspended calls and shuts down the kernels of an in-process host.
     pub(crate) async fn shut_down(&self) {
         self.0.suspended_calls.clear();
         self.0.kernels.shut_down().await;
     }
 
-    /// One with other kernels: what one client does is nothing to another.
+    /// Returns a server with separate kernels, so that clients do not affect each other.
     pub(crate) fn with_own_kernels(&self) -> Result<Self, Failure> {
         let engine = self.0.engine.clone();
         let kernels = if self.0.kernels.is_in_process() {
@@ -123,32 +123,32 @@ impl Server {
         Ok(Self::new(engine, kernels, self.0.options.clone()))
     }
 
-    /// How much of what a cell says is held for an answer of so many.
+    /// Limits of the inline output of each cell in a reply with this number of cells.
     pub(super) fn inline_limits(&self, cells: usize, settings: &Settings) -> InlineLimits {
-        let usual = settings.output_limits();
-        let most = self.0.options.text_limit;
-        let share = (most / cells.max(1)).max(CELL_TEXT_MIN.min(most));
+        let configured = settings.output_limits();
+        let limit = self.0.options.text_limit;
+        let share = (limit / cells.max(1)).max(CELL_TEXT_MIN.min(limit));
         InlineLimits::from(&Limits {
             inline_bytes: share,
             head_bytes: share * 2 / 5,
-            ..usual
+            ..configured
         })
     }
 
-    /// The client's roots are to be asked for anew.
+    /// Makes the next call request the client's roots again.
     pub(super) fn invalidate_roots(&self) {
         if self.0.options.roots.is_empty() {
-            self.0.ask_roots.store(true, Ordering::Release);
+            self.0.roots_outdated.store(true, Ordering::Release);
         }
     }
 
-    /// Asks the client for its roots, if it has any and was not asked yet.
+    /// Requests the client's roots if they are outdated and the client has any.
     #[expect(
         deprecated,
-        reason = "clients of the older revisions still say what their roots are"
+        reason = "clients of older protocol revisions still list roots"
     )]
     pub(super) async fn update_roots(&self, context: &RequestContext<RoleServer>) {
-        if !self.0.ask_roots.load(Ordering::Acquire) {
+        if !self.0.roots_outdated.load(Ordering::Acquire) {
             return;
         }
         let info = context.peer.peer_info();
@@ -156,25 +156,25 @@ impl Server {
         if has_roots {
             let listed = tokio::time::timeout(ROOTS_TIMEOUT, context.peer.list_roots()).await;
             let Ok(Ok(listed)) = listed else {
-                // The start folder counts, until it says that they have changed.
-                self.0.ask_roots.store(false, Ordering::Release);
+                // Keep the start directory until the client reports a change.
+                self.0.roots_outdated.store(false, Ordering::Release);
                 return;
             };
-            let folder = |root: &rmcp::model::Root| roots::path_from_file_uri(&root.uri);
-            let folders: Vec<PathBuf> = listed.roots.iter().filter_map(folder).collect();
-            if folders.is_empty() {
+            let path = |root: &rmcp::model::Root| roots::path_from_file_uri(&root.uri);
+            let paths: Vec<PathBuf> = listed.roots.iter().filter_map(path).collect();
+            if paths.is_empty() {
                 self.0
                     .roots
                     .set(std::slice::from_ref(&self.0.options.start_dir));
             } else {
-                self.0.roots.set(&folders);
+                self.0.roots.set(&paths);
             }
         }
-        self.0.ask_roots.store(false, Ordering::Release);
+        self.0.roots_outdated.store(false, Ordering::Release);
     }
 }
 
-/// A call that came to nothing, as an answer.
+/// Converts a failure into the response of a call.
 pub(super) fn failure_response(failure: &Failure) -> CallToolResponse {
     content::failure_reply(failure).into_result().into()
 }

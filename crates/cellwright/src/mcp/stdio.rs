@@ -1,4 +1,4 @@
-//! The server on standard input and output, for one client that started it.
+//! The server on standard input and output, for the client that started it.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use super::server::Server;
 use crate::failure::{Failure, Kind};
 use crate::local_execution::watch_signals;
 
-/// Serves until the client closes its end, or a signal comes; then the kernels go.
+/// Serves until the client disconnects or a signal arrives, then shuts down the kernels.
 pub(crate) async fn serve(server: Server) -> Result<(), Failure> {
     let (stopper, stop) = cellwright_kernel::StopSignal::new();
     let mut signals = tokio::task::JoinSet::new();
     signals.spawn(watch_signals(stopper)?);
-    let handler = Handler::common(server.clone());
+    let handler = Handler::shared(server.clone());
     let served = tokio::select! {
         served = run(handler) => served,
         _ = stop.requested() => Ok(()),
@@ -28,28 +28,28 @@ pub(crate) async fn serve(server: Server) -> Result<(), Failure> {
     served
 }
 
-/// How long the last words may take.
+/// How long the last messages may take to be written.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// What waits between us and the SDK, in bytes.
+/// Size of the buffers between the line guard and the SDK, in bytes.
 const BUFFER_SIZE: usize = 256 * 1024;
 
 async fn run(handler: Handler) -> Result<(), Failure> {
     let (stdin, stdout) = stdio_pipes();
-    let (heard, read) = duplex(BUFFER_SIZE);
-    let (write, said) = duplex(BUFFER_SIZE);
-    let (sender, answers) = mpsc::unbounded_channel();
+    let (guarded, read) = duplex(BUFFER_SIZE);
+    let (write, written) = duplex(BUFFER_SIZE);
+    let (sender, responses) = mpsc::unbounded_channel();
     let mut pumps = tokio::task::JoinSet::new();
-    pumps.spawn(line_guard::filter_input(stdin, heard, sender));
-    let writing = tokio::spawn(line_guard::merge_output(said, stdout, answers));
+    pumps.spawn(line_guard::filter_input(stdin, guarded, sender));
+    let writer = tokio::spawn(line_guard::merge_output(written, stdout, responses));
     let transport =
         AsyncRwTransport::new_server(read, write).with_max_line_length(line_guard::LINE_LIMIT + 2);
     let running = match handler.serve(transport).await {
         Ok(running) => running,
-        // It went before it said anything.
+        // The client disconnected before its first message.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => {
-            let message = "The client could not be understood";
+            let message = "The MCP client sent an invalid message";
             let mut failure = Failure::new(Kind::BadArguments, message);
             failure.causes.push(error.to_string());
             return Err(failure.hint(
@@ -57,9 +57,9 @@ async fn run(handler: Handler) -> Result<(), Failure> {
             ));
         }
     };
-    // Whatever the reason, it is over.
+    // The connection is closed, whether by the client or by an error.
     running.waiting().await.ok();
-    // What was said last is still on its way.
-    tokio::time::timeout(SHUTDOWN_GRACE, writing).await.ok();
+    // The last messages may still be in the buffer.
+    tokio::time::timeout(SHUTDOWN_GRACE, writer).await.ok();
     Ok(())
 }

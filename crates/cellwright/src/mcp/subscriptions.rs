@@ -1,6 +1,6 @@
-//! Tells clients when resources change that they want to know of.
+//! [`Subscriptions`]: notifies clients when resources change.
 //!
-//! Files are looked at once a second, and at once after every call: that also finds what others change.
+//! Resources are checked once a second and after every call. Polling also finds changes by other processes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,13 @@ use super::resources::{self, ResourceId};
 use super::server::Server;
 use crate::failure::{Failure, Kind};
 
-/// How often resources are looked at.
+/// Time between two checks of the resources.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Resources that one client may want to know of.
+/// Maximum number of resources that one client may subscribe to.
 const SUBSCRIPTIONS_MAX: usize = 1000;
 
-/// Who wants to know of what.
+/// The subscriptions of a server's clients.
 #[derive(Clone, Default)]
 pub(super) struct Subscriptions(Arc<Inner>);
 
@@ -35,13 +35,13 @@ struct Inner {
 #[derive(Default)]
 struct SubscriptionTable {
     by_uri: HashMap<String, Subscription>,
-    /// Whether somebody looks.
+    /// Whether the polling task runs.
     is_polling: bool,
 }
 
 struct Subscription {
     peer: Peer<RoleServer>,
-    /// How it looked last.
+    /// Fingerprint at the last check.
     fingerprint: String,
 }
 
@@ -50,12 +50,12 @@ impl Subscriptions {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at once.
+    /// Checks the resources now.
     pub(super) fn check_now(&self) {
         self.0.nudge.notify_waiters();
     }
 
-    /// A client wants to know of a resource, in the older way.
+    /// Adds a subscription of a client with an older protocol revision.
     pub(super) async fn add(
         &self,
         server: &Server,
@@ -67,7 +67,7 @@ impl Subscriptions {
         let mut table = self.table();
         if table.by_uri.len() >= SUBSCRIPTIONS_MAX {
             let message =
-                format!("No more than {SUBSCRIPTIONS_MAX} resources can be subscribed to");
+                format!("A client can subscribe to at most {SUBSCRIPTIONS_MAX} resources");
             return Err(Failure::new(Kind::BadArguments, message));
         }
         table
@@ -80,12 +80,12 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// A client does not want to know any more.
+    /// Removes a subscription.
     pub(super) fn remove(&self, uri: &str) {
         self.table().by_uri.remove(uri);
     }
 
-    /// Looks until nobody wants to know any more.
+    /// Polls until there are no subscriptions.
     async fn poll(&self, server: &Server) {
         loop {
             let uris: Vec<(String, String, Peer<RoleServer>)> = {
@@ -111,7 +111,7 @@ impl Subscriptions {
                     continue;
                 }
                 let param = ResourceUpdatedNotificationParam::new(uri.as_str());
-                // One that has gone is left out the next time.
+                // The next round removes a client that is gone.
                 peer.notify_resource_updated(param).await.ok();
                 if let Some(subscription) = self.table().by_uri.get_mut(&uri) {
                     subscription.fingerprint = now;
@@ -128,7 +128,7 @@ impl Subscriptions {
         }
     }
 
-    /// Tells a client of the resources that it listens for, until it does not any more.
+    /// Notifies a client about the resources that it listens to, until it stops.
     pub(super) async fn listen(&self, server: &Server, context: SubscriptionContext) {
         let accepted = context.accepted().resource_subscriptions.clone();
         let mut fingerprints: Vec<(String, String)> = Vec::new();
@@ -160,7 +160,7 @@ impl Subscriptions {
     }
 }
 
-/// How a resource looks: another text when it has changed.
+/// Returns a text that differs after the resource has changed.
 async fn fingerprint(server: &Server, uri: &str) -> String {
     match ResourceId::parse(uri) {
         Ok(ResourceId::Notebook(path)) => {
@@ -186,7 +186,7 @@ async fn fingerprint(server: &Server, uri: &str) -> String {
             .to_string(),
             Err(_) => "none".to_owned(),
         },
-        // What was kept stays as it is.
-        _ => "kept".to_owned(),
+        // An artifact never changes.
+        _ => "fixed".to_owned(),
     }
 }

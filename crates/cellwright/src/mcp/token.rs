@@ -1,4 +1,4 @@
-//! The token of the HTTP server: in a file that only its user can read.
+//! The token of the HTTP server, in a file that only the user can read.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -9,19 +9,19 @@ use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
 use crate::secret::random_token;
 
-/// What a token must have at the least, in characters.
+/// Minimum length of a token, in characters.
 const TOKEN_LENGTH_MIN: usize = 16;
 
-/// The file in which the token is, unless another is named.
+/// The token file, unless the user names another.
 pub(crate) fn default_file(engine: &Engine) -> Result<PathBuf, Failure> {
     let state = engine.state_dir.as_deref().ok_or_else(|| {
-        let failure = Failure::new(Kind::BadFile, "There is no folder for the token");
+        let failure = Failure::new(Kind::BadFile, "There is no directory for the token file");
         failure.hint("name a file with --token-file")
     })?;
     Ok(state.join("mcp.token"))
 }
 
-/// The token in a file; made if there is none.
+/// Reads the token in a file. Creates the file if it is missing.
 pub(crate) fn read_or_create(path: &Path) -> Result<String, Failure> {
     let failed = |what: &str, error: io::Error| {
         let message = format!("Could not {what} the token file {}", path.display());
@@ -32,29 +32,30 @@ pub(crate) fn read_or_create(path: &Path) -> Result<String, Failure> {
     match File::open(path) {
         Ok(file) => read(path, file, failed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).map_err(|error| failed("make the folder of", error))?;
+            if let Some(dir) = path.parent() {
+                fs::create_dir_all(dir)
+                    .map_err(|error| failed("create the directory of", error))?;
             }
             let token = random_token()?;
-            let made = File::options()
+            let created = File::options()
                 .write(true)
                 .create_new(true)
                 .mode(0o600)
                 .open(path);
-            match made {
+            match created {
                 Ok(mut file) => {
                     let text = format!("{token}\n");
                     file.write_all(text.as_bytes())
                         .map_err(|error| failed("write", error))?;
                     Ok(token)
                 }
-                // Somebody else was quicker, and may still be writing.
+                // Another process has created it and may still be writing.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     std::thread::sleep(std::time::Duration::from_millis(100));
                     let file = File::open(path).map_err(|error| failed("read", error))?;
                     read(path, file, failed)
                 }
-                Err(error) => Err(failed("make", error)),
+                Err(error) => Err(failed("create", error)),
             }
         }
         Err(error) => Err(failed("read", error)),
@@ -66,24 +67,27 @@ fn read(
     mut file: File,
     failed: impl Fn(&str, io::Error) -> Failure,
 ) -> Result<String, Failure> {
-    let found = file.metadata().map_err(|error| failed("look at", error))?;
-    let refused = |why: String| {
-        let message = format!("The token file {} is not used", path.display());
+    let metadata = file.metadata().map_err(|error| failed("inspect", error))?;
+    let unsafe_file = |why: String| {
+        let message = format!("The token file {} is not safe to use", path.display());
         let mut failure = Failure::new(Kind::Refused, message);
         failure.causes.push(why);
         failure
     };
-    if !found.is_file() {
-        return Err(refused("it is no file".to_owned()));
+    if !metadata.is_file() {
+        return Err(unsafe_file("it is not a regular file".to_owned()));
     }
     let user = cellwright_kernel::process::daemon::effective_user();
-    if found.uid() != user {
-        return Err(refused(format!("it belongs to user {}", found.uid())));
+    if metadata.uid() != user {
+        return Err(unsafe_file(format!(
+            "it belongs to user {}",
+            metadata.uid()
+        )));
     }
-    let mode = found.mode() & 0o777;
+    let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
-        let why = format!("others may read or write it (mode {mode:03o})");
-        return Err(refused(why).hint(format!("`chmod 600 {}`", path.display())));
+        let why = format!("other users can read or write it (mode {mode:03o})");
+        return Err(unsafe_file(why).hint(format!("`chmod 600 {}`", path.display())));
     }
     let mut text = String::new();
     file.read_to_string(&mut text)
@@ -91,8 +95,8 @@ fn read(
     let token = text.trim();
     let plain = token.bytes().all(|byte| byte.is_ascii_graphic());
     if token.len() < TOKEN_LENGTH_MIN || !plain {
-        let why = format!("a token has {TOKEN_LENGTH_MIN} characters or more, without blanks");
-        return Err(refused(why).hint("remove the file to have a new one made"));
+        let why = format!("a token needs at least {TOKEN_LENGTH_MIN} characters and no spaces");
+        return Err(unsafe_file(why).hint("remove the file: the next start creates a new token"));
     }
     Ok(token.to_owned())
 }
@@ -104,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_made_once_and_only_its_user_can_read_it() {
+    fn a_token_is_created_once_and_only_its_user_can_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/mcp.token");
         let token = read_or_create(&path).unwrap();

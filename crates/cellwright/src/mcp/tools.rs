@@ -1,4 +1,4 @@
-//! The tools: what a model is told of each, and where its calls go.
+//! The tools: their descriptions for models, and the dispatch of calls.
 
 mod artifact;
 mod change;
@@ -25,34 +25,34 @@ use super::content::Reply;
 use super::server::{Server, failure_response};
 use crate::failure::Failure;
 
-/// A tool, as it is told to clients.
+/// Definition of a tool.
 struct ToolSpec {
     name: &'static str,
     title: &'static str,
-    /// For models: when to use it, units, limits, an example.
+    /// For models: when to use the tool, units, limits, an example.
     description: &'static str,
-    /// JSON Schema of its arguments: only the properties.
+    /// The properties of the JSON Schema of its arguments.
     input_properties: &'static str,
     required: &'static [&'static str],
-    /// JSON Schema of its structured content: only the properties.
+    /// The properties of the JSON Schema of its structured content.
     output_properties: &'static str,
     effect: Effect,
 }
 
-/// What it does to the world.
+/// Effect of a tool, for the annotations that clients show to users.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// Nothing.
+    /// Changes nothing.
     ReadOnly,
-    /// It changes a file; the same call again changes nothing more.
+    /// Changes a file; the same call again changes nothing more.
     Idempotent,
-    /// It changes something; the same call again does it again.
+    /// Changes something; the same call again changes it again.
     Modifies,
-    /// It runs code, which can do anything.
+    /// Runs code, which can do anything.
     RunsCode,
 }
 
-/// In the order in which they are listed.
+/// All tools, in the order of the list.
 const TOOLS: [&ToolSpec; 9] = [
     &read::SPEC,
     &edit::SPEC,
@@ -65,25 +65,25 @@ const TOOLS: [&ToolSpec; 9] = [
     &artifact::SPEC,
 ];
 
-/// All tools, as they are listed.
+/// Lists the tools.
 pub(super) fn list() -> Vec<Tool> {
-    static LISTED: OnceLock<Vec<Tool>> = OnceLock::new();
-    LISTED
-        .get_or_init(|| TOOLS.iter().map(|spec| spec.tool()).collect())
+    static TOOL_LIST: OnceLock<Vec<Tool>> = OnceLock::new();
+    TOOL_LIST
+        .get_or_init(|| TOOLS.iter().map(|spec| spec.to_tool()).collect())
         .clone()
 }
 
 impl ToolSpec {
-    fn tool(&self) -> Tool {
-        let mut arguments = JsonObject::new();
-        arguments.insert("type".to_owned(), "object".into());
-        arguments.insert("properties".to_owned(), parse_schema(self.input_properties));
+    fn to_tool(&self) -> Tool {
+        let mut input = JsonObject::new();
+        input.insert("type".to_owned(), "object".into());
+        input.insert("properties".to_owned(), parse_schema(self.input_properties));
         if !self.required.is_empty() {
-            arguments.insert("required".to_owned(), self.required.into());
+            input.insert("required".to_owned(), self.required.into());
         }
-        let mut answer = JsonObject::new();
-        answer.insert("type".to_owned(), "object".into());
-        answer.insert(
+        let mut output = JsonObject::new();
+        output.insert("type".to_owned(), "object".into());
+        output.insert(
             "properties".to_owned(),
             parse_schema(self.output_properties),
         );
@@ -95,76 +95,79 @@ impl ToolSpec {
             (effect == Effect::Idempotent).then_some(true),
             None,
         );
-        Tool::new(self.name, self.description, Arc::new(arguments))
+        Tool::new(self.name, self.description, Arc::new(input))
             .with_title(self.title)
-            .with_raw_output_schema(Arc::new(answer))
+            .with_raw_output_schema(Arc::new(output))
             .with_annotations(annotations)
     }
 }
 
-/// A schema of ours. A test sees to it that all of them can be read.
+/// Parses a schema. A test checks that all of them are valid.
 fn parse_schema(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// A call under way.
+/// A call of a tool.
 struct ToolCall<'a> {
     server: &'a Server,
     context: &'a RequestContext<RoleServer>,
 }
 
-/// Carries out a call. What goes wrong is told to the model, which can do something about it.
+/// Executes a call. Failures become error replies, so that the model can react.
 pub(super) async fn call(
     server: &Server,
     request: CallToolRequestParams,
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let given = request.arguments.unwrap_or_default();
+    let arguments = request.arguments.unwrap_or_default();
     let call = ToolCall {
         server,
         context: &context,
     };
-    // A client that was asked for something calls again with it.
+    // The second call of an input request: it carries the answer.
     if let Some(handle) = &request.request_state {
         let taken = server
             .suspended_calls()
             .take(handle, request.input_responses.as_ref());
-        let Some((parked, answer)) = taken else {
-            let words = "nothing waits for this requestState: its code has ended or waited too long, or it was \
-                         never given out; call again without it";
-            return Err(ErrorData::invalid_params(words, None));
+        let Some((suspended, answer)) = taken else {
+            let message = "unknown requestState: the code has ended or waited too long for its answer; call again \
+                           without requestState";
+            return Err(ErrorData::invalid_params(message, None));
         };
-        let told = call.go_on(parked, answer).await;
-        return Ok(told.unwrap_or_else(|failure| failure_response(&failure)));
+        let response = call.go_on(suspended, answer).await;
+        return Ok(response.unwrap_or_else(|failure| failure_response(&failure)));
     }
-    let answer = match request.name.as_ref() {
-        "read" => call.file(given, read::read).await,
-        "edit" => call.file(given, edit::edit).await,
-        "notebook" => call.file(given, notebook::notebook).await,
-        "write" => call.file(given, write::write).await,
-        "artifact" => call.file(given, artifact::artifact).await,
-        "run" => run::run(&call, given).await,
-        "eval" => eval::eval(&call, given).await,
-        "runs" => runs::runs(&call, given).await,
-        "kernels" => kernels::kernels(&call, given).await,
+    let response = match request.name.as_ref() {
+        "read" => call.run_blocking(arguments, read::read).await,
+        "edit" => call.run_blocking(arguments, edit::edit).await,
+        "notebook" => call.run_blocking(arguments, notebook::notebook).await,
+        "write" => call.run_blocking(arguments, write::write).await,
+        "artifact" => call.run_blocking(arguments, artifact::artifact).await,
+        "run" => run::run(&call, arguments).await,
+        "eval" => eval::eval(&call, arguments).await,
+        "runs" => runs::runs(&call, arguments).await,
+        "kernels" => kernels::kernels(&call, arguments).await,
         other => {
             let names: Vec<&str> = TOOLS.iter().map(|spec| spec.name).collect();
-            let words = format!("there is no tool `{other}`; there are {}", names.join(", "));
-            return Err(ErrorData::invalid_params(words, None));
+            let message = format!(
+                "there is no tool `{other}`; available: {}",
+                names.join(", ")
+            );
+            return Err(ErrorData::invalid_params(message, None));
         }
     };
-    Ok(answer.unwrap_or_else(|failure| failure_response(&failure)))
+    Ok(response.unwrap_or_else(|failure| failure_response(&failure)))
 }
 
 impl ToolCall<'_> {
-    /// Work on files, away from the threads that talk.
-    async fn file(
+    /// Runs a tool that only accesses files on a thread for blocking work.
+    async fn run_blocking(
         &self,
-        given: JsonObject,
-        work: fn(&Server, JsonObject) -> Result<Reply, Failure>,
+        arguments: JsonObject,
+        tool: fn(&Server, JsonObject) -> Result<Reply, Failure>,
     ) -> Result<CallToolResponse, Failure> {
         let server = self.server.clone();
-        let done = tokio::task::spawn_blocking(move || work(&server, given)).await;
+        let done = tokio::task::spawn_blocking(move || tool(&server, arguments)).await;
         let reply = done.unwrap_or_else(|error| match error.try_into_panic() {
             Ok(panic) => Err(Failure::from_panic(panic.as_ref())),
             Err(error) => Err(std::io::Error::other(error).into()),
@@ -176,7 +179,7 @@ impl ToolCall<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use serde::de::{Deserialize, Deserializer, Error as _, Visitor, value::Error};
     use serde::forward_to_deserialize_any;
@@ -209,6 +212,11 @@ mod tests {
         }
     }
 
+    fn names(properties: &Value) -> BTreeSet<&str> {
+        let properties = properties.as_object().unwrap();
+        properties.keys().map(String::as_str).collect()
+    }
+
     fn accepted<'de, T: Deserialize<'de>>() -> BTreeSet<&'static str> {
         let mut names = Vec::new();
         T::deserialize(FieldNames(&mut names)).err();
@@ -232,13 +240,31 @@ mod tests {
         for (spec, (name, accepted)) in TOOLS.into_iter().zip(accepted) {
             assert_eq!(spec.name, name);
             let schema = parse_schema(spec.input_properties);
-            let listed = schema.as_object().unwrap().keys().map(String::as_str);
-            assert_eq!(listed.collect::<BTreeSet<_>>(), accepted, "{name}");
+            assert_eq!(names(&schema), accepted, "{name}");
         }
     }
 
     #[test]
-    fn every_schema_can_be_read() {
+    fn every_schema_names_the_fields_of_objects_in_lists() {
+        let accepted = BTreeMap::from([
+            (("run", "edits"), accepted::<cellwright_run::Edit>()),
+            (("eval", "cells"), accepted::<eval::CellArguments>()),
+        ]);
+        let schemas = TOOLS.map(|spec| (spec.name, parse_schema(spec.input_properties)));
+        let mut listed = BTreeMap::new();
+        for (tool, schema) in &schemas {
+            for (argument, schema) in schema.as_object().unwrap() {
+                if schema["items"]["type"] == "object" {
+                    let fields = names(&schema["items"]["properties"]);
+                    listed.insert((*tool, argument.as_str()), fields);
+                }
+            }
+        }
+        assert_eq!(listed, accepted);
+    }
+
+    #[test]
+    fn every_schema_is_valid() {
         for spec in TOOLS {
             assert!(
                 parse_schema(spec.input_properties).is_object(),
@@ -258,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_can_afford_to_know_them_all() {
+    fn the_tool_list_stays_small() {
         let listed = serde_json::to_string(&list()).unwrap();
         assert!(listed.len() < 12_000, "{} bytes", listed.len());
     }

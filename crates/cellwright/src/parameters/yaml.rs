@@ -20,7 +20,7 @@ const ALIAS_COPY_LIMIT: usize = 4 << 20;
 
 /// A parsed document.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(super) struct YamlDocument {
     /// Null if the document is empty.
     pub(super) value: Value,
     /// Scalars with another meaning in YAML 1.1.
@@ -57,7 +57,7 @@ impl fmt::Display for YamlError {
 }
 
 /// Parses one document.
-pub(super) fn read(text: &str) -> Result<Report, YamlError> {
+pub(super) fn read(text: &str) -> Result<YamlDocument, YamlError> {
     let options = options! {
         flow_nesting_limit: DEPTH_MAX,
         block_nesting_limit: DEPTH_MAX,
@@ -70,7 +70,7 @@ pub(super) fn read(text: &str) -> Result<Report, YamlError> {
         })?;
         builder.handle(event, position(&span.start))?;
     }
-    Ok(Report {
+    Ok(YamlDocument {
         value: builder.root.unwrap_or(Value::Null),
         ambiguities: builder.ambiguities,
     })

@@ -150,7 +150,7 @@ const COUNT_OR_NONE: ValueKind = Number {
     min: 0,
     max: 100_000,
 };
-/// Shorter answers are useless; MCP clients cut longer ones.
+/// Shorter replies are useless; MCP clients truncate longer ones.
 const MCP_TEXT: ValueKind = Number {
     min: 500,
     max: 1_000_000,
@@ -158,7 +158,7 @@ const MCP_TEXT: ValueKind = Number {
 const BOOL: ValueKind = Flag(&[]);
 const BYTES: ValueKind = ValueKind::Bytes { max: u64::MAX };
 
-/// Shown text is held in memory, and any project may set its size.
+/// Inline text is kept in memory, and any project may set its size.
 const SHOWN_BYTES: ValueKind = ValueKind::Bytes { max: 16 << 20 };
 
 /// `PI_PY` also takes the names of the tools that a model gets.
@@ -178,7 +178,7 @@ define_settings! {
         enabled: bool = "true", TOOLS, Trusted, env::PI_PY;
         /// Default time limit of a cell, in seconds; 0 means no limit.
         timeout: Duration = "30", Seconds, Allowed, env::TIMEOUT;
-        /// Largest time limit that a call can ask for, in seconds; it also caps `--timeout 0`; 0 means no cap.
+        /// Largest time limit that a call can set, in seconds; it also caps `--timeout 0`; 0 means no cap.
         max_timeout: Duration = "0", Seconds, Trusted;
         /// Session that code runs in; if unset, each call gets a new kernel.
         session: Option<String> = "", Text, Allowed;

@@ -89,7 +89,7 @@ impl ValueKind {
         }
     }
 
-    /// Whether the TOML type fits, whatever the value.
+    /// Whether the TOML type fits, regardless of the value.
     pub(crate) fn accepts_type(self, input: &DeValue<'_>) -> bool {
         match self {
             Self::Flag(_) => input.is_bool(),

@@ -1,20 +1,21 @@
-//! Opening a path without leaving a folder: what is particular to Linux about it.
+//! Opens a path without leaving a directory, with `openat2` of Linux.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// What is looked for.
+/// Which kind of file a path must name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenTarget {
-    /// A folder.
+    /// A directory.
     Directory,
-    /// Whatever is there.
+    /// Any kind of file.
     Any,
 }
 
-/// Opens a path from a root without ever leaving it; `None` if the system has no such way.
+/// Opens a path relative to a root. An error if any part of it leads out of the root; `None` if the system cannot check
+/// that in one step.
 #[cfg(target_os = "linux")]
 pub(super) fn open_beneath(
     root: &Path,
@@ -47,13 +48,13 @@ pub(super) fn open_beneath(
     }
 }
 
-/// There is no such way.
+/// Other systems have no `openat2`.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn open_beneath(_: &Path, _: &Path, _: OpenTarget) -> Result<Option<OwnedFd>, Errno> {
     Ok(None)
 }
 
-/// What the system calls what is open.
+/// The path of an open file.
 pub(super) fn real_path(fd: &OwnedFd) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
 

@@ -1,4 +1,4 @@
-//! Ways in, and the ways out that are none.
+//! Paths into the roots, and attempts to leave them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,32 +6,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
-/// A root with a notebook, and beside it what nobody may reach.
-struct Scene {
-    _folder: tempfile::TempDir,
+/// A root with notebooks, next to a directory that must stay out of reach.
+struct RootsFixture {
+    _dir: tempfile::TempDir,
     root: PathBuf,
     outside: PathBuf,
     roots: Roots,
 }
 
-fn scene() -> Scene {
-    let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().canonicalize().unwrap();
+fn fixture() -> RootsFixture {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
     let (root, outside) = (base.join("root"), base.join("root2"));
-    for made in [&root, &outside, &root.join("sub"), &outside.join("sub")] {
-        fs::create_dir(made).unwrap();
+    for dir in [&root, &outside, &root.join("sub"), &outside.join("sub")] {
+        fs::create_dir(dir).unwrap();
     }
-    for (place, text) in [
+    for (path, text) in [
         (root.join("a.ipynb"), "inside"),
         (root.join("sub/b.ipynb"), "inside"),
         (outside.join("a.ipynb"), "secret"),
         (outside.join("sub/b.ipynb"), "secret"),
     ] {
-        fs::write(place, text).unwrap();
+        fs::write(path, text).unwrap();
     }
     let roots = Roots::new(std::slice::from_ref(&root));
-    Scene {
-        _folder: folder,
+    RootsFixture {
+        _dir: dir,
         root,
         outside,
         roots,
@@ -39,20 +39,20 @@ fn scene() -> Scene {
 }
 
 #[test]
-fn what_is_inside_is_found_by_any_name() {
-    let scene = scene();
-    let root = scene.root.display();
-    symlink("sub/b.ipynb", scene.root.join("link.ipynb")).unwrap();
-    symlink("sub", scene.root.join("alias")).unwrap();
-    // Absolute links, and a link to the root itself, lead back in.
+fn a_file_inside_is_found_by_any_path() {
+    let fixture = fixture();
+    let root = fixture.root.display();
+    symlink("sub/b.ipynb", fixture.root.join("link.ipynb")).unwrap();
+    symlink("sub", fixture.root.join("alias")).unwrap();
+    // Absolute links into the root, and a link to the root itself, are accepted.
     symlink(
-        scene.root.join("a.ipynb"),
-        scene.root.join("absolute.ipynb"),
+        fixture.root.join("a.ipynb"),
+        fixture.root.join("absolute.ipynb"),
     )
     .unwrap();
-    symlink(scene.root.join("sub"), scene.root.join("door-in")).unwrap();
-    let by_link = scene.outside.join("way-in");
-    symlink(&scene.root, &by_link).unwrap();
+    symlink(fixture.root.join("sub"), fixture.root.join("door-in")).unwrap();
+    let by_link = fixture.outside.join("way-in");
+    symlink(&fixture.root, &by_link).unwrap();
     let through = Roots::new(std::slice::from_ref(&by_link));
     let by_link = by_link.join("a.ipynb").display().to_string();
     let place = through.resolve_file(&by_link).unwrap();
@@ -69,32 +69,32 @@ fn what_is_inside_is_found_by_any_name() {
         &format!("{root}/a.ipynb"),
         &format!("{root}/sub/b.ipynb"),
     ] {
-        let place = scene.roots.resolve_file(given).unwrap();
+        let place = fixture.roots.resolve_file(given).unwrap();
         assert_eq!(
             fs::read_to_string(place.path()).unwrap(),
             "inside",
             "{given}"
         );
-        assert!(place.display_path.starts_with(&scene.root), "{given}");
+        assert!(place.display_path.starts_with(&fixture.root), "{given}");
         assert!(place.display_path.is_file(), "{given}");
     }
-    let new = scene.roots.resolve_file("sub/new.ipynb").unwrap();
+    let new = fixture.roots.resolve_file("sub/new.ipynb").unwrap();
     fs::write(new.path(), "made").unwrap();
     assert_eq!(
-        fs::read_to_string(scene.root.join("sub/new.ipynb")).unwrap(),
+        fs::read_to_string(fixture.root.join("sub/new.ipynb")).unwrap(),
         "made"
     );
-    assert_eq!(scene.roots.resolve_dir(".").unwrap(), scene.root);
+    assert_eq!(fixture.roots.resolve_dir(".").unwrap(), fixture.root);
     assert_eq!(
-        scene.roots.resolve_dir("alias").unwrap(),
-        scene.root.join("sub")
+        fixture.roots.resolve_dir("alias").unwrap(),
+        fixture.root.join("sub")
     );
 }
 
 #[test]
-fn thirty_ways_out_are_refused() {
-    let scene = scene();
-    let (root, outside) = (scene.root.display(), scene.outside.display());
+fn paths_out_of_the_roots_are_rejected() {
+    let fixture = fixture();
+    let (root, outside) = (fixture.root.display(), fixture.outside.display());
     let links = [
         ("out.ipynb", format!("{outside}/a.ipynb")),
         ("up.ipynb", "../root2/a.ipynb".to_owned()),
@@ -108,9 +108,9 @@ fn thirty_ways_out_are_refused() {
         ("dangling.ipynb", format!("{outside}/new.ipynb")),
     ];
     for (name, target) in &links {
-        symlink(target, scene.root.join(name)).unwrap();
+        symlink(target, fixture.root.join(name)).unwrap();
     }
-    let ways = [
+    let paths = [
         "../root2/a.ipynb",
         "sub/../../root2/a.ipynb",
         "./../root2/a.ipynb",
@@ -144,14 +144,14 @@ fn thirty_ways_out_are_refused() {
         &format!("{root}/door/a.ipynb"),
         &format!("{root}/out.ipynb"),
     ];
-    assert!(ways.len() >= 30);
-    for way in ways {
-        let found = scene.roots.resolve_file(way);
+    assert!(paths.len() >= 30);
+    for path in paths {
+        let found = fixture.roots.resolve_file(path);
         let opened = found.map(|place| (fs::read_to_string(place.path()), place.display_path));
-        assert!(opened.is_err(), "{way}: {opened:?}");
-        // A folder that is meant is no way out, either.
-        if let Ok(folder) = scene.roots.resolve_dir(way) {
-            assert!(folder.starts_with(&scene.root), "{way}: {folder:?}");
+        assert!(opened.is_err(), "{path}: {opened:?}");
+        // The same path as a directory must not lead out either.
+        if let Ok(dir) = fixture.roots.resolve_dir(path) {
+            assert!(dir.starts_with(&fixture.root), "{path}: {dir:?}");
         }
     }
     let nowhere = Roots::new(&[PathBuf::from("/")]);
@@ -160,25 +160,25 @@ fn thirty_ways_out_are_refused() {
 }
 
 #[test]
-fn a_folder_that_turns_into_a_link_leads_nowhere_else() {
-    let scene = scene();
-    let door = scene.root.join("sub");
-    let (spare, link) = (scene.root.join("spare"), scene.root.join("link"));
-    symlink(scene.outside.join("sub"), &link).unwrap();
+fn a_directory_that_becomes_a_link_does_not_lead_out() {
+    let fixture = fixture();
+    let dir = fixture.root.join("sub");
+    let (spare, link) = (fixture.root.join("spare"), fixture.root.join("link"));
+    symlink(fixture.outside.join("sub"), &link).unwrap();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                // Now it is a folder, now it leads out.
-                fs::rename(&door, &spare).unwrap();
-                fs::rename(&link, &door).unwrap();
-                fs::rename(&door, &link).unwrap();
-                fs::rename(&spare, &door).unwrap();
+                // Alternates between a directory and a link that leads out.
+                fs::rename(&dir, &spare).unwrap();
+                fs::rename(&link, &dir).unwrap();
+                fs::rename(&dir, &link).unwrap();
+                fs::rename(&spare, &dir).unwrap();
             }
         });
         let mut found = 0;
         for _ in 0..20_000 {
-            if let Ok(place) = scene.roots.resolve_file("sub/b.ipynb")
+            if let Ok(place) = fixture.roots.resolve_file("sub/b.ipynb")
                 && let Ok(text) = fs::read_to_string(place.path())
             {
                 assert_eq!(text, "inside");
@@ -191,7 +191,7 @@ fn a_folder_that_turns_into_a_link_leads_nowhere_else() {
 }
 
 #[test]
-fn addresses_of_roots_are_folders() {
+fn file_uris_become_paths() {
     let cases = [
         ("file:///house/a%20b", Some("/house/a b")),
         ("file://localhost/x", Some("/x")),
@@ -207,22 +207,26 @@ fn addresses_of_roots_are_folders() {
 }
 
 #[test]
-fn a_file_that_turns_into_a_link_is_not_followed() {
+fn a_file_that_becomes_a_link_is_not_followed() {
     use cellwright_notebook::file;
 
-    let scene = scene();
+    let fixture = fixture();
     let notebook = |text: &str| {
         format!(
             "{{\"cells\": [{{\"cell_type\": \"raw\", \"id\": \"a\", \"metadata\": {{}}, \"source\": \"{text}\"}}], \
              \"metadata\": {{}}, \"nbformat\": 4, \"nbformat_minor\": 5}}"
         )
     };
-    fs::write(scene.root.join("a.ipynb"), notebook("inside")).unwrap();
-    fs::write(scene.outside.join("a.ipynb"), notebook("secret")).unwrap();
-    let place = scene.roots.resolve_file("a.ipynb").unwrap();
-    // Between the look and the reading somebody is quick.
-    fs::remove_file(scene.root.join("a.ipynb")).unwrap();
-    symlink(scene.outside.join("a.ipynb"), scene.root.join("a.ipynb")).unwrap();
+    fs::write(fixture.root.join("a.ipynb"), notebook("inside")).unwrap();
+    fs::write(fixture.outside.join("a.ipynb"), notebook("secret")).unwrap();
+    let place = fixture.roots.resolve_file("a.ipynb").unwrap();
+    // The file is replaced by a link between check and use.
+    fs::remove_file(fixture.root.join("a.ipynb")).unwrap();
+    symlink(
+        fixture.outside.join("a.ipynb"),
+        fixture.root.join("a.ipynb"),
+    )
+    .unwrap();
     file::load(place.path()).unwrap_err();
     file::load_raw(place.path()).unwrap_err();
     file::read_view(place.path(), None, None).unwrap_err();
@@ -231,6 +235,6 @@ fn a_file_that_turns_into_a_link_is_not_followed() {
     };
     let request = file::ChangeRequest::default();
     file::change(place.path(), request, &draft).unwrap_err();
-    let kept = fs::read_to_string(scene.outside.join("a.ipynb")).unwrap();
+    let kept = fs::read_to_string(fixture.outside.join("a.ipynb")).unwrap();
     assert_eq!(kept, notebook("secret"));
 }

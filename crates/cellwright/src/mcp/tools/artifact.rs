@@ -1,4 +1,4 @@
-//! `artifact`: full outputs, listed and searched.
+//! `artifact`: lists and searches full outputs.
 
 use std::time::SystemTime;
 
@@ -18,7 +18,7 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "artifact",
     title: "Search full outputs",
     description: "\
-Full outputs that were cut. list: the newest. search: lines of `id` that contain `grep` (or match `regex`), numbered, \
+Full text of truncated outputs. list: the newest. search: numbered lines of `id` that contain `grep` (or match `regex`), \
 with `context` lines around each; at most `most` (default 20). To read lines use `read` with artifact://ID:10-40. \
 Example: {\"action\": \"search\", \"id\": \"artifact://7\", \"grep\": \"Traceback\", \"context\": 5}",
     input_properties: r#"{"action": {"enum": ["list", "search"]}, "id": {"type": "string"}, "grep": {"type": "string"}, "regex": {"type": "string"}, "context": {"type": "integer"}, "most": {"type": "integer"}}"#,
@@ -36,34 +36,34 @@ pub(super) struct Arguments {
     regex: Option<String>,
     #[serde(default)]
     context: usize,
-    #[serde(default = "most")]
+    #[serde(default = "default_most")]
     most: usize,
 }
 
-fn most() -> usize {
+fn default_most() -> usize {
     20
 }
 
-/// Artifacts that are listed.
-const LISTED: usize = 50;
+/// Maximum number of artifacts in a list.
+const LISTED_MAX: usize = 50;
 
 pub(super) fn artifact(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
     let given: Arguments = arguments::parse("artifact", given)?;
     match given.action.as_str() {
-        "list" => listed(server),
+        "list" => list(server),
         "search" => search(server, given),
         other => {
-            let message = format!("There is no action `{other}`");
-            Err(Failure::new(Kind::BadArguments, message).hint("there are list and search"))
+            let message = format!("Unknown action `{other}`");
+            Err(Failure::new(Kind::BadArguments, message).hint("actions: list, search"))
         }
     }
 }
 
-fn listed(server: &Server) -> Result<Reply, Failure> {
+fn list(server: &Server) -> Result<Reply, Failure> {
     let mut entries = store(server.engine())?.list()?;
     entries.reverse();
     let total = entries.len();
-    entries.truncate(LISTED);
+    entries.truncate(LISTED_MAX);
     let now = SystemTime::now();
     let mut text = String::new();
     let mut documents = Vec::new();
@@ -82,7 +82,7 @@ fn listed(server: &Server) -> Result<Reply, Failure> {
         }));
     }
     if total > entries.len() {
-        text.push_str(&format!("{} of {total} are listed\n", entries.len()));
+        text.push_str(&format!("showing {} of {total}\n", entries.len()));
     }
     if text.is_empty() {
         text.push_str("no artifacts\n");
@@ -95,7 +95,10 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
         (Some(text), None) => Pattern::Plain(text),
         (None, Some(text)) => Pattern::Regex(text),
         _ => {
-            let failure = Failure::new(Kind::BadArguments, "Give either `grep` or `regex`");
+            let failure = Failure::new(
+                Kind::BadArguments,
+                "`search` needs either `grep` or `regex`",
+            );
             return Err(failure);
         }
     };
@@ -115,24 +118,24 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
         .open(id)?
         .search(&pattern, &search)?;
     let (text, missing) = truncate_middle(&format_hits(&hits), server.options().text_limit);
-    let mut whole = format!(
+    let mut reply = format!(
         "{} of {} matches in {} lines of {id}\n",
         hits.hits.len(),
         hits.total,
         hits.lines_searched
     );
-    whole.push_str(&Delimiter::new()?.enclose("text", &text));
+    reply.push_str(&Delimiter::new()?.enclose("text", &text));
     if missing > 0 {
-        whole.push_str(&format!(
-            "{missing} characters are not shown; ask for fewer matches\n"
+        reply.push_str(&format!(
+            "{missing} characters omitted; request fewer matches\n"
         ));
     }
-    let room = server.options().text_limit;
+    let limit = server.options().text_limit;
     let mut used = 0;
     let mut documents: Vec<Value> = Vec::new();
     for hit in &hits.hits {
         used += hit.text.len() + 40;
-        if used > room {
+        if used > limit {
             break;
         }
         documents.push(json!({"line": hit.line, "text": hit.text}));
@@ -140,5 +143,5 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
     let document = json!({
         "artifact": id.to_string(), "hits": documents, "total": hits.total, "lines": hits.lines_searched,
     });
-    Ok(Reply::new(whole, &document)?)
+    Ok(Reply::new(reply, &document)?)
 }

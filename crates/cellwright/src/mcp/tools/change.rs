@@ -1,4 +1,4 @@
-//! What the tools that change a notebook answer.
+//! Replies of the tools that change a notebook.
 
 use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::roots::ConfinedPath;
@@ -7,10 +7,10 @@ use super::super::wording;
 use crate::failure::Failure;
 use crate::operations::change::ChangeReport;
 
-/// Of what a change answers: the same for all tools that make one.
+/// Properties of the structured content, the same for all of these tools.
 pub(super) const OUTPUT_PROPERTIES: &str = r#"{"changed": {"type": "boolean"}, "revision": {"type": "string"}, "diff": {"type": "string"}, "notices": {"type": "array"}}"#;
 
-/// What was done, read back from the file.
+/// Describes a change that was written.
 pub(super) fn change_reply(
     server: &Server,
     place: &ConfinedPath,
@@ -18,7 +18,6 @@ pub(super) fn change_reply(
 ) -> Result<Reply, Failure> {
     let mut document = serde_json::to_value(change).map_err(std::io::Error::from)?;
     place.set_display_path(&mut document);
-    let most = server.options().text_limit;
     let mut text = change.headline.clone();
     if text.is_empty() {
         text.push_str("Nothing changed.");
@@ -29,15 +28,15 @@ pub(super) fn change_reply(
         change.revision
     ));
     text.push_str(&wording::format_notices(&change.notices));
-    // What a cell holds is in the diff, or was there before.
+    // The diff contains the changed source.
     if let Some(object) = document.as_object_mut() {
         object.remove("source");
     }
     if !change.diff.is_empty() {
-        let (diff, missing) = truncate_middle(&change.diff, most);
+        let (diff, missing) = truncate_middle(&change.diff, server.options().text_limit);
         text.push_str(&Delimiter::new()?.enclose("diff", &diff));
         if missing > 0 {
-            text.push_str(&format!("{missing} characters of the diff are not shown\n"));
+            text.push_str(&format!("{missing} characters of the diff omitted\n"));
             document["diff"] = diff.into();
         }
     }

@@ -1,4 +1,4 @@
-//! `edit`: a piece of a notebook's text replaced.
+//! `edit`: replaces text in a notebook.
 
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -15,10 +15,10 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "edit",
     title: "Edit a notebook's text",
     description: "\
-Replace text in a notebook, as `read` shows it; may span lines, cells and markers. `old` must occur exactly once \
-unless `all`; else nothing is written. Outputs, ids and metadata stay. Best for small changes; the answer has the \
-diff, read back from the file. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
-    input_properties: r#"{"path": {"type": "string"}, "old": {"type": "string"}, "new": {"type": "string"}, "all": {"type": "boolean", "description": "replace every occurrence"}, "rev": {"type": "string", "description": "revision from `read`: what others changed since is merged, or the edit refused"}}"#,
+Replace text in a notebook as `read` returns it; may span lines, cells and markers. `old` must occur exactly once \
+unless `all`; otherwise nothing is written. Outputs, ids and metadata stay. Best for small changes; the reply has \
+the diff. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
+    input_properties: r#"{"path": {"type": "string"}, "old": {"type": "string"}, "new": {"type": "string"}, "all": {"type": "boolean", "description": "replace every occurrence"}, "rev": {"type": "string", "description": "revision from `read`: later changes are merged, or the edit is rejected"}}"#,
     required: &["path", "old", "new"],
     output_properties: change::OUTPUT_PROPERTIES,
     effect: Effect::Modifies,

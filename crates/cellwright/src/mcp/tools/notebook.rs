@@ -1,4 +1,4 @@
-//! `notebook`: one cell changed, added, taken out or moved; and the outline.
+//! `notebook`: changes, inserts, deletes or moves one cell, and lists cells.
 
 use cellwright_run::Edit;
 use rmcp::model::JsonObject;
@@ -17,12 +17,12 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "notebook",
     title: "Change cells of a notebook",
     description: "\
-Change one cell. A cell is its index (from 0) or `id:` and the beginning of its id; ids survive moves. \
+Change one cell. A cell is an index (from 0) or `id:` and the start of its id; ids survive moves. \
 edit: replace the `source` of `cell`. insert: new cell with `source` after/before a cell or at index `to` (default: \
-at the end; `create` makes the file). delete, move (`to`, `after` or `before`), type (`type`), clear (outputs of \
+at the end; `create` creates the file). delete, move (`to`, `after` or `before`), type (`type`), clear (outputs of \
 `cell`, or all). outline: list cells. \
 Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"id:ab12\", \"source\": \"df.head()\"}",
-    input_properties: r#"{"action": {"enum": ["edit", "insert", "delete", "move", "type", "clear", "outline"]}, "path": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"enum": ["code", "markdown", "raw"]}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer", "description": "index it shall have"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
+    input_properties: r#"{"action": {"enum": ["edit", "insert", "delete", "move", "type", "clear", "outline"]}, "path": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"enum": ["code", "markdown", "raw"]}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer", "description": "new index"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
     required: &["action", "path"],
     output_properties: change::OUTPUT_PROPERTIES,
     effect: Effect::Modifies,
@@ -53,26 +53,26 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
     let place = server.roots().resolve_file(&given.path)?;
     let revision = BaseRevision::parse(given.rev)?;
     if given.create && given.action != "insert" {
-        let message = format!("`create` goes with insert, not with {}", given.action);
+        let message = format!("`create` is for insert, not for {}", given.action);
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was written"));
     }
-    let places = [
+    let positions = [
         given.after.is_some(),
         given.before.is_some(),
         given.to.is_some(),
     ];
-    if places.iter().filter(|given| **given).count() > 1 {
-        let message = "`after`, `before` and `to` do not go together";
+    if positions.iter().filter(|is_given| **is_given).count() > 1 {
+        let message = "`after`, `before` and `to` cannot be combined";
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was written"));
     }
-    let word = |word: Option<LenientString>| word.map(|word| word.0);
+    let string = |value: Option<LenientString>| value.map(|value| value.0);
     let edit = Edit {
         action: given.action,
-        cell: word(given.cell),
+        cell: string(given.cell),
         source: given.source,
         kind: given.r#type,
-        after: word(given.after),
-        before: word(given.before),
+        after: string(given.after),
+        before: string(given.before),
         to: given.to,
         ..Edit::default()
     };

@@ -1,4 +1,4 @@
-//! `read`: a notebook, an artifact or a folder as text.
+//! `read`: returns a notebook, an artifact or a directory as text.
 
 use std::path::Path;
 
@@ -23,12 +23,12 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     title: "Read a notebook",
     description: "\
 Read a notebook as text: each cell begins with a marker line such as `# %% [code] cell:3`, cells count from 0. \
-Also reads a folder (lists notebooks) and artifact://ID (full output). Put a selector behind the path: \
-`:outline` one line per cell (best first look at a large notebook), `:cells=3-5` or `:id=ab12` some cells, \
-`:outputs` with outputs, `:ids` with cell ids, `:10-40` lines, `:raw` the JSON. At most 10000 characters come \
-back; to go on, call again with `next_offset` as `offset`. Keep `revision` for edits. \
+Also reads a directory (lists notebooks) and artifact://ID (full output). Append a selector to the path: \
+`:outline` one line per cell (start here with a large notebook), `:cells=3-5` or `:id=ab12` some cells, \
+`:outputs` with outputs, `:ids` with cell ids, `:10-40` lines, `:raw` the JSON. Returns at most 10000 characters; \
+for the rest, call again with `next_offset` as `offset`. Keep `revision` for edits. \
 Example: {\"path\": \"analysis.ipynb:cells=3-5:outputs\"}",
-    input_properties: r#"{"path": {"type": "string", "description": "path[:selector], artifact://ID[:lines], or a folder"}, "offset": {"type": "integer", "description": "characters to leave out at the beginning"}}"#,
+    input_properties: r#"{"path": {"type": "string", "description": "path[:selector], artifact://ID[:lines], or a directory"}, "offset": {"type": "integer", "description": "characters to skip"}}"#,
     required: &["path"],
     output_properties: r#"{"revision": {"type": "string"}, "total_cells": {"type": ["integer", "null"]}, "text": {"type": "string"}, "next_offset": {"type": "integer"}, "notices": {"type": "array"}}"#,
     effect: Effect::ReadOnly,
@@ -45,76 +45,75 @@ pub(super) struct Arguments {
 pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
     let Arguments { path, offset } = arguments::parse("read", given)?;
     if path.starts_with("artifact://") {
-        return of_artifact(server, &path, offset);
+        return read_artifact(server, &path, offset);
     }
     if let Some((scheme, _)) = path.split_once("://") {
         let message = format!("`{scheme}://` addresses cannot be read");
         let failure = Failure::new(Kind::BadArguments, message);
-        return Err(failure.hint("give the path of a notebook, or artifact://ID"));
+        return Err(failure.hint("use the path of a notebook, or artifact://ID"));
     }
-    // What is there counts as a name, whatever colons are in it.
+    // An existing file takes precedence over a selector: its name may contain colons.
     let exists = |name: &str| {
         let place = server.roots().resolve_file(name);
         place.is_ok_and(|place| place.path().symlink_metadata().is_ok())
     };
     let (name, selector) = select::split(&path, &exists)?;
-    if let Ok(folder) = server.roots().resolve_dir(name) {
-        return of_folder(server, name, &folder);
+    if let Ok(dir) = server.roots().resolve_dir(name) {
+        return list_dir(server, name, &dir);
     }
     let place = server.roots().resolve_file(name)?;
     let engine = server.engine();
-    // Which cells are as they ran is known by the name, not by the way there.
-    let answer = if selector.view == View::Outline && selector.part == Part::All {
+    // The execution history is recorded under the displayed path, not under the path to open.
+    let result = if selector.view == View::Outline && selector.part == Part::All {
         outline(place.path(), &place.display_path, engine, server.kernels())
             .map(ReadResult::Outline)
     } else {
         read_selected(place.path(), &selector, engine)
     };
-    let answer = answer.map_err(|failure| place.with_display_path(failure))?;
-    let (mut document, text) = match answer {
-        ReadResult::Text(answer) => {
-            let document = serde_json::to_value(&answer).map_err(std::io::Error::from)?;
-            (document, answer.text)
+    let result = result.map_err(|failure| place.with_display_path(failure))?;
+    let (mut document, text) = match result {
+        ReadResult::Text(result) => {
+            let document = serde_json::to_value(&result).map_err(std::io::Error::from)?;
+            (document, result.text)
         }
-        ReadResult::Outline(answer) => {
-            let mut document = serde_json::to_value(&answer).map_err(std::io::Error::from)?;
+        ReadResult::Outline(result) => {
+            let mut document = serde_json::to_value(&result).map_err(std::io::Error::from)?;
             if let Some(object) = document.as_object_mut() {
-                // The text says the same in a tenth of the room.
+                // The text has the same content in a tenth of the size.
                 object.remove("cells");
                 object.insert("view".to_owned(), "outline".into());
             }
-            (document, answer.table())
+            (document, result.table())
         }
-        ReadResult::Artifact(address) => return of_artifact(server, &address, offset),
+        ReadResult::Artifact(address) => return read_artifact(server, &address, offset),
     };
     place.set_display_path(&mut document);
-    bounded(server, offset, &place, document, &text)
+    page_reply(server, offset, &place, document, &text)
 }
 
-/// A piece of a text that may be too long for a model, and where it goes on.
-fn bounded(
+/// Replies with one page of a text, and with the offset of the next.
+fn page_reply(
     server: &Server,
     offset: usize,
     place: &ConfinedPath,
     mut document: Value,
     text: &str,
 ) -> Result<Reply, Failure> {
-    let piece = TextPage::at(text, offset, server.options().text_limit);
+    let page = TextPage::at(text, offset, server.options().text_limit);
     let mut notices = document["notices"].take();
-    if !piece.last || offset > 0 {
-        let told = json!(notice::UserNotice::new(
+    if !page.is_last || offset > 0 {
+        let notice = json!(notice::UserNotice::new(
             notice::NoticeKind::TextCut,
-            where_it_is(offset, &piece, text)
+            describe_page(offset, &page, text)
         ));
         match notices.as_array_mut() {
-            Some(notices) => notices.push(told),
-            None => notices = json!([told]),
+            Some(notices) => notices.push(notice),
+            None => notices = json!([notice]),
         }
     }
-    if !piece.last {
-        document["next_offset"] = json!(offset + piece.characters);
+    if !page.is_last {
+        document["next_offset"] = json!(offset + page.characters);
     }
-    let shown = piece.text;
     let mut head = wording::sanitize(&place.display_path.display().to_string());
     if let Some(cells) = document["total_cells"].as_u64() {
         head.push_str(&format!(", {cells} cells"));
@@ -123,27 +122,29 @@ fn bounded(
         head.push_str(&format!(", revision {revision}"));
     }
     head.push('\n');
-    let told: Vec<notice::UserNotice> = serde_json::from_value(notices.clone()).unwrap_or_default();
-    head.push_str(&wording::format_notices(&told));
-    head.push_str(&Delimiter::new()?.enclose("text", shown));
-    document["text"] = json!(shown);
+    let listed: Vec<notice::UserNotice> =
+        serde_json::from_value(notices.clone()).unwrap_or_default();
+    head.push_str(&wording::format_notices(&listed));
+    head.push_str(&Delimiter::new()?.enclose("text", page.text));
+    document["text"] = json!(page.text);
     document["notices"] = notices;
     Ok(Reply::new(head, &document)?)
 }
 
-/// Which part of a text it is, and how to go on.
-fn where_it_is(offset: usize, piece: &TextPage<'_>, text: &str) -> String {
+/// Describes which part of the text a page is, and how to read the next.
+fn describe_page(offset: usize, page: &TextPage<'_>, text: &str) -> String {
     let total = text.chars().count();
-    let end = offset + piece.characters;
-    let mut words = format!("this is a part: characters {offset} to {end} of {total}");
-    if !piece.last {
-        words.push_str(&format!("; the same call with offset {end} reads on"));
+    let end = offset + page.characters;
+    let mut description = format!("partial text: characters {offset} to {end} of {total}");
+    if !page.is_last {
+        description.push_str(&format!("; call again with offset {end} for the next part"));
     }
-    words.push_str(". Do not `write` a part back: cells that are not in it would be deleted");
-    words
+    description
+        .push_str(". Do not pass a part to `write`: it deletes the cells that are not in the part");
+    description
 }
 
-fn of_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply, Failure> {
+fn read_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply, Failure> {
     let part = read_excerpt(
         address,
         server.engine(),
@@ -159,37 +160,37 @@ fn of_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply, F
         "lines": part.lines, "bytes": part.bytes, "notices": [],
     });
     if let Some(next) = part.next {
-        let words = format!("there is more: the same call with offset {next} reads on");
-        let told = notice::UserNotice::new(notice::NoticeKind::TextCut, words);
-        head.push_str(&wording::format_notices(std::slice::from_ref(&told)));
+        let text = format!("partial text: call again with offset {next} for the next part");
+        let notice = notice::UserNotice::new(notice::NoticeKind::TextCut, text);
+        head.push_str(&wording::format_notices(std::slice::from_ref(&notice)));
         document["next_offset"] = json!(next);
-        document["notices"] = json!([told]);
+        document["notices"] = json!([notice]);
     }
     head.push_str(&Delimiter::new()?.enclose("text", &part.text));
     Ok(Reply::new(head, &document)?)
 }
 
-/// Entries of a folder that are listed.
-const ENTRIES: usize = 200;
+/// Maximum number of directory entries in a list.
+const ENTRIES_MAX: usize = 200;
 
-/// The notebooks and folders in a folder.
-fn of_folder(server: &Server, name: &str, folder: &Path) -> Result<Reply, Failure> {
-    let trouble = |error: std::io::Error| {
+/// Lists the notebooks and directories in a directory.
+fn list_dir(server: &Server, name: &str, dir: &Path) -> Result<Reply, Failure> {
+    let failed = |error: std::io::Error| {
         let mut failure = Failure::new(Kind::BadFile, format!("Could not list `{name}`"));
         failure.causes.push(error.to_string());
         failure
     };
-    let mut folders = Vec::new();
+    let mut dirs = Vec::new();
     let mut notebooks = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(trouble)? {
-        let entry = entry.map_err(trouble)?;
+    for entry in std::fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.starts_with('.') {
             continue;
         }
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_folder {
-            folders.push(format!("{name}/"));
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_dir {
+            dirs.push(format!("{name}/"));
         } else if Path::new(&name)
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
@@ -197,26 +198,30 @@ fn of_folder(server: &Server, name: &str, folder: &Path) -> Result<Reply, Failur
             notebooks.push(name);
         }
     }
-    folders.sort();
+    dirs.sort();
     notebooks.sort();
-    let total = folders.len() + notebooks.len();
-    let listed: Vec<String> = notebooks.into_iter().chain(folders).take(ENTRIES).collect();
+    let total = dirs.len() + notebooks.len();
+    let listed: Vec<String> = notebooks
+        .into_iter()
+        .chain(dirs)
+        .take(ENTRIES_MAX)
+        .collect();
     let mut text = listed.join("\n");
     if text.is_empty() {
-        text.push_str("no notebooks and no folders");
+        text.push_str("no notebooks and no directories");
     }
-    let mut head = wording::sanitize(&folder.display().to_string());
-    head.push_str(", notebooks and folders\n");
+    let mut head = wording::sanitize(&dir.display().to_string());
+    head.push_str(", notebooks and directories\n");
     let mut notices = Vec::new();
-    if total > ENTRIES {
-        let words = format!("{ENTRIES} of {total} are listed");
-        notices.push(notice::UserNotice::new(notice::NoticeKind::ListCut, words));
+    if total > ENTRIES_MAX {
+        let text = format!("showing {ENTRIES_MAX} of {total} entries");
+        notices.push(notice::UserNotice::new(notice::NoticeKind::ListCut, text));
     }
     head.push_str(&wording::format_notices(&notices));
     head.push_str(&Delimiter::new()?.enclose("text", &text));
     let roots = server.roots().paths();
     let document = json!({
-        "path": folder.display().to_string(), "view": "folder", "text": text,
+        "path": dir.display().to_string(), "view": "folder", "text": text,
         "roots": roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>(),
         "notices": notices,
     });

@@ -1,4 +1,4 @@
-//! `write`: a notebook replaced by edited text.
+//! `write`: replaces a notebook by text.
 
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -15,10 +15,10 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "write",
     title: "Write a notebook",
     description: "\
-Replace a whole notebook by text with cell markers, or make a new one (`create`). A block whose marker names a \
+Replace a whole notebook by text with cell markers, or create a new one (`create`). A block whose marker names a \
 cell (`# %% [code] cell:3`) changes that cell and keeps its outputs; a marker without a number (`# %% [code]`, \
-`# %% [markdown]`) makes a new cell; cells that are left out are DELETED. For large rewrites and new notebooks; \
-else use `edit` or `notebook`. Example: {\"path\": \"new.ipynb\", \"create\": true, \"text\": \"# %% [code]\\nprint(1)\"}",
+`# %% [markdown]`) adds a cell; cells missing from the text are DELETED. For large rewrites and new notebooks; \
+otherwise use `edit` or `notebook`. Example: {\"path\": \"new.ipynb\", \"create\": true, \"text\": \"# %% [code]\\nprint(1)\"}",
     input_properties: r#"{"path": {"type": "string"}, "text": {"type": "string"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
     required: &["path", "text"],
     output_properties: change::OUTPUT_PROPERTIES,
