@@ -11,9 +11,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cellwright_kernel::StopSignal;
+use cellwright_stdext::LockExt;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, oneshot, watch};
 
@@ -102,7 +103,7 @@ struct BridgeSessions(Mutex<Vec<Arc<BridgeSession>>>);
 impl BridgeSessions {
     /// Returns the session with this token. Compares the tokens of all sessions, each in constant time.
     fn with_token(&self, token: &[u8]) -> Option<Arc<BridgeSession>> {
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.0.lock_ignoring_poison();
         let mut found = None;
         for session in sessions.iter() {
             if constant_time_eq(session.token.as_bytes(), token) {
@@ -147,11 +148,7 @@ impl Bridge {
             cell_count: AtomicU64::new(0),
             call_permits: Semaphore::new(CONCURRENT_CALLS_MAX),
         });
-        let mut sessions = self
-            .sessions
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.0.lock_ignoring_poison();
         sessions.push(Arc::clone(&session));
         drop(sessions);
         Ok(SessionAccess {
@@ -183,11 +180,7 @@ impl SessionAccess {
 
 impl Drop for SessionAccess {
     fn drop(&mut self) {
-        let mut sessions = self
-            .sessions
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.0.lock_ignoring_poison();
         sessions.retain(|session| !Arc::ptr_eq(session, &self.session));
         drop(sessions);
         self.session.running_cell.send_replace(None);

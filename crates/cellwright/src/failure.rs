@@ -10,6 +10,7 @@ use std::path::Path;
 
 use cellwright_notebook::select::SelectError;
 use cellwright_notebook::{EditError, FormatError, NotebookError, Position};
+use cellwright_stdext::error_chain;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -258,12 +259,9 @@ fn notebook_error_kind(error: &NotebookError) -> Kind {
 
 impl Failure {
     /// Adds the chain of sources of an error as causes.
-    fn add_causes(&mut self, error: &dyn std::error::Error) {
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            self.causes.push(inner.to_string());
-            cause = inner.source();
-        }
+    pub(crate) fn add_causes(&mut self, error: &dyn std::error::Error) {
+        self.causes
+            .extend(error_chain::causes(error).map(ToString::to_string));
     }
 
     fn add_format_hints(&mut self, path: &Path, error: &FormatError) {

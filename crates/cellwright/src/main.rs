@@ -10,7 +10,6 @@ mod env;
 mod execution;
 mod failure;
 mod freshness;
-mod hex;
 mod host;
 mod hosted_execution;
 mod ipykernel;

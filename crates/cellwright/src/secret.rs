@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::hex::hex;
+use cellwright_stdext::hex;
 
 /// Compares two secrets. The time depends only on their lengths, so it does not reveal where they differ.
 pub(crate) fn constant_time_eq(left: &[u8], right: &[u8]) -> bool {
@@ -20,5 +20,5 @@ pub(crate) fn constant_time_eq(left: &[u8], right: &[u8]) -> bool {
 pub(crate) fn random_token() -> io::Result<String> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes)?;
-    Ok(hex(&bytes))
+    Ok(hex::encode(&bytes))
 }

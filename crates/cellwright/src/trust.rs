@@ -7,11 +7,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use cellwright_stdext::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::env;
-use crate::hex::hex;
 use crate::settings::paths;
 
 /// Name of the directory in a project that holds its settings and modules.
@@ -171,7 +171,7 @@ pub(crate) fn find_project_dir(cwd: &Path) -> Option<PathBuf> {
 }
 
 fn hash(content: &[u8]) -> String {
-    hex(&Sha256::digest(content))
+    hex::encode(&Sha256::digest(content))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 mod replay;
 
 use bytes::Bytes;
+use cellwright_stdext::hex;
 
 use crate::frame::Frame;
-use crate::hex;
 use crate::message::{Header, Message};
 use crate::signing::{Signature, Signer};
 use replay::ReplayWindow;

@@ -13,11 +13,11 @@ mod socket_dir;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cellwright_stdext::hex;
 use serde_json::{Map, Value};
 
 pub use self::file::{ConnectionFile, sweep};
 pub use self::socket_dir::{NoSocketDir, SocketDir, SocketDirProblem};
-use crate::hex;
 use crate::zmtp::Endpoint;
 
 /// The only supported signature scheme.

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cellwright_stdext::{SpoolFile, read_chunks, read_range};
 
 use crate::signing::Signature;
 use plain_run::PlainRunFinder;
@@ -156,31 +157,16 @@ impl StoredFrame {
     pub fn read_range(
         &self,
         range: Range<u64>,
-        mut visit: impl FnMut(&[u8]) -> io::Result<()>,
+        visit: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut buffer = vec![0; READ_SIZE];
-        let mut at = range.start;
-        while at < range.end {
-            let left = range.end - at;
-            let length = usize::try_from(left).map_or(READ_SIZE, |left| left.min(READ_SIZE));
-            let piece = &mut buffer[..length];
-            self.range
-                .file
-                .read_exact_at(piece, self.range.start + at)?;
-            visit(piece)?;
-            at += length as u64;
-        }
-        Ok(())
+        let start = self.range.start;
+        let range = start + range.start..start + range.end;
+        read_chunks(&self.range.file, range, READ_SIZE, visit)
     }
 
     /// Reads all bytes into memory.
     pub fn bytes(&self) -> io::Result<Bytes> {
-        let length = usize::try_from(self.range.length).map_err(io::Error::other)?;
-        let mut bytes = vec![0; length];
-        self.range
-            .file
-            .read_exact_at(&mut bytes, self.range.start)?;
-        Ok(Bytes::from(bytes))
+        self.range.read(self.range.length).map(Bytes::from)
     }
 }
 
@@ -192,6 +178,13 @@ struct FileRange {
     length: u64,
     longest_plain_run: Range<u64>,
     signature: Option<Signature>,
+}
+
+impl FileRange {
+    /// Reads the first `length` bytes.
+    fn read(&self, length: u64) -> io::Result<Vec<u8>> {
+        read_range(&self.file, self.start..self.start + length)
+    }
 }
 
 impl Drop for FileRange {
@@ -211,39 +204,33 @@ impl Drop for FileRange {
 /// The file for the large frames of one connection. It is created for the first of them.
 #[derive(Debug, Default)]
 pub(crate) struct FrameSpool {
-    file: Option<Arc<File>>,
-    /// Offset after the last reserved range.
-    end: u64,
+    file: Option<SpoolFile>,
 }
 
 impl FrameSpool {
     #[cfg(test)]
-    pub(crate) fn with_file(file: Arc<File>) -> Self {
+    pub(crate) fn with_file(file: File) -> Self {
         Self {
-            file: Some(file),
-            end: 0,
+            file: Some(file.into()),
         }
     }
 
     /// Reserves a range for a frame of `length` bytes.
     pub(crate) fn reserve(&mut self, length: u64) -> io::Result<SpoolWriter> {
-        let file = match &self.file {
+        let file = match &mut self.file {
             Some(file) => {
-                if Arc::strong_count(file) == 1 && self.end > 0 {
+                if !file.is_shared() && file.end() > 0 {
                     // All frames were dropped: start again at the beginning.
-                    file.set_len(0)?;
-                    self.end = 0;
+                    file.truncate(0)?;
                 }
                 file
             }
-            None => self.file.insert(Arc::new(tempfile::tempfile()?)),
+            None => self.file.insert(SpoolFile::create()?),
         };
-        let start = self.end;
-        self.end += length;
         Ok(SpoolWriter {
             range: FileRange {
-                file: Arc::clone(file),
-                start,
+                file: file.handle(),
+                start: file.reserve(length).start,
                 length,
                 longest_plain_run: 0..0,
                 signature: None,
@@ -275,12 +262,7 @@ impl SpoolWriter {
 
     /// Reads the bytes written so far back into memory, for a frame that does not fit on the disk.
     pub(crate) fn read_back(&self) -> io::Result<Vec<u8>> {
-        let length = usize::try_from(self.written).map_err(io::Error::other)?;
-        let mut bytes = vec![0; length];
-        self.range
-            .file
-            .read_exact_at(&mut bytes, self.range.start)?;
-        Ok(bytes)
+        self.range.read(self.written)
     }
 
     /// Returns the frame. `signature` is that of its message, if it was computed.

@@ -94,7 +94,6 @@ pub mod codec;
 pub mod connection;
 pub mod frame;
 pub mod frame_store;
-mod hex;
 pub mod kernelspec;
 pub mod message;
 pub mod paths;

@@ -3,17 +3,17 @@
 //! <https://jupyter-client.readthedocs.io/en/stable/messaging.html>
 
 mod lossy_json;
-mod timestamp;
 
 use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use cellwright_stdext::{hex, rfc3339};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::frame::Frame;
-use crate::hex;
 
 /// The version of the messaging protocol that this crate implements.
 pub const PROTOCOL_VERSION: &str = "5.3";
@@ -76,7 +76,7 @@ impl Header {
             msg_type: msg_type.to_owned(),
             session: session.to_owned(),
             username: "cellwright".to_owned(),
-            date: timestamp::now(),
+            date: rfc3339::format_micros(SystemTime::now()),
             version: PROTOCOL_VERSION.to_owned(),
             subshell_id: None,
         }
@@ -146,7 +146,7 @@ pub fn random_id() -> String {
     let mut bytes = [0; 16];
     // Without a random source the time is unique enough.
     if getrandom::fill(&mut bytes).is_err() {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         bytes = now.map_or(0, |since| since.as_nanos()).to_be_bytes();
     }
     hex::encode(&bytes)

@@ -3,9 +3,10 @@
 //! A message for each word would cost clients more than the words. Text therefore waits for [`BATCH_DELAY`], or until
 //! another message is published: messages keep the order in which they were made.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cellwright_stdext::LockExt;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -156,7 +157,7 @@ impl PublisherShared {
     }
 
     fn lock(&self) -> MutexGuard<'_, PublisherState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock_ignoring_poison()
     }
 }
 

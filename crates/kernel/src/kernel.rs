@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cellwright_output::{Sink, Stream, Traceback};
+use cellwright_stdext::LockExt;
 use serde_json::Value;
 
 use crate::error::KernelError;
@@ -154,10 +155,7 @@ pub struct CannedAnswers {
 impl CannedAnswers {
     /// The next answer, if any is left.
     pub fn next(&self) -> Option<String> {
-        let mut remaining = self
-            .remaining
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut remaining = self.remaining.lock_ignoring_poison();
         remaining.pop_front()
     }
 

@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use cellwright_stdext::{LockExt, SpoolFile};
 
 use crate::files;
 use crate::stored_value::{Encoding, StoredValue};
@@ -25,10 +27,8 @@ struct ScratchFile {
 /// The open file and its unused ranges.
 #[derive(Debug, Default)]
 struct FreeSpace {
-    file: Option<Arc<File>>,
-    /// End of the used part of the file.
-    end: u64,
-    /// Unused ranges before `end`, in order. No two of them are adjacent.
+    file: Option<SpoolFile>,
+    /// Unused ranges before the end of the file, in order. No two of them are adjacent.
     free: Vec<Range<u64>>,
 }
 
@@ -46,21 +46,22 @@ impl Scratch {
     #[cfg(test)]
     pub(crate) fn with_file(file: File) -> Self {
         let scratch = Self::default();
-        scratch.file.lock().file = Some(Arc::new(file));
+        scratch.file.lock().file = Some(file.into());
         scratch
     }
 
     /// Reserves space for a value of `length` bytes.
     pub fn reserve(&self, length: u64) -> io::Result<ScratchWriter> {
         let mut space = self.file.lock();
-        let file = match &space.file {
-            Some(file) => Arc::clone(file),
-            None => Arc::clone(space.file.insert(Arc::new(self.create()?))),
+        let FreeSpace { file, free } = &mut *space;
+        let file = match file {
+            Some(file) => file,
+            None => file.insert(self.create()?),
         };
         let reserved = ScratchRange {
             scratch: Arc::clone(&self.file),
-            file,
-            range: space.allocate(length),
+            file: file.handle(),
+            range: take_free_range(free, length).unwrap_or_else(|| file.reserve(length)),
         };
         Ok(ScratchWriter {
             reserved,
@@ -82,42 +83,37 @@ impl Scratch {
         Ok(writer.finish(stored.encoding()))
     }
 
-    fn create(&self) -> io::Result<File> {
+    fn create(&self) -> io::Result<SpoolFile> {
         if let Some(folder) = &self.file.folder {
             let created =
-                files::create_private_folder(folder).and_then(|()| tempfile::tempfile_in(folder));
+                files::create_private_folder(folder).and_then(|()| SpoolFile::create_in(folder));
             if let Ok(file) = created {
                 return Ok(file);
             }
         }
-        tempfile::tempfile()
+        SpoolFile::create()
     }
 }
 
 impl ScratchFile {
     fn lock(&self) -> MutexGuard<'_, FreeSpace> {
-        self.space.lock().unwrap_or_else(PoisonError::into_inner)
+        self.space.lock_ignoring_poison()
     }
 }
 
-impl FreeSpace {
-    /// Returns the first free range that is large enough, or a new range at the end.
-    fn allocate(&mut self, length: u64) -> Range<u64> {
-        let fits = |free: &Range<u64>| free.end - free.start >= length;
-        if let Some(at) = self.free.iter().position(fits) {
-            let free = &mut self.free[at];
-            let range = free.start..free.start + length;
-            free.start = range.end;
-            if free.is_empty() {
-                self.free.remove(at);
-            }
-            return range;
-        }
-        let range = self.end..self.end + length;
-        self.end = range.end;
-        range
+/// Takes `length` bytes of the first free range that is large enough.
+fn take_free_range(free: &mut Vec<Range<u64>>, length: u64) -> Option<Range<u64>> {
+    let fits = |range: &Range<u64>| range.end - range.start >= length;
+    let at = free.iter().position(fits)?;
+    let range = free[at].start..free[at].start + length;
+    free[at].start = range.end;
+    if free[at].is_empty() {
+        free.remove(at);
     }
+    Some(range)
+}
 
+impl FreeSpace {
     fn release(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -130,15 +126,12 @@ impl FreeSpace {
         if at > 0 && self.free[at - 1].end == self.free[at].start {
             self.free[at - 1].end = self.free.remove(at).end;
         }
-        if let Some(last) = self.free.last()
-            && last.end == self.end
+        if let (Some(last), Some(file)) = (self.free.last(), &mut self.file)
+            && last.end == file.end()
         {
-            self.end = last.start;
+            // Only frees disk space; a failure does no harm.
+            file.truncate(last.start).ok();
             self.free.pop();
-            if let Some(file) = &self.file {
-                // Only frees disk space; a failure does no harm.
-                file.set_len(self.end).ok();
-            }
         }
     }
 }
@@ -212,6 +205,10 @@ mod tests {
 
     use super::*;
 
+    fn end(scratch: &Scratch) -> u64 {
+        scratch.file.lock().file.as_ref().map_or(0, SpoolFile::end)
+    }
+
     fn content(stored: &StoredValue) -> Vec<u8> {
         stored.head(usize::MAX).unwrap()
     }
@@ -226,9 +223,9 @@ mod tests {
             assert_eq!(content(&stored), text.as_bytes());
         }
         assert_eq!(content(&kept), b"kept");
-        assert_eq!(scratch.file.lock().end, 4);
+        assert_eq!(end(&scratch), 4);
         drop(kept);
-        assert_eq!(scratch.file.lock().end, 0);
+        assert_eq!(end(&scratch), 0);
     }
 
     #[test]
@@ -255,7 +252,7 @@ mod tests {
                 }
             }
             drop(values);
-            prop_assert_eq!(scratch.file.lock().end, 0);
+            prop_assert_eq!(end(&scratch), 0);
         }
     }
 }

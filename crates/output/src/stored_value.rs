@@ -6,7 +6,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::files;
+use cellwright_stdext::read_chunks;
+
 use crate::utf8::Utf8Decoder;
 
 /// Bytes read at once. A multiple of three, because three bytes become four characters of base64.
@@ -126,24 +127,8 @@ impl StoredValue {
         range: Range<u64>,
         push: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (mut at, end) = (self.start + range.start, self.start + range.end);
-        let size = usize::try_from(end - at).map_or(READ_SIZE, |length| length.min(READ_SIZE));
-        let mut buffer = vec![0; size];
-        while at < end {
-            let size = usize::try_from(end - at).map_or(READ_SIZE, |left| left.min(READ_SIZE));
-            // Fills complete chunks, because base64 chunks must have a multiple of three bytes.
-            let mut filled = 0;
-            while filled < size {
-                match files::read_at(&self.file, &mut buffer[filled..size], at + filled as u64) {
-                    Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                    Ok(count) => filled += count,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            push(&buffer[..filled])?;
-            at += filled as u64;
-        }
-        Ok(())
+        // Chunks of base64 must have a multiple of three bytes, except the last one.
+        let range = self.start + range.start..self.start + range.end;
+        read_chunks(&self.file, range, READ_SIZE, push)
     }
 }

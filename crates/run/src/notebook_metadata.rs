@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use cellwright_kernel::Description;
+use cellwright_stdext::rfc3339;
 use serde_json::{Value, json};
 
 use crate::lenient_json;
@@ -39,7 +40,10 @@ pub(crate) fn kernel_metadata(
 
 /// The `execution` metadata of a cell, with the timestamps that JupyterLab writes.
 pub(crate) fn execution_metadata(started: SystemTime, finished: SystemTime) -> String {
-    let (started, finished) = (format_timestamp(started), format_timestamp(finished));
+    let (started, finished) = (
+        rfc3339::format_micros(started),
+        rfc3339::format_micros(finished),
+    );
     json!({
         "iopub.execute_input": started,
         "iopub.status.busy": started,
@@ -69,42 +73,6 @@ fn seconds_in_month(timestamp: &str) -> Option<f64> {
     Some(((day * 24.0 + hours) * 60.0 + minutes) * 60.0 + seconds)
 }
 
-/// Formats a timestamp as `2026-01-31T12:34:56.789012Z`.
-pub(crate) fn format_timestamp(time: SystemTime) -> String {
-    let since = time
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
-    let seconds = since.as_secs();
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil_date(days);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:06}Z",
-        rest / 3600,
-        rest / 60 % 60,
-        rest % 60,
-        since.subsec_micros()
-    )
-}
-
-/// Year, month and day from the days since 1970. It computes in years that begin in March, so that the leap day is
-/// last.
-fn civil_date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    (year, month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,16 +100,5 @@ mod tests {
             execution_duration(&from_jupyterlab),
             Some(Duration::from_millis(500))
         );
-    }
-
-    #[test]
-    fn timestamps_are_written_as_jupyter_does() {
-        let at = |seconds, micros: u32| {
-            format_timestamp(SystemTime::UNIX_EPOCH + Duration::new(seconds, micros * 1000))
-        };
-        assert_eq!(at(0, 0), "1970-01-01T00:00:00.000000Z");
-        assert_eq!(at(951_827_696, 7), "2000-02-29T12:34:56.000007Z");
-        assert_eq!(at(1_798_761_599, 999_999), "2026-12-31T23:59:59.999999Z");
-        assert_eq!(at(4_107_542_400, 0), "2100-03-01T00:00:00.000000Z");
     }
 }

@@ -1,7 +1,7 @@
 //! [`run`]: runs a whole notebook in one call.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use cellwright_kernel::session::{
@@ -14,6 +14,7 @@ use cellwright_kernel::{
 };
 use cellwright_notebook::Cells;
 use cellwright_output::{Capture, Event, Limits, Sink, Traceback};
+use cellwright_stdext::LockExt;
 
 use crate::edits::Edit;
 use crate::error::RunError;
@@ -179,7 +180,7 @@ pub async fn run(
         observer: Box::new(stage),
     };
     run_once(launch, Policy::default(), job).await;
-    let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut outcome = outcome.lock_ignoring_poison();
     if let Some(refused) = outcome.refused.take() {
         return Err(refused);
     }
@@ -223,7 +224,7 @@ impl CellReport {
 
 impl Stage {
     fn with<T>(&self, look: impl FnOnce(&mut Outcome) -> T) -> T {
-        look(&mut self.outcome.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.outcome.lock_ignoring_poison())
     }
 }
 

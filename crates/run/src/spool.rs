@@ -1,20 +1,21 @@
 //! [`Spool`]: rendered outputs that wait to be written to a notebook. Small ones stay in memory, the others are in
 //! a temporary file.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::sync::Arc;
+use std::io::{self, BufWriter, IntoInnerError, Write};
 
 use cellwright_notebook::file::Segment;
+use cellwright_stdext::{SpoolFile, SpoolWriter};
 
 /// Size in bytes up to which a text stays in memory: reading it from a file would cost more.
 const MEMORY_LIMIT: usize = 4 * 1024;
 
+/// Bytes to write to the file at once.
+const WRITE_SIZE: usize = 64 * 1024;
+
 /// An unnamed temporary file, which the system deletes with the process.
 #[derive(Debug, Default)]
 pub(crate) struct Spool {
-    file: Option<Arc<File>>,
-    end: u64,
+    file: Option<SpoolFile>,
 }
 
 impl Spool {
@@ -23,68 +24,60 @@ impl Spool {
         &mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<Segment> {
-        let mut writer = SpoolWriter {
-            spool: self,
-            buffer: Vec::new(),
-            writer: None,
-            length: 0,
-        };
+        let mut writer = SegmentWriter::Memory(Some(self), Vec::new());
         write(&mut writer)?;
         writer.finish()
     }
 
-    fn file(&mut self) -> io::Result<Arc<File>> {
-        if let Some(file) = &self.file {
-            return Ok(Arc::clone(file));
+    fn file(&mut self) -> io::Result<&mut SpoolFile> {
+        match &mut self.file {
+            Some(file) => Ok(file),
+            file => Ok(file.insert(SpoolFile::create()?)),
         }
-        let file = Arc::new(tempfile::tempfile()?);
-        self.file = Some(Arc::clone(&file));
-        Ok(file)
     }
 }
 
 /// Collects one text: in memory first, in the file above [`MEMORY_LIMIT`].
-struct SpoolWriter<'s> {
-    spool: &'s mut Spool,
-    buffer: Vec<u8>,
-    writer: Option<BufWriter<Arc<File>>>,
-    length: u64,
+enum SegmentWriter<'s> {
+    /// The spool is there until the text exceeds the limit.
+    Memory(Option<&'s mut Spool>, Vec<u8>),
+    File(BufWriter<SpoolWriter<'s>>),
 }
 
-impl SpoolWriter<'_> {
+impl SegmentWriter<'_> {
     fn finish(self) -> io::Result<Segment> {
-        let Some(mut output) = self.writer else {
-            return Ok(Segment::Bytes(self.buffer.into()));
+        let output = match self {
+            Self::Memory(_, buffer) => return Ok(Segment::Bytes(buffer.into())),
+            Self::File(output) => output.into_inner().map_err(IntoInnerError::into_error)?,
         };
-        output.flush()?;
-        let start = self.spool.end;
-        self.spool.end += self.length;
+        let file = output.handle();
+        let range = output.finish();
         Ok(Segment::Stored {
-            file: Arc::clone(output.get_ref()),
-            start,
-            length: self.length,
+            file,
+            start: range.start,
+            length: range.end - range.start,
         })
     }
 }
 
-impl Write for SpoolWriter<'_> {
+impl Write for SegmentWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.length += bytes.len() as u64;
-        if let Some(output) = &mut self.writer {
-            output.write_all(bytes)?;
-            return Ok(bytes.len());
+        match self {
+            Self::File(output) => output.write_all(bytes)?,
+            Self::Memory(spool, buffer) => {
+                if buffer.len() + bytes.len() <= MEMORY_LIMIT {
+                    buffer.extend_from_slice(bytes);
+                    return Ok(bytes.len());
+                }
+                let Some(spool) = spool.take() else {
+                    return Err(io::Error::other("an earlier write failed"));
+                };
+                let mut output = BufWriter::with_capacity(WRITE_SIZE, spool.file()?.writer());
+                output.write_all(buffer)?;
+                output.write_all(bytes)?;
+                *self = Self::File(output);
+            }
         }
-        if self.buffer.len() + bytes.len() <= MEMORY_LIMIT {
-            self.buffer.extend_from_slice(bytes);
-            return Ok(bytes.len());
-        }
-        let file = self.spool.file()?;
-        // A failed write may have left bytes after the end.
-        io::Seek::seek(&mut &*file, io::SeekFrom::Start(self.spool.end))?;
-        let mut output = BufWriter::with_capacity(64 * 1024, file);
-        output.write_all(&std::mem::take(&mut self.buffer))?;
-        output.write_all(bytes)?;
-        self.writer = Some(output);
         Ok(bytes.len())
     }
 

@@ -138,11 +138,7 @@ impl ExecutionReport {
                 let message = format!("What the cells put out is not in {}", path.display());
                 let mut failure = Failure::new(Kind::BadFile, message);
                 failure.causes.push(error.to_string());
-                let mut cause = std::error::Error::source(error);
-                while let Some(inner) = cause {
-                    failure.causes.push(inner.to_string());
-                    cause = inner.source();
-                }
+                failure.add_causes(error);
                 Some(failure.hint(kept))
             }
             None if !conflicts.is_empty() => {

@@ -1,13 +1,14 @@
 //! [`ExecutionObserver`] receives the events of a job; [`Execution`] lets any thread follow them.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use cellwright_kernel::session::{CellEnd, JobObserver, SessionId, SessionNotice};
 use cellwright_kernel::{Description, LateText, ShutdownReport, StopHandle, StopReason};
 use cellwright_output::{Artifacts, Capture, Event, Limits, Sink, Stream, displayed_text};
 use cellwright_run::{Stores, incomplete_cell_error};
+use cellwright_stdext::LockExt;
 use tokio::sync::watch;
 
 use super::feed::{FeedItem, OutputFeed, Overflow};
@@ -415,5 +416,5 @@ impl ExecutionState {
 }
 
 fn lock(play: &Mutex<ExecutionState>) -> MutexGuard<'_, ExecutionState> {
-    play.lock().unwrap_or_else(PoisonError::into_inner)
+    play.lock_ignoring_poison()
 }

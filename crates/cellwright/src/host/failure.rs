@@ -1,7 +1,5 @@
 //! Describes host errors to users.
 
-use std::error::Error as _;
-
 use super::error::HostError;
 use super::hello::PROTOCOL;
 use crate::failure::{Failure, Kind, capitalize};
@@ -29,11 +27,7 @@ impl Failure {
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         let mut failure = Self::new(Kind::Host, capitalize(&error.to_string()));
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            failure.causes.push(inner.to_string());
-            cause = inner.source();
-        }
+        failure.add_causes(&error);
         match &error {
             HostError::RuntimeDir(error) => explain_runtime_dir(error, failure),
             HostError::File { .. } => {

@@ -10,13 +10,14 @@ mod session_json;
 mod session_list;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cellwright_kernel::session::{
     Job, KernelLauncher, KernelLoss, Policy, SessionCall, SessionKey, SessionReport, Sessions,
     SpareKernels, run_once,
 };
 use cellwright_kernel::{BoxFuture, KernelError, StopReason, StopSignal};
+use cellwright_stdext::LockExt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
@@ -288,10 +289,7 @@ impl HostService {
 
     /// Runs a job on a kernel that is gone afterwards.
     fn spawn_local(&self, launch: Arc<dyn KernelLauncher>, job: Job) {
-        let mut alone = self
-            .local_jobs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut alone = self.local_jobs.lock_ignoring_poison();
         while alone.try_join_next().is_some() {}
         alone.spawn(run_once(launch, self.policy.clone(), job));
     }
@@ -428,10 +426,7 @@ impl Service for HostService {
             }
             self.sessions.close().await;
             let alone = {
-                let mut guard = self
-                    .local_jobs
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut guard = self.local_jobs.lock_ignoring_poison();
                 std::mem::take(&mut *guard)
             };
             alone.join_all().await;

@@ -4,10 +4,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Mutex;
+use std::time::SystemTime;
 
 use cellwright_kernel::process::daemon;
+use cellwright_stdext::{LockExt, rfc3339};
 
 use crate::runtime_dir::RuntimeDir;
 
@@ -50,11 +51,10 @@ impl Log {
             Level::Warn => "warn ",
             Level::Error => "error",
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let time = format_utc(now.map_or(0, |time| time.as_secs()));
+        let time = rfc3339::format_seconds(SystemTime::now());
         // One line stays one line.
         let line = format!("{time} {level} {}\n", words.replace('\n', "\n    "));
-        let mut held = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.file.lock_ignoring_poison();
         if held.as_ref().is_none_or(|file| self.exceeds_limit(file)) {
             *held = self.rotate();
         }
@@ -115,39 +115,9 @@ pub(crate) fn last_lines(folder: &RuntimeDir, count: usize) -> io::Result<String
     Ok(lines[lines.len().saturating_sub(count)..].concat())
 }
 
-/// Seconds since 1970 as a date and a time.
-pub(crate) fn format_utc(seconds: u64) -> String {
-    let days = seconds / 86_400;
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    // Howard Hinnant's civil_from_days: years begin in March, so that leap days are at their ends.
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_right() {
-        assert_eq!(format_utc(0), "1970-01-01T00:00:00Z");
-        assert_eq!(format_utc(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(format_utc(1_735_689_599), "2024-12-31T23:59:59Z");
-        assert_eq!(format_utc(4_107_542_400), "2100-03-01T00:00:00Z");
-    }
 
     #[test]
     fn the_log_is_bounded_and_its_end_can_be_read() {

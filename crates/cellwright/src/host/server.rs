@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cellwright_stdext::error_chain;
 use serde_json::{Map, Value};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
@@ -118,7 +119,7 @@ impl Server {
                             listener = UnixListener::from_std(new)?;
                         }
                         Ok(FileCheck::Lost) => break "was replaced by another",
-                        Err(error) => self.log.write(Level::Error, &format_error_chain(&error)),
+                        Err(error) => self.log.write(Level::Error, &error_chain::format(&error)),
                     }
                 }
             }
@@ -242,15 +243,4 @@ impl IdleTimer {
         }
         now - *self.since.get_or_insert(now) >= longest
     }
-}
-
-/// An error with what caused it, in one line.
-pub(super) fn format_error_chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        words.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    words
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::process::daemon;
+use cellwright_stdext::error_chain;
 
 use super::error::HostError;
 use super::host_files::{ClaimResult, HostFiles};
 use super::log::{Level, Log};
-use super::server::{Server, format_error_chain};
+use super::server::Server;
 use super::service;
 use crate::engine::Engine;
 use crate::runtime_dir::RuntimeDir;
@@ -46,7 +47,7 @@ pub(crate) fn run_if_host(engine: fn() -> Engine, notify_starter: fn(&str)) -> O
     let well = match run(arguments, engine, notify_starter) {
         Ok(()) => true,
         Err(error) => {
-            notify_starter(&format!("{FAILED}{}", format_error_chain(&error)));
+            notify_starter(&format!("{FAILED}{}", error_chain::format(&error)));
             false
         }
     };

@@ -5,13 +5,13 @@
 
 use std::io;
 
+use cellwright_stdext::hex;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::wording;
 use crate::failure::Failure;
-use crate::hex::hex;
 
 /// The reply of a tool.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Delimiter {
     pub(super) fn new() -> io::Result<Self> {
         let mut bytes = [0_u8; 4];
         getrandom::fill(&mut bytes)?;
-        Ok(Self(hex(&bytes)))
+        Ok(Self(hex::encode(&bytes)))
     }
 
     /// Encloses text from a file or a kernel.

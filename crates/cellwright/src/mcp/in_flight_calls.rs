@@ -4,9 +4,10 @@
 //! on the same session.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use cellwright_stdext::LockExt;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +41,7 @@ pub(super) struct InFlightCall<'a> {
 
 impl InFlightCalls {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock_ignoring_poison()
     }
 
     /// Registers a call on a session.

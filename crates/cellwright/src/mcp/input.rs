@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cellwright_stdext::LockExt;
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
     ElicitationSchema, InputRequest, InputRequiredResult, InputResponses, ProtocolVersion,
@@ -162,6 +163,6 @@ impl SuspendedCalls {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<String, SuspendedCall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock_ignoring_poison()
     }
 }

@@ -8,8 +8,9 @@ mod beneath;
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use cellwright_stdext::LockExt;
 use rustix::fs::AtFlags;
 use serde_json::Value;
 
@@ -61,18 +62,18 @@ impl Roots {
             })
         };
         let found = dirs.iter().filter_map(root).collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        *self.0.lock_ignoring_poison() = found;
     }
 
     /// The canonical paths of the roots.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let roots = self.0.lock_ignoring_poison();
         roots.iter().map(|root| root.real.clone()).collect()
     }
 
     /// Splits an absolute path into its root and the rest. The path may use the given or the canonical path of the root.
     fn strip(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
-        let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let roots = self.0.lock_ignoring_poison();
         roots.iter().find_map(|root| {
             let rest = path.strip_prefix(&root.real);
             let rest = rest.or_else(|_| path.strip_prefix(&root.given)).ok()?;

@@ -3,9 +3,10 @@
 //! Resources are checked once a second and after every call. Polling also finds changes by other processes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cellwright_stdext::LockExt;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{SubscriptionContext, SubscriptionSink};
 use rmcp::{Peer, RoleServer};
@@ -47,7 +48,7 @@ struct Subscription {
 
 impl Subscriptions {
     fn table(&self) -> MutexGuard<'_, SubscriptionTable> {
-        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.table.lock_ignoring_poison()
     }
 
     /// Checks the resources now.

@@ -1,8 +1,9 @@
 //! `host`: the background process that keeps what outlives a command.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use cellwright_output::ByteSize;
+use cellwright_stdext::rfc3339;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
@@ -126,7 +127,8 @@ fn in_words(status: &Value, folder: &str) -> String {
         number("pid").unwrap_or_default()
     );
     if let Some(started) = number("started") {
-        text.push_str(&format!("started: {}\n", log::format_utc(started)));
+        let started = UNIX_EPOCH + Duration::from_secs(started);
+        text.push_str(&format!("started: {}\n", rfc3339::format_seconds(started)));
     }
     if let Some(bytes) = number("memory_bytes") {
         text.push_str(&format!("memory: {}\n", ByteSize(bytes)));

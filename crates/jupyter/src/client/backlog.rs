@@ -4,8 +4,9 @@
 mod spool;
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use cellwright_stdext::LockExt;
 use tokio::sync::Notify;
 
 use super::BacklogItem;
@@ -98,7 +99,7 @@ impl Backlog {
     }
 
     fn lock(&self) -> MutexGuard<'_, BacklogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock_ignoring_poison()
     }
 }
 

@@ -146,7 +146,6 @@ impl FrameWriter for SpooledFrameWriter {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::sync::Arc;
 
     use bytes::Bytes;
 
@@ -168,7 +167,7 @@ mod tests {
         bytes.extend(encoded(&[Bytes::from_static(b"n")]).await);
         let full = File::options().read(true).write(true).open("/dev/full");
         let mut store = SpoolingStore::new(512 * 1024);
-        store.spool = FrameSpool::with_file(Arc::new(full.unwrap()));
+        store.spool = FrameSpool::with_file(full.unwrap());
         let mut reader = Reader::new(&bytes[..], Limits::default()).with_store(store);
         for expected in [content, Bytes::from_static(b"n")] {
             let Some(Incoming::Message(frames)) = reader.next().await.unwrap() else {

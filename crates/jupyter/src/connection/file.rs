@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use cellwright_stdext::hex;
 use rustix::fs::OFlags;
 use serde_json::Value;
 
 use super::owner::Owner;
 use super::{Connection, ConnectionError, private_dir};
-use crate::{bounded_read, hex};
+use crate::bounded_read;
 
 /// The member of a connection file that names the process that wrote it.
 const OWNER_MEMBER: &str = "cellwright";

@@ -1,9 +1,10 @@
 //! [`Clients`]: the connected clients and their subscriptions.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use cellwright_stdext::LockExt;
 use tokio::sync::mpsc;
 
 use super::outbox::{Outbox, OutboxItem};
@@ -223,7 +224,7 @@ impl Clients {
     }
 
     fn lock(&self) -> MutexGuard<'_, ClientsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock_ignoring_poison()
     }
 }
 

@@ -1,9 +1,10 @@
 //! [`Outbox`]: the messages that wait to be written to one client.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use cellwright_stdext::LockExt;
 use tokio::sync::Notify;
 
 /// A message or command that waits to be written to a client.
@@ -105,7 +106,7 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, OutboxState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock_ignoring_poison()
     }
 }
 

@@ -23,6 +23,7 @@ use cellwright_jupyter::connection::Channel;
 use cellwright_jupyter::kernelspec::InterruptMode;
 use cellwright_jupyter::message::{Message, PROTOCOL_VERSION};
 use cellwright_output::{Data, Event, Scratch, Sink, Stream};
+use cellwright_stdext::error_chain;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Interval, interval, sleep_until};
 
@@ -252,7 +253,7 @@ impl Jupyter {
                     *gone = true;
                 }
                 let what = match error {
-                    Some(error) => start::error_chain(&error),
+                    Some(error) => error_chain::format(&error),
                     None => "it closed its connection".to_owned(),
                 };
                 self.close_reason.get_or_insert_with(|| what.clone());

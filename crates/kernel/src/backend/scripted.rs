@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cellwright_output::{Event, Sink, Stream, Traceback};
+use cellwright_stdext::LockExt;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -49,17 +50,11 @@ pub struct CallLog(Arc<Mutex<Vec<String>>>);
 impl CallLog {
     /// All calls so far, in order.
     pub fn entries(&self) -> Vec<String> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock_ignoring_poison().clone()
     }
 
     fn add(&self, entry: String) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(entry);
+        self.0.lock_ignoring_poison().push(entry);
     }
 }
 

@@ -9,10 +9,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use cellwright_stdext::LockExt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions};
 
@@ -110,7 +111,7 @@ fn reap(child: &Mutex<Option<Pid>>, owner: &OwnedFd, running: OwnedFd) {
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => break,
         }
-        let mut held = child.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = child.lock_ignoring_poison();
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if *held == Some(pid) {
                 *held = None;
@@ -190,7 +191,7 @@ fn wait_event(owner: &OwnedFd, all_gone: &OwnedFd, timeout: Option<Duration>) ->
 
 /// Signals the child's process group, unless the child was reaped and its pid may have been reused.
 fn signal_group(child: &Mutex<Option<Pid>>, signal: Signal) {
-    let held = child.lock().unwrap_or_else(PoisonError::into_inner);
+    let held = child.lock_ignoring_poison();
     if let Some(pid) = *held {
         let _sent = rustix::process::kill_process_group(pid, signal);
     }

@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cellwright_stdext::LockExt;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -404,6 +405,6 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock_ignoring_poison()
     }
 }

@@ -2,9 +2,10 @@
 //! for a start.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cellwright_stdext::LockExt;
 use tokio::task::JoinSet;
 
 use super::launcher::KernelLauncher;
@@ -176,5 +177,5 @@ async fn shut_down(spare: Spare) {
 }
 
 fn lock(state: &Mutex<SpareState>) -> std::sync::MutexGuard<'_, SpareState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock_ignoring_poison()
 }

@@ -1,9 +1,10 @@
 //! The status of a session, as the pool and its callers see it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use cellwright_stdext::LockExt;
 use tokio::time::Instant;
 
 use super::SessionKey;
@@ -108,7 +109,7 @@ impl StatusCell {
 
     /// Calls `access` with the locked status.
     pub(super) fn with<T>(&self, access: impl FnOnce(&mut SessionStatus) -> T) -> T {
-        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        access(&mut self.0.lock_ignoring_poison())
     }
 
     pub(super) fn call_accepted(&self) {

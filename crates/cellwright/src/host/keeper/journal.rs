@@ -7,12 +7,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use crate::execution::CellOutputs;
 use cellwright_kernel::session::SessionId;
+use cellwright_stdext::LockExt;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -109,7 +110,7 @@ impl Journals {
 
     /// How many runs of a session could not be written down.
     pub(super) fn lost(&self, session: SessionId) -> u64 {
-        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = self.lost.lock_ignoring_poison();
         lost.get(&session.0).copied().unwrap_or(0)
     }
 
@@ -219,7 +220,7 @@ fn path(folder: &Path, session: SessionId) -> PathBuf {
 }
 
 fn count_lost(lost: &Mutex<BTreeMap<u64, u64>>, session: SessionId) {
-    let mut lost = lost.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut lost = lost.lock_ignoring_poison();
     *lost.entry(session.0).or_default() += 1;
 }
 

@@ -1,9 +1,10 @@
 //! [`LauncherCache`]: the launcher of each session, for calls that need a new kernel.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cellwright_kernel::session::{KernelLauncher, SessionKey, SessionReport};
+use cellwright_stdext::LockExt;
 
 /// The launches of the sessions there are. Whoever does not care which kernel a session has brings along
 /// how to start its own; when that of the session is lost, it must be the same kernel again.
@@ -27,6 +28,6 @@ impl LauncherCache {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionKey, Arc<dyn KernelLauncher>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock_ignoring_poison()
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use cellwright_kernel::session::{SessionId, SessionReport};
 use cellwright_run::{ExecutionHistory, RunSpec};
+use cellwright_stdext::LockExt;
 use serde_json::{Value, json};
 
 use crate::execution::{ExecutionReport, ExecutionStatus};
@@ -28,7 +29,7 @@ impl NotebookHistories {
         }
         // What is written elsewhere is another notebook from then on.
         let path = canonical(order.output.as_ref().unwrap_or(&order.path));
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock_ignoring_poison();
         let known = all
             .iter()
             .position(|noted| noted.session == session && noted.path == path);
@@ -60,7 +61,7 @@ impl NotebookHistories {
         let path = canonical(path);
         let living: HashMap<SessionId, &SessionReport> =
             sessions.iter().map(|report| (report.id, report)).collect();
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock_ignoring_poison();
         all.retain(|noted| living.contains_key(&noted.session));
         let found = all.iter().rev().filter(|noted| noted.path == path);
         let found = found.filter_map(|noted| {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use cellwright_kernel::{StopHandle, StopReason};
+use cellwright_stdext::LockExt;
 use serde_json::{Value, json};
 
 use crate::execution::{Execution, ExecutionStatus};
@@ -190,7 +191,7 @@ impl Runs {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunTable> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock_ignoring_poison()
     }
 }
 

@@ -1,9 +1,10 @@
 //! [`SessionList`]: the live sessions on disk, so that the successor of a killed host can report them as lost.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use cellwright_kernel::session::{KernelLoss, SessionKey, SessionReport, Sessions};
+use cellwright_stdext::LockExt;
 use serde::{Deserialize, Serialize};
 
 /// Of how many lost sessions is remembered that they are missed.
@@ -46,7 +47,7 @@ impl SessionList {
             };
             sessions.record_loss(key, line.private_to, KernelLoss::HostLost);
         }
-        *self.missed.lock().unwrap_or_else(PoisonError::into_inner) = lines;
+        *self.missed.lock_ignoring_poison() = lines;
         count
     }
 
@@ -54,7 +55,7 @@ impl SessionList {
     /// not be missed, which is no reason to fail anything now.
     pub(super) fn write(&self, sessions: &Sessions) -> Vec<SessionReport> {
         // Also keeps two writers apart, so that the later list is the one that stays.
-        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missed = self.missed.lock_ignoring_poison();
         let sessions = sessions.list();
         let line = |report: &SessionReport| SessionLine {
             name: report.key.name.clone(),

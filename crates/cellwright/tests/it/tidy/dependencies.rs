@@ -9,17 +9,23 @@ use serde_json::Value;
 use super::root;
 
 /// Our crates, and which of ours each may use.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
+    ("cellwright-stdext", &[]),
     ("cellwright-notebook", &[]),
-    ("cellwright-output", &[]),
-    ("cellwright-jupyter", &[]),
+    ("cellwright-output", &["cellwright-stdext"]),
+    ("cellwright-jupyter", &["cellwright-stdext"]),
     (
         "cellwright-kernel",
-        &["cellwright-output", "cellwright-jupyter"],
+        &[
+            "cellwright-stdext",
+            "cellwright-output",
+            "cellwright-jupyter",
+        ],
     ),
     (
         "cellwright-run",
         &[
+            "cellwright-stdext",
             "cellwright-notebook",
             "cellwright-output",
             "cellwright-kernel",
@@ -28,6 +34,7 @@ const ARROWS: [(&str, &[&str]); 7] = [
     (
         "cellwright",
         &[
+            "cellwright-stdext",
             "cellwright-notebook",
             "cellwright-output",
             "cellwright-jupyter",
@@ -40,7 +47,7 @@ const ARROWS: [(&str, &[&str]); 7] = [
 ];
 
 /// Libraries that only some of our crates may know.
-const FENCES: [(&str, &[&str]); 21] = [
+const FENCES: [(&str, &[&str]); 22] = [
     ("axum", &["cellwright"]),
     ("rmcp", &["cellwright"]),
     ("tokio-util", &["cellwright"]),
@@ -54,6 +61,10 @@ const FENCES: [(&str, &[&str]); 21] = [
     ("strsim", &["cellwright"]),
     ("toml", &["cellwright"]),
     ("granit-parser", &["cellwright"]),
+    (
+        "tempfile",
+        &["cellwright", "cellwright-jupyter", "cellwright-stdext"],
+    ),
     ("unicode-ident", &["cellwright-run"]),
     (
         "serde_json",

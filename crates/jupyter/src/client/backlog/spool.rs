@@ -1,11 +1,10 @@
 //! [`BacklogSpool`]: backlog items on disk, in an unnamed file.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Write};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use cellwright_stdext::SpoolFile;
 
 use super::super::BacklogItem;
 use crate::connection::Channel;
@@ -17,9 +16,7 @@ const RECORD_HEADER_SIZE: usize = 5;
 /// Backlog items on disk, in order.
 #[derive(Debug)]
 pub(super) struct BacklogSpool {
-    file: File,
-    /// Offset after the last record.
-    written: u64,
+    file: SpoolFile,
     /// Offset of the next record to read.
     read: u64,
     /// Items without frames. Their place in the order is a record with [`EVENT_TAG`].
@@ -50,10 +47,9 @@ impl BacklogSpool {
     pub(super) fn push(spool: &mut Option<Self>, item: BacklogItem) -> Result<(), BacklogItem> {
         let spool = match spool {
             Some(spool) => spool,
-            None => match tempfile::tempfile() {
+            None => match SpoolFile::create() {
                 Ok(file) => spool.insert(Self {
                     file,
-                    written: 0,
                     read: 0,
                     events: VecDeque::new(),
                     stored_frames: VecDeque::new(),
@@ -69,7 +65,7 @@ impl BacklogSpool {
 
     fn append(&mut self, item: BacklogItem) {
         if !self.failed && self.write_record(&item).is_err() {
-            // Earlier records are complete: `written` still points to the end of the last one.
+            // Earlier records are complete: the file still ends after the last one.
             self.failed = true;
         }
         if self.failed {
@@ -88,7 +84,6 @@ impl BacklogSpool {
 
     fn write_record(&mut self, item: &BacklogItem) -> io::Result<()> {
         let mut header = BytesMut::new();
-        let mut at = self.written;
         let frames: &[Frame] = if let BacklogItem::Frames(channel, frames) = item {
             let channel = CHANNELS.iter().position(|other| other == channel);
             header.put_u8(u8::try_from(channel.unwrap_or_default()).unwrap_or_default());
@@ -109,22 +104,22 @@ impl BacklogSpool {
             Frame::InMemory(bytes) => Some(bytes),
             Frame::OnDisk(_) => None,
         });
+        let mut writer = self.file.writer();
         for bytes in std::iter::once(&header).chain(in_memory) {
-            self.file.write_all_at(bytes, at)?;
-            at += bytes.len() as u64;
+            writer.write_all(bytes)?;
         }
-        self.written = at;
+        writer.finish();
         Ok(())
     }
 
     /// Returns the next item; `None` when there are no more.
     pub(super) fn pop(&mut self) -> Option<BacklogItem> {
-        if self.read < self.written {
+        if self.read < self.file.end() {
             // A read error of a file that was just written means a broken disk: its messages are lost.
             if let Ok(item) = self.read_record() {
                 return item;
             }
-            self.read = self.written;
+            self.read = self.file.end();
         }
         // Events, such as a closed channel, are in memory.
         self.events
@@ -154,9 +149,9 @@ impl BacklogSpool {
     }
 
     fn read_bytes(&mut self, count: usize) -> io::Result<Bytes> {
-        let mut bytes = vec![0; count];
-        self.file.read_exact_at(&mut bytes, self.read)?;
-        self.read += count as u64;
+        let end = self.read + count as u64;
+        let bytes = self.file.read(self.read..end)?;
+        self.read = end;
         Ok(Bytes::from(bytes))
     }
 }

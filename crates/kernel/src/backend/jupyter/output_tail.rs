@@ -2,9 +2,10 @@
 //! kernel failed to start or died.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cellwright_stdext::LockExt;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::task::JoinSet;
@@ -34,7 +35,7 @@ impl ProcessOutputTail {
             readers.spawn(async move {
                 let mut buffer = vec![0; 4096];
                 while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-                    let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut tail = tail.lock_ignoring_poison();
                     tail.push(&buffer[..count]);
                 }
             });
@@ -44,7 +45,7 @@ impl ProcessOutputTail {
 
     /// The end of the output, so far.
     pub(super) fn text(&self) -> String {
-        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = self.tail.lock_ignoring_poison();
         tail.text()
     }
 

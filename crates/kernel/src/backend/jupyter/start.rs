@@ -10,6 +10,7 @@ use cellwright_jupyter::connection::{self, Channel, Connection, ConnectionFile, 
 use cellwright_jupyter::kernelspec::Kernelspec;
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::ports::ReservedPorts;
+use cellwright_stdext::error_chain;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
@@ -348,7 +349,7 @@ async fn wait_until_ready(
                 return Err(StartFailure::Exited(Exit::UNKNOWN));
             }
             ClientEvent::Closed(_, Some(error)) if process.is_attached() => {
-                let what = error_chain(&error);
+                let what = error_chain::format(&error);
                 return Err(StartFailure::Kernel(KernelError::Protocol {
                     violation: what,
                 }));
@@ -357,7 +358,7 @@ async fn wait_until_ready(
             ClientEvent::Closed(_, error) => {
                 let what = error.map_or_else(
                     || "it closed its connection".to_owned(),
-                    |error| error_chain(&error),
+                    |error| error_chain::format(&error),
                 );
                 closed.get_or_insert((Instant::now() + SHUTDOWN_STEP_TIMEOUT, what));
             }
@@ -376,17 +377,6 @@ async fn wait_until_ready(
             return Ok(info);
         }
     }
-}
-
-/// The text of an error and its causes.
-pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }
 
 /// Sends `kernel_info_request`, which causes messages on shell and iopub. Returns when to send it again.

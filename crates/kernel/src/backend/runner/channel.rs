@@ -16,6 +16,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use cellwright_output::Stream;
+use cellwright_stdext::hex;
 use memchr::memmem::Finder;
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::{AsyncWriteExt, Interest};
@@ -98,13 +99,9 @@ impl RunnerChannel {
     }
 
     /// Sets the nonce of the sync markers.
-    pub(super) fn set_nonce(&mut self, hex: &str) -> Result<(), String> {
-        let bytes: Vec<u8> = (0..hex.len() / 2)
-            .filter_map(|index| u8::from_str_radix(hex.get(2 * index..2 * index + 2)?, 16).ok())
-            .collect();
-        let bytes: [u8; NONCE_SIZE] = bytes
-            .try_into()
-            .map_err(|_| format!("{hex:?} is not a valid nonce"))?;
+    pub(super) fn set_nonce(&mut self, text: &str) -> Result<(), String> {
+        let bytes: [u8; NONCE_SIZE] = hex::decode(text.as_bytes())
+            .ok_or_else(|| format!("`{}` is not a valid nonce", text.escape_debug()))?;
         let finder = Finder::new(&bytes).into_owned();
         self.nonce = Some(Nonce { bytes, finder });
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cellwright_kernel::backend::scripted::{CallLog, KillHandle, ScriptStep, ScriptedKernel};
@@ -16,6 +16,7 @@ use cellwright_kernel::{
     ShutdownReport, StopHandle, StopSignal,
 };
 use cellwright_output::{Event, Sink, Stream};
+use cellwright_stdext::LockExt;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -73,7 +74,7 @@ struct ScriptedLauncher {
 }
 
 fn lock(state: &Mutex<FixtureState>) -> std::sync::MutexGuard<'_, FixtureState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock_ignoring_poison()
 }
 
 impl KernelLauncher for ScriptedLauncher {

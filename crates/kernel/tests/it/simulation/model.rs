@@ -1,12 +1,13 @@
 //! The model of one simulation: the expected state, the trace, and the violated rules.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cellwright_kernel::backend::scripted::{KillHandle, ScriptStep};
 use cellwright_kernel::session::{KernelLoss, Sessions};
 use cellwright_kernel::{StopHandle, StopReason};
+use cellwright_stdext::LockExt;
 use tokio::time::Instant;
 
 use super::kernel::{PlannedStart, kill};
@@ -40,7 +41,7 @@ impl Model {
     }
 
     pub(super) fn with<T>(&self, state: impl FnOnce(&mut ModelState) -> T) -> T {
-        state(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        state(&mut self.0.lock_ignoring_poison())
     }
 }
 
