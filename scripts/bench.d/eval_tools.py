@@ -114,10 +114,10 @@ class Dying(Run):
 
     def __init__(self, name, command, **options):
         super().__init__(name, command, output=str(ANSWER), **options)
-        self.told = {}
+        self.reported = {}
 
     def look(self, number, ended):
-        self.told[number] = (ended - int(cells.DEATH_NOTE.read_text())) / 1e9
+        self.reported[number] = (ended - int(cells.DEATH_NOTE.read_text())) / 1e9
         answer = ANSWER.read_text(encoding="utf-8")
-        said = json.loads(answer)["died"]["signal"] == 9 if self.ours else "died" in answer
-        check(said, f"{self.name} did not report the death")
+        is_reported = json.loads(answer)["died"]["signal"] == 9 if self.ours else "died" in answer
+        check(is_reported, f"{self.name} did not report the death")

@@ -34,23 +34,23 @@ class Connection:
         self.reader = self.socket.makefile("rb")
         self.request = json.loads(Path(request).read_text())
         self.send({"hello": {"protocol": info["protocol"], "version": info["version"]}})
-        self.hear()
+        self.receive()
 
     def send(self, head):
         self.socket.sendall(json.dumps(head).encode() + b"\n")
 
-    def hear(self):
+    def receive(self):
         head = json.loads(self.reader.readline())
         head["payload"] = self.reader.read(head["n"]) if head.get("n") else b""
         return head
 
     def eval(self, session, code):
-        """Runs code; gives how long that took, in nanoseconds."""
+        """Runs code and returns the duration in nanoseconds."""
         self.request["session"] = session
-        self.request["wish"]["cells"][0]["code"] = code
+        self.request["request"]["cells"][0]["code"] = code
         started = time.perf_counter_ns()
         self.send(self.request)
-        while "end" not in (answer := self.hear()):
+        while "end" not in (answer := self.receive()):
             pass
         took = time.perf_counter_ns() - started
         if answer.get("verdict", {}).get("status") != "ok":
@@ -59,8 +59,8 @@ class Connection:
 
 
 def recorded(command, real, folder, request):
-    """Writes what a command sends for its `eval` to the file `request`. It finds our socket where it
-    looks for the host's, with the host's own words about itself."""
+    """Writes the request of an `eval` command to the file `request`. The command connects to the socket
+    of this function, which sends the hello of the real host."""
     folder.mkdir(mode=0o700)
     info = json.loads((real / "host.json").read_text())
     (folder / "host.json").write_text(json.dumps(info))
@@ -83,14 +83,14 @@ def recorded(command, real, folder, request):
     listener.close()
 
 
-def tell(times):
+def print_times(times):
     print("\n".join(map(str, times)))
 
 
 def trips(folder, request, count, code):
     connection = Connection(folder, request)
     connection.eval("trips", code)
-    tell(connection.eval("trips", code) for _ in range(int(count)))
+    print_times(connection.eval("trips", code) for _ in range(int(count)))
 
 
 def new(folder, request, count, code):
@@ -99,7 +99,7 @@ def new(folder, request, count, code):
     for number in range(int(count)):
         time.sleep(PAUSE)
         times.append(connection.eval(f"new-{os.getpid()}-{number}", code))
-    tell(times)
+    print_times(times)
 
 
 def many(folder, request, sessions, count, code):
@@ -117,7 +117,7 @@ def many(folder, request, sessions, count, code):
         thread.start()
     for thread in threads:
         thread.join()
-    tell([time.perf_counter_ns() - started])
+    print_times([time.perf_counter_ns() - started])
 
 
 def starts(count, code):
@@ -131,7 +131,7 @@ def starts(count, code):
             for _message in until_idle(kernel, kernel.execute(code)):
                 pass
             times.append(time.perf_counter_ns() - started)
-    tell(times)
+    print_times(times)
 
 
 def idle(code):

@@ -15,7 +15,7 @@ import time
 
 from jupyter_client.manager import AsyncKernelManager, KernelManager
 
-PATIENCE = 120
+TIMEOUT = 120
 
 
 class Counted:
@@ -49,20 +49,20 @@ class Blocking:
         self.manager.start_kernel()
         self.client = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=PATIENCE)
+        self.client.wait_for_ready(timeout=TIMEOUT)
 
     async def run(self, code):
-        heard = Counted()
+        received = Counted()
         request = self.client.execute(code)
         while True:
-            message = self.client.get_iopub_msg(timeout=PATIENCE)
+            message = self.client.get_iopub_msg(timeout=TIMEOUT)
             if message["parent_header"].get("msg_id") == request:
                 if is_last(message):
                     break
-                heard.take(message)
-        while self.client.get_shell_msg(timeout=PATIENCE)["parent_header"].get("msg_id") != request:
+                received.take(message)
+        while self.client.get_shell_msg(timeout=TIMEOUT)["parent_header"].get("msg_id") != request:
             pass
-        return heard
+        return received
 
     async def stop(self):
         self.client.stop_channels()
@@ -73,9 +73,9 @@ class Interactive(Blocking):
     """With the one call that does it all."""
 
     async def run(self, code):
-        heard = Counted()
-        self.client.execute_interactive(code, output_hook=heard.take, timeout=PATIENCE)
-        return heard
+        received = Counted()
+        self.client.execute_interactive(code, output_hook=received.take, timeout=TIMEOUT)
+        return received
 
 
 class Async:
@@ -88,21 +88,21 @@ class Async:
         await self.manager.start_kernel()
         self.client = self.manager.client()
         self.client.start_channels()
-        await self.client.wait_for_ready(timeout=PATIENCE)
+        await self.client.wait_for_ready(timeout=TIMEOUT)
 
     async def run(self, code):
-        heard = Counted()
+        received = Counted()
         request = self.client.execute(code)
         while True:
-            message = await self.client.get_iopub_msg(timeout=PATIENCE)
+            message = await self.client.get_iopub_msg(timeout=TIMEOUT)
             if message["parent_header"].get("msg_id") == request:
                 if is_last(message):
                     break
-                heard.take(message)
+                received.take(message)
         while True:
-            message = await self.client.get_shell_msg(timeout=PATIENCE)
+            message = await self.client.get_shell_msg(timeout=TIMEOUT)
             if message["parent_header"].get("msg_id") == request:
-                return heard
+                return received
 
     async def stop(self):
         self.client.stop_channels()
@@ -115,7 +115,7 @@ class Watch:
     def __init__(self):
         self.began, self.used = time.perf_counter(), used()
 
-    def told(self):
+    def elapsed(self):
         return {"wall": time.perf_counter() - self.began, "cpu": used() - self.used}
 
 
@@ -135,26 +135,26 @@ async def main(way, transport, prepare, code, count):
     kernel = ways[way]({"transport": transport})
     start = Watch()
     await kernel.start()
-    ready = start.told()
+    ready = start.elapsed()
     if (await kernel.run("1+1")).shown != 1:
         sys.exit("it is not 2")
-    first = start.told()
+    first = start.elapsed()
 
     await kernel.run(prepare)
     times, text, shown = [], 0, 0
     running = Watch()
     for _ in range(int(count)):
         began = time.perf_counter()
-        heard = await kernel.run(code)
+        received = await kernel.run(code)
         times.append(time.perf_counter() - began)
-        text += heard.text
-        shown += heard.shown
-    running, memory = running.told(), most_memory()
+        text += received.text
+        shown += received.shown
+    running, memory = running.elapsed(), most_memory()
 
     ending = Watch()
     await kernel.stop()
     print(json.dumps({"ready": ready, "first": first, "running": running, "times": times,
-                      "shutdown": ending.told(), "memory": memory, "text": text, "shown": shown}))
+                      "shutdown": ending.elapsed(), "memory": memory, "text": text, "shown": shown}))
 
 
 if __name__ == "__main__":

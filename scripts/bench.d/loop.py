@@ -1,6 +1,6 @@
-"""The child of the bare pipe loop: reads a cell (a line with its length, then so many bytes), gives
-it to `eval` and answers the same way with what it printed and its value. Nothing else: no errors, no
-statements, no order of outputs."""
+"""The child of the bare pipe loop: reads a cell (a line with its length, then the bytes), passes it to
+`eval`, and returns the printed text and the value in the same form. It has no errors, no statements and
+no order of outputs."""
 
 import io
 import os

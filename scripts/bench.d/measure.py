@@ -126,7 +126,7 @@ def measure(tools, rounds):
 
 # ---- Programs -----------------------------------------------------------------------------------
 
-def say(text):
+def log(text):
     print(text, file=sys.stderr, flush=True)
 
 
@@ -142,7 +142,7 @@ class Cellwright:
         changed = subprocess.run(
             ["git", "diff", "--quiet", "HEAD", "--", "crates", "Cargo.lock"], cwd=ROOT, check=False,
         ).returncode != 0
-        say("building Cellwright")
+        log("building Cellwright")
         subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=ROOT, check=True)
         self.path = TARGET / "release" / "cellwright"
         self.remark = ", with later changes" if changed else ""
@@ -171,7 +171,7 @@ def find_python(packages):
         if missing := [name for name, version in found.items() if not version]:
             sys.exit(f"CELLWRIGHT_BENCH_VENV has no {', '.join(missing)}")
     elif found != packages:
-        say(f"installing {', '.join(packages)}")
+        log(f"installing {', '.join(packages)}")
         wanted = [f"{name}=={version}" for name, version in packages.items()]
         subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
     return python
@@ -277,4 +277,4 @@ def publish(suite, text):
     marked = f"{begin}\n{text}\n{end}"
     changed, count = pattern.subn(lambda _: marked, document)
     DOCUMENT.write_text(changed if count else f"{document}\n{marked}", encoding="utf-8")
-    say(f"written: {DOCUMENT.relative_to(ROOT)}")
+    log(f"written: {DOCUMENT.relative_to(ROOT)}")

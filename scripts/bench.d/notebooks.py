@@ -46,7 +46,7 @@ def write_many(path, count):
 
 
 def write(path, cells):
-    """Writes the file as Jupyter lays it out, cell by cell. Gives the number of cells."""
+    """Writes the file as Jupyter lays it out, cell by cell. Returns the number of cells."""
     count = 0
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.write('{\n "cells": [')

@@ -10,7 +10,7 @@ import eval_cells as cells
 from eval_tools import (ANSWER, LOST, Dying, Peer, Programs, Run, Trip, answer_of, check, clean_up,
                         our_times)
 from measure import (BENCH, MOST_SECONDS, environment, goal_table, measure, micro_text, name_text,
-                     part, ratio_text, rows, say, size_text, time_text)
+                     part, ratio_text, rows, log, size_text, time_text)
 
 MOST_MEMORY = 64e6
 OURS_TRIPS, THEIR_TRIPS, DEATHS = 2000, 500, 20
@@ -61,7 +61,7 @@ class Start:
     TITLE = "Start to first result"
 
     def __init__(self, programs, rounds):
-        say("measuring the start")
+        log("measuring the start")
         book = BENCH / "one.ipynb"
         book.write_text(json.dumps(cells.notebook(cells.ONE)), encoding="utf-8")
         self.tools = measure([
@@ -80,8 +80,8 @@ class Start:
         for tool in self.tools:
             shown = tool.time("first") > 0
             first = time_text(tool.time("first")) if shown else ""
-            both = [ratio_text(tool.ratio(ours, of)) if tool is not ours and is_told else ""
-                    for of, is_told in [("first", shown), ("seconds", True)]]
+            both = [ratio_text(tool.ratio(ours, of)) if tool is not ours and is_shown else ""
+                    for of, is_shown in [("first", shown), ("seconds", True)]]
             lines.append(f"| {name_text(tool)} | {first} | {both[0]} | {time_text(tool.time())} | "
                          f"{both[1]} | {size_text(tool.memory())} |")
         return rows("| | First output | Relative to Cellwright | Whole command | Relative to Cellwright | "
@@ -97,7 +97,7 @@ class Trips:
     TITLE = "Round trip"
 
     def __init__(self, programs, rounds):
-        say("measuring round trips")
+        log("measuring round trips")
         cell = ["--cell", cells.TWO]
         self.ours = Trip("`cellwright eval --json`", programs.ours("--json", *cell * OURS_TRIPS),
                          OURS_TRIPS, our_times, ours=True)
@@ -108,7 +108,7 @@ class Trips:
                            THEIR_TRIPS, lambda text: [int(line) / 1e9 for line in text.split()])
         one = Run("one cell", programs.ours("--json", *cell), output=str(ANSWER))
         measure([self.ours, self.pipe, self.client, one], rounds)
-        # Ours says how long each cell took. From outside: what a cell makes the command longer.
+        # Cellwright reports the time of each cell. From outside: by how much a cell extends the command.
         self.outside = self.ours.difference(one) / (OURS_TRIPS - 1)
 
     def text(self):
@@ -134,7 +134,7 @@ class Lines:
     TITLE = "100 MB of lines"
 
     def __init__(self, programs, rounds):
-        say("measuring 100 MB of lines")
+        log("measuring 100 MB of lines")
         code, amount = cells.LINES, cells.LINES_BYTES
         ours = programs.ours("--json", code)
         cut = answer_of(ours)["cells"][0]["truncated"]
@@ -162,7 +162,7 @@ class Flushes:
     TITLE = "100,000 flushed prints"
 
     def __init__(self, programs, rounds, quick):
-        say("measuring flushed prints")
+        log("measuring flushed prints")
         code, amount = cells.FLUSHES, cells.FLUSHES_BYTES
         ours = programs.ours("--json", code)
         check(answer_of(ours)["cells"][0]["truncated"]["total_bytes"] == amount, "not all arrived")
@@ -186,7 +186,7 @@ class Picture:
     TITLE = "A picture of 50 MB"
 
     def __init__(self, programs, rounds):
-        say("measuring a large picture")
+        log("measuring a large picture")
         code, amount = cells.PICTURE, cells.PICTURE_BYTES
         ours = programs.ours("--json", code)
         [output] = answer_of(ours)["cells"][0]["outputs"]
@@ -211,7 +211,7 @@ class Death:
     TITLE = "A kernel that dies"
 
     def __init__(self, programs):
-        say("measuring deaths")
+        log("measuring deaths")
         self.tools = measure([
             Dying("`cellwright eval --json`", programs.ours("--json", cells.DEATH), ours=True,
                   codes=(2,)),
@@ -220,13 +220,13 @@ class Death:
 
     def text(self):
         lines = [
-            f"| {name_text(tool)} | {time_text(tool.time('told'))} | "
-            f"{time_text(max(tool.told.values()))} | {len(tool.told)} |" for tool in self.tools
+            f"| {name_text(tool)} | {time_text(tool.time('reported'))} | "
+            f"{time_text(max(tool.reported.values()))} | {len(tool.reported)} |" for tool in self.tools
         ]
         return rows("| | Median | Longest | Times |", lines)
 
     def goals(self):
-        longest = max(self.tools[0].told.values())
+        longest = max(self.tools[0].reported.values())
         yield "A death is reported within 250 ms, maximum", time_text(longest), longest < 0.25
 
 
@@ -234,7 +234,7 @@ class Flood:
     TITLE = "Floods"
 
     def __init__(self, programs, amount):
-        say("measuring floods")
+        log("measuring floods")
         self.amount = amount
         self.ways = []
         for name, pieces in cells.FLOODS.items():

@@ -11,7 +11,7 @@ import eval_cells as cells
 from eval_tools import Programs, Run, Trip, check, our_times
 from host_client import recorded
 from measure import (BENCH, HELPERS, MOST_SECONDS, environment, goal_table, measure, micro_text,
-                     name_text, part, ratio_text, rows, say, size_text, time_text)
+                     name_text, part, ratio_text, rows, log, size_text, time_text)
 
 TRIPS, THEIR_TRIPS, NEW, AT_ONCE, EACH = 2000, 500, 8, 16, 200
 # Some milliseconds of work, so that the client is not what is measured.
@@ -98,7 +98,7 @@ class New:
     TITLE = "New session to first result"
 
     def __init__(self, programs, host, plain, rounds):
-        say("measuring new sessions")
+        log("measuring new sessions")
         starts = [programs.python, HELPERS / "host_client.py", "starts", 2, cells.TWO]
         self.tools = measure([
             NewTrip(host, "a spare is ready", host.client("new", NEW, cells.TWO), ours=True),
@@ -117,7 +117,7 @@ class Trips:
     TITLE = "Round trip"
 
     def __init__(self, programs, host, rounds):
-        say("measuring round trips")
+        log("measuring round trips")
         alone = programs.ours("--json", *["--cell", cells.TWO] * TRIPS)
         theirs = programs.peer("trips", THEIR_TRIPS, cells.TWO)
         self.tools = measure([
@@ -149,7 +149,7 @@ class Command:
     TITLE = "A whole command"
 
     def __init__(self, programs, host, rounds):
-        say("measuring commands")
+        log("measuring commands")
         self.tools = measure([
             Run("`cellwright eval --session s '1+1'`",
                 programs.ours("--session", "s", cells.TWO), output="pipe", ours=True),
@@ -174,7 +174,7 @@ class AtOnce:
     TITLE = f"{AT_ONCE} sessions at once"
 
     def __init__(self, programs, host, rounds):
-        say("measuring sessions at once")
+        log("measuring sessions at once")
         self.pairs = []
         for name, code, each in [("`1+1`", cells.TWO, EACH), ("some milliseconds of work", WORK, EACH // 5)]:
             tools = measure([
@@ -211,7 +211,7 @@ class Memory:
     TITLE = "Memory"
 
     def __init__(self, programs, host, fresh):
-        say("measuring memory")
+        log("measuring memory")
         kernels = json.loads(host.verb("kernels", "list", "--json"))
         mine = [memory_of(kernel["pid"]) for kernel in kernels]
         check(len(mine) > AT_ONCE, "the sessions are gone")

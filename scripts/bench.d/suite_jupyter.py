@@ -9,7 +9,7 @@ import time
 import eval_cells as cells
 from eval_tools import ANSWER, LOST, Programs, Run, check, clean_up
 from measure import (BENCH, HELPERS, MOST_SECONDS, ROOT, TARGET, Tool, goal_table, measure, name_text,
-                     part, ratio_text, rows, say, size_text, time_text)
+                     part, ratio_text, rows, log, size_text, time_text)
 
 TRIPS = 500
 # Rounds of long measurements, which are compared by processor time: it varies less than wall time.
@@ -58,7 +58,7 @@ class Clients:
 
     def __init__(self):
         self.programs = Programs()
-        say("building the measuring client")
+        log("building the measuring client")
         subprocess.run(["cargo", "build", "--release", "--quiet", "--package", "cellwright-kernel",
                         "--example", "jupyter", "--bin", "cellwright-supervisor"], cwd=ROOT, check=True)
 
@@ -100,20 +100,20 @@ class Client(Tool):
         if self.ended[-1] == LOST:
             self.lost += 1
             return
-        told = json.loads(ANSWER.read_text(encoding="utf-8"))
+        report = json.loads(ANSWER.read_text(encoding="utf-8"))
         if self.expected:
             what, amount = self.expected
-            if told[what] != amount:
-                check(not self.ours, f"{self.name}: {told[what]} of {amount} bytes arrived")
+            if report[what] != amount:
+                check(not self.ours, f"{self.name}: {report[what]} of {amount} bytes arrived")
                 self.lost += 1
-        self.held.append(told["memory"])
-        self.ready[number] = told["ready"]["wall"]
-        self.start[number], self.start_cpu[number] = told["first"]["wall"], told["first"]["cpu"]
-        self.wall[number], self.cpu[number] = told["running"]["wall"], told["running"]["cpu"]
-        self.shutdown[number] = told["shutdown"]["wall"]
-        if len(told["times"]) > 1:
-            self.trip[number] = statistics.median(told["times"])
-            self.slow[number] = statistics.quantiles(told["times"], n=100)[98]
+        self.held.append(report["memory"])
+        self.ready[number] = report["ready"]["wall"]
+        self.start[number], self.start_cpu[number] = report["first"]["wall"], report["first"]["cpu"]
+        self.wall[number], self.cpu[number] = report["running"]["wall"], report["running"]["cpu"]
+        self.shutdown[number] = report["shutdown"]["wall"]
+        if len(report["times"]) > 1:
+            self.trip[number] = statistics.median(report["times"])
+            self.slow[number] = statistics.quantiles(report["times"], n=100)[98]
 
     def memory(self):
         return max(self.held)
@@ -149,7 +149,7 @@ class Start:
     title = "Start and shutdown"
 
     def __init__(self, clients, rounds):
-        say("measuring the start")
+        log("measuring the start")
         self.tools = measure(clients.all("pass", "pass", 0), rounds)
 
     def text(self):
@@ -173,7 +173,7 @@ class Trips:
     title = "Round trip"
 
     def __init__(self, clients, rounds):
-        say("measuring round trips")
+        log("measuring round trips")
         self.tools = measure(clients.all("pass", cells.TWO, TRIPS, ("shown", TRIPS)), rounds)
 
     def text(self):
@@ -219,7 +219,7 @@ class Amount:
     """Output that takes a while."""
 
     def __init__(self, clients, rounds, title, prepare, code, expected):
-        say(f"measuring: {title}")
+        log(f"measuring: {title}")
         self.title = title
         self.tools = measure(clients.all(prepare, code, 1, expected), rounds)
 
@@ -242,7 +242,7 @@ class Command:
     title = "A whole command"
 
     def __init__(self, programs, rounds):
-        say("measuring whole commands")
+        log("measuring whole commands")
         book, script = BENCH / "two.ipynb", BENCH / "two.py"
         book.write_text(json.dumps(cells.notebook(cells.TWO)), encoding="utf-8")
         script.write_text(cells.TWO, encoding="utf-8")

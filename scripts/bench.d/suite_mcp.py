@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mcp_client import Client, text_of
 from measure import (BENCH, Cellwright, environment, goal_table, measure, micro_text, name_text, output_of, part, ratio_text,
-                     rows, say, size_text, time_text, version_of)
+                     rows, log, size_text, time_text, version_of)
 from notebooks import write_large
 
 LINES = 100_000
@@ -34,7 +34,7 @@ def run(rounds, quick):
     pythons = {name: environment_of(name, packages) for name, packages in PEERS.items()}
     python = pythons["mcp-jupyter-notebook"]
     with Lab(pythons["jupyter-mcp-server"], folder) as lab:
-        say("measuring servers")
+        log("measuring servers")
         tools = measure([
             Ours("`cellwright mcp`, its own runner", built.path, python, folder, "runner"),
             Ours("`cellwright mcp`, ipykernel", built.path, python, folder, "jupyter"),
@@ -54,7 +54,7 @@ def environment_of(name, packages):
     folder = BENCH / f"venv-{name}"
     python = folder / "bin" / "python"
     if not python.exists():
-        say(f"installing {name}")
+        log(f"installing {name}")
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         wanted = [f"{package}=={version}" if version else package for package, version in packages.items()]
         subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
@@ -105,7 +105,7 @@ class Server:
     def __init__(self, name, folder):
         self.name, self.folder = name, folder
         self.values = {field: {} for field in self.FIELDS}
-        self.listed = self.told = self.idle = self.after = 0
+        self.listed = self.characters = self.idle = self.after = 0
 
     def is_done(self):
         return False
@@ -122,7 +122,7 @@ class Server:
             trips = [timed(lambda: self.execute(client, "1 + 1")) for _ in range(self.trips)]
             read = timed(lambda: self.read(client))
             began = time.perf_counter()
-            told = len(text_of(self.execute(client, f"for i in range({LINES}): print(i)")))
+            characters = len(text_of(self.execute(client, f"for i in range({LINES}): print(i)")))
             lines = time.perf_counter() - began
             after = client.memory()
         finally:
@@ -131,7 +131,7 @@ class Server:
             values = {"start": start, "ready": ready, "trip": statistics.median(trips), "read": read, "lines": lines}
             for field, value in values.items():
                 self.values[field][number] = value
-            self.listed, self.told = listed, told
+            self.listed, self.characters = listed, characters
             self.idle, self.after = max(self.idle, idle), max(self.after, after)
 
     def variables(self):
@@ -232,7 +232,7 @@ def tables(tools):
             beside = "" if tool is ours else ratio_text(tool.ratio(ours, field))
             lines.append(f"| {name_text(tool)} | {words(tool.time(field))} | {beside} |")
         sections.append("\n".join([f"### {title}", "", rows("| | Time | Relative to Cellwright |", lines)]))
-    lines = [f"| {name_text(tool)} | {tool.listed / 1000:.1f} KB | {tool.told:,} | {size_text(tool.idle)} | {size_text(tool.after)} |"
+    lines = [f"| {name_text(tool)} | {tool.listed / 1000:.1f} KB | {tool.characters:,} | {size_text(tool.idle)} | {size_text(tool.after)} |"
              for tool in tools]
     head = "| | `tools/list` | Characters of 100,000 lines | Memory at first | Memory at the end |"
     sections.append("\n".join(["### Text for the model, and memory of the server", "", rows(head, lines)]))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import notebooks
 from measure import (BENCH, MOST_SECONDS, Cellwright, Tool, build_helper, environment, find_python,
-                     goal_table, measure, output_of, part, say, table, time_text, version_of)
+                     goal_table, measure, output_of, part, log, table, time_text, version_of)
 
 PACKAGES = {"jupytext": "1.19.6", "nbformat": "5.11.1"}
 NB_CLI = "0.0.10"
@@ -40,7 +40,7 @@ def find_nb():
         return Path(named)
     folder = BENCH / "nb-cli"
     if not (folder / "bin" / "nb").exists():
-        say("installing nb-cli")
+        log("installing nb-cli")
         subprocess.run(
             ["cargo", "install", "nb-cli", "--version", NB_CLI, "--locked", "--root", folder],
             check=True,
@@ -89,7 +89,7 @@ class Shape:
         return copy
 
     def measure(self, programs, rounds):
-        say(f"measuring {self.name}")
+        log(f"measuring {self.name}")
         self.read = measure(self.readers(programs), rounds)
         self.piped = measure(self.pipers(programs), rounds)
         self.edit = measure(self.editors(programs), rounds)
@@ -172,7 +172,7 @@ class Shape:
 
 
 def measure_starts(programs, rounds):
-    say("measuring start-up")
+    log("measuring start-up")
     return measure([
         Tool("`cellwright --version`", [programs.cellwright, "--version"], ours=True),
         Tool("`/bin/true`", ["/bin/true"]),
@@ -188,7 +188,7 @@ def make_shapes(quick):
     plans = [(f"{n} MB", data / f"{n}mb.ipynb", notebooks.write_large, n) for n in (1, 10, 100)]
     plans.append(("100,000 small cells", data / "small.ipynb", notebooks.write_many, 100_000))
     for name, path, write, argument in plans[: 1 if quick else None]:
-        say(f"making {name}")
+        log(f"making {name}")
         yield Shape(name, path, write(path, argument))
 
 

@@ -8,7 +8,7 @@ import sys
 import run_books
 from eval_tools import clean_up
 from measure import (BENCH, MOST_SECONDS, Cellwright, Tool, build_helper, environment, find_python, goal_table,
-                     measure, name_text, output_of, part, ratio_text, rows, say, size_text, time_text, version_of)
+                     measure, name_text, output_of, part, ratio_text, rows, log, size_text, time_text, version_of)
 from suite_notebook import find_nb
 
 PACKAGES = {"ipykernel": "7.4.0", "jupyter_client": "8.10.0", "nbclient": "0.11.0", "nbformat": "5.11.1",
@@ -17,7 +17,7 @@ FOLDER = BENCH / "run"
 # Rounds of notebooks that take long.
 HEAVY_ROUNDS = 5
 # Time limit of one run, in seconds.
-PATIENCE = 600
+RUN_TIMEOUT = 600
 # Random share of the time of a kernel that is busy for seconds.
 CHANCE = 0.05
 MOST_MEMORY = 64e6
@@ -33,7 +33,7 @@ def run(rounds, quick):
         sections.append(Section(programs, book, rounds if book.light else min(rounds, HEAVY_ROUNDS)))
     shutil.rmtree(FOLDER)
     text = METHOD.format(rounds=rounds, starts=rounds * 2, heavy=min(rounds, HEAVY_ROUNDS), most=MOST_SECONDS,
-                         patience=PATIENCE // 60)
+                         minutes=RUN_TIMEOUT // 60)
     return part(
         "Running notebooks",
         programs.versions(),
@@ -74,7 +74,7 @@ class Programs:
             Runner("`jupyter nbconvert --execute`", book, "nbconvert",
                    [folder / "jupyter-nbconvert", "--to", "notebook", "--execute", "--output", "{stem}", "{in}"]),
             Runner("`nb execute`", book, "nb",
-                   [self.nb, "execute", "--timeout", PATIENCE, "{out}"], in_place=True),
+                   [self.nb, "execute", "--timeout", RUN_TIMEOUT, "{out}"], in_place=True),
         ]
         for tool in all_tools:
             # As in an active environment: some tools find the kernel through PATH.
@@ -94,7 +94,7 @@ class Runner(Tool):
         for mark, meant in [("{in}", self.source), ("{out}", self.result), ("{stem}", self.result.stem)]:
             command = [str(part).replace(mark, str(meant)) for part in command]
         super().__init__(name, command, memory="own", writes=True, codes=range(256), warm=book.light, **options)
-        self.variables = {"SPAWN_SECONDS": str(PATIENCE)}
+        self.variables = {"SPAWN_SECONDS": str(RUN_TIMEOUT)}
         self.stored = 0
         self.failed = None
 
@@ -107,8 +107,8 @@ class Runner(Tool):
 
     def look(self, number, ended):
         code = self.ended[-1]
-        if self.seconds[number] >= PATIENCE:
-            self.failed = f"takes more than {PATIENCE // 60} minutes"
+        if self.seconds[number] >= RUN_TIMEOUT:
+            self.failed = f"takes more than {RUN_TIMEOUT // 60} minutes"
         elif code != 0:
             self.failed = f"fails with exit code {code}"
         else:
@@ -140,7 +140,7 @@ class Section:
     """One notebook, run by all tools."""
 
     def __init__(self, programs, book, rounds):
-        say(f"measuring: {book.title}")
+        log(f"measuring: {book.title}")
         self.title = book.title
         self.name = book.name
         self.tools = programs.tools(book)
@@ -260,7 +260,7 @@ METHOD = """\
 the same file and writes the result to a separate file; `nb execute` writes into the notebook, so it gets a copy. All
 tools start a kernel, run every cell and end the kernel. The kernel is the same ipykernel for all, and Cellwright's runner
 on the same interpreter for the first row. After each run the suite checks every output in the result. A tool that
-fails, stores other outputs or takes more than {patience} minutes is reported and not run again; if Cellwright does, the suite
+fails, stores other outputs or takes more than {minutes} minutes is reported and not run again; if Cellwright does, the suite
 fails.
 
 Each table is one session: {rounds} rounds ({starts} for the first result, {heavy} for large outputs) of all tools, each

@@ -13,6 +13,9 @@ const BANNED: &[&str] = &[
     "whomever",
     "somebody",
     "nobody",
+    "anybody",
+    "everybody",
+    "someone",
     "a stranger",
     "strangers",
     "of ours",
@@ -23,18 +26,13 @@ const BANNED: &[&str] = &[
     "kernels of Jupyter",
     "kernel of Jupyter's",
     // Speech instead of data flow.
-    "is told",
-    "are told",
-    "was told",
-    "were told",
-    "be told",
-    "been told",
+    "told",
+    "heard",
+    "is said",
+    "are said",
+    "be said",
     "tells of",
     "tell of",
-    "told of",
-    "is heard",
-    "are heard",
-    "be heard",
     "has had its say",
     "has its say",
     "last word",
@@ -60,8 +58,16 @@ const BANNED: &[&str] = &[
     "in passing",
     "on the side",
     "the how many",
+    "trouble",
+    "wish",
+    "wishes",
+    "patience",
     "all the same",
     // Riddles.
+    "what comes",
+    "what came",
+    "is to be",
+    "of one's own",
     "goes on",
     "puts out",
     "put out",
@@ -77,10 +83,14 @@ const BANNED: &[&str] = &[
     "behind them",
     "the way back",
     "whatever comes",
+    "in whatever way",
 ];
 
-/// Sentences that need a banned phrase: the end of the path and the phrase.
-const ALLOWED: &[(&str, &str)] = &[];
+/// Files that need a banned phrase: the path and the phrase.
+const ALLOWED: &[(&str, &str)] = &[
+    // The name of an algorithm in the crate `similar`.
+    ("crates/notebook/src/diff.rs", "patience"),
+];
 
 /// Folders and files whose wording is not checked yet.
 const UNCHECKED: &[&str] = &["crates/cellwright", "crates/kernel", "crates/notebook"];
@@ -269,7 +279,7 @@ fn check(paths: &[PathBuf], find: fn(&[Token]) -> Vec<Found>) {
         for found in find(&tokens(&fs::read_to_string(path).unwrap())) {
             let is_allowed = ALLOWED
                 .iter()
-                .any(|(end, phrase)| name.ends_with(end) && found.phrase == *phrase);
+                .any(|(path, phrase)| name == *path && found.phrase == *phrase);
             if !is_allowed {
                 problems.push(format!("{name}:{found}"));
             }
@@ -297,9 +307,17 @@ fn possessives_in_the_documentation_have_a_noun() {
 }
 
 #[test]
-fn every_unchecked_folder_exists() {
+fn every_exception_is_needed() {
     for folder in UNCHECKED {
         assert!(root().join(folder).exists(), "{folder} is gone");
+    }
+    for (path, phrase) in ALLOWED {
+        let text = fs::read_to_string(root().join(path)).unwrap();
+        let found = banned_phrases(&tokens(&text));
+        assert!(
+            found.iter().any(|found| found.phrase == *phrase),
+            "{path} does not need `{phrase}`"
+        );
     }
 }
 
