@@ -19,7 +19,7 @@ TIMEOUT = 120
 
 
 class Counted:
-    """Counts what comes and keeps nothing."""
+    """Counts received bytes and keeps none."""
 
     def __init__(self):
         self.text = self.shown = 0

@@ -92,8 +92,20 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/notebook/src/diff.rs", "patience"),
 ];
 
-/// Folders and files whose wording is not checked yet.
-const UNCHECKED: &[&str] = &["crates/cellwright", "crates/kernel", "crates/notebook"];
+/// Starts of the paths of files that are not checked yet.
+const UNCHECKED: &[&str] = &[
+    "crates/cellwright/src/console",
+    "crates/cellwright/src/execution",
+    "crates/cellwright/src/host",
+    "crates/cellwright/src/local_execution",
+    "crates/cellwright/src/mcp",
+    "crates/cellwright/src/operations",
+    "crates/cellwright/src/verbs",
+    "crates/cellwright/src/viewer",
+    "crates/cellwright/tests/it/snapshots",
+    "crates/kernel",
+    "crates/notebook",
+];
 
 /// Words that cannot follow a possessive which belongs to a noun.
 const AFTER_BARE_POSSESSIVE: [&str; 16] = [
@@ -273,7 +285,7 @@ fn check(paths: &[PathBuf], find: fn(&[Token]) -> Vec<Found>) {
     let mut problems = Vec::new();
     for path in paths {
         let name = relative(path);
-        if UNCHECKED.iter().any(|folder| name.starts_with(folder)) {
+        if UNCHECKED.iter().any(|start| name.starts_with(start)) {
             continue;
         }
         for found in find(&tokens(&fs::read_to_string(path).unwrap())) {
@@ -308,8 +320,12 @@ fn possessives_in_the_documentation_have_a_noun() {
 
 #[test]
 fn every_exception_is_needed() {
-    for folder in UNCHECKED {
-        assert!(root().join(folder).exists(), "{folder} is gone");
+    let names: Vec<String> = texts().iter().map(|path| relative(path)).collect();
+    for start in UNCHECKED {
+        assert!(
+            names.iter().any(|name| name.starts_with(start)),
+            "no file is at {start}"
+        );
     }
     for (path, phrase) in ALLOWED {
         let text = fs::read_to_string(root().join(path)).unwrap();
