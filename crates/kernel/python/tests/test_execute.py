@@ -196,9 +196,9 @@ def test_os_exit_flushes_printed_text(python, tmp_path):
 
     host = Host(python, cwd=str(tmp_path))
     with pytest.raises(RunnerExited):
-        host.run("print('last words', end='')\nimport os; os._exit(7)")
+        host.run("print('final text', end='')\nimport os; os._exit(7)")
     assert host.process.wait() == 7
-    assert text(host.events) == "last words"
+    assert text(host.events) == "final text"
     host.close()
 
 
