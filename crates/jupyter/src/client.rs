@@ -118,7 +118,7 @@ impl KernelClient {
         let io_thread = io_thread::IoThread {
             connection: connection.clone(),
             options: options.clone(),
-            // The same on shell and stdin: by its identity a kernel finds the client to ask for input.
+            // The same on shell and stdin: a kernel sends an input request to the identity that sent the cell.
             identity: Bytes::from(session.clone()),
             backlog: Arc::clone(&backlog),
         };

@@ -1,6 +1,6 @@
 //! [`FrameStore`]: decides which frames of a message a transport keeps out of memory, and stores them.
 //!
-//! A transport knows the lengths and bytes of frames, but not which of them belong on disk. It asks a store for every
+//! A transport knows the lengths and bytes of frames, but not which of them belong on disk. It calls a store for every
 //! frame; the store knows the messages, and may also compute a signature while a frame arrives. All calls are dispatched
 //! statically.
 

@@ -11,8 +11,8 @@ use crate::connection::Ports;
 /// Five ports of the loopback interface that are reserved for a kernel.
 ///
 /// Another process may take a free port before the kernel binds it. So a socket that does not listen stays bound to each
-/// port. On Linux a kernel can bind the port nevertheless, because `ZeroMQ` sets `SO_REUSEADDR`, while a process that asks
-/// for any free port does not get it. On other systems a kernel could not bind it. There the ports are only free, as in
+/// port. On Linux a kernel can bind the port nevertheless, because `ZeroMQ` sets `SO_REUSEADDR`, while a process that requests
+/// any free port does not get it. On other systems a kernel could not bind it. There the ports are only free, as in
 /// Jupyter, and the caller must be ready to try others.
 ///
 /// Connections are refused until the kernel listens. Dropping the value releases the ports.

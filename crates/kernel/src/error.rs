@@ -203,9 +203,9 @@ pub enum Retry {
     /// None.
     Never,
     /// Once more, on a fresh kernel.
-    OnceOnAFreshKernel,
+    OnceOnFreshKernel,
     /// Once more, after releasing spare kernels.
-    OnceAfterClearing,
+    OnceAfterClearingSpares,
 }
 
 impl KernelError {
@@ -215,8 +215,8 @@ impl KernelError {
         match self {
             Self::Died {
                 begun: Begun::No, ..
-            } => Retry::OnceOnAFreshKernel,
-            Self::Exhausted { .. } => Retry::OnceAfterClearing,
+            } => Retry::OnceOnFreshKernel,
+            Self::Exhausted { .. } => Retry::OnceAfterClearingSpares,
             _ => Retry::Never,
         }
     }

@@ -68,7 +68,7 @@ pub(crate) enum FollowUp {
     /// Request the input from the caller.
     RequestInput(Prompt),
     /// Interrupt the code: it waits for input that is not available.
-    InterruptMode,
+    Interrupt,
 }
 
 /// The content of an `execute_request`.
@@ -269,7 +269,7 @@ impl Execution {
         let prompt = prompt.text;
         self.refused_prompt = Some(prompt.clone());
         sink.push(Event::InputRefused { prompt });
-        FollowUp::InterruptMode
+        FollowUp::Interrupt
     }
 
     fn report_error(&mut self, mut traceback: Traceback, sink: &mut dyn Sink) {

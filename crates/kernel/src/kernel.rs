@@ -1,5 +1,5 @@
-//! [`Kernel`]: one kernel behind one interface, whatever its backend. One task owns it and runs its
-//! cells; other tasks hold a [`StopHandle`](crate::StopHandle).
+//! [`Kernel`]: the interface of all backends. One task owns a kernel and runs its cells; other tasks hold
+//! a [`StopHandle`](crate::StopHandle).
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ pub trait Kernel: Send {
     /// Whether the kernel can run another cell.
     fn is_alive(&mut self) -> bool;
 
-    /// Shuts the kernel down: asks it to exit and waits until `deadline` is requested for its threads
+    /// Shuts the kernel down: requests its exit and waits until `deadline` is requested for its threads
     /// and exit handlers; then terminates it, then kills it. No process that it started remains.
     fn shutdown(self: Box<Self>, deadline: StopSignal) -> BoxFuture<'static, ShutdownReport>;
 }
@@ -247,7 +247,7 @@ pub enum Ending {
     Completed,
     /// It raised an exception.
     Raised(Traceback),
-    /// It asked the interpreter to exit, which ends only the cell.
+    /// It called `exit`, which ends only the cell.
     Exited {
         /// The requested exit code.
         code: i32,
@@ -339,6 +339,6 @@ pub struct ShutdownReport {
     pub exit: Option<Exit>,
     /// Text that its cells printed during the shutdown.
     pub late_text: Vec<LateText>,
-    /// Whether it exited when asked, without being terminated or killed.
+    /// Whether it exited on request, without being terminated or killed.
     pub graceful: bool,
 }

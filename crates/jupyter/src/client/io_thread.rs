@@ -226,8 +226,8 @@ impl IoThread {
             return;
         };
         loop {
-            let beat = [Bytes::new(), Bytes::from_static(b"ping")];
-            if peer.writer.send(&beat).await.is_err() {
+            let ping = [Bytes::new(), Bytes::from_static(b"ping")];
+            if peer.writer.send(&ping).await.is_err() {
                 return;
             }
             loop {

@@ -9,8 +9,8 @@ pub enum ZmtpError {
     /// A read or write failed, or the connection ended inside a message.
     #[error("the connection failed")]
     Io(#[from] io::Error),
-    /// The peer does not speak ZMTP 3.
-    #[error("the peer does not speak ZMTP 3")]
+    /// The peer does not use ZMTP 3.
+    #[error("the peer does not use ZMTP 3")]
     NotZmtp,
     /// The peer requires a security mechanism other than NULL.
     #[error("the peer requires the security mechanism {mechanism}")]

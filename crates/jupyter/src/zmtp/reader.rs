@@ -208,7 +208,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         self
     }
 
-    /// Asks `store` from the next frame on where frames are kept.
+    /// Replaces the store from the next frame on.
     pub fn with_store<S: FrameStore>(self, store: S) -> Reader<R, S> {
         Reader {
             half: self.half,

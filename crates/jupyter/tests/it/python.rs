@@ -335,7 +335,7 @@ async fn all_channels_work_with_ipykernel_over_tcp_and_unix_sockets() {
         client.send(Channel::Control, &info);
         let reply = next_message(&mut client, Channel::Control).await;
         assert_eq!(reply.header.msg_type, "kernel_info_reply");
-        // On control, ipykernel may wait forever for one of its own threads that has ended.
+        // On control, ipykernel may wait forever for a thread that has ended.
         let shutdown = request("shutdown_request", &json!({"restart": false}));
         client.send(Channel::Shell, &shutdown);
         let reply = next_message(&mut client, Channel::Shell).await;

@@ -3,7 +3,7 @@
 import asyncio
 import warnings
 
-from .cell import COROUTINE
+from .cell import CO_COROUTINE
 from .interrupt import SIGINT_GATE
 
 
@@ -79,7 +79,7 @@ class AsyncRunner:
         try:
             for part in parts:
                 value = eval(part, ns)
-                if part.co_flags & COROUTINE:
+                if part.co_flags & CO_COROUTINE:
                     value = await value
         except asyncio.CancelledError as cancellation:
             self.cancellation = cancellation

@@ -13,8 +13,8 @@ from .streams import OUTPUT, encode_id
 
 ONLY_AST = 0x400
 TOP_LEVEL_AWAIT = 0x2000
-COROUTINE = 0x80
-FUTURES = 0x1FE0000  # the CO_FUTURE_* bits of all versions from 3.8 on
+CO_COROUTINE = 0x80
+FUTURE_FLAGS = 0x1FE0000  # the CO_FUTURE_* bits of all versions from 3.8 on
 SOURCES_LIMIT = 32 << 20  # bytes of cell source stored for tracebacks
 OUTPUT_TEXT_LIMIT = 10_000  # characters of a cell's value stored in its history
 
@@ -296,13 +296,13 @@ def compile_cell(code, name):
     last = body[-1]
     if type(last).__name__ != "Expr" or ends_with_semicolon(code, last):
         whole = compile(tree, name, "exec", flags, True)
-        STATE.future_flags |= whole.co_flags & FUTURES
+        STATE.future_flags |= whole.co_flags & FUTURE_FLAGS
         return [whole], False
     parts = []
     if len(body) > 1:
         del body[-1]
         first = compile(tree, name, "exec", flags, True)
-        STATE.future_flags |= first.co_flags & FUTURES
+        STATE.future_flags |= first.co_flags & FUTURE_FLAGS
         flags |= STATE.future_flags
         parts.append(first)
     from _ast import Expression
@@ -336,7 +336,7 @@ def run_parts(parts, shown):
     """Run the code objects in __main__ and return the value of the last one if `shown`."""
     ns = STATE.ns
     for part in parts:
-        if part.co_flags & COROUTINE:
+        if part.co_flags & CO_COROUTINE:
             return lazy.load("async_cells").run(parts, ns)
     if len(parts) == 1:
         part = parts[0]

@@ -24,7 +24,7 @@ METHODS = (
 )
 # Text of this many characters and more is sent as a payload, which needs no escaping and which the
 # host reads in pieces.
-_PAYLOAD_THRESHOLD = 1 << 20
+_LARGE_TEXT_SIZE = 1 << 20
 _CANARY_ATTRIBUTE = "_ipython_canary_method_should_not_exist_"
 _NO_METHODS = frozenset(
     (list, tuple, dict, set, frozenset, str, bytes, int, float, bool, complex, type(None))
@@ -213,7 +213,7 @@ def _encode(mime, value, payloads):
 
 
 def _encode_text(text, payloads):
-    if len(text) < _PAYLOAD_THRESHOLD:
+    if len(text) < _LARGE_TEXT_SIZE:
         return "text", dumps(text)
     payloads.append(utf8(text))
     return "utf8", len(payloads) - 1

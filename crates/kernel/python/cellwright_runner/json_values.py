@@ -5,7 +5,7 @@ from binascii import b2a_base64
 
 from .channel import dumps
 
-MAX_DEPTH = 100
+DEPTH_LIMIT = 100
 
 
 def to_json(value):
@@ -23,7 +23,7 @@ def jsonable(value, depth):
         return value
     if kind is float:
         return value if math.isfinite(value) else None
-    if depth > MAX_DEPTH:
+    if depth > DEPTH_LIMIT:
         return "…"
     if isinstance(value, dict):
         return {_object_key(k): jsonable(v, depth + 1) for k, v in dict.items(value)}

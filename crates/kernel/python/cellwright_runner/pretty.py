@@ -10,7 +10,7 @@ import types
 from . import lazy
 
 WIDTH = 79
-MAX_ITEMS = 1000
+ITEMS_LIMIT = 1000
 _ATOMS = frozenset((int, str, bool, bytes, complex, type(None)))
 _RE_FLAGS = ("IGNORECASE", "LOCALE", "MULTILINE", "DOTALL", "UNICODE", "VERBOSE", "DEBUG")
 _NEWLINE = object()
@@ -44,7 +44,7 @@ class _Group:
 class Printer:
     """Collects groups of text and breaks; `result` returns the layout."""
 
-    def __init__(self, width=WIDTH, max_seq_length=MAX_ITEMS):
+    def __init__(self, width=WIDTH, max_seq_length=ITEMS_LIMIT):
         self.max_width = width
         self.max_seq_length = max_seq_length
         self.verbose = False
@@ -280,7 +280,7 @@ def _set(p, obj, cycle):
         p.text(opening + "..." + closing)
     else:
         items = obj
-        if len(obj) <= MAX_ITEMS:
+        if len(obj) <= ITEMS_LIMIT:
             try:
                 items = sorted(obj)
             except Exception:

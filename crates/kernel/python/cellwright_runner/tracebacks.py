@@ -12,7 +12,7 @@ import types
 
 from .state import STATE
 
-MAX_LINES = 400
+LINES_LIMIT = 400
 _PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -33,9 +33,9 @@ def describe(error):
             "(no traceback: %s while formatting it)" % type(failure).__name__,
         ]
     lines += _child_output_lines(error)
-    if len(lines) > MAX_LINES:
-        cut = len(lines) - MAX_LINES
-        head = MAX_LINES // 2
+    if len(lines) > LINES_LIMIT:
+        cut = len(lines) - LINES_LIMIT
+        head = LINES_LIMIT // 2
         lines[head:-head] = ["  [%d more lines of traceback]" % cut]
     return ename, evalue, [escape_surrogates(line) for line in lines]
 

@@ -151,7 +151,7 @@ proptest! {
             prop_assert_eq!(execution.is_idle(), idle);
             match follow_up {
                 FollowUp::InputReply(_) => answered += 1,
-                FollowUp::InterruptMode => interrupts += 1,
+                FollowUp::Interrupt => interrupts += 1,
                 FollowUp::Nothing | FollowUp::Resumed | FollowUp::RequestInput(_) => {}
             }
         }

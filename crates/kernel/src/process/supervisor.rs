@@ -120,7 +120,7 @@ fn reap(child: &Mutex<Option<Pid>>, owner: &OwnedFd, running: OwnedFd) {
                     signal: status.terminating_signal(),
                 };
                 socket::send_message(owner, SupervisorMessage::Exited(exit), &[]);
-                // End its descendants, in a thread of their own so that reaping continues.
+                // End its descendants in another thread, so that reaping continues.
                 let _detached = thread::Builder::new()
                     .stack_size(128 * 1024)
                     .spawn(|| tree::end_descendants(TERMINATE_GRACE, GIVE_UP_TIMEOUT));

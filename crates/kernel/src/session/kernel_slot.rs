@@ -113,7 +113,7 @@ impl KernelSlot {
             };
             match started {
                 Ok(()) => return Ok(()),
-                Err(error) if error.retry() == Retry::OnceAfterClearing && !cleared => {
+                Err(error) if error.retry() == Retry::OnceAfterClearingSpares && !cleared => {
                     // Spare kernels hold no user's state, so they can be given back.
                     cleared = true;
                     self.spares.clear().await;
@@ -222,7 +222,7 @@ impl KernelSlot {
         result: &Result<Outcome, KernelError>,
     ) -> Option<SessionNotice> {
         let not_begun = matches!(result, Err(KernelError::StoppedEarly { .. }))
-            || matches!(result, Err(error) if error.retry() == Retry::OnceOnAFreshKernel);
+            || matches!(result, Err(error) if error.retry() == Retry::OnceOnFreshKernel);
         if !not_begun {
             self.executions += 1;
             let executions = self.executions;

@@ -266,7 +266,7 @@ impl Worker {
                 job.observer.on_notice(SessionNotice::Kernel(notice));
             }
             let not_begun =
-                matches!(&result, Err(error) if error.retry() == Retry::OnceOnAFreshKernel);
+                matches!(&result, Err(error) if error.retry() == Retry::OnceOnFreshKernel);
             if not_begun && !retried {
                 retried = true;
                 continue;

@@ -471,17 +471,17 @@ async fn a_stop_before_the_cell_runs_nothing(mut fixture: KernelFixture) {
 }
 
 async fn the_last_output_of_a_killed_kernel_arrives(mut fixture: KernelFixture) {
-    let code = "print('last words')\nimport os, sys\nprint('moan', file=sys.stderr)\nos.kill(os.getpid(), 9)";
+    let code = "print('final text')\nimport os, sys\nprint('moan', file=sys.stderr)\nos.kill(os.getpid(), 9)";
     let (recorded, outcome) = run_code(fixture.kernel.as_mut(), code).await;
-    assert_eq!(recorded.summary(), "out:\"last words\\n\" err:\"moan\\n\"");
+    assert_eq!(recorded.summary(), "out:\"final text\\n\" err:\"moan\\n\"");
     assert!(matches!(outcome.unwrap_err(), KernelError::Died { .. }));
 }
 
 async fn a_death_is_reported_with_the_output(mut fixture: KernelFixture) {
     let pid = fixture.kernel.description().pid;
-    let code = "print('last words', flush=True)\nimport os, sys, time\nprint('moan', file=sys.stderr, flush=True)\ntime.sleep(0.2)\nos.kill(os.getpid(), 9)";
+    let code = "print('final text', flush=True)\nimport os, sys, time\nprint('moan', file=sys.stderr, flush=True)\ntime.sleep(0.2)\nos.kill(os.getpid(), 9)";
     let (recorded, outcome) = run_code(fixture.kernel.as_mut(), code).await;
-    assert_eq!(recorded.summary(), "out:\"last words\\n\" err:\"moan\\n\"");
+    assert_eq!(recorded.summary(), "out:\"final text\\n\" err:\"moan\\n\"");
     match outcome.unwrap_err() {
         KernelError::Died {
             exit,
@@ -511,7 +511,7 @@ async fn a_dead_kernel_rejects_the_next_cell(mut fixture: KernelFixture) {
         "the code may have had side effects"
     );
     let (recorded, outcome) = run_code(fixture.kernel.as_mut(), "open('ran', 'w')").await;
-    assert_eq!(outcome.unwrap_err().retry(), Retry::OnceOnAFreshKernel);
+    assert_eq!(outcome.unwrap_err().retry(), Retry::OnceOnFreshKernel);
     assert_eq!(recorded.summary(), "");
     assert!(!fixture.folder.path().join("ran").exists());
 }

@@ -135,7 +135,7 @@ async fn descendants_end_when_the_child_exits_or_is_killed() {
 }
 
 #[tokio::test]
-async fn kill_pipes_all_descendants() {
+async fn kill_ends_all_descendants() {
     for (name, script) in DETACHING_SCRIPTS {
         let (mut child, mut pipes) = start(&format!("trap '' TERM INT\n{script}\nsleep 60")).await;
         let grandchild: u32 = first_line(&mut pipes).await.parse().unwrap();
@@ -149,7 +149,7 @@ async fn kill_pipes_all_descendants() {
 }
 
 #[tokio::test]
-async fn child_pipes_when_its_supervisor_is_killed() {
+async fn child_ends_when_its_supervisor_is_killed() {
     let (mut child, _pipes) = start("sleep 60").await;
     let pid = child.pid();
     let parent = parent_of(pid);

@@ -90,7 +90,7 @@ pub(crate) enum RecordedEvent {
         data: Vec<(String, Data)>,
         id: String,
     },
-    Aside(bool),
+    ShowOnly(bool),
     Clear(bool),
     Raised(Traceback),
     InputRefused(String),
@@ -118,7 +118,7 @@ impl Sink for RecordingSink {
                 id,
             },
             Event::Clear { wait } => RecordedEvent::Clear(wait),
-            Event::ShowOnly(aside) => RecordedEvent::Aside(aside),
+            Event::ShowOnly(show_only) => RecordedEvent::ShowOnly(show_only),
             Event::Raised(traceback) => RecordedEvent::Raised(traceback),
             Event::InputRefused { prompt } => RecordedEvent::InputRefused(prompt),
         };
@@ -156,7 +156,7 @@ impl RecordedEvent {
             }
             Self::Update { data, .. } => format!("update[{}]", plain_text(data)),
             Self::Clear(wait) => format!("clear({wait})"),
-            Self::Aside(aside) => format!("aside({aside})"),
+            Self::ShowOnly(show_only) => format!("show_only({show_only})"),
             Self::Raised(traceback) => format!("!{}", traceback.name),
             Self::InputRefused(prompt) => format!("refused:{prompt:?}"),
         }

@@ -106,7 +106,6 @@ const UNCHECKED: &[&str] = &[
     "crates/cellwright/src/verbs",
     "crates/cellwright/src/viewer",
     "crates/cellwright/tests/it/snapshots",
-    "crates/kernel",
     "crates/notebook",
 ];
 

@@ -26,8 +26,8 @@ impl Jupyter {
             };
             self.handle(event, None);
         }
-        if let Some(what) = self.close_reason.clone() {
-            return Err(self.on_disconnect(what).await);
+        if let Some(reason) = self.close_reason.clone() {
+            return Err(self.on_disconnect(reason).await);
         }
         self.stop_abandoned_cell(stop).await
     }
@@ -52,18 +52,18 @@ impl Jupyter {
                 event = self.client.next() => event,
                 exit = self.process.exited() => return Err(self.died_error(exit, Begun::No).await),
             };
-            if let Handled::Closed(what) = self.handle(event, None) {
-                return Err(self.on_disconnect(what).await);
+            if let Handled::Closed(reason) = self.handle(event, None) {
+                return Err(self.on_disconnect(reason).await);
             }
         }
         Ok(())
     }
 
-    /// The error for a kernel that closed a channel while no cell ran.
-    pub(super) async fn on_disconnect(&mut self, what: String) -> KernelError {
+    /// Returns the error for a kernel that closed a channel while no cell ran.
+    pub(super) async fn on_disconnect(&mut self, reason: String) -> KernelError {
         match timeout(SHUTDOWN_STEP_TIMEOUT, self.process.exited()).await {
             Ok(exit) => self.died_error(exit, Begun::No).await,
-            Err(_) => self.end_with_protocol_error(what).await,
+            Err(_) => self.end_with_protocol_error(reason).await,
         }
     }
 

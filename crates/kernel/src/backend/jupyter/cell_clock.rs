@@ -26,7 +26,7 @@ pub(super) struct CellClock {
     /// How long the cell may run after an interrupt.
     interrupt_grace: Duration,
     /// Whether an interrupt can make the kernel drop the reply and nothing else, as in IPython. Kernels that drive
-    /// a program of their own may have left that program running.
+    /// another program may have left that program running.
     drops_replies: bool,
     /// Why the cell was stopped, and when its grace is over.
     stopped: Option<(StopReason, Instant)>,
@@ -42,7 +42,7 @@ pub(super) struct CellClock {
 
 /// A timer that has fired.
 pub(super) enum Alarm {
-    /// The caller wants the cell to end.
+    /// The caller requested a stop.
     StopRequested(StopReason),
     /// The cell did not end within its grace, or the caller skips the grace.
     GraceElapsed,

@@ -26,10 +26,10 @@ pub(super) struct ProcessOutputTail {
 
 impl ProcessOutputTail {
     /// Starts to read the pipes of a process.
-    pub(super) fn read_from(ends: ChildPipes) -> io::Result<Self> {
+    pub(super) fn read_from(pipes: ChildPipes) -> io::Result<Self> {
         let tail = Arc::new(Mutex::new(Tail::default()));
         let mut readers = JoinSet::new();
-        for pipe in [ends.stdout, ends.stderr] {
+        for pipe in [pipes.stdout, pipes.stderr] {
             let mut pipe = Receiver::from_owned_fd(pipe)?;
             let tail = Arc::clone(&tail);
             readers.spawn(async move {

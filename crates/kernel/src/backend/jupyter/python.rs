@@ -250,12 +250,12 @@ pub(super) fn reply_failure(reply: &Value) -> Option<String> {
 
 /// The answer to a query, from the content of the reply.
 pub(super) fn reply_answer(reply: &Value) -> Result<Value, String> {
-    if let Some(why) = reply_failure(reply) {
-        return Err(why);
+    if let Some(failure) = reply_failure(reply) {
+        return Err(failure);
     }
     let value = &reply["user_expressions"][EXPRESSION];
-    if let Some(why) = reply_failure(value) {
-        return Err(why);
+    if let Some(failure) = reply_failure(value) {
+        return Err(failure);
     }
     let Some(text) = value["data"]["text/plain"].as_str() else {
         return Err("the kernel's answer contains no text".to_owned());
@@ -429,8 +429,8 @@ mod tests {
             json!({"status": "error", "ename": "RuntimeError", "evalue": "no", "traceback": []});
         assert_eq!(reply_answer(&raised), Err("RuntimeError: no".to_owned()));
         assert_eq!(reply_failure(&raised), Some("RuntimeError: no".to_owned()));
-        let nameless = json!({"status": "error", "ename": "E", "evalue": ""});
-        assert_eq!(reply_failure(&nameless), Some("E".to_owned()));
+        let without_value = json!({"status": "error", "ename": "E", "evalue": ""});
+        assert_eq!(reply_failure(&without_value), Some("E".to_owned()));
         assert_eq!(reply_failure(&json!({"status": "ok"})), None);
         for odd in [
             json!({}),

@@ -82,14 +82,14 @@ impl Jupyter {
                 .language
                 .as_deref()
                 .unwrap_or("this language");
-            let why = format!("this query is not supported for {language}");
-            return Err(KernelError::QueryFailed { message: why });
+            let message = format!("this query is not supported for {language}");
+            return Err(KernelError::QueryFailed { message });
         };
         let content = request.content();
         let reply = self
             .request_reply("execute_request", &content, stop)
             .await?;
-        python::reply_answer(&reply).map_err(|why| KernelError::QueryFailed { message: why })
+        python::reply_answer(&reply).map_err(|message| KernelError::QueryFailed { message })
     }
 
     /// Sends a request and waits for its reply.
@@ -114,7 +114,7 @@ impl Jupyter {
                 && message.parent_id() == id
             {
                 let reply = message.value();
-                let why = match reply["status"].as_str() {
+                let failure = match reply["status"].as_str() {
                     Some("error") => reply["evalue"].as_str().unwrap_or("it failed"),
                     // A cell of another client has just failed.
                     Some("aborted" | "abort") if aborts < ABORTS_MAX => {
@@ -129,11 +129,11 @@ impl Jupyter {
                     _ if !reply.is_object() => "its reply is invalid",
                     _ => return Ok(reply),
                 };
-                let why = why.to_owned();
-                return Err(KernelError::QueryFailed { message: why });
+                let message = failure.to_owned();
+                return Err(KernelError::QueryFailed { message });
             }
-            if let Handled::Closed(what) = self.handle(event, None) {
-                return Err(self.on_disconnect(what).await);
+            if let Handled::Closed(reason) = self.handle(event, None) {
+                return Err(self.on_disconnect(reason).await);
             }
         }
     }

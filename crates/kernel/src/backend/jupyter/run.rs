@@ -43,8 +43,8 @@ impl Jupyter {
             }
             sleep(ABORT_RETRY_DELAY).await;
         }
-        let why = "it keeps aborting this cell because another client's cells fail".to_owned();
-        Err(KernelError::QueryFailed { message: why })
+        let message = "it keeps aborting this cell because another client's cells fail".to_owned();
+        Err(KernelError::QueryFailed { message })
     }
 
     /// Runs a cell. Returns `None` if the kernel aborted it because a cell of another client had just failed.
@@ -58,13 +58,13 @@ impl Jupyter {
         if let Some(hooks) = &self.hooks {
             content["code"] = hooks.cell_code(request).into();
             if !request.env.is_empty() {
-                // The reply then says whether the variables are still set.
+                // The reply then contains whether the variables are still set.
                 content["user_expressions"] = PythonHooks::context_check().into();
             }
         }
         if !self.description.is_python() && matches!(request.stdin, Stdin::Refuse) {
-            // Such a kernel then refuses input itself, which is gentler than an interrupt: some kernels do not
-            // survive that. A kernel that requests input nevertheless is interrupted.
+            // The kernel then refuses input itself. Some kernels do not survive an interrupt, so that is the last resort: for
+            // a kernel that requests input nevertheless.
             content["allow_stdin"] = false.into();
         }
         let id = self.send(Channel::Shell, "execute_request", &content);
@@ -160,18 +160,18 @@ impl Jupyter {
                     pending_input = cell.request_input(&prompt).map(|answer| (prompt, answer));
                 }
                 Handled::FollowUp(FollowUp::Resumed) => clock.clear_input_deadline(),
-                Handled::FollowUp(FollowUp::InterruptMode) if cell.has_reply() => {}
-                Handled::FollowUp(FollowUp::InterruptMode) => {
+                Handled::FollowUp(FollowUp::Interrupt) if cell.has_reply() => {}
+                Handled::FollowUp(FollowUp::Interrupt) => {
                     self.interrupt();
                     clock.start_input_grace();
                 }
-                Handled::Closed(what) => {
+                Handled::Closed(violation) => {
                     if let Ok(exit) = timeout(SHUTDOWN_STEP_TIMEOUT, self.process.exited()).await {
                         let reason = clock.stop_reason();
                         return self.finish_after_exit(cell, exit, reason, sink).await;
                     }
                     self.drain_remaining(cell, sink).await;
-                    return Err(self.end_with_protocol_error(what).await);
+                    return Err(self.end_with_protocol_error(violation).await);
                 }
             }
             clock.record_message();
@@ -202,8 +202,8 @@ impl Jupyter {
                 return Ok(ControlFlow::Break(KernelState::Lost));
             }
             Alarm::InputDeadline => {
-                let what = "it waits for input that was refused, and ignores interrupts";
-                return Err(self.end_with_protocol_error(what.to_owned()).await);
+                let violation = "it waits for input that was refused, and ignores interrupts";
+                return Err(self.end_with_protocol_error(violation.to_owned()).await);
             }
             Alarm::RepeatInterrupt => self.interrupt(),
             Alarm::MessageMissing if cell.has_reply() => {
@@ -217,8 +217,8 @@ impl Jupyter {
                 clock.set_probe(probe);
             }
             Alarm::MessageMissing => {
-                let what = "it went idle without sending `execute_reply`".to_owned();
-                return Err(self.end_with_protocol_error(what).await);
+                let violation = "it went idle without sending `execute_reply`".to_owned();
+                return Err(self.end_with_protocol_error(violation).await);
             }
         }
         Ok(ControlFlow::Continue(()))

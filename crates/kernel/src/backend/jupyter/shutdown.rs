@@ -21,7 +21,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Jupyter {
-    pub(super) async fn shut_down(mut self, patience: StopSignal) -> ShutdownReport {
+    pub(super) async fn shut_down(mut self, deadline: StopSignal) -> ShutdownReport {
         if let KernelProcess::Attached { .. } = self.process {
             if let Some(code) = self.hooks.as_ref().map(PythonHooks::uninstall) {
                 self.send_silent(code);
@@ -34,22 +34,22 @@ impl Jupyter {
             };
         }
         if self.process.exit_status().is_none() {
-            let patience = patience.with_timeout(SHUTDOWN_TIMEOUT);
+            let deadline = deadline.with_timeout(SHUTDOWN_TIMEOUT);
             tokio::select! {
                 () = self.request_shutdown() => {}
-                _ = patience.requested() => {}
+                _ = deadline.requested() => {}
             }
         }
-        let in_peace = self.process.exit_status().is_some();
-        if !in_peace {
+        let graceful = self.process.exit_status().is_some();
+        if !graceful {
             if let KernelProcess::Owned(child) = &self.process {
                 child.process.terminate();
             }
             timeout(SHUTDOWN_STEP_TIMEOUT, self.wait_exit()).await.ok();
         }
         // A kernel that does not exit may keep sending.
-        let deadline = Instant::now() + LAST_MESSAGES_TIMEOUT;
-        while Instant::now() < deadline
+        let drain_until = Instant::now() + LAST_MESSAGES_TIMEOUT;
+        while Instant::now() < drain_until
             && let Some(event) = self.client.try_next()
         {
             self.handle(event, None);
@@ -61,7 +61,7 @@ impl Jupyter {
         ShutdownReport {
             exit,
             late_text: self.late.take(),
-            graceful: in_peace,
+            graceful,
         }
     }
 

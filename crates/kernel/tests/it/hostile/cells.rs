@@ -149,7 +149,7 @@ async fn invalid_contents_are_read_leniently() {
         ("deep = b'[' * 100000 + b']' * 100000; begin(); [send('iopub', k, b'{\"data\": {\"application/json\": ' + deep + b'}, \"text\": ' + deep + b', \"evalue\": ' + deep + b'}') for k in ('display_data', 'stream', 'status', 'clear_output')]; out('a', parent_header=deep); out('b', header=deep); end()", "[] clear(false) | done | messages_refused"),
         ("begin(); end(b'{\"status\": \"error\", \"x\": ' + deep + b'}')", "done"),
         // Payloads of a reply.
-        ("begin(); end({'status': 'ok', 'payload': [{'source': 'page', 'data': {'text/plain': 'help'}}, {'source': 'set_next_input', 'text': 'x'}, {'source': 'ask_exit'}, {'source': 'future'}, {}, None, 5]})", "aside(true) [help] aside(false) | done"),
+        ("begin(); end({'status': 'ok', 'payload': [{'source': 'page', 'data': {'text/plain': 'help'}}, {'source': 'set_next_input', 'text': 'x'}, {'source': 'ask_exit'}, {'source': 'future'}, {}, None, 5]})", "show_only(true) [help] show_only(false) | done"),
         ("begin(); end({'status': 'ok', 'payload': 5})", "done"),
         ("begin(); end({'status': 'ok', 'payload': [{'source': 'page'}, {'source': 'page', 'data': 5}]})", "done"),
         // Widgets and binary buffers.

@@ -228,7 +228,7 @@ async fn a_kernel_that_died_between_two_cells_has_not_begun_the_second() {
 #[tokio::test]
 async fn an_interrupt_ends_the_cell_or_the_kernel_is_killed() {
     const SLEEP: &str = "begin(); out('a'); time.sleep(60)";
-    const DEAF: &str = "signal.signal(signal.SIGINT, signal.SIG_IGN)";
+    const IGNORE_SIGINT: &str = "signal.signal(signal.SIGINT, signal.SIG_IGN)";
     let by_signal = [
         Case {
             script: SLEEP,
@@ -237,7 +237,7 @@ async fn an_interrupt_ends_the_cell_or_the_kernel_is_killed() {
             ..CASE
         },
         Case {
-            start: DEAF,
+            start: IGNORE_SIGINT,
             script: SLEEP,
             expected: "out:\"a\" | lost",
             ..CASE
@@ -263,7 +263,7 @@ async fn an_interrupt_ends_the_cell_or_the_kernel_is_killed() {
         },
         // It sends without pause.
         Case {
-            start: DEAF,
+            start: IGNORE_SIGINT,
             script: "begin(); junk = encode_message(message('iopub', 'stream', {'name': 'stdout', 'text': ''})) * 1000\nwhile True: raw('iopub', junk)",
             expected: "lost | messages_refused",
             ..CASE

@@ -75,7 +75,7 @@ async fn a_kernel_that_exits_or_uses_another_protocol_fails_at_once() {
             ),
             (
                 "def on_accept(channel, connection): connection.recv(100); connection.sendall(b'HTTP/1.1 400 Bad Request\\r\\n' * 9); time.sleep(60)",
-                "the kernel violated the protocol: the peer does not speak ZMTP 3",
+                "the kernel violated the protocol: the peer does not use ZMTP 3",
             ),
             (
                 "MECHANISM = b'CURVE'",

@@ -217,7 +217,7 @@ async fn a_death_is_reported_and_the_next_cell_is_rejected(mut fixture: Language
     assert_eq!((exit.signal, *begun), (Some(9), Begun::Maybe));
     assert!(!is_running(pid) && !fixture.kernel.is_alive());
     let (_, outcome) = run_code(&mut fixture.kernel, fixture.language.begin).await;
-    assert_eq!(outcome.unwrap_err().retry(), Retry::OnceOnAFreshKernel);
+    assert_eq!(outcome.unwrap_err().retry(), Retry::OnceOnFreshKernel);
     assert!(!fixture.sandbox.path().join("begun").exists());
     drop(fixture.kernel);
     fixture.sandbox.assert_empty().await;
