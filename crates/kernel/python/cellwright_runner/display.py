@@ -347,7 +347,8 @@ def redirect_output(begin):
     if STATE.forked or bool(previous) == bool(STATE.redirects):
         return
     cell = OUTPUT.cell_of_thread() if OUTPUT.threaded else STATE.cell
-    OUTPUT.send(b'{"t":"%s","id":%s' % (b"aside" if begin else b"inside", encode_id(cell)))
+    frame_type = b"redirect_begin" if begin else b"redirect_end"
+    OUTPUT.send(b'{"t":"%s","id":%s' % (frame_type, encode_id(cell)))
 
 
 def new_display_id():

@@ -339,7 +339,8 @@ def test_help_is_redirected_to_a_pager(host):
     """Jupyter shows help in a pager and does not store it in the notebook."""
     host.run("import os")
     events = host.run("print('a')\nos.getcwd?\nprint('b')")
-    assert kinds(events) == ["started", "stdout", "aside", "stdout", "inside", "stdout", "done"]
+    redirected = ["redirect_begin", "stdout", "redirect_end"]
+    assert kinds(events) == ["started", "stdout", *redirected, "stdout", "done"]
     assert "Docstring" in events[3]["text"] and events[5]["text"] == "b\n"
 
 
@@ -360,7 +361,7 @@ print('after')
     events = host.run(code)
     assert status(events) == "ok"
     texts = [event.get("text", "") for event in events]
-    begin, end = kinds(events).index("aside"), kinds(events).index("inside")
+    begin, end = kinds(events).index("redirect_begin"), kinds(events).index("redirect_end")
     assert "".join(texts[:begin]) == "before\n"
     inside = "".join(texts[begin + 1 : end])
     assert "inside\ndeeper\ninside again\n" in inside and "ZeroDivisionError" in inside

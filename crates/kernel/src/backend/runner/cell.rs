@@ -82,8 +82,8 @@ impl RunningCell {
                 id: None,
                 result: Some(frame.count.unwrap_or_default()),
             }),
-            "aside" => sink.push(Event::ShowOnly(true)),
-            "inside" => sink.push(Event::ShowOnly(false)),
+            "redirect_begin" => sink.push(Event::ShowOnly(true)),
+            "redirect_end" => sink.push(Event::ShowOnly(false)),
             "clear" => sink.push(Event::Clear { wait: frame.wait }),
             "error" => {
                 let traceback = Traceback {
