@@ -495,8 +495,8 @@ impl Kernel for Jupyter {
         self.process.poll_exit().is_none()
     }
 
-    fn shutdown(self: Box<Self>, patience: StopSignal) -> BoxFuture<'static, ShutdownReport> {
-        Box::pin(self.shut_down(patience))
+    fn shutdown(self: Box<Self>, deadline: StopSignal) -> BoxFuture<'static, ShutdownReport> {
+        Box::pin(self.shut_down(deadline))
     }
 }
 
