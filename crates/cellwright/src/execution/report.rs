@@ -497,7 +497,8 @@ impl ExecutionReport {
             self.notices.push(UserNotice::new(
                 NoticeKind::InputRefused,
                 format!(
-                    "cell {index} asked for input ({prompt:?}) and got none; --answer TEXT answers"
+                    "cell {index} asked for input (`{}`) and got none; --answer TEXT answers",
+                    prompt.escape_debug()
                 ),
             ));
         }

@@ -192,7 +192,10 @@ fn check_runner(
         Ok((_, _, text)) => findings.push(Finding {
             code: "runner-wrong",
             level: Level::Error,
-            text: format!("{program} ({why}) says that 6 * 7 is {text:?}"),
+            text: format!(
+                "{program} ({why}) computes 6 * 7 as `{}`",
+                text.escape_debug()
+            ),
             next: Some("look for something that changes every Python: sitecustomize, .pth".into()),
         }),
         Err(error) => {

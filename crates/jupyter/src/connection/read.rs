@@ -39,7 +39,8 @@ fn parse(bytes: &[u8]) -> Result<Connection, String> {
         .unwrap_or(SIGNATURE_SCHEME);
     if !key.is_empty() && !scheme.eq_ignore_ascii_case(SIGNATURE_SCHEME) {
         return Err(format!(
-            "its messages are signed with {scheme:?}; only {SIGNATURE_SCHEME} is supported"
+            "its messages are signed with `{}`; only {SIGNATURE_SCHEME} is supported",
+            scheme.escape_debug()
         ));
     }
     let kernel_name = members.string("kernel_name").unwrap_or_default();
@@ -92,7 +93,10 @@ fn transport(members: &Members<'_>) -> Result<Transport, String> {
         "ipc" => Ok(Transport::Ipc {
             stem: std::path::absolute(ip).unwrap_or_else(|_| PathBuf::from(ip)),
         }),
-        _ => Err(format!("the transport {transport:?} is not supported")),
+        _ => Err(format!(
+            "the transport `{}` is not supported",
+            transport.escape_debug()
+        )),
     }
 }
 

@@ -255,18 +255,14 @@ fn unusable_files_are_rejected_with_a_reason() {
         (
             "transport",
             json!("udp"),
-            "the transport \"udp\" is not supported",
+            "the transport `udp` is not supported",
         ),
-        (
-            "transport",
-            json!(""),
-            "the transport \"\" is not supported",
-        ),
+        ("transport", json!(""), "the transport `` is not supported"),
         ("key", json!(5), "`key` is not a string"),
         (
             "signature_scheme",
             json!("hmac-sha512"),
-            "its messages are signed with \"hmac-sha512\"; only hmac-sha256 is supported",
+            "its messages are signed with `hmac-sha512`; only hmac-sha256 is supported",
         ),
     ] {
         assert_eq!(malformed_reason(parse_with(name, value)), reason);

@@ -168,7 +168,10 @@ impl Runner {
                 Ok(())
             }
             Ok(Some(frame)) => Err(KernelError::Protocol {
-                violation: format!("the first frame is {:?}, not \"hello\"", frame.frame_type),
+                violation: format!(
+                    "the first frame is `{}`, not `hello`",
+                    frame.frame_type.escape_debug()
+                ),
             }),
             Ok(None) => {
                 let exit = process.wait().await;

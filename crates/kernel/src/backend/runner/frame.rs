@@ -216,7 +216,7 @@ impl FrameDecoder {
 /// The first bytes of an invalid frame, for an error message.
 fn sample(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(80)];
-    format!("{:?}", String::from_utf8_lossy(shown))
+    format!("`{}`", String::from_utf8_lossy(shown).escape_debug())
 }
 
 /// Encodes a request to run code.
