@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use cellwright_output::LiveTarget;
+use cellwright_stdext::rfc3339;
 use serde::Serialize;
 
 use crate::env;
@@ -296,6 +298,15 @@ pub(crate) fn notify_starter(line: &str) {
     // A starter that has gone does not want to know.
     writeln!(out, "{}", line.replace('\n', " ")).ok();
     out.flush().ok();
+}
+
+/// Prints a diagnostic event on stderr.
+pub(crate) fn print_event(level: tracing::Level, text: &str) {
+    let time = rfc3339::format_micros(SystemTime::now());
+    let level = level.as_str().to_ascii_lowercase();
+    let text = escape_controls(text).replace('\n', " ");
+    // An event that cannot be printed must not end the command.
+    writeln!(io::stderr().lock(), "{time} {level:5} {text}").ok();
 }
 
 fn paint(text: &str, colour: Option<Colour>) -> String {

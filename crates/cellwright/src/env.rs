@@ -70,6 +70,10 @@ pub(crate) const PYTHONUSERBASE: &str = "PYTHONUSERBASE";
 /// The user's data directory, which contains the one of Jupyter.
 pub(crate) const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 
+/// Selects diagnostic events, as a list of filters: `debug`, or `cellwright_kernel=trace,info`. Commands write them to
+/// stderr, the host writes them to its log.
+pub(crate) const LOG: &str = "CELLWRIGHT_LOG";
+
 /// Sets `python.interpreter`.
 pub(crate) const PYTHON: &str = "CELLWRIGHT_PYTHON";
 

@@ -17,6 +17,7 @@ mod kernel_setup;
 mod kernels;
 mod launch;
 mod local_execution;
+mod logging;
 mod loopback;
 mod mcp;
 mod notice;
@@ -58,6 +59,9 @@ fn main() -> ExitCode {
         Err(error) => return console::print_usage(&error, cli::wants_json()),
     };
     let screen = Console::new(cli.global.json, cli.global.quiet);
+    if let Err(failure) = logging::install(console::print_event) {
+        return screen.report_failure(&failure);
+    }
     let result = std::panic::catch_unwind(|| cli::run(&cli.verb, &engine(), &screen))
         .unwrap_or_else(|panic| Err(Failure::from_panic(panic.as_ref())));
     match result {

@@ -14,7 +14,6 @@ mod arguments;
 pub(crate) mod config;
 mod content;
 mod conversation;
-mod guarded;
 mod handler;
 pub(crate) mod http;
 mod images;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use tracing::debug;
 
 use crate::codec::{CodecError, MessageCodec};
 use crate::connection::{Channel, Connection};
@@ -171,7 +172,10 @@ impl KernelClient {
             BacklogItem::Heartbeat(heartbeat) => ClientEvent::Heartbeat(heartbeat),
             BacklogItem::Frames(channel, frames) => match self.codec.decode(frames) {
                 Ok(message) => ClientEvent::Message(channel, Box::new(message)),
-                Err(error) => ClientEvent::Rejected(channel, error),
+                Err(error) => {
+                    debug!(?channel, reason = error.summary(), "message rejected");
+                    ClientEvent::Rejected(channel, error)
+                }
             },
         }
     }

@@ -52,6 +52,20 @@ pub enum CodecError {
     },
 }
 
+impl CodecError {
+    /// The kind of error, without any bytes of the message, for the log.
+    pub(crate) fn summary(&self) -> &'static str {
+        match self {
+            Self::NoDelimiter => "no delimiter",
+            Self::TooShort { .. } => "too few frames",
+            Self::BadSignature => "wrong signature",
+            Self::Replayed => "replay",
+            Self::Unreadable { .. } => "unreadable file",
+            Self::BadHeader { .. } => "invalid header",
+        }
+    }
+}
+
 /// Encodes messages as signed frames. Decodes frames whose sender has the key, each message once.
 pub struct MessageCodec {
     /// `None`: messages are not signed.

@@ -23,6 +23,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use tracing::debug;
 
 use crate::codec::MessageCodec;
 use crate::connection::{Channel, Connection};
@@ -152,7 +153,10 @@ impl Server {
             };
             match self.codec.decode(frames) {
                 Ok(message) => return ServerEvent::Request(channel, Box::new(message)),
-                Err(_) => self.state.clients.count_invalid_message(),
+                Err(error) => {
+                    debug!(?channel, reason = error.summary(), "message rejected");
+                    self.state.clients.count_invalid_message();
+                }
             }
         }
     }

@@ -20,6 +20,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::Child;
+use tracing::debug;
 
 pub use memory::ProcessTable;
 pub use socket::Exit;
@@ -108,6 +109,7 @@ impl Supervised {
             .map_err(StartError::Supervisor)?
         {
             (SupervisorMessage::Started { pid }, Some(pipes)) => {
+                debug!(pid, "process started");
                 let supervised = Self {
                     socket,
                     pid,
@@ -148,22 +150,26 @@ impl Supervised {
                 self.kill_process_group();
                 Exit::UNKNOWN
             };
+        debug!(pid = self.pid, ?exit, "process exited");
         self.exit = Some(exit);
         exit
     }
 
     /// Sends SIGINT to the child's process group, as Ctrl-C would.
     pub fn interrupt(&self) {
+        debug!(pid = self.pid, "interrupt requested");
         self.socket.send(socket::INTERRUPT);
     }
 
     /// Sends SIGTERM to the child's process group.
     pub fn terminate(&self) {
+        debug!(pid = self.pid, "terminate requested");
         self.socket.send(socket::TERMINATE);
     }
 
     /// Kills the child and all its descendants.
     pub fn kill(&self) {
+        debug!(pid = self.pid, "kill requested");
         self.socket.send(socket::KILL);
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep, timeout_at};
+use tracing::debug;
 
 use super::connection::{Client, Connection, foreign_peer};
 use super::error::{HostError, is_disconnect};
@@ -45,7 +46,10 @@ pub(crate) async fn connect_existing(folder: &RuntimeDir) -> Result<Option<Clien
             return Ok(None);
         };
         match connect(folder, &record).await? {
-            ConnectResult::Host(client) => return Ok(Some(*client)),
+            ConnectResult::Host(client) => {
+                debug!(pid = record.pid, "connected to the host");
+                return Ok(Some(*client));
+            }
             ConnectResult::NotRunning => {
                 // It may have ended and another begun since the record was read.
                 if self::record(folder)?.is_none_or(|now| now == record) {
@@ -90,6 +94,7 @@ pub(crate) async fn find_or_start(
             });
         }
         started = launch(&folder, idle_exit, left).await?;
+        debug!(started, "no host was running");
         if !started {
             sleep(TAKEN_RETRY_DELAY).await;
         }

@@ -21,9 +21,23 @@ const OLD_NAME: &str = "host.log.1";
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
+    Trace,
+    Debug,
     Info,
     Warn,
     Error,
+}
+
+impl From<tracing::Level> for Level {
+    fn from(level: tracing::Level) -> Self {
+        match level {
+            tracing::Level::ERROR => Self::Error,
+            tracing::Level::WARN => Self::Warn,
+            tracing::Level::INFO => Self::Info,
+            tracing::Level::DEBUG => Self::Debug,
+            tracing::Level::TRACE => Self::Trace,
+        }
+    }
 }
 
 /// The log of a living host.
@@ -47,6 +61,8 @@ impl Log {
     /// Writes a line.
     pub(crate) fn write(&self, level: Level, words: &str) {
         let level = match level {
+            Level::Trace => "trace",
+            Level::Debug => "debug",
             Level::Info => "info ",
             Level::Warn => "warn ",
             Level::Error => "error",

@@ -15,6 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tracing::debug;
 
 use super::connection::foreign_peer;
 use super::host_files::{FileCheck, HostFiles};
@@ -91,6 +92,7 @@ impl Server {
                 stream = door.next(&listener, &self.log), if clients.len() < CLIENTS_MAX => {
                     idle.reset();
                     if let Some(stream) = stream && self.admits(&stream) {
+                        debug!(clients = clients.len() + 1, "client connected");
                         clients.spawn(client::serve(stream, Arc::clone(&shared)));
                     }
                 }

@@ -16,6 +16,7 @@ use super::log::{Level, Log};
 use super::server::Server;
 use super::service;
 use crate::engine::Engine;
+use crate::logging;
 use crate::runtime_dir::RuntimeDir;
 
 /// The first argument by which the binary becomes a host.
@@ -78,6 +79,7 @@ fn run(
     };
     let log = Arc::new(Log::open(&folder));
     log_panics(&log);
+    log_events(&log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(thread_count())
         .thread_name("host")
@@ -130,4 +132,13 @@ fn log_panics(log: &Arc<Log>) {
     std::panic::set_hook(Box::new(move |panic| {
         log.write(Level::Error, &format!("this is a bug: {panic}"));
     }));
+}
+
+/// Writes the diagnostic events that `CELLWRIGHT_LOG` selects to the log.
+fn log_events(log: &Arc<Log>) {
+    let events = Arc::clone(log);
+    let installed = logging::install(move |level, text| events.write(level.into(), text));
+    if let Err(failure) = installed {
+        log.write(Level::Warn, &failure.message);
+    }
 }

@@ -1,7 +1,9 @@
 //! [`Handler`]: serves one connection; the SDK calls its methods.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::OnceLock;
 
+use futures_util::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
     GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
@@ -13,7 +15,6 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::guarded::Guarded;
 use super::server::{Server, failure_response};
 use super::{prompts, resources, tools};
 use crate::failure::Failure;
@@ -127,7 +128,9 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         self.server().update_roots(&context).await;
-        let called = Guarded::new(tools::call(self.server(), request, context)).await;
+        // Without an answer the client would wait without end. The data of a call is not used after its panic.
+        let call = AssertUnwindSafe(tools::call(self.server(), request, context));
+        let called = call.catch_unwind().await;
         called.unwrap_or_else(|panic| Ok(failure_response(&Failure::from_panic(panic.as_ref()))))
     }
 
@@ -236,5 +239,24 @@ impl ServerHandler for Handler {
 
     async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
         self.server().invalidate_roots();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_result() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let fine = runtime.block_on(AssertUnwindSafe(async { 1 }).catch_unwind());
+        assert_eq!(fine.unwrap(), 1);
+        let broken = AssertUnwindSafe(async {
+            tokio::task::yield_now().await;
+            assert!(std::env::args().count() == 0, "broken");
+        });
+        assert!(runtime.block_on(broken.catch_unwind()).is_err());
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::{BufMut, Bytes, BytesMut};
 use cellwright_stdext::LockExt;
 use tokio::sync::mpsc;
+use tracing::debug;
 
 use super::outbox::{Outbox, OutboxItem};
 use crate::connection::Channel;
@@ -216,6 +217,7 @@ impl Clients {
         identity: &Bytes,
         outbox: &Arc<Outbox>,
     ) {
+        debug!(?channel, "client disconnected, its frames are dropped");
         outbox.disconnect();
         state.counts.disconnected_clients += 1;
         state.remove(channel, identity, outbox);

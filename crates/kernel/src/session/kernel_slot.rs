@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cellwright_output::Sink;
 use serde_json::Value;
+use tracing::debug;
 
 use super::Policy;
 use super::job::{KernelLoss, SessionNotice};
@@ -158,6 +159,7 @@ impl KernelSlot {
         let kernel = match result {
             Ok(kernel) => kernel,
             Err(error) => {
+                debug!("kernel failed to start");
                 self.status.with(|status| {
                     if status.activity == Activity::Starting {
                         status.activity = Activity::Empty;
@@ -171,6 +173,12 @@ impl KernelSlot {
         if std::mem::take(&mut self.replaces_dead) {
             self.restarts += 1;
         }
+        debug!(
+            generation = self.generation,
+            restarts = self.restarts,
+            pid = kernel.description().pid,
+            "kernel is ready"
+        );
         self.status.with(|status| {
             status.generation = self.generation;
             status.executions = 0;
@@ -339,6 +347,12 @@ impl KernelSlot {
             return;
         };
         let used = self.clear_slot();
+        debug!(
+            generation = self.generation,
+            ?loss,
+            used,
+            "kernel is shut down"
+        );
         self.status.with(|status| {
             if used {
                 status.unreported_loss = loss;

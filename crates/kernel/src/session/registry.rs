@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tracing::debug;
 
 use super::SessionKey;
 use super::job::KernelLoss;
@@ -113,6 +114,7 @@ impl Registry {
         let (used, unreported) = session
             .status
             .with(|status| (status.executions > 0, status.unreported_loss));
+        debug!(session = session.id.0, ?loss, used, "session evicted");
         let loss = used.then_some(loss).or(unreported);
         if loss.is_some() || key.private_to.is_some() {
             self.record_loss(key.clone(), loss);

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tracing::debug;
+
 use super::load::{self, LoadedNotebook, build_view, load_with_stamp, store_view_baseline};
 use super::lock::lock;
 use super::save::{Chunk, ReplacedFile, SaveOutcome, SaveStep, save};
@@ -91,6 +93,7 @@ pub fn change(
         if let Some(changed) = changed {
             return Ok(changed);
         }
+        debug!(path = %target.path.display(), "file changed during the save, starting again");
     }
     Err(NotebookError::Busy {
         path: path.to_owned(),
@@ -111,6 +114,7 @@ fn change_loaded(
     };
     let mut draft = match request.revision {
         Some(revision) if !notebook.revision().matches_name(revision) => {
+            debug!(path = %path.display(), revision, current = %notebook.revision(), "merging");
             let base = find_baseline(path, request.baselines, revision, notebook)?;
             let ours = draft(&base).map_err(bad_edit)?;
             let mut merged =

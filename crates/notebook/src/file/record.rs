@@ -11,6 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tracing::debug;
+
 use self::locate::locate_cells;
 use super::change::resolve_target;
 use super::lock::lock;
@@ -212,6 +214,13 @@ fn try_record(
         // Another program replaced the file after the save: write into the new one.
         return Ok(None);
     }
+    debug!(
+        path = %path.display(),
+        changed,
+        merged,
+        conflicts = conflicts.len(),
+        "outputs saved"
+    );
     Ok(Some(RecordReport {
         survey,
         changed,

@@ -47,8 +47,10 @@ const ARROWS: [(&str, &[&str]); 8] = [
 ];
 
 /// Libraries that only some of our crates may know.
-const FENCES: [(&str, &[&str]); 22] = [
+const FENCES: [(&str, &[&str]); 24] = [
     ("axum", &["cellwright"]),
+    ("futures-util", &["cellwright"]),
+    ("tracing-subscriber", &["cellwright"]),
     ("rmcp", &["cellwright"]),
     ("tokio-util", &["cellwright"]),
     ("png", &["cellwright-output"]),

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use cellwright_stdext::SpoolFile;
+use tracing::{debug, warn};
 
 use super::super::BacklogItem;
 use crate::connection::Channel;
@@ -48,15 +49,21 @@ impl BacklogSpool {
         let spool = match spool {
             Some(spool) => spool,
             None => match SpoolFile::create() {
-                Ok(file) => spool.insert(Self {
-                    file,
-                    read: 0,
-                    events: VecDeque::new(),
-                    stored_frames: VecDeque::new(),
-                    unwritten: VecDeque::new(),
-                    failed: false,
-                }),
-                Err(_) => return Err(item),
+                Ok(file) => {
+                    debug!("backlog continues on disk");
+                    spool.insert(Self {
+                        file,
+                        read: 0,
+                        events: VecDeque::new(),
+                        stored_frames: VecDeque::new(),
+                        unwritten: VecDeque::new(),
+                        failed: false,
+                    })
+                }
+                Err(error) => {
+                    debug!(%error, "backlog stays in memory");
+                    return Err(item);
+                }
             },
         };
         spool.append(item);
@@ -64,7 +71,10 @@ impl BacklogSpool {
     }
 
     fn append(&mut self, item: BacklogItem) {
-        if !self.failed && self.write_record(&item).is_err() {
+        if !self.failed
+            && let Err(error) = self.write_record(&item)
+        {
+            debug!(%error, "backlog continues in memory");
             // Earlier records are complete: the file still ends after the last one.
             self.failed = true;
         }
@@ -116,8 +126,9 @@ impl BacklogSpool {
     pub(super) fn pop(&mut self) -> Option<BacklogItem> {
         if self.read < self.file.end() {
             // A read error of a file that was just written means a broken disk: its messages are lost.
-            if let Ok(item) = self.read_record() {
-                return item;
+            match self.read_record() {
+                Ok(item) => return item,
+                Err(error) => warn!(%error, "frames of the backlog are dropped"),
             }
             self.read = self.file.end();
         }
