@@ -25,6 +25,7 @@ mod help;
 mod host;
 mod inside;
 mod jupyter;
+mod logging;
 mod mcp;
 mod notebook;
 mod read;
