@@ -48,7 +48,7 @@ impl Cells for Baseline {
 }
 
 /// A folder of baselines, bounded in size. It is a cache: if an entry is missing or damaged, a
-/// later merge is refused and nothing else happens.
+/// later merge is rejected and nothing else happens.
 #[derive(Clone, Debug)]
 pub struct Baselines {
     folder: PathBuf,
@@ -101,7 +101,7 @@ impl Baselines {
             matches.then(|| entry.path())
         });
         let only = found.next()?;
-        // Two revisions share the prefix: refuse rather than guess.
+        // Two revisions share the prefix: return none rather than guess.
         if found.next().is_some() {
             return None;
         }

@@ -20,7 +20,7 @@ use crate::span::Span;
 pub struct EditedNotebook<'n> {
     notebook: &'n Notebook,
     pieces: Vec<Piece>,
-    /// Surprises met while the plan was applied.
+    /// Notices from applying the plan.
     pub notices: Vec<Notice>,
     /// The ids of new cells, by index in the plan.
     pub(crate) new_ids: HashMap<usize, String>,

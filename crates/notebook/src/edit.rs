@@ -11,7 +11,7 @@ use crate::rewrite::rewrite;
 use crate::text::marker::{self, ViewLine};
 use crate::text::{MarkerStyle, parse, render};
 
-/// Names a cell.
+/// The address of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// By index, from 0.
@@ -154,9 +154,9 @@ pub struct Draft {
     pub focus: Option<usize>,
     /// Old index of the removed cell.
     pub removed: Option<usize>,
-    /// Old index of the cell next to which a cell is put.
+    /// Old index of the cell next to which a cell is inserted or moved.
     pub anchor: Option<usize>,
-    /// Surprises that do not fail the edit.
+    /// Notices about the edit.
     pub notices: Vec<Notice>,
 }
 

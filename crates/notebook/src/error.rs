@@ -1,5 +1,5 @@
-//! Errors and notices as data. The caller words them for people; the `Display` texts here are the
-//! short sentences that other notebook tools use too.
+//! Errors and notices as data. The `Display` texts are one sentence each, some of them the same as in
+//! other notebook tools. The caller adds hints.
 
 use std::fmt;
 use std::io;
@@ -78,7 +78,7 @@ pub enum FormatError {
     #[error("`nbformat` is missing or not a number")]
     NoFormatNumber,
     /// A newer format.
-    #[error("nbformat {major} is not known; only 4 is")]
+    #[error("nbformat {major} is not supported; the supported version is 4")]
     NewFormat {
         /// The value of `nbformat`.
         major: String,
@@ -150,8 +150,8 @@ impl EditError {
                  \"# %% [code] cell:0\", \"# %% [markdown] cell:0\", or \"# %% [raw] cell:0\"."
             ),
             Self::OpenFence { line } => format!(
-                "Invalid notebook editable representation for {path}: the outputs that begin on \
-                 line {line} have no end"
+                "Invalid notebook editable representation for {path}: the output fence on line \
+                 {line} is not closed"
             ),
             Self::OutOfRange {
                 index,
@@ -296,7 +296,7 @@ impl FormatError {
     }
 }
 
-/// A surprise that the caller should know of although nothing failed.
+/// A fact that the caller should report although the operation succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A line that is almost a marker was kept as text.
@@ -313,7 +313,7 @@ pub enum Notice {
         /// The number or id it names.
         name: String,
     },
-    /// `cell:N` or `id:ID` names a cell that an earlier block took; the block became a new cell.
+    /// `cell:N` or `id:ID` names a cell that an earlier block already uses; the block became a new cell.
     UsedTwice {
         /// Line of the marker, from 1.
         line: usize,

@@ -281,7 +281,7 @@ fn array_in(style: &Style, open: &str, between: &str) -> ArrayLayout {
     }
 }
 
-/// A file that escapes every non-ASCII character keeps doing so.
+/// Detects whether the file escapes all non-ASCII characters; new text follows it.
 fn detect_escapes(bytes: &[u8]) -> Escapes {
     let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if !body.is_ascii() {

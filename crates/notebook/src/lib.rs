@@ -1,19 +1,65 @@
 //! Jupyter notebooks as editable text, without losing a byte.
 //!
-//! The crate reads, edits, compares and merges `.ipynb` files. It keeps the file's bytes and the
-//! spans of its cells, found by one scan. An edit splices new bytes between old ones, so everything
-//! else stays as it was, and a notebook of 100 MB costs a scan and no tree.
+//! The crate reads, edits, compares and merges `.ipynb` files. It keeps the file's bytes and the spans of its
+//! cells, found by one scan. An edit splices new bytes between old ones, so everything else stays unchanged,
+//! and a notebook of 100 MB costs one scan and no tree. The crate does not know kernels, prints nothing, and
+//! reads no environment variables.
 //!
-//! The main types, in the order of an edit:
+//! # Flow of an edit
 //!
-//! * [`Notebook`]: the bytes of a file and the spans of its cells. [`Cells`] is the read access that
-//!   it shares with other sources of cells.
-//! * [`render`] writes the text view: all sources, separated by markers such as `# %% [code] cell:0`.
-//!   [`parse`] parses an edited view.
-//! * [`edit`]: operations on one cell ([`edit::Operation`]) and text replacement. Each gives an
+//! ```text
+//! file ── load ──▶ Notebook ── render ──▶ text view
+//! edited text view ── parse ──▶ ParsedText ── rewrite ──▶ Plan
+//! edit::Operation, edit::replace_text ──▶ edit::Draft { plan, … }
+//! Notebook + Plan ── compose ──▶ EditedNotebook ── save ──▶ file
+//! ```
+//!
+//! Every edit first becomes a [`Plan`]: the cells of the result, one [`Slot`] each, in terms of the cells of the
+//! file. [`compose`] applies it. [`file::change`] does all of this under a lock: if the file is no longer at
+//! the [`Revision`] that the edit was made for, it merges the edit with the help of [`Baselines`], and it
+//! replaces the file atomically.
+//!
+//! # Modules, in reading order
+//!
+//! The notebook:
+//!
+//! * `document`: [`Notebook`], the bytes of a file and the spans of its cells, and [`Cells`], the read access
+//!   that it shares with other sources of cells.
+//! * `cell`, `span`, `revision`: [`CellKind`], byte ranges, and [`Revision`], the hash of a file's content.
+//! * `scan`, `json`: one pass over the bytes that finds the cells; JSON tokens, styles and object edits.
+//! * `error`: [`NotebookError`], [`FormatError`], [`EditError`] and [`Notice`].
+//!
+//! The text view:
+//!
+//! * `text`: [`render`] writes all sources, separated by markers such as `# %% [code] cell:0`; [`parse`] parses
+//!   an edited view.
+//! * `view`: [`NotebookView`], the text view and the baseline, built during the scan.
+//! * [`select`], [`outline`], [`outputs`]: selectors such as `:cells=3-5`, one line per cell, output summaries.
+//!
+//! Edits:
+//!
+//! * `plan`: [`Plan`], [`Slot`], and [`Tally`], the number of cells by kind of change.
+//! * [`edit`]: operations on one cell ([`edit::Operation`]) and text replacement; each returns an
 //!   [`edit::Draft`].
-//! * [`Plan`]: the cells of the result, one [`Slot`] each. Every edit becomes a plan first.
-//! * [`compose`] applies a plan and gives an [`EditedNotebook`].
+//! * `rewrite`: matches the blocks of an edited view with the old cells.
+//! * `compose`, `layout`, `source`, `ids`: the new bytes, in the layout of the file.
+//! * `diff`, `lines`: unified diffs of the text view.
+//!
+//! Files:
+//!
+//! * [`file`](mod@file): reads and replaces files. [`file::survey`] and [`file::record`] serve running
+//!   notebooks: they never keep outputs in memory.
+//! * `baseline`, `merge`, `cell_matching`: the cells of earlier revisions, and the merge of an edit that was made
+//!   for one of them.
+//!
+//! Version control:
+//!
+//! * `compare`: [`compare`](fn@compare) reports the differences of two notebooks, cell by cell.
+//! * `three_way`: [`merge_three_way`] merges two notebooks with a common base.
+//! * `textconv`, `strip`: [`render_textconv`] and [`strip_outputs`], for git drivers.
+//! * `upgrade`: [`upgrade`](fn@upgrade) converts older formats to nbformat 4.5.
+//!
+//! # Example
 //!
 //! ```
 //! use cellwright_notebook::{MarkerStyle, Notebook, compose, edit, render};
@@ -29,17 +75,6 @@
 //! assert!(String::from_utf8_lossy(&edited).contains(r#""source": "6*7", "metadata""#));
 //! # Ok::<(), cellwright_notebook::FormatError>(())
 //! ```
-//!
-//! [`file`](mod@file) reads and replaces files: atomically, and without losing concurrent updates.
-//! [`file::change`] applies an edit; if the file is no longer at the [`Revision`] that the edit was
-//! made for, it merges the edit with the help of [`Baselines`]. [`file::survey`] and
-//! [`file::record`] serve running notebooks: they never keep outputs in memory.
-//!
-//! [`select`], [`outline`] and [`outputs`] show parts of a notebook. [`compare`](fn@compare),
-//! [`merge_three_way`], [`render_textconv`] and [`strip_outputs`] are for version control.
-//! [`upgrade`](fn@upgrade) converts older formats.
-//!
-//! The crate does not know kernels. It neither prints nor reads the environment.
 
 mod baseline;
 mod cell;

@@ -96,7 +96,7 @@ fn map_to_current(
             if kept {
                 continue;
             }
-            return Err(format!("cell {origin} is no longer in the file as it was"));
+            return Err(format!("cell {origin} was changed or removed in the file"));
         };
         let mut slot = slot;
         slot.origin = Some(current);
@@ -118,8 +118,8 @@ fn map_to_current(
     for origin in (0..base.count()).filter(|&origin| !used[origin]) {
         let unchanged = match matching.to_new[origin] {
             Some(current) => is_unchanged(base, origin, now, current),
-            // Deleted by them, too. But if there are new cells without ids, one of them may be
-            // this cell.
+            // The file no longer has the cell either. But if it has new cells without ids, one of
+            // them may be this cell.
             None => base.id(origin).is_some() || !has_new_without_id,
         };
         if !unchanged {
@@ -147,7 +147,7 @@ fn check_positions(draft: &Draft, matching: &CellMatching) -> Result<(), String>
         .chain(draft.anchor)
         .find(|&origin| is_missing(origin))
     {
-        return Err(format!("cell {origin} is no longer in the file as it was"));
+        return Err(format!("cell {origin} was changed or removed in the file"));
     }
     for (index, _) in origins
         .iter()
@@ -195,7 +195,7 @@ fn check_cell(
         slot.source = None;
         return Ok(());
     }
-    Err(format!("cell {origin} was changed in the file, too"))
+    Err(format!("cell {origin} was also changed in the file"))
 }
 
 /// Whether there is nothing to clear, because the other side already did.

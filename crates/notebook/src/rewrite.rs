@@ -80,7 +80,7 @@ fn near_markers(cells: &dyn Cells, origin: Option<usize>, block: &Block) -> Vec<
 struct BlockMatcher<'c> {
     cells: &'c dyn Cells,
     used: Vec<bool>,
-    /// Built when the first block with an id comes.
+    /// Built for the first block with an id.
     by_id: Option<HashMap<String, Vec<usize>>>,
 }
 

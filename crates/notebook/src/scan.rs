@@ -256,7 +256,7 @@ impl<'r, 'v> Scan<'r, 'v> {
         if self.lexer.peek_token()?.is_some() {
             return Err(self
                 .lexer
-                .syntax_error("something follows the end of the document")
+                .syntax_error("unexpected text after the end of the document")
                 .into());
         }
         if self.lexer.input.invalid_utf8().is_some() {

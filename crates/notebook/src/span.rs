@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Start and end of a byte range in the file.
 ///
 /// Offsets have 32 bits on purpose: this halves the bookkeeping for a notebook of a million
-/// cells. Files of 4 GiB and more are refused
+/// cells. Files of 4 GiB and more are rejected
 /// ([`FormatError::TooLarge`](crate::FormatError::TooLarge)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {

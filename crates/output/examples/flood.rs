@@ -108,7 +108,7 @@ fn block(kind: &str) -> Vec<u8> {
                 block.extend_from_slice(format!("Zeile {number}: 20 °C, 5 £, «ça»\n").as_bytes());
             }
             _ => block.extend_from_slice(
-                format!("line {number:09} of a log that goes on and on, with plain text in it\n")
+                format!("line {number:09} of a log with plain text, long enough to be useful\n")
                     .as_bytes(),
             ),
         }

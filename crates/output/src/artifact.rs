@@ -182,7 +182,7 @@ pub enum ArtifactError {
         available: Vec<ArtifactId>,
     },
     /// The value was too large for memory and could not be stored.
-    #[error("it could not be kept")]
+    #[error("the value could not be stored")]
     NotKept,
     /// The text is not an artifact id.
     #[error("`{text}` is not an artifact: expected artifact://NUMBER")]

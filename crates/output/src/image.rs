@@ -184,7 +184,7 @@ impl Image {
     /// Returns the image within `limits`: the original, or another size or encoding.
     fn bounded_to(&self, limits: &ImageLimits) -> BoundedImage {
         let Ok(original) = self.original() else {
-            return self.placeholder("it could not be kept");
+            return self.placeholder("it could not be stored");
         };
         if self.mime == "image/svg+xml" {
             if original.len() > limits.bytes {

@@ -90,12 +90,12 @@ impl fmt::Display for Notice {
                 ByteSize(*lost)
             ),
             Self::NotKept { failure, .. } => {
-                write!(f, "the whole output could not be kept: {failure}")
+                write!(f, "the complete output could not be stored: {failure}")
             }
             Self::StreamsShortened { bytes, artifact } => {
                 write!(
                     f,
-                    "{} of the printed text are left out of the notebook's outputs",
+                    "{} of stream text are left out of the notebook's outputs",
                     ByteSize(*bytes)
                 )?;
                 match artifact {
@@ -104,18 +104,18 @@ impl fmt::Display for Notice {
                 }
             }
             Self::DisplaysMoved { artifacts, lost } => {
-                f.write_str("too much was displayed to hold it all")?;
+                f.write_str("displayed values exceeded the memory limit")?;
                 for (at, artifact) in artifacts.iter().enumerate() {
-                    let before = if at == 0 { "; moved to " } else { ", " };
+                    let before = if at == 0 { "; stored in " } else { ", " };
                     write!(f, "{before}{artifact}")?;
                 }
                 if *lost > 0 {
-                    write!(f, "; {lost} could not be kept")?;
+                    write!(f, "; {lost} could not be stored")?;
                 }
                 Ok(())
             }
             Self::OutputsDropped { count } => {
-                write!(f, "{count} outputs are left out: there were too many")
+                write!(f, "{count} outputs beyond the limit are left out")
             }
             Self::ImagesOmitted { count } => write!(f, "{count} more images are not listed"),
             Self::JsonOmitted { count } => write!(f, "{count} more JSON values are not listed"),
@@ -137,7 +137,7 @@ impl fmt::Display for Truncation {
             ByteSize(self.total.bytes)
         )?;
         if self.long_lines.lines > 0 {
-            write!(f, "; {} long lines are cut", self.long_lines.lines)?;
+            write!(f, "; {} long lines are truncated", self.long_lines.lines)?;
         }
         match self.artifact {
             Some(artifact) if self.lost > 0 => {

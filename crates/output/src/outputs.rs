@@ -364,7 +364,7 @@ mod tests {
         outputs.write(&mut written, &style, 0).unwrap();
         assert_eq!(
             String::from_utf8(written).unwrap(),
-            r#"[{"data":{"a/b":"c","text/plain":["[image/png, 2.0 KiB] could not be kept"]},"metadata":{},"output_type":"display_data"}]"#
+            r#"[{"data":{"a/b":"c","text/plain":["[image/png, 2.0 KiB] could not be stored"]},"metadata":{},"output_type":"display_data"}]"#
         );
         // The display and the update.
         assert_eq!(outputs.omissions.lost, 2);

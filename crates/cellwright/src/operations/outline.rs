@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cellwright_notebook::outline::{self, OutlineEntry};
-use cellwright_notebook::{Cells, Notebook, file};
+use cellwright_notebook::{Cells, Notebook, Notice, file};
 use cellwright_run::{Freshness, Listing};
 use serde::Serialize;
 
@@ -54,10 +54,9 @@ pub(crate) fn outline(
     engine: &Engine,
     kernels: &KernelHost,
 ) -> Result<OutlineReport, Failure> {
-    let notebook = file::load(path)?;
-    file::store_baseline(&notebook, engine.baselines.as_ref());
+    let (notebook, notices) = file::load_with_notices(path, engine.baselines.as_ref())?;
     let entries = outline::outline(&notebook);
-    let mut answer = OutlineReport::new(path, &notebook, entries);
+    let mut answer = OutlineReport::new(path, &notebook, entries, &notices);
     // An outline needs no host, and does not fail if the host fails.
     if let Ok(Some(known)) = freshness::session_history(kernels, name, None) {
         let states = known.states(&Listing::from_notebook(&notebook));
@@ -70,7 +69,12 @@ pub(crate) fn outline(
 }
 
 impl OutlineReport {
-    pub(crate) fn new(path: &Path, notebook: &Notebook, entries: Vec<OutlineEntry>) -> Self {
+    pub(crate) fn new(
+        path: &Path,
+        notebook: &Notebook,
+        entries: Vec<OutlineEntry>,
+        notices: &[Notice],
+    ) -> Self {
         Self {
             path: path.display().to_string(),
             revision: notebook.revision().to_string(),
@@ -78,7 +82,7 @@ impl OutlineReport {
             total_cells: notebook.count(),
             session: None,
             cells: entries.into_iter().map(OutlineCell::from).collect(),
-            notices: notice::describe(&notebook.irregularities()),
+            notices: notice::describe(notices),
         }
     }
 

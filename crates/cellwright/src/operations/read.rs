@@ -79,13 +79,12 @@ pub(crate) fn read_selected(
             raw(path, &selector.part).map(ReadResult::Text)
         }
         View::Outline => {
-            let notebook = file::load(path)?;
-            file::store_baseline(&notebook, engine.baselines.as_ref());
+            let (notebook, notices) = file::load_with_notices(path, engine.baselines.as_ref())?;
             let cells = selected_cells(path, &selector.part, &notebook)?;
             let mut entries = outline::outline(&notebook);
             entries.retain(|entry| cells.contains(&entry.index));
             Ok(ReadResult::Outline(OutlineReport::new(
-                path, &notebook, entries,
+                path, &notebook, entries, &notices,
             )))
         }
         View::Text => text(path, selector, engine).map(ReadResult::Text),
@@ -98,19 +97,19 @@ fn text(path: &Path, selector: &Selector, engine: &Engine) -> Result<TextResult,
     } else {
         MarkerStyle::Indexes
     };
+    let baselines = engine.baselines.as_ref();
     let whole = matches!(selector.part, Part::All | Part::Lines(_)) && !selector.outputs;
-    let view_read = file::read_view(path, whole.then_some(markers), engine.baselines.as_ref())?;
-    let mut revision = view_read.revision;
-    let mut total = view_read.count;
-    let mut view = view_read.text;
-    if !whole {
-        let notebook = file::load(path)?;
+    let (mut view, revision, total, notices) = if whole {
+        // The whole view is built while the file is scanned, so that outputs never stay in memory.
+        let view = file::read_view(path, Some(markers), baselines)?;
+        (view.text, view.revision, view.count, view.notices)
+    } else {
+        let (notebook, notices) = file::load_with_notices(path, baselines)?;
         let cells = selected_cells(path, &selector.part, &notebook)?;
-        view = render_cells(&notebook, &cells, markers, selector.outputs);
-        revision = notebook.revision();
-        total = notebook.count();
-    }
-    let mut notices = notice::describe(&view_read.notices);
+        let view = render_cells(&notebook, &cells, markers, selector.outputs);
+        (view, notebook.revision(), notebook.count(), notices)
+    };
+    let mut notices = notice::describe(&notices);
     let text = if let Part::Lines(ranges) = &selector.part {
         let (text, skipped) = select::select_lines(&view, ranges)?;
         notices.extend(notice::describe(&skipped));

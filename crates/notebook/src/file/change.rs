@@ -64,7 +64,7 @@ pub struct ChangeOutcome {
     pub focus: Option<CellSummary>,
     /// The removed cell, before the edit.
     pub removed: Option<CellSummary>,
-    /// Surprises that did not fail the change.
+    /// Notices about the change.
     pub notices: Vec<Notice>,
 }
 
@@ -249,7 +249,8 @@ fn find_baseline(
             path: path.to_owned(),
             revision: revision.to_owned(),
             current: notebook.revision(),
-            reason: "that revision is not remembered, so the changes cannot be compared".to_owned(),
+            reason: "no baseline is stored for that revision, so the changes cannot be compared"
+                .to_owned(),
         })
 }
 
@@ -275,7 +276,7 @@ pub(super) fn resolve_target(path: &Path) -> Result<Target, NotebookError> {
     let target = match is_link(path) {
         Ok(false) => path.to_owned(),
         Ok(true) if super::os::is_proc_fd_path(path) => {
-            let reason = "it is a symbolic link now";
+            let reason = "the path became a symbolic link";
             return Err(failed(io::Error::other(reason)));
         }
         Ok(true) => match fs::canonicalize(path) {
@@ -326,7 +327,7 @@ pub fn upgrade(
                 path: path.to_owned(),
                 revision: expected.to_owned(),
                 current: revision,
-                reason: "an upgrade touches every cell".to_owned(),
+                reason: "an upgrade changes every cell".to_owned(),
             });
         }
         let upgraded = upgrade::upgrade(&bytes).map_err(|error| NotebookError::Format {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::os::FileStamp;
 use crate::baseline::Baselines;
 use crate::document::Notebook;
-use crate::error::{FormatError, NotebookError};
+use crate::error::{FormatError, NotebookError, Notice};
 use crate::revision::Revision;
 use crate::scan::{self, ScanDetail, ScanError};
 use crate::text::MarkerStyle;
@@ -80,12 +80,16 @@ pub fn read_view(
     Ok(view)
 }
 
-/// Stores the baseline of a notebook, which a later merge needs.
-pub fn store_baseline(notebook: &Notebook, baselines: Option<&Baselines>) {
-    if baselines.is_some() {
-        let view = ViewBuilder::build(ViewRequest::default(), notebook);
-        store_view_baseline(&view, baselines);
-    }
+/// Loads a whole notebook, stores its baseline, and returns it with the notices of
+/// [`Notebook::irregularities`]. Reads the file once.
+pub fn load_with_notices(
+    path: &Path,
+    baselines: Option<&Baselines>,
+) -> Result<(Notebook, Vec<Notice>), NotebookError> {
+    let notebook = load(path)?;
+    let view = ViewBuilder::build(ViewRequest::default(), &notebook);
+    store_view_baseline(&view, baselines);
+    Ok((notebook, view.notices))
 }
 
 /// Stores the baseline of a view. It is a cache, so errors are ignored.

@@ -138,7 +138,7 @@ impl TempFile {
 impl Drop for TempFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Nothing else can be done; the next save removes it.
+            // `drop` cannot report an error; the next save removes the file.
             fs::remove_file(path).ok();
         }
     }
@@ -153,7 +153,7 @@ fn swap_names(one: &Path, other: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn exchange(_: &Path, _: &Path) -> io::Result<()> {
+fn swap_names(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -192,7 +192,7 @@ fn open_unnamed(folder: &Path) -> Option<File> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn nameless(_: &Path) -> Option<File> {
+fn open_unnamed(_: &Path) -> Option<File> {
     None
 }
 
@@ -205,7 +205,7 @@ fn link_unnamed(file: &File, name: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn link_nameless(_: &File, _: &Path) -> io::Result<()> {
+fn link_unnamed(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -159,7 +159,7 @@ impl Cells for Survey {
     }
 }
 
-/// The style for new JSON, read off the beginning of the file.
+/// The style for new JSON, detected from the beginning of the file.
 fn detect_style(survey: &Survey, non_ascii: NonAscii) -> io::Result<Style> {
     const HEAD_SIZE: usize = 4096;
     let top = survey.spans.top;

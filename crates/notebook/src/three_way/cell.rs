@@ -187,7 +187,7 @@ impl CellMergeState<'_, '_, '_> {
         self.merged.changes.insert(name.to_owned(), change);
     }
 
-    /// Takes their member instead of ours.
+    /// Replaces our member by theirs.
     fn take_theirs(&mut self, name: &str) {
         let change = self
             .members

@@ -372,7 +372,7 @@ fn merged_minor(base: u32, ours: u32, theirs: u32) -> u32 {
     }
 }
 
-/// The style of a file, read off its beginning.
+/// The style of a file, detected from its beginning.
 fn detect_style(notebook: &Notebook, escapes: Escapes) -> Style {
     let top = notebook.slice(notebook.spans().top);
     Style::detect(top, escapes == Escapes::Ascii)

@@ -7,7 +7,7 @@ use crate::generate::{Generated, notebook};
 use crate::support::json::Document;
 use crate::support::{cases, lossy};
 
-const MARKERS: [MarkerStyle; 3] = [MarkerStyle::Indexes, MarkerStyle::Ids, MarkerStyle::Indexes];
+const MARKERS: [MarkerStyle; 2] = [MarkerStyle::Indexes, MarkerStyle::Ids];
 
 fn through_text(notebook: &Notebook, text: &str) -> Vec<u8> {
     let (plan, notices) = rewrite(notebook, parse(text).unwrap());

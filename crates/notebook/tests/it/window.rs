@@ -12,14 +12,14 @@ use proptest::prelude::*;
 use crate::generate::{Generated, notebook_with_cells};
 use crate::support::cases;
 
-const PIECE: usize = 256 * 1024;
+const WINDOW_SIZE: usize = 256 * 1024;
 
 /// The notebook with padding, so that the first window ends `before` bytes after its beginning.
 fn padded(json: &str, before: usize) -> String {
     let at = json.find('{').unwrap() + 1;
     let (head, tail) = json.split_at(at);
     let empty = format!("{head}\"padding\":\"\",");
-    let padding = "x".repeat(PIECE.saturating_sub(empty.len() + before));
+    let padding = "x".repeat(WINDOW_SIZE.saturating_sub(empty.len() + before));
     format!("{head}\"padding\":\"{padding}\",{tail}")
 }
 

@@ -176,7 +176,7 @@ impl DisplayOutput {
                     let name = display_text::mime_label(mime, moved.bytes);
                     lines.push(match moved.artifact() {
                         Some(id) => format!("{name} in {id}"),
-                        None => format!("{name} could not be kept"),
+                        None => format!("{name} could not be stored"),
                     });
                 }
                 Payload::Inline(_) => {}

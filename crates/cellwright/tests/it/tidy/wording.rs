@@ -106,7 +106,6 @@ const UNCHECKED: &[&str] = &[
     "crates/cellwright/src/verbs",
     "crates/cellwright/src/viewer",
     "crates/cellwright/tests/it/snapshots",
-    "crates/notebook",
 ];
 
 /// Words that cannot follow a possessive which belongs to a noun.
