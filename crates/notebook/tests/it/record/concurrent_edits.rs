@@ -165,7 +165,7 @@ const CASES: [Case; 10] = [
         &[],
     ),
     (
-        "with outputs of theirs",
+        "with outputs from the other program",
         |cells| {
             cells[1]["outputs"] = json!([{"name": "stdout", "output_type": "stream", "text": "x"}]);
             cells[1]["metadata"]["tags"] = json!(["theirs"]);
