@@ -2,6 +2,8 @@
 
 pub(crate) mod bridge_command;
 mod mcp;
+#[cfg(test)]
+mod tests;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -21,7 +23,6 @@ use crate::verbs::git::GitArgs;
 use crate::verbs::helpers::HelpersArgs;
 use crate::verbs::host::HostArgs;
 use crate::verbs::kernels::KernelsArgs;
-
 use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
 use crate::verbs::run::RunArgs;
@@ -65,14 +66,14 @@ pub(crate) struct Global {
     pub(crate) quiet: bool,
 }
 
-/// What can be done.
+/// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Print a notebook as text with cell markers
     Read(ReadArgs),
-    /// Replace a notebook with edited text and keep everything that the text does not show
+    /// Replace the text of a notebook and keep everything that the text does not show
     Write(WriteArgs),
-    /// Replace a piece of a notebook's text
+    /// Replace a part of the text of a notebook
     Edit(EditArgs),
     /// Change, add, delete or list cells
     Notebook(NotebookArgs),
@@ -116,23 +117,23 @@ Examples:
     },
 }
 
-/// The completion script for a shell.
+/// Returns the completion script for a shell.
 pub(crate) fn completions(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "cellwright", &mut script);
     script
 }
 
-/// Whether the arguments ask for JSON, for errors that come before they are understood.
+/// Whether the arguments contain `--json`, for errors in parsing them.
 pub(crate) fn wants_json() -> bool {
     std::env::args_os().any(|argument| argument == "--json")
 }
 
-/// Runs a verb and shows its answer; says the exit code.
+/// Runs a verb and prints its result. Returns the exit code.
 pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Console) -> Result<u8, Failure> {
     match verb {
         Verb::Doctor(args) => return doctor::doctor(args, engine, screen),
-        Verb::Diff(args) => return diff::diff(args)?.show(screen),
+        Verb::Diff(args) => return diff::diff(args, screen),
         Verb::Git(args) => return git::git(args, screen),
         Verb::Eval(args) => return eval::eval(args, engine, screen),
         Verb::Run(args) => return run_verb::run(args, engine, screen),
@@ -147,8 +148,8 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Console) -> Result<u8, 
         Verb::Mcp(args) => mcp::mcp(args, engine, screen),
         Verb::Host(args) => host::host(args, engine, screen),
         Verb::Config(args) => config::config(args, engine, screen),
-        Verb::Helpers(args) => helpers::helpers(args, engine)?.show(screen),
-        Verb::Trust(args) => trust::trust(args, engine)?.show(screen),
+        Verb::Helpers(args) => helpers::helpers(args, engine, screen),
+        Verb::Trust(args) => trust::trust(args, engine, screen),
         Verb::Completions { shell } => {
             let script = completions(*shell);
             if screen.json {

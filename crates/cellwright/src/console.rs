@@ -11,9 +11,10 @@ use serde::Serialize;
 
 use crate::env;
 use crate::failure::{Failure, Kind};
+use crate::finding::{Finding, Severity};
 use crate::notice::UserNotice;
 
-/// The two streams and how they want to be written to.
+/// Stdout and stderr, and the form of the output.
 pub(crate) struct Console {
     pub(crate) json: bool,
     quiet: bool,
@@ -21,7 +22,7 @@ pub(crate) struct Console {
     stderr: StreamInfo,
 }
 
-/// What one stream leads to.
+/// Properties of a stream.
 #[derive(Clone, Copy)]
 struct StreamInfo {
     terminal: bool,
@@ -45,22 +46,13 @@ pub(crate) enum StdStream {
     Stderr,
 }
 
-/// What sort of finding it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Severity {
-    Ok,
-    Note,
-    Warning,
-    Error,
-}
-
 /// Colours by what they mean; see STYLE.md.
 #[derive(Clone, Copy)]
 enum Colour {
     Error,
     Ok,
-    Remark,
-    Quiet,
+    Info,
+    Dim,
 }
 
 impl Colour {
@@ -68,8 +60,8 @@ impl Colour {
         match self {
             Self::Error => "\u{1b}[31m",
             Self::Ok => "\u{1b}[32m",
-            Self::Remark => "\u{1b}[36m",
-            Self::Quiet => "\u{1b}[2m",
+            Self::Info => "\u{1b}[36m",
+            Self::Dim => "\u{1b}[2m",
         }
     }
 }
@@ -85,7 +77,7 @@ impl Console {
         }
     }
 
-    /// Prints text as it is; on a terminal without anything that could control it.
+    /// Prints text. On a terminal, control characters are shown as symbols.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
         let shown = if self.stdout.terminal {
             escape_controls(text)
@@ -95,7 +87,7 @@ impl Console {
         self.write_bytes(shown.as_bytes())
     }
 
-    /// Prints bytes that may be no text; on a terminal as far as they are.
+    /// Prints bytes. On a terminal, they are shown as text.
     pub(crate) fn print_bytes_as_text(&self, bytes: &[u8]) -> Result<(), Failure> {
         if !self.stdout.terminal {
             return self.write_bytes(bytes);
@@ -107,7 +99,7 @@ impl Console {
         self.print(&text)
     }
 
-    /// Prints bytes as they are.
+    /// Writes bytes unchanged.
     pub(crate) fn write_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
@@ -115,39 +107,39 @@ impl Console {
         Ok(())
     }
 
-    /// What a stream leads to, for text that is shown as it comes.
-    pub(crate) fn target(&self, outlet: StdStream) -> LiveTarget {
-        let stream = match outlet {
+    /// The target of live output on a stream.
+    pub(crate) fn target(&self, stream: StdStream) -> LiveTarget {
+        let info = match stream {
             StdStream::Stdout => self.stdout,
             StdStream::Stderr => self.stderr,
         };
-        match (stream.terminal, stream.colour) {
+        match (info.terminal, info.colour) {
             (true, true) => LiveTarget::ColourTerminal,
             (true, false) => LiveTarget::PlainTerminal,
             (false, _) => LiveTarget::Pipe,
         }
     }
 
-    /// Whether a person looks on.
+    /// Whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.stdout.terminal
     }
 
-    /// Whether a line on stderr can be drawn again and again.
+    /// Whether a progress line can be redrawn on stderr.
     pub(crate) fn can_animate(&self) -> bool {
         self.stderr.terminal && !self.quiet && !self.json
     }
 
-    /// Prints what stands above what something says.
+    /// Prints the heading of a cell.
     pub(crate) fn print_heading(&self, text: &str) -> io::Result<()> {
-        let colour = self.stdout.colour.then_some(Colour::Remark);
+        let colour = self.stdout.colour.then_some(Colour::Info);
         let line = format!("{}\n", paint(&escape_controls(text), colour));
         self.write(StdStream::Stdout, &line)
     }
 
-    /// Prints text that was made safe, at once.
-    pub(crate) fn write(&self, outlet: StdStream, text: &str) -> io::Result<()> {
-        match outlet {
+    /// Writes text unchanged and flushes it.
+    pub(crate) fn write(&self, stream: StdStream, text: &str) -> io::Result<()> {
+        match stream {
             StdStream::Stdout => {
                 let mut out = io::stdout().lock();
                 out.write_all(text.as_bytes())?;
@@ -171,7 +163,7 @@ impl Console {
         Ok(())
     }
 
-    /// Prints a unified diff, coloured where that helps.
+    /// Prints a unified diff, with colours on a terminal.
     pub(crate) fn print_diff(&self, diff: &str) -> Result<(), Failure> {
         if !self.stdout.colour {
             return self.print(diff);
@@ -181,7 +173,7 @@ impl Console {
             let colour = match line.as_bytes().first() {
                 Some(b'+') => Some(Colour::Ok),
                 Some(b'-') => Some(Colour::Error),
-                Some(b'@') => Some(Colour::Remark),
+                Some(b'@') => Some(Colour::Info),
                 _ => None,
             };
             let text = escape_controls(line.trim_end_matches('\n'));
@@ -191,18 +183,27 @@ impl Console {
         self.write_bytes(out.as_bytes())
     }
 
-    /// Prints one finding of a check: what it is about, what was found, what to do next.
+    /// Prints the findings of a check.
+    pub(crate) fn print_findings(&self, findings: &[Finding]) -> Result<(), Failure> {
+        for finding in findings {
+            let next = finding.next.as_deref();
+            self.print_finding(finding.severity, finding.code, &finding.text, next)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a finding: its subject, the text and the next step.
     pub(crate) fn print_finding(
         &self,
-        mark: Severity,
+        severity: Severity,
         code: &str,
         text: &str,
         next: Option<&str>,
     ) -> Result<(), Failure> {
-        let (word, colour) = match mark {
+        let (word, colour) = match severity {
             Severity::Ok => ("ok", Some(Colour::Ok)),
-            Severity::Note => ("note", Some(Colour::Quiet)),
-            Severity::Warning => ("warn", Some(Colour::Remark)),
+            Severity::Note => ("note", Some(Colour::Dim)),
+            Severity::Warning => ("warn", Some(Colour::Info)),
             Severity::Error => ("FAIL", Some(Colour::Error)),
         };
         let word = paint(&format!("{word:<5}"), colour.filter(|_| self.stdout.colour));
@@ -213,41 +214,45 @@ impl Console {
         self.write_bytes(out.as_bytes())
     }
 
-    /// A line about what was done, on stderr, unless the user wants quiet.
+    /// Prints a remark on stderr, unless `--quiet` or `--json` is given.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && !self.json {
             self.error_line(&paint(
                 &escape_controls(text),
-                self.stderr.colour.then_some(Colour::Quiet),
+                self.stderr.colour.then_some(Colour::Dim),
             ));
         }
     }
 
-    /// Notices on stderr. They are said even when quiet: something was not as it seemed.
+    /// Prints notices on stderr, also with `--quiet`.
     pub(crate) fn print_notices(&self, notices: &[UserNotice]) {
         if self.json {
             return;
         }
         for notice in notices {
-            let label = paint("notice:", self.stderr.colour.then_some(Colour::Remark));
-            self.error_line(&format!("{label} {}", escape_controls(&notice.text)));
+            let label = paint("notice:", self.stderr.colour.then_some(Colour::Info));
+            let text = match notice.kind.hint() {
+                Some(hint) => format!("{}; {}", notice.text, hint.for_command_line()),
+                None => notice.text.clone(),
+            };
+            self.error_line(&format!("{label} {}", escape_controls(&text)));
         }
     }
 
-    /// Says what failed and gives the exit code.
+    /// Prints a failure. Returns the exit code.
     pub(crate) fn report_failure(&self, failure: &Failure) -> ExitCode {
         if failure.is_silent() {
             return ExitCode::SUCCESS;
         }
         self.print_error(failure);
         if self.json {
-            // The exit code says it too, should stdout be gone.
+            // If stdout is closed, the exit code still reports the failure.
             self.print_json(&failure.to_json()).ok();
         }
         ExitCode::from(failure.exit_code())
     }
 
-    /// Says what failed, on stderr.
+    /// Prints a failure on stderr.
     pub(crate) fn print_error(&self, failure: &Failure) {
         let bad = self.stderr.colour.then_some(Colour::Error);
         let mut text = format!(
@@ -262,22 +267,25 @@ impl Console {
             text.push('\n');
         }
         for hint in &failure.hints {
-            let label = paint("hint:", self.stderr.colour.then_some(Colour::Remark));
-            text.push_str(&format!("\n{label} {}", escape_controls(hint)));
+            let label = paint("hint:", self.stderr.colour.then_some(Colour::Info));
+            text.push_str(&format!(
+                "\n{label} {}",
+                escape_controls(&hint.for_command_line())
+            ));
         }
         self.error_line(&text);
     }
 
     fn error_line(&self, text: &str) {
         let mut err = io::stderr().lock();
-        // Nobody is left to be told when stderr is closed.
+        // Errors of stderr are ignored: there is no other place to report them.
         writeln!(err, "{text}").ok();
     }
 }
 
-/// Prints help, the version, or what is wrong with the arguments; with `json` also as a document.
+/// Prints help, the version or an error in the arguments; with `json`, an error also as a document.
 pub(crate) fn print_usage(error: &clap::Error, json: bool) -> ExitCode {
-    // Nobody is left to be told when the stream is closed.
+    // A closed stream is not an error.
     error.print().ok();
     if error.exit_code() == 0 {
         return ExitCode::SUCCESS;
@@ -292,10 +300,10 @@ pub(crate) fn print_usage(error: &clap::Error, json: bool) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// One line for whoever started this process to be a host.
+/// Prints a line to the process that started this host.
 pub(crate) fn notify_starter(line: &str) {
     let mut out = io::stdout().lock();
-    // A starter that has gone does not want to know.
+    // The process that started the host may have exited.
     writeln!(out, "{}", line.replace('\n', " ")).ok();
     out.flush().ok();
 }
@@ -316,18 +324,18 @@ fn paint(text: &str, colour: Option<Colour>) -> String {
     }
 }
 
-/// Shows control characters instead of obeying them: notebooks are other people's text.
+/// Replaces control characters by symbols, because text from notebooks and kernels could control the terminal.
 fn escape_controls(text: &str) -> Cow<'_, str> {
-    let wild = |c: char| {
-        // Marks that turn the direction of text around can make it read as something else.
-        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        turns || (c.is_control() && c != '\n' && c != '\t')
+    let is_control = |c: char| {
+        // Characters that change the direction of text can disguise it.
+        let is_bidi = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        is_bidi || (c.is_control() && c != '\n' && c != '\t')
     };
-    if !text.contains(wild) {
+    if !text.contains(is_control) {
         return Cow::Borrowed(text);
     }
     let show = |c: char| match c {
-        _ if !wild(c) => c,
+        _ if !is_control(c) => c,
         '\u{7f}' => '\u{2421}',
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
         _ => '\u{fffd}',

@@ -1,5 +1,6 @@
 //! [`Failure`]: an error as the caller sees it: message, causes, hints and exit code. Only this module decides them.
 
+mod hint;
 mod kernel;
 mod run;
 mod settings;
@@ -14,13 +15,15 @@ use cellwright_stdext::error_chain;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub(crate) use hint::{Hint, HintPart, command, flag, flag_value, hint};
+
 /// An error as the caller sees it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
     pub(crate) message: String,
     pub(crate) causes: Vec<String>,
-    pub(crate) hints: Vec<String>,
+    pub(crate) hints: Vec<Hint>,
     #[serde(skip)]
     position: Option<Position>,
 }
@@ -91,7 +94,7 @@ impl Failure {
         }
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.hints.push(hint.into());
         self
     }
@@ -142,6 +145,17 @@ impl Failure {
         self.kind == Kind::ClosedPipe
     }
 
+    /// Names a file by another path: the MCP server opens files by paths that its client does not know.
+    pub(crate) fn replace_path(&mut self, opened: &str, shown: &str) {
+        self.message = self.message.replace(opened, shown);
+        for cause in &mut self.causes {
+            *cause = cause.replace(opened, shown);
+        }
+        for hint in &mut self.hints {
+            hint.map_texts(|text| text.replace(opened, shown));
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {
             Kind::Raised => 1,
@@ -167,7 +181,7 @@ impl Failure {
             "kind": self.kind.name(),
             "message": self.message,
             "causes": self.causes,
-            "hints": self.hints,
+            "hints": self.hints.iter().map(Hint::for_command_line).collect::<Vec<_>>(),
             "line": self.position.map(|at| at.line),
             "column": self.position.map(|at| at.column),
             "exit_code": self.exit_code(),
@@ -215,12 +229,12 @@ impl From<NotebookError> for Failure {
                 ..
             } => {
                 failure.causes.push(reason);
-                failure.hints.push("nothing was written".to_owned());
-                failure.hints.push(format!(
-                    "read it again (`cellwright read {}`) and repeat the edit; the file is now at \
-                     revision {current}",
-                    path.display()
-                ));
+                failure.hints.push("nothing was written".into());
+                failure.hints.push(hint![
+                    "read it again (",
+                    command(format!("read {}", path.display())),
+                    format!(") and repeat the edit; the file is now at revision {current}"),
+                ]);
             }
             NotebookError::NotFound { path } => {
                 let dir = path.parent().unwrap_or(&path);
@@ -231,17 +245,17 @@ impl From<NotebookError> for Failure {
                 failure.hints.extend(notebooks_hint(&path));
             }
             NotebookError::Io { step, .. } if step != "read" && step != "find" => {
-                failure.hints.push("nothing was written".to_owned());
+                failure.hints.push("nothing was written".into());
             }
             NotebookError::Busy { .. } => {
                 failure
                     .hints
-                    .push("nothing was written; try again in a moment".to_owned());
+                    .push("nothing was written; try again in a moment".into());
             }
-            NotebookError::NotReadBack { path } => failure.hints.push(format!(
-                "`cellwright read {}` shows what is in it now",
-                path.display()
-            )),
+            NotebookError::NotReadBack { path } => failure.hints.push(hint![
+                command(format!("read {}", path.display())),
+                " shows its present content",
+            ]),
             _ => {}
         }
         failure
@@ -275,16 +289,22 @@ impl Failure {
         };
         let hint = match error {
             FormatError::OldFormat { major: 2..=3 } => {
-                format!("`cellwright notebook upgrade {path}` converts it to nbformat 4.5")
+                hint![
+                    command(format!("notebook upgrade {path}")),
+                    " converts it to nbformat 4.5",
+                ]
             }
             FormatError::OldFormat { .. } | FormatError::NewFormat { .. } => {
-                "only nbformat 4 can be edited".to_owned()
+                "only nbformat 4 can be edited".into()
             }
             FormatError::Empty | FormatError::Json { ended: true, .. } => {
-                "another program may be writing it, or a save was incomplete".to_owned()
+                "another program may be writing it, or a save was incomplete".into()
             }
             FormatError::Json { .. } | FormatError::NotUtf8 { .. } => {
-                format!("`cellwright read {path}:raw` shows the file as it is")
+                hint![
+                    command(format!("read {path}:raw")),
+                    " shows the file as it is",
+                ]
             }
             _ => return,
         };
@@ -292,18 +312,16 @@ impl Failure {
     }
 
     fn add_edit_hints(&mut self, path: &Path, error: &EditError) {
-        let path = path.display();
         match error {
             EditError::NoFirstMarker { found } => {
                 self.causes.push(format!("line 1 is `{found}`"));
-                self.hints.push(format!(
-                    "start from the text that `cellwright read {path}` prints; nothing may come before the first \
-                     marker"
-                ));
+                self.hints.push(hint![
+                    "start from the text of ",
+                    command(format!("read {}", path.display())),
+                    "; no text may precede the first marker",
+                ]);
             }
-            EditError::OutOfRange { .. } => self.hints.push(format!(
-                "`cellwright notebook outline {path}` lists the cells"
-            )),
+            EditError::OutOfRange { .. } => self.hints.push(outline_hint(path)),
             EditError::IdMatches { count, ids, .. } => {
                 if !ids.is_empty() {
                     let which = if *count == 0 {
@@ -311,28 +329,39 @@ impl Failure {
                     } else {
                         "matching ids"
                     };
-                    self.hints.push(format!("{which}: {}", ids.join(", ")));
+                    self.hints
+                        .push(format!("{which}: {}", ids.join(", ")).into());
                 }
-                self.hints.push(format!(
-                    "`cellwright notebook outline {path}` lists the cells"
-                ));
+                self.hints.push(outline_hint(path));
             }
-            EditError::Matches { count: 0, .. } => self.hints.push(format!(
-                "the text must be exactly as `cellwright read {path}` prints it, including white space"
-            )),
+            EditError::Matches { count: 0, .. } => self.hints.push(hint![
+                "the text must be exactly as in ",
+                command(format!("read {}", path.display())),
+                ", including white space",
+            ]),
             EditError::Matches { lines, .. } => {
                 let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
                 self.causes.push(format!("on lines {}", lines.join(", ")));
-                self.hints
-                    .push("give more of the surrounding text, or replace all matches with --all".into());
+                self.hints.push(hint![
+                    "give more of the surrounding text, or replace all matches with ",
+                    flag("all"),
+                ]);
             }
             _ => {}
         }
     }
 }
 
+/// A hint that names the command that lists the cells.
+fn outline_hint(path: &Path) -> Hint {
+    hint![
+        command(format!("notebook outline {}", path.display())),
+        " lists the cells",
+    ]
+}
+
 /// A hint that lists the notebooks in a directory.
-fn notebooks_hint(dir: &Path) -> Option<String> {
+fn notebooks_hint(dir: &Path) -> Option<Hint> {
     const LISTED_MAX: usize = 5;
     let dir = if dir.as_os_str().is_empty() {
         Path::new(".")
@@ -351,7 +380,7 @@ fn notebooks_hint(dir: &Path) -> Option<String> {
         ""
     };
     names.truncate(LISTED_MAX);
-    (!names.is_empty()).then(|| format!("notebooks there: {}{more}", names.join(", ")))
+    (!names.is_empty()).then(|| format!("notebooks there: {}{more}", names.join(", ")).into())
 }
 
 /// Messages begin with a capital letter.

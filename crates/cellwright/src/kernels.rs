@@ -22,7 +22,7 @@ pub(crate) use target::{KernelTarget, NoLauncher};
 
 use crate::engine::Engine;
 use crate::env;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, flag, hint};
 use crate::program::{SUPERVISE_ARG, current_program};
 use crate::settings::{Origin, Settings};
 
@@ -40,7 +40,10 @@ pub(crate) fn working_directory(path: Option<&Path>) -> Result<PathBuf, Failure>
             "The current directory does not exist any more",
         );
         failure.causes.push(error.to_string());
-        failure.hint("change to another directory, or name one with --cwd")
+        failure.hint(hint![
+            "change to another directory, or name one with ",
+            flag("cwd")
+        ])
     });
     match path {
         Some(path) if path.is_absolute() => Ok(path.to_owned()),

@@ -9,6 +9,7 @@ mod engine;
 mod env;
 mod execution;
 mod failure;
+mod finding;
 mod freshness;
 mod host;
 mod hosted_execution;

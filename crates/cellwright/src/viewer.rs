@@ -19,27 +19,26 @@ use events::EventViewer;
 use live::{LiveWriter, OutputExtent, StdoutError};
 use progress::ProgressViewer;
 
-/// How often something is drawn anew that changes with time.
+/// Interval between two redraws of the progress line.
 const TICK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is shown, and how.
+/// How much output a viewer shows, and in which form.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewOptions {
     pub(crate) extent: OutputExtent,
     pub(crate) mode: ViewMode,
 }
 
-/// In which form it is shown.
+/// The form in which a viewer shows an execution.
 #[derive(Clone, Debug)]
 pub(crate) enum ViewMode {
-    /// What the code says.
+    /// The output of the code.
     Code,
-    /// The same, and which cell of a notebook says it. For cells that ran before it is known how long they
-    /// take.
-    Notebook { took: Vec<Option<Duration>> },
-    /// How each cell of a notebook ended, and not what it says.
+    /// The output of each cell of a notebook under a heading. `durations` are those of earlier runs of the cells.
+    Notebook { durations: Vec<Option<Duration>> },
+    /// The status of each cell of a notebook, without output.
     Silent,
-    /// A JSON document for each thing that happens.
+    /// One JSON document per event.
     Events,
 }
 
@@ -52,8 +51,8 @@ impl From<OutputExtent> for ViewOptions {
     }
 }
 
-/// Shows everything that a feed brings, until its end; gives why it did not arrive, if so. Pulls the
-/// stopper when nobody is left who wants to know.
+/// Starts a thread that shows all items of a feed. The thread returns the error of stdout, if any, and cancels the
+/// execution when the reader of stdout has closed the pipe.
 pub(crate) fn spawn_viewer<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     feed: OutputFeed,
@@ -63,151 +62,143 @@ pub(crate) fn spawn_viewer<'scope, 'env>(
     stopper: StopHandle,
 ) -> ScopedJoinHandle<'scope, Option<StdoutError>> {
     scope.spawn(move || {
-        let mut looks: Box<dyn Viewer> = match view.mode {
+        let mut viewer: Box<dyn Viewer> = match view.mode {
             ViewMode::Code => Box::new(PlainViewer::new(screen, view.extent, limits)),
-            ViewMode::Notebook { took } => {
-                Box::new(ProgressViewer::new(screen, view.extent, limits, took))
+            ViewMode::Notebook { durations } => {
+                Box::new(ProgressViewer::new(screen, view.extent, limits, durations))
             }
             ViewMode::Silent => Box::new(ProgressViewer::silent(screen)),
             ViewMode::Events => Box::new(EventViewer::new(screen)),
         };
         loop {
-            let patience = looks.is_animated().then_some(TICK_INTERVAL);
-            match feed.poll_timeout(patience) {
-                FeedPoll::Item(chunk) => looks.write_item(chunk),
-                FeedPoll::TimedOut => looks.tick(),
+            let timeout = viewer.is_animated().then_some(TICK_INTERVAL);
+            match feed.poll_timeout(timeout) {
+                FeedPoll::Item(item) => viewer.write_item(item),
+                FeedPoll::TimedOut => viewer.tick(),
                 FeedPoll::Closed => break,
             }
-            if looks.error() == Some(&StdoutError::Closed) {
+            if viewer.error() == Some(&StdoutError::Closed) {
                 stopper.stop(StopReason::Cancelled);
             }
         }
-        looks.finish();
-        looks.error().cloned()
+        viewer.finish();
+        viewer.error().cloned()
     })
 }
 
-/// Somebody who looks on.
+/// Shows the items of a feed.
 pub(super) trait Viewer {
-    /// Sees what comes next.
-    fn write_item(&mut self, chunk: FeedItem);
+    /// Shows the next item.
+    fn write_item(&mut self, item: FeedItem);
 
-    /// Whether time alone changes what is seen.
+    /// Whether the view changes with time.
     fn is_animated(&self) -> bool {
         false
     }
 
-    /// Time has passed.
+    /// Redraws the view.
     fn tick(&mut self) {}
 
-    /// Nothing more comes.
+    /// Shows the rest at the end of the feed.
     fn finish(&mut self);
 
-    /// Why what is shown does not arrive.
+    /// Why writing to stdout failed.
     fn error(&self) -> Option<&StdoutError>;
 }
 
-/// Shows what code says, and nothing else.
+/// Shows only the output of the code.
 struct PlainViewer<'s> {
     screen: &'s Console,
     extent: OutputExtent,
     limits: Limits,
-    face: LiveWriter<'s>,
-    trouble: Option<StdoutError>,
+    writer: LiveWriter<'s>,
+    error: Option<StdoutError>,
 }
 
 impl<'s> PlainViewer<'s> {
     fn new(screen: &'s Console, extent: OutputExtent, limits: Limits) -> Self {
         Self {
-            face: LiveWriter::new(screen, extent, &limits),
+            writer: LiveWriter::new(screen, extent, &limits),
             screen,
             extent,
             limits,
-            trouble: None,
+            error: None,
         }
     }
 }
 
 impl Viewer for PlainViewer<'_> {
-    fn write_item(&mut self, chunk: FeedItem) {
-        match chunk {
+    fn write_item(&mut self, item: FeedItem) {
+        match item {
             FeedItem::CellStart => {
                 self.finish();
-                self.face = LiveWriter::new(self.screen, self.extent, &self.limits);
+                self.writer = LiveWriter::new(self.screen, self.extent, &self.limits);
             }
             FeedItem::CellEvent(_) => {}
-            other => show(&mut self.face, other),
+            other => show(&mut self.writer, other),
         }
     }
 
     fn finish(&mut self) {
-        self.face.finish();
-        self.trouble = self.trouble.take().or(self.face.error().cloned());
+        self.writer.finish();
+        self.error = self.error.take().or(self.writer.error().cloned());
     }
 
     fn error(&self) -> Option<&StdoutError> {
-        self.trouble.as_ref().or(self.face.error())
+        self.error.as_ref().or(self.writer.error())
     }
 }
 
-/// Shows what a cell says.
-pub(super) fn show(face: &mut LiveWriter<'_>, chunk: FeedItem) {
-    match chunk {
-        FeedItem::Text(stream, bytes) => face.write_text(stream, &bytes),
-        FeedItem::Display(stream, text) => face.write_display(stream, &text),
-        FeedItem::Dropped(bytes) => face.write_display(Stream::Stderr, &dropped_note(bytes)),
+/// Writes the output of a cell.
+pub(super) fn show(writer: &mut LiveWriter<'_>, item: FeedItem) {
+    match item {
+        FeedItem::Text(stream, bytes) => writer.write_text(stream, &bytes),
+        FeedItem::Display(stream, text) => writer.write_display(stream, &text),
+        FeedItem::Dropped(bytes) => writer.write_display(Stream::Stderr, &dropped_note(bytes)),
         FeedItem::CellStart | FeedItem::CellEvent(_) => {}
     }
 }
 
-/// What is said in the place of what was not kept.
+/// The text in place of output that was dropped.
 pub(super) fn dropped_note(bytes: u64) -> String {
     let bytes = ByteSize(bytes);
-    format!("[… {bytes} were not shown: they came faster than they were read …]")
+    format!("[… {bytes} not shown: the output came faster than it was read …]")
 }
 
-/// Says what is to be said at the end; gives the exit code. `unseen` is why what the code said did
-/// not arrive.
+/// Prints the summary, notices and the failure of an execution. `stdout_error` is why output could not be written.
+/// Returns the exit code.
 pub(crate) fn show_summary(
-    verdict: &ExecutionSummary,
+    summary: &ExecutionSummary,
     screen: &Console,
     extent: OutputExtent,
-    unseen: Option<&StdoutError>,
+    stdout_error: Option<&StdoutError>,
 ) -> Result<u8, Failure> {
-    match unseen {
-        // Whoever has read enough stops the code, which is no failure of it.
-        Some(StdoutError::Closed) if verdict.status == ExecutionStatus::Cancelled => return Ok(0),
-        Some(StdoutError::Unwritable(why)) if verdict.status == ExecutionStatus::Ok => {
-            let message = "The code ran to its end, but its output could not be written";
+    match stdout_error {
+        // A reader that closes the pipe has read enough: not a failure.
+        Some(StdoutError::Closed) if summary.status == ExecutionStatus::Cancelled => return Ok(0),
+        Some(StdoutError::Unwritable(reason)) if summary.status == ExecutionStatus::Ok => {
+            let message = "The code finished, but its output could not be written";
             let mut failure = Failure::new(Kind::BadFile, message);
-            failure.causes.push(why.clone());
-            return Err(failure.hint("do not repeat it without need: it has done its work"));
+            failure.causes.push(reason.clone());
+            return Err(failure.hint("the code already ran; do not re-run it just for the output"));
         }
         _ => {}
     }
-    if let Some(summary) = &verdict.summary {
-        screen.note(summary);
+    if let Some(text) = &summary.summary {
+        screen.note(text);
     }
-    // What stopped a cell is said once, as an error; what is missing in the outputs for a notebook
-    // matters to those who get them.
-    let said = [
-        NoticeKind::Interrupted,
-        NoticeKind::KernelKilled,
-        NoticeKind::KernelDied,
-        NoticeKind::StreamsShortened,
-        NoticeKind::OutputsOmitted,
-    ];
-    let notices: Vec<UserNotice> = verdict
+    let notices: Vec<UserNotice> = summary
         .notices
         .iter()
-        .filter(|notice| !said.contains(&notice.kind))
-        // Everything was shown.
+        // The failure names the same event; stored outputs are not shown here.
+        .filter(|notice| !notice.kind.repeats_failure() && !notice.kind.is_about_stored_outputs())
+        // The full output was shown.
         .filter(|notice| extent != OutputExtent::Full || notice.kind != NoticeKind::OutputCut)
         .cloned()
         .collect();
     screen.print_notices(&notices);
-    if let Some(trouble) = &verdict.failure {
-        screen.report_failure(trouble);
+    if let Some(failure) = &summary.failure {
+        screen.report_failure(failure);
     }
-    Ok(verdict.exit_code())
+    Ok(summary.exit_code())
 }

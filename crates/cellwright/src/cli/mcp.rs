@@ -1,4 +1,4 @@
-//! `mcp`: serves the verbs to AI agents.
+//! `mcp`: serves notebooks and kernels to AI agents.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,16 +17,15 @@ use crate::mcp::{Server, ServerOptions, stdio, token};
 /// Arguments of `mcp`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Clients start `cellwright mcp` themselves and talk to it over stdin and stdout; --print-config says
-what to put into their settings. Kernels belong to the client and end with it, unless --shared is
-given: then they are those of `cellwright eval --session` and stay.
+MCP clients start `cellwright mcp` themselves and exchange messages with it over stdin and stdout; `--print-config` \
+prints the configuration for a client. Sessions belong to the client and stop with it. With `--shared` they are \
+those of `cellwright eval --session` and stay.
 
-Paths that a client gives must lead into its roots, or else into the folder that the server was
-started in; --root names other folders. That is no sandbox: code that runs can do what you can.
+Paths in requests must be inside the roots of the client, or inside the directory in which the server was started; \
+`--root` names other directories. This is not a sandbox: code runs with your permissions.
 
-With --http the server listens on an address. Every request needs the token that is in the token
-file (`Authorization: Bearer …`); others than this machine are refused unless --allow-remote is
-given.
+With `--http` the server listens on an address. Every request needs the token in the token file (`Authorization: \
+Bearer …`). Only this machine can connect, unless `--allow-remote` is given.
 
 Examples:
   cellwright mcp --print-config claude
@@ -34,23 +33,22 @@ Examples:
   cellwright mcp --http 127.0.0.1:8484
   claude mcp add cellwright -- cellwright mcp")]
 pub(crate) struct McpArgs {
-    /// Listen on an address instead of stdin and stdout; port 0 takes one that is free
+    /// Listen on an address instead of stdin and stdout; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     http: Option<SocketAddr>,
-    /// A folder that paths may lead into; can be repeated [default: the client's roots, or the folder that
-    /// the server was started in]
+    /// Directory that clients can access; can be repeated [default: the roots of the client, or the current directory]
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
-    /// Use the kernels of the host, which other commands use as well and which stay
+    /// Use the sessions of the host, which other commands share and which stay
     #[arg(long)]
     shared: bool,
-    /// The file with the token; made if it is not there [default: mcp.token in the state folder]
+    /// File with the token; created if missing [default: mcp.token in the state directory]
     #[arg(long, value_name = "FILE", help_heading = "With --http")]
     token_file: Option<PathBuf>,
-    /// Listen also where others can reach it; nothing is encrypted
+    /// Allow an address that other machines can reach; the connection is not encrypted
     #[arg(long, requires = "http", help_heading = "With --http")]
     allow_remote: bool,
-    /// A name that requests may call this machine by; can be repeated
+    /// Host name that requests can use for this machine; can be repeated
     #[arg(
         long = "allow-host",
         value_name = "NAME",
@@ -58,7 +56,7 @@ pub(crate) struct McpArgs {
         help_heading = "With --http"
     )]
     hosts: Vec<String>,
-    /// A page that may send requests, such as `https://example.org`; can be repeated
+    /// Origin of web pages that can send requests, as in `https://example.org`; can be repeated
     #[arg(
         long = "allow-origin",
         value_name = "ORIGIN",
@@ -66,12 +64,12 @@ pub(crate) struct McpArgs {
         help_heading = "With --http"
     )]
     origins: Vec<String>,
-    /// Print what to put into a client's settings, and do nothing else
+    /// Print the configuration for a client and exit
     #[arg(long, value_name = "CLIENT")]
     print_config: Option<Client>,
 }
 
-/// Serves until the client goes.
+/// Serves until the client disconnects.
 pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     if let Some(client) = args.print_config {
         return print_config(args, client, engine, screen);
@@ -79,7 +77,7 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(
     let start_dir = std::env::current_dir()?;
     for root in &args.roots {
         if !root.is_dir() {
-            let message = format!("There is no folder {}", root.display());
+            let message = format!("There is no directory {}", root.display());
             return Err(Failure::new(Kind::BadArguments, message));
         }
     }

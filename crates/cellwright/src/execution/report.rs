@@ -497,7 +497,7 @@ impl ExecutionReport {
             self.notices.push(UserNotice::new(
                 NoticeKind::InputRefused,
                 format!(
-                    "cell {index} asked for input (`{}`) and got none; --answer TEXT answers",
+                    "cell {index} asked for input (`{}`) and got none",
                     prompt.escape_debug()
                 ),
             ));

@@ -7,7 +7,7 @@ use cellwright_jupyter::kernelspec::KernelspecError;
 use cellwright_kernel::{KernelError, KernelState, StopReason};
 use cellwright_output::ByteSize;
 
-use super::{Failure, Kind, capitalize};
+use super::{Failure, Hint, Kind, capitalize, command, flag, flag_value, hint};
 use crate::ipykernel::install_command;
 use crate::settings::nearest;
 
@@ -21,23 +21,28 @@ impl From<KernelError> for Failure {
                     let path = rejected.path.display();
                     failure.causes.push(format!("{path}: {}", rejected.reason));
                 }
-                failure.hint("install Python 3.8 or newer, or name one with --python")
+                failure.hint(hint!["install Python 3.8 or newer, or name one with ", flag("python")])
             }
-            KernelError::TooOld { .. } => failure
-                .hint("name a newer one with --python; `cellwright doctor` lists the interpreters"),
+            KernelError::TooOld { .. } => failure.hint(hint![
+                "name a newer one with ",
+                flag("python"),
+                "; ",
+                command("doctor"),
+                " lists the interpreters",
+            ]),
             KernelError::NoKernelspec { .. }
             | KernelError::BrokenKernelspec { .. }
             | KernelError::NoIpykernel { .. }
             | KernelError::Connection { .. }
             | KernelError::NoSockets { .. }
             | KernelError::Unreachable { .. } => failure.with_jupyter_hints(&error),
-            KernelError::BadDirectory { .. } => failure.hint("name another one with --cwd"),
+            KernelError::BadDirectory { .. } => failure.hint(hint!["name another one with ", flag("cwd")]),
             KernelError::FailedToStart { stderr, .. } | KernelError::NotReady { stderr, .. } => {
                 failure.causes.extend(last_lines(stderr, 8));
-                failure.hint("`cellwright doctor` checks the interpreter; --python names another")
+                failure.hint(interpreter_hint())
             }
             KernelError::Launch { .. } => {
-                failure.hint("`cellwright doctor` checks the interpreter; --python names another")
+                failure.hint(interpreter_hint())
             }
             KernelError::Staging { .. } => failure.hint(
                 "the directory must be private to you and have free space; CELLWRIGHT_CACHE_DIR names another one",
@@ -48,13 +53,18 @@ impl From<KernelError> for Failure {
             }
             KernelError::SharedReset { .. } => failure
                 .hint("reset it before the first cell: this owner then gets a separate kernel"),
-            KernelError::RestartedTooOften => failure.hint(
-                "--reset (or `cellwright kernels reset NAME`) starts a new kernel",
-            ),
-            KernelError::TooManySessions { .. } => failure.hint(
-                "`cellwright kernels list` lists them, `cellwright kernels stop NAME` stops one; the limit \
-                 `sessions.max` is the limit",
-            ),
+            KernelError::RestartedTooOften => failure.hint(hint![
+                flag("reset"),
+                " or ",
+                command("kernels reset NAME"),
+                " starts a new kernel",
+            ]),
+            KernelError::TooManySessions { .. } => failure.hint(hint![
+                command("kernels list"),
+                " lists them, ",
+                command("kernels stop NAME"),
+                " stops one; the setting `sessions.max` is the limit",
+            ]),
             KernelError::QueueFull { .. } => {
                 failure.hint("wait, or use another session; the setting `sessions.queue` is the limit")
             }
@@ -71,7 +81,7 @@ impl From<KernelError> for Failure {
 
 impl Failure {
     fn with_jupyter_hints(mut self, error: &KernelError) -> Self {
-        let listed = "`cellwright kernels specs` lists the installed kernels";
+        let listed = hint![command("kernels specs"), " lists the installed kernels"];
         match error {
             KernelError::NoKernelspec {
                 name,
@@ -82,8 +92,11 @@ impl Failure {
                     let searched = searched.iter();
                     let causes = searched.map(|dir| format!("searched {}", dir.display()));
                     self.causes.extend(causes);
-                    return self
-                        .hint("no kernel is installed; `cellwright doctor` shows how to install one");
+                    return self.hint(hint![
+                        "no kernel is installed; ",
+                        command("doctor"),
+                        " shows how to install one",
+                    ]);
                 }
                 let suggestion = nearest(name, available.iter().map(String::as_str));
                 let failure = match suggestion {
@@ -93,14 +106,26 @@ impl Failure {
                 failure.hint(listed)
             }
             KernelError::BrokenKernelspec { source, .. } => match source {
-                KernelspecError::NoProgram { .. } => self.hint(
-                    "install the program, or fix the kernel.json; `cellwright kernels specs` shows its path",
-                ),
-                _ => self.hint("fix the kernelspec; `cellwright kernels specs` shows its path"),
+                KernelspecError::NoProgram { .. } => self.hint(hint![
+                    "install the program, or fix the kernel.json; ",
+                    command("kernels specs"),
+                    " shows its path",
+                ]),
+                _ => self.hint(hint![
+                    "fix the kernelspec; ",
+                    command("kernels specs"),
+                    " shows its path",
+                ]),
             },
             KernelError::NoIpykernel { python } => self
                 .hint(format!("install it: `{}`", install_command(python)))
-                .hint("or name another Python with --python; --backend runner does not need ipykernel"),
+                .hint(hint![
+                    "or name another Python with ",
+                    flag("python"),
+                    "; ",
+                    flag_value("backend", "runner"),
+                    " does not need ipykernel",
+                ]),
             KernelError::Connection { source } => match source {
                 ConnectionError::File { .. } => self.hint("a kernel removes its connection file when it exits"),
                 _ => self.hint("`%connect_info` in the kernel prints what it should contain"),
@@ -169,18 +194,28 @@ impl Failure {
             Some(KernelState::Preserved) => "the code was interrupted",
             Some(KernelState::Lost) => "the code did not react to the interrupt and was killed",
         };
-        let place = cell.map_or_else(String::new, |cell| format!(" in cell {cell}"));
-        Self::new(kind, format!("{event}{place}; {effect}")).with_stop_hint(reason)
+        let location = cell.map_or_else(String::new, |cell| format!(" in cell {cell}"));
+        Self::new(kind, format!("{event}{location}; {effect}")).with_stop_hint(reason)
     }
 
     fn with_stop_hint(self, reason: StopReason) -> Self {
         match reason {
-            StopReason::TimedOut(_) => {
-                self.hint("--timeout SECONDS sets the limit, 0 means no limit")
-            }
+            StopReason::TimedOut(_) => self.hint(hint![
+                flag_value("timeout", "SECONDS"),
+                " sets the limit, 0 means no limit",
+            ]),
             _ => self,
         }
     }
+}
+
+fn interpreter_hint() -> Hint {
+    hint![
+        command("doctor"),
+        " checks the interpreter; ",
+        flag("python"),
+        " names another",
+    ]
 }
 
 fn format_seconds(time: Duration) -> String {

@@ -2,7 +2,7 @@
 
 use cellwright_run::{CommitError, PreviewError, RunError, RunSpec, SelectionError};
 
-use super::{Failure, Kind, capitalize};
+use super::{Failure, Kind, capitalize, outline_hint};
 
 impl Failure {
     /// The file has changed, or the edits could not be made. Nothing ran.
@@ -48,10 +48,7 @@ impl Failure {
             }
             other => {
                 let failure = Self::new(Kind::BadArguments, capitalize(&other.to_string()));
-                failure.hint(format!(
-                    "`cellwright notebook outline {}` lists the cells",
-                    path.display()
-                ))
+                failure.hint(outline_hint(path))
             }
         }
     }

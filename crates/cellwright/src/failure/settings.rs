@@ -1,6 +1,6 @@
 //! Failures of settings.
 
-use super::{Failure, Kind};
+use super::{Failure, Kind, command, hint};
 use crate::settings::{Origin, SettingsError};
 
 impl Failure {
@@ -21,9 +21,11 @@ impl From<SettingsError> for Failure {
             SettingsError::Unreadable { file, reason } => {
                 let mut failure = bad(format!("Could not read the settings in {}", file.display()));
                 failure.causes.push(reason);
-                failure.hint(
-                    "fix or remove it; `cellwright config path` lists the files that are read",
-                )
+                failure.hint(hint![
+                    "fix or remove it; ",
+                    command("config path"),
+                    " lists the files that are read",
+                ])
             }
             SettingsError::Syntax { file, at, reason } => {
                 let mut failure = bad(format!("{} is not TOML", file.display()));
@@ -78,7 +80,11 @@ impl From<SettingsError> for Failure {
                     at.line, at.column
                 ));
                 failure.position = Some(at);
-                failure.hint("put it into your user file (`cellwright config path`) or an environment variable")
+                failure.hint(hint![
+                    "put it into your user file (",
+                    command("config path"),
+                    " lists it) or an environment variable",
+                ])
             }
             SettingsError::BadVariable {
                 variable,

@@ -2,7 +2,7 @@
 
 use super::error::HostError;
 use super::hello::PROTOCOL;
-use crate::failure::{Failure, Kind, capitalize};
+use crate::failure::{Failure, Kind, capitalize, command, flag_value, hint};
 use crate::runtime_dir::RuntimeDirError;
 
 impl Failure {
@@ -10,8 +10,12 @@ impl Failure {
     pub(crate) fn cancel_unanswered(pid: u32) -> Self {
         let message =
             format!("Cancelled; the host (pid {pid}) does not answer, so the code may go on");
-        Self::new(Kind::Cancelled, message)
-            .hint("`cellwright host status` looks after it; `cellwright host stop` ends it with its sessions")
+        Self::new(Kind::Cancelled, message).hint(hint![
+            command("host status"),
+            " checks it; ",
+            command("host stop"),
+            " stops it and its sessions",
+        ])
     }
 
     /// Something is wanted of a host, and there is none.
@@ -20,7 +24,12 @@ impl Failure {
             Kind::Host,
             "No host runs, so there are no sessions and no runs",
         );
-        failure.hint("`cellwright eval --session NAME CODE` starts one")
+        failure.hint(hint![
+            command("eval"),
+            " with ",
+            flag_value("session", "NAME"),
+            " starts one",
+        ])
     }
 }
 
@@ -36,29 +45,38 @@ impl From<HostError> for Failure {
             HostError::ForeignListener { .. } => {
                 failure.hint("name another folder in CELLWRIGHT_HOST_DIR")
             }
-            HostError::Unresponsive { .. } => failure.hint(
-                "`cellwright host stop` ends it, by force if it must; its sessions are lost then",
-            ),
+            HostError::Unresponsive { .. } => failure.hint(hint![
+                command("host stop"),
+                " stops it, by force if necessary; its sessions are lost",
+            ]),
             HostError::ProtocolMismatch { .. } => {
                 failure
                     .causes
                     .push(format!("this command speaks protocol {PROTOCOL}"));
-                failure.hint("`cellwright host stop` ends it with its sessions; the next command starts a new one")
+                failure.hint(hint![
+                    command("host stop"),
+                    " stops it and its sessions; the next command starts a new one",
+                ])
             }
             HostError::TooLarge => failure.hint(
                 "put the code into a file and run it from there (`%run FILE`); nothing was run",
             ),
-            HostError::InvalidReply(_) => failure.hint("`cellwright host stop` ends it"),
-            HostError::Disconnected => failure.hint("`cellwright host log` may say why"),
+            HostError::InvalidReply(_) => failure.hint(hint![command("host stop"), " stops it"]),
+            HostError::Disconnected => failure.hint(hint![command("host log"), " may show why"]),
             HostError::NotStarted { words } => {
                 failure.causes.push(words.clone());
-                failure.hint(
-                    "`cellwright host log` may say more; `cellwright doctor` checks its folder",
-                )
+                failure.hint(hint![
+                    command("host log"),
+                    " may show more; ",
+                    command("doctor"),
+                    " checks its directory",
+                ])
             }
-            HostError::NotReady { .. } => {
-                failure.hint("try again; `cellwright host log` may say what it waits for")
-            }
+            HostError::NotReady { .. } => failure.hint(hint![
+                "try again; ",
+                command("host log"),
+                " may show what it waits for",
+            ]),
             HostError::NotTheHost { pid } => {
                 failure.hint(format!("it was left alone; `ps -p {pid}` shows what it is"))
             }

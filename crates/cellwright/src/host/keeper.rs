@@ -28,7 +28,7 @@ use super::log::{Level, Log};
 use super::protocol::{HostRequest, SessionSelector};
 use super::service::{Service, ServiceRequest};
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, command, flag_value, hint};
 use crate::kernel_setup::SharedBridge;
 use crate::kernels::{EXISTING_PREFIX, NoLauncher};
 use crate::runtime_dir::RuntimeDir;
@@ -301,13 +301,17 @@ impl HostService {
         if early {
             failure = Failure::new(Kind::TimedOut, "The kernel did not answer in time");
             failure.causes.extend(session_json::describe_busy(session));
-            failure = failure.hint(format!(
-                "`cellwright kernels interrupt {}` stops what it runs",
-                session.key.name
-            ));
+            failure = failure.hint(hint![
+                command(format!("kernels interrupt {}", session.key.name)),
+                " interrupts the running cell",
+            ]);
         } else if none {
             failure = Failure::new(Kind::Kernel, "The session has no kernel at the moment");
-            failure = failure.hint("the next `eval --session` starts one");
+            failure = failure.hint(hint![
+                "the next ",
+                command("eval"),
+                " in the session starts one",
+            ]);
         }
         failure
     }
@@ -381,7 +385,12 @@ fn session_not_found(name: &str, all: &[SessionReport]) -> Failure {
         format!("There is no session named `{name}`"),
     );
     if all.is_empty() {
-        return failure.hint("`cellwright eval --session NAME CODE` makes one");
+        return failure.hint(hint![
+            command("eval"),
+            " with ",
+            flag_value("session", "NAME"),
+            " creates one",
+        ]);
     }
     let mut names: Vec<&str> = all.iter().map(|report| report.key.name.as_str()).collect();
     names.sort_unstable();

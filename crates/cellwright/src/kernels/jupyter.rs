@@ -302,7 +302,9 @@ mod tests {
         assert_eq!(find_connection_file(&link, &runtime).unwrap(), file);
         let failure = find_connection_file(Path::new("13"), &runtime).unwrap_err();
         assert!(
-            failure.hints[0].ends_with("first: kernel-12.json"),
+            failure.hints[0]
+                .for_command_line()
+                .ends_with("first: kernel-12.json"),
             "{failure:?}"
         );
         // A path with a directory is not searched for in the runtime directory.

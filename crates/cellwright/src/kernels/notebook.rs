@@ -9,7 +9,7 @@ use cellwright_run::Listing;
 use super::jupyter;
 use super::selection::{BackendSpec, KernelFlags, KernelMatch, KernelSelection};
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, command, flag, hint};
 use crate::ipykernel::{self, IpykernelStatus};
 use crate::notice::{NoticeKind, UserNotice};
 use crate::settings::{Backend, Origin, Settings};
@@ -154,7 +154,13 @@ fn require_python(listing: &Listing) -> Result<(), Failure> {
     let message =
         format!("The notebook is in {language}, and the built-in runner only runs Python");
     let failure = Failure::new(Kind::BadArguments, message);
-    Err(failure.hint("name a kernel with --kernel (`cellwright kernels specs` lists them)"))
+    Err(failure.hint(hint![
+        "name a kernel with ",
+        flag("kernel"),
+        "; ",
+        command("kernels specs"),
+        " lists them",
+    ]))
 }
 
 /// Returns the interpreter of an ipykernel kernel if it has no ipykernel.

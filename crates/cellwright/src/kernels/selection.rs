@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{jupyter, named_interpreter, runner_spec};
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, flag, flag_value, hint};
 use crate::kernel_setup::KernelSetup;
 use crate::launch::{JupyterLauncher, RunnerLauncher};
 use crate::settings::{Backend, Settings};
@@ -114,15 +114,24 @@ fn check_contradictions(flags: KernelFlags<'_>) -> Result<(), Failure> {
     }
     let failure = |message: String| Failure::new(Kind::BadArguments, message);
     if flags.existing.is_some() {
-        let message = "--backend runner and --existing cannot be combined";
-        return Err(failure(message.to_owned())
-            .hint("a running kernel is a Jupyter kernel; leave out --backend"));
+        let message = "The runner cannot use a running kernel";
+        return Err(failure(message.to_owned()).hint(hint![
+            "a running kernel is a Jupyter kernel; leave out ",
+            flag_value("backend", "runner"),
+            " or ",
+            flag("existing"),
+        ]));
     }
     match flags.kernel {
         Some(name) if !jupyter::is_default_python_name(name) => Err(failure(format!(
-            "--backend runner cannot run the kernel `{name}`: the runner only runs Python"
+            "The runner cannot run the kernel `{name}`: it only runs Python"
         ))
-        .hint("leave out --backend, or use --backend jupyter")),
+        .hint(hint![
+            "leave out ",
+            flag("backend"),
+            ", or use ",
+            flag_value("backend", "jupyter"),
+        ])),
         _ => Ok(()),
     }
 }

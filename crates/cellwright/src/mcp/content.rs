@@ -56,10 +56,9 @@ pub(super) fn failure_reply(failure: &Failure) -> Reply {
     let mut document = failure.to_json();
     let error = &mut document["error"];
     error["message"] = json!(wording::sanitize(&failure.message));
-    for (name, texts) in [("causes", &failure.causes), ("hints", &failure.hints)] {
-        let texts: Vec<String> = texts.iter().map(|text| wording::sanitize(text)).collect();
-        error[name] = json!(texts);
-    }
+    let causes = failure.causes.iter().map(|cause| wording::sanitize(cause));
+    error["causes"] = causes.collect();
+    error["hints"] = failure.hints.iter().map(wording::format_hint).collect();
     Reply {
         blocks: vec![ContentBlock::text(
             wording::format_failure(failure).trim_end(),

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
 use super::server::Server;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, flag, flag_value, hint};
 use crate::local_execution::watch_signals;
 use crate::loopback::listener::LimitedListener;
 use crate::loopback::{LOOPBACK, bearer_token, host_name};
@@ -58,10 +58,13 @@ pub(crate) async fn listen(address: SocketAddr, remote: bool) -> Result<TcpListe
     if !address.ip().is_loopback() && !remote {
         let message = format!("Other machines can reach {address}");
         let failure = Failure::new(Kind::Refused, message);
-        return Err(failure.hint(
-            "use 127.0.0.1, or add --allow-remote and --allow-host NAME if that is meant; the connection is \
-             not encrypted",
-        ));
+        return Err(failure.hint(hint![
+            "use 127.0.0.1, or add ",
+            flag("allow-remote"),
+            " and ",
+            flag_value("allow-host", "NAME"),
+            "; the connection is not encrypted",
+        ]));
     }
     TcpListener::bind(address).await.map_err(|error| {
         let mut failure = Failure::new(Kind::BadFile, format!("Could not listen on {address}"));

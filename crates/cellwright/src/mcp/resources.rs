@@ -270,7 +270,7 @@ fn check_size(bytes: u64, hint: &str) -> Result<(), Failure> {
         "The resource is too large to read at once: {}",
         cellwright_output::ByteSize(bytes)
     );
-    Err(Failure::new(Kind::BadArguments, message).hint(hint))
+    Err(Failure::new(Kind::BadArguments, message).hint(hint.to_owned()))
 }
 
 /// Finds the notebooks below these directories, sorted by path.

@@ -15,7 +15,7 @@ use rustix::fs::AtFlags;
 use serde_json::Value;
 
 use self::beneath::{OpenTarget, open_beneath, real_path};
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, command, hint};
 
 /// How many links at the end of a path are followed.
 const LINKS_MAX: usize = 20;
@@ -145,7 +145,7 @@ impl Roots {
         }
         let Some((root, rest)) = self.strip(path) else {
             let mut failure = rejected_path(given, "it leads out of the roots");
-            failure.hints.push(roots_hint(&roots));
+            failure.hints.push(roots_hint(&roots).into());
             return Err(failure);
         };
         Ok((root, normal_components(&rest)))
@@ -172,18 +172,15 @@ impl ConfinedPath {
             .unwrap_or_default()
             .to_string_lossy();
         if failure.kind == Kind::BadFile && name.contains(".ipynb:") {
-            let hint =
-                "only `read` takes a selector such as :cells=3, and the selector must be valid";
-            failure.hints.push(hint.to_owned());
+            failure.hints.push(
+                "only `read` takes a selector such as :cells=3, and the selector must be valid"
+                    .into(),
+            );
         }
         let (Some(open_dir), Some(dir)) = (self.open_dir_name(), self.display_path.parent()) else {
             return failure;
         };
-        let dir = dir.display().to_string();
-        failure.message = failure.message.replace(&open_dir, &dir);
-        for text in failure.causes.iter_mut().chain(&mut failure.hints) {
-            *text = text.replace(&open_dir, &dir);
-        }
+        failure.replace_path(&open_dir, &dir.display().to_string());
         failure
     }
 
@@ -300,9 +297,11 @@ fn roots_hint(roots: &[PathBuf]) -> String {
 
 fn no_root() -> Failure {
     let failure = Failure::new(Kind::Refused, "The server has no root directory");
-    failure.hint(
-        "start the server in a project's folder, or with `cellwright mcp --root FOLDER`; `/` is not taken",
-    )
+    failure.hint(hint![
+        "start the server in a project's directory, or with ",
+        command("mcp --root DIRECTORY"),
+        "; `/` cannot be a root",
+    ])
 }
 
 /// Returns the path that a `file://` URI names.

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::handler::Handler;
 use super::line_guard;
 use super::server::Server;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, command, hint};
 use crate::local_execution::watch_signals;
 
 /// Serves until the client disconnects or a signal arrives, then shuts down the kernels.
@@ -52,9 +52,11 @@ async fn run(handler: Handler) -> Result<(), Failure> {
             let message = "The MCP client sent an invalid message";
             let mut failure = Failure::new(Kind::BadArguments, message);
             failure.causes.push(error.to_string());
-            return Err(failure.hint(
-                "this is for MCP clients, which start it themselves; `cellwright mcp --print-config NAME` says how",
-            ));
+            return Err(failure.hint(hint![
+                "MCP clients start this command themselves; ",
+                command("mcp --print-config NAME"),
+                " prints their configuration",
+            ]));
         }
     };
     // The connection is closed, whether by the client or by an error.

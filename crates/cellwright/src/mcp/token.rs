@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, flag, hint};
 use crate::secret::random_token;
 
 /// Minimum length of a token, in characters.
@@ -16,7 +16,7 @@ const TOKEN_LENGTH_MIN: usize = 16;
 pub(crate) fn default_file(engine: &Engine) -> Result<PathBuf, Failure> {
     let state = engine.state_dir.as_deref().ok_or_else(|| {
         let failure = Failure::new(Kind::BadFile, "There is no directory for the token file");
-        failure.hint("name a file with --token-file")
+        failure.hint(hint!["name a file with ", flag("token-file")])
     })?;
     Ok(state.join("mcp.token"))
 }

@@ -1,31 +1,48 @@
-//! Errors and notices as text for models.
+//! Renders failures, hints and notices for callers of tools.
 
-use crate::failure::Failure;
+use super::tools;
+use crate::failure::{Failure, Hint, HintPart};
 use crate::notice::UserNotice;
 
-/// Converts a hint for the command line into one for tools: `cellwright read x` becomes `read x`, `--rev` becomes `rev`.
-pub(super) fn of_tools(text: &str) -> String {
-    let text = text.replace("`cellwright ", "`");
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text.as_str();
-    while let Some(at) = rest.find("--") {
-        let before = rest[..at].chars().next_back();
-        let after = &rest[at + 2..];
-        let starts = before.is_none_or(|c| matches!(c, ' ' | '`' | '('));
-        let length = after
-            .find(|c: char| !(c.is_ascii_lowercase() || c == '-'))
-            .unwrap_or(after.len());
-        out.push_str(&rest[..at]);
-        if starts && length > 0 {
-            out.push_str(&after[..length].replace('-', "_"));
-        } else {
-            out.push_str("--");
-            out.push_str(&after[..length]);
+/// Arguments of tools that have another name than the flag.
+const ARGUMENT_NAMES: [(&str, &str); 1] = [("answer", "answers")];
+
+/// Renders a flag as the argument of a tool, and a command as the tool of that name. A command without a tool stays a
+/// command.
+fn render_for_tools(part: &HintPart) -> String {
+    match part {
+        HintPart::Text(text) => text.clone(),
+        HintPart::Flag { name, value } => {
+            let renamed = ARGUMENT_NAMES.iter().find(|(flag, _)| flag == name);
+            let name = renamed.map_or_else(|| name.replace('-', "_"), |(_, name)| (*name).into());
+            match value {
+                Some(value) => format!("`{name}: {value}`"),
+                None => format!("`{name}`"),
+            }
         }
-        rest = &after[length..];
+        HintPart::Command(words) => {
+            let verb = words.split(' ').next().unwrap_or_default();
+            if tools::list().iter().any(|tool| tool.name == verb) {
+                format!("`{words}`")
+            } else {
+                format!("`cellwright {words}` in a shell")
+            }
+        }
     }
-    out.push_str(rest);
-    out
+}
+
+/// A hint for a model.
+pub(super) fn format_hint(hint: &Hint) -> String {
+    sanitize(&hint.render(render_for_tools))
+}
+
+/// The text of a notice with its hint.
+fn format_notice(notice: &UserNotice) -> String {
+    let text = sanitize(&notice.text);
+    match notice.kind.hint() {
+        Some(hint) => format!("{text}; {}", format_hint(&hint)),
+        None => text,
+    }
 }
 
 /// Longest message, in characters. Messages quote text of any length.
@@ -57,7 +74,7 @@ pub(super) fn sanitize_name(text: &str) -> String {
 
 /// Sanitizes a message that may quote text from a file or a kernel.
 pub(super) fn sanitize(text: &str) -> String {
-    escape_controls(&of_tools(text), TEXT_LIMIT)
+    escape_controls(text, TEXT_LIMIT)
 }
 
 /// Formats a failure: message, causes, hints.
@@ -67,7 +84,7 @@ pub(super) fn format_failure(failure: &Failure) -> String {
         text.push_str(&format!("  because: {}\n", sanitize(cause)));
     }
     for hint in &failure.hints {
-        text.push_str(&format!("  next: {}\n", sanitize(hint)));
+        text.push_str(&format!("  next: {}\n", format_hint(hint)));
     }
     text
 }
@@ -75,7 +92,7 @@ pub(super) fn format_failure(failure: &Failure) -> String {
 /// Sanitizes the texts of notices.
 pub(super) fn sanitize_notices(notices: Vec<UserNotice>) -> Vec<UserNotice> {
     let sanitized = |notice: UserNotice| UserNotice {
-        text: sanitize(&notice.text),
+        text: format_notice(&notice),
         ..notice
     };
     notices.into_iter().map(sanitized).collect()
@@ -84,13 +101,14 @@ pub(super) fn sanitize_notices(notices: Vec<UserNotice>) -> Vec<UserNotice> {
 /// Formats notices, one line each.
 pub(super) fn format_notices(notices: &[UserNotice]) -> String {
     let line =
-        |notice: &UserNotice| format!("notice ({}): {}\n", notice.kind, sanitize(&notice.text));
+        |notice: &UserNotice| format!("notice ({}): {}\n", notice.kind, format_notice(notice));
     notices.iter().map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::{command, flag, flag_value, hint};
 
     #[test]
     fn quoted_text_stays_on_one_line() {
@@ -105,17 +123,30 @@ mod tests {
     #[test]
     fn flags_become_arguments_and_commands_become_tools() {
         let cases = [
-            ("add --create to start", "add create to start"),
-            ("`cellwright read a:raw` shows it", "`read a:raw` shows it"),
-            ("(--and-below) x", "(and_below) x"),
             (
-                "notebooks there: my--file.ipynb",
+                hint!["add ", flag("create"), " to create it"],
+                "add `create` to create it",
+            ),
+            (
+                hint![command("read a:raw"), " shows it"],
+                "`read a:raw` shows it",
+            ),
+            (hint!["x ", flag("and-below")], "x `and_below`"),
+            (
+                hint![flag_value("answer", "TEXT"), " supplies input"],
+                "`answers: TEXT` supplies input",
+            ),
+            (
+                hint!["run ", command("trust")],
+                "run `cellwright trust` in a shell",
+            ),
+            (
+                hint![format!("notebooks there: {}", "my--file.ipynb")],
                 "notebooks there: my--file.ipynb",
             ),
-            ("a -- b", "a -- b"),
         ];
         for (hint, expected) in cases {
-            assert_eq!(of_tools(hint), expected);
+            assert_eq!(format_hint(&hint), expected);
         }
     }
 }

@@ -6,6 +6,8 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
+use crate::failure::{Hint, flag, flag_value, hint};
+
 /// What a notice is about. The names in `--json`, in MCP replies and in the host protocol are those of the variants in
 /// `snake_case`; [`fmt::Display`] writes the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +102,35 @@ pub(crate) enum NoticeKind {
 }
 
 impl NoticeKind {
+    /// What the caller can do about a notice of this kind.
+    pub(crate) fn hint(self) -> Option<Hint> {
+        match self {
+            Self::InputRefused => Some(hint![flag_value("answer", "TEXT"), " supplies input"]),
+            Self::SessionOtherCwd => Some(hint![
+                flag("cwd"),
+                ", ",
+                flag("python"),
+                " and ",
+                flag("kernel"),
+                " select a session",
+            ]),
+            _ => None,
+        }
+    }
+
+    /// Whether the failure of the execution reports the same event.
+    pub(crate) fn repeats_failure(self) -> bool {
+        matches!(
+            self,
+            Self::Interrupted | Self::KernelKilled | Self::KernelDied
+        )
+    }
+
+    /// Whether the notice concerns outputs in a notebook or a report, not the output that a viewer shows.
+    pub(crate) fn is_about_stored_outputs(self) -> bool {
+        matches!(self, Self::StreamsShortened | Self::OutputsOmitted)
+    }
+
     /// Returns the kind with this name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         let name: StrDeserializer<'_, Error> = name.into_deserializer();

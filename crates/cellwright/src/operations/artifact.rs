@@ -1,12 +1,23 @@
-//! Full outputs that were stored as artifacts.
+//! Lists, reads and searches artifacts.
+
+use std::ops::Range;
+use std::time::SystemTime;
 
 use cellwright_notebook::select::{self, IndexRange, Part, View};
 use cellwright_output::{
-    Artifact, ArtifactError, ArtifactId, ArtifactKind, Artifacts, SearchResults, clean,
+    Artifact, ArtifactError, ArtifactId, ArtifactInfo, ArtifactKind, Artifacts, ByteSize, Pattern,
+    SearchOptions, SearchResults, clean,
 };
+use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, command, hint};
+
+/// Largest text in an [`ArtifactReport`] in bytes: the whole text is in memory, here and in the reader.
+const REPORT_LIMIT: u64 = 8 << 20;
+
+/// Number of bytes that are read at once.
+const CHUNK_SIZE: usize = 1 << 20;
 
 /// Parses the number and the lines in `12`, `artifact://12`, `artifact://12:3-5`.
 pub(crate) fn parse_address(text: &str) -> Result<(ArtifactId, Vec<IndexRange>), Failure> {
@@ -49,6 +60,203 @@ impl From<ArtifactError> for Failure {
     }
 }
 
+/// All artifacts, oldest first.
+#[derive(Debug, Serialize)]
+pub(crate) struct ArtifactList {
+    /// The directory of the store.
+    pub(crate) folder: String,
+    pub(crate) artifacts: Vec<ArtifactEntry>,
+}
+
+/// An artifact in a list.
+#[derive(Debug, Serialize)]
+pub(crate) struct ArtifactEntry {
+    pub(crate) artifact: String,
+    pub(crate) mime: &'static str,
+    pub(crate) bytes: u64,
+    pub(crate) age_seconds: u64,
+    pub(crate) path: String,
+}
+
+/// Lists the artifacts.
+pub(crate) fn list_artifacts(engine: &Engine) -> Result<ArtifactList, Failure> {
+    let store = store(engine)?;
+    let now = SystemTime::now();
+    let entry = |info: &ArtifactInfo| ArtifactEntry {
+        artifact: info.id.to_string(),
+        mime: info.kind.mime(),
+        bytes: info.bytes,
+        age_seconds: now
+            .duration_since(info.modified)
+            .unwrap_or_default()
+            .as_secs(),
+        path: info.path.display().to_string(),
+    };
+    Ok(ArtifactList {
+        folder: store.dir().display().to_string(),
+        artifacts: store.list()?.iter().map(entry).collect(),
+    })
+}
+
+/// The file of an artifact.
+#[derive(Debug, Serialize)]
+pub(crate) struct ArtifactPath {
+    pub(crate) artifact: String,
+    pub(crate) path: String,
+}
+
+/// Finds the file of an artifact by its number or `artifact://N`.
+pub(crate) fn find_artifact(id: &str, engine: &Engine) -> Result<ArtifactPath, Failure> {
+    let artifact = store(engine)?.open(id.parse()?)?;
+    Ok(ArtifactPath {
+        artifact: artifact.id.to_string(),
+        path: artifact.path().display().to_string(),
+    })
+}
+
+/// A request to search an artifact.
+#[derive(Debug)]
+pub(crate) struct SearchRequest {
+    /// The number, or `artifact://N`.
+    pub(crate) address: String,
+    pub(crate) pattern: Pattern,
+    /// Number of lines around each match.
+    pub(crate) context: usize,
+    /// Maximum number of matches in the result; the others are counted.
+    pub(crate) hits_max: usize,
+}
+
+/// Searches an artifact.
+pub(crate) fn search_artifact(
+    request: &SearchRequest,
+    engine: &Engine,
+) -> Result<(ArtifactId, SearchResults), Failure> {
+    let (id, _) = parse_address(&request.address)?;
+    let options = SearchOptions {
+        max_hits: request.hits_max,
+        context: request.context,
+        ..SearchOptions::default()
+    };
+    let results = store(engine)?
+        .open(id)?
+        .search(&request.pattern, &options)?;
+    Ok((id, results))
+}
+
+/// An artifact, or the selected lines of it.
+pub(crate) struct ArtifactContent {
+    pub(crate) artifact: Artifact,
+    /// The selected bytes.
+    spans: Vec<Range<u64>>,
+    is_whole: bool,
+}
+
+/// The text of an artifact.
+#[derive(Debug, Serialize)]
+pub(crate) struct ArtifactReport {
+    artifact: String,
+    mime: &'static str,
+    bytes: u64,
+    lines: u64,
+    text: String,
+}
+
+/// Opens an artifact and finds the selected lines.
+pub(crate) fn open_artifact(address: &str, engine: &Engine) -> Result<ArtifactContent, Failure> {
+    let (id, ranges) = parse_address(address)?;
+    let mut artifact = store(engine)?.open(id)?;
+    if ranges.is_empty() {
+        return Ok(ArtifactContent {
+            spans: std::iter::once(0..artifact.bytes()).collect(),
+            artifact,
+            is_whole: true,
+        });
+    }
+    let mut spans = Vec::new();
+    for range in &ranges {
+        let last = range.end.map_or(u64::MAX, |end| end as u64);
+        spans.push(artifact.byte_range(range.start as u64..=last)?);
+    }
+    spans.retain(|span| !span.is_empty());
+    if spans.is_empty() {
+        return Err(no_such_lines(id, artifact.lines()?));
+    }
+    Ok(ArtifactContent {
+        artifact,
+        spans,
+        is_whole: false,
+    })
+}
+
+impl ArtifactContent {
+    /// Whether no lines were selected.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Reads the selected bytes in chunks.
+    pub(crate) fn for_each_chunk(
+        &self,
+        mut handle: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        for span in &self.spans {
+            let mut offset = span.start;
+            while offset < span.end {
+                let length = usize::try_from(span.end - offset).unwrap_or(CHUNK_SIZE);
+                let chunk = self.artifact.read_raw(offset, length.min(CHUNK_SIZE))?;
+                if chunk.is_empty() {
+                    break;
+                }
+                offset += chunk.len() as u64;
+                handle(&chunk)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the selected text. Rejects binary artifacts and large texts.
+    pub(crate) fn into_report(mut self) -> Result<ArtifactReport, Failure> {
+        if self.is_whole {
+            refuse_binary(&self.artifact)?;
+        }
+        let id = self.artifact.id;
+        let size: u64 = self.spans.iter().map(|span| span.end - span.start).sum();
+        if size > REPORT_LIMIT {
+            let size = ByteSize(size);
+            let message = format!("{size} of {id} are too much for one JSON document");
+            let failure = Failure::new(Kind::BadArguments, message);
+            return Err(failure.hint(hint![
+                "read it in parts with ",
+                command(format!("read {id}:1-1000 --json")),
+                ", or search it with ",
+                command(format!("artifact show {} --grep TEXT", id.0)),
+            ]));
+        }
+        let mut bytes = Vec::new();
+        self.for_each_chunk(|chunk| {
+            bytes.extend_from_slice(chunk);
+            Ok(())
+        })?;
+        let lines = if self.is_whole {
+            bytes.split_inclusive(|&byte| byte == b'\n').count() as u64
+        } else {
+            self.artifact.lines()?
+        };
+        Ok(ArtifactReport {
+            artifact: id.to_string(),
+            mime: self.artifact.kind.mime(),
+            bytes: self.artifact.bytes(),
+            lines,
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        })
+    }
+}
+
+fn no_such_lines(id: ArtifactId, total: u64) -> Failure {
+    let message = format!("{id} has {total} lines; the selected lines are not among them");
+    Failure::new(Kind::BadArguments, message)
+}
+
 /// A part of an artifact, bounded for a model.
 pub(crate) struct Excerpt {
     pub(crate) artifact: String,
@@ -60,15 +268,15 @@ pub(crate) struct Excerpt {
     pub(crate) next: Option<usize>,
 }
 
-/// Reads at most `most` bytes of the selected lines, starting at `offset`, without colours. Ends at a line end if
+/// Reads at most `size_max` bytes of the selected lines, starting at `offset`, without colours. Ends at a line end if
 /// one is in the second half.
 pub(crate) fn read_excerpt(
-    address_text: &str,
+    address: &str,
     engine: &Engine,
     offset: usize,
-    most: usize,
+    size_max: usize,
 ) -> Result<Excerpt, Failure> {
-    let (id, ranges) = parse_address(address_text)?;
+    let (id, ranges) = parse_address(address)?;
     let mut artifact = store(engine)?.open(id)?;
     refuse_binary(&artifact)?;
     let total = artifact.lines()?;
@@ -85,13 +293,12 @@ pub(crate) fn read_excerpt(
         }
     };
     if span.is_empty() && !ranges.is_empty() {
-        let message = format!("{id} has {total} lines; none of those asked for is among them");
-        return Err(Failure::new(Kind::BadArguments, message));
+        return Err(no_such_lines(id, total));
     }
     let start = span.start.saturating_add(offset as u64).min(span.end);
     let left = usize::try_from(span.end - start).unwrap_or(usize::MAX);
-    let mut bytes = artifact.read_bytes(start, left.min(most))?;
-    if left > most
+    let mut bytes = artifact.read_bytes(start, left.min(size_max))?;
+    if left > size_max
         && let Some(end) = memchr::memrchr(b'\n', &bytes)
         && end >= bytes.len() / 2
     {

@@ -9,7 +9,7 @@ use super::change::{BaseRevision, ChangeReport, hint_create};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind, capitalize};
 
-/// What the `notebook` verb is asked for: one operation on one cell.
+/// A request for one operation on one cell.
 #[derive(Debug)]
 pub(crate) struct CellRequest {
     pub(crate) path: PathBuf,

@@ -7,7 +7,7 @@ use cellwright_notebook::{Notice, Revision, Tally};
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, flag, hint};
 use crate::notice::{self, UserNotice};
 
 /// The revision that an edit was made for. If the file has another one, both changes are merged or the edit is
@@ -128,12 +128,12 @@ impl ChangeReport {
     }
 }
 
-/// Adds a hint about `--create` when the notebook is missing.
+/// Adds a hint that the notebook can be created if it is missing.
 pub(super) fn hint_create(failure: Failure, path: &Path, create: bool) -> Failure {
     if create || path.exists() || failure.kind != Kind::BadFile {
         return failure;
     }
-    failure.hint("add --create to start a new notebook there")
+    failure.hint(hint!["add ", flag("create"), " to create the notebook"])
 }
 
 fn describe_cell(action: &str, index: usize, kind: &str) -> String {

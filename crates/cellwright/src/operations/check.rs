@@ -28,7 +28,7 @@ const IGNORED: [&str; 2] = ["ignore-output", "nbval-ignore-output"];
 /// The session name that the kernel sees.
 const SESSION: &str = "check";
 
-/// What `check` is asked for.
+/// A request of `check`.
 #[derive(Debug, Default)]
 pub(crate) struct CheckRequest {
     pub(crate) path: PathBuf,
@@ -62,14 +62,14 @@ pub(crate) struct CheckReport {
 pub(crate) struct CellCheck {
     pub(crate) index: usize,
     pub(crate) id: Option<String>,
-    pub(crate) status: Finding,
+    pub(crate) status: CellResult,
     pub(crate) differences: Vec<Difference>,
 }
 
 /// The result for one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Finding {
+pub(crate) enum CellResult {
     Same,
     Different,
     /// A tag excludes its outputs from the comparison.
@@ -97,12 +97,12 @@ pub(crate) fn check(
     }
     let stored = file::survey(&path)?;
     let listing = Listing::from_survey(&stored);
-    let folder = tempfile::tempdir()?;
-    let copy = folder.path().join("checked.ipynb");
+    let dir = tempfile::tempdir()?;
+    let copy = dir.path().join("checked.ipynb");
     let mut notices = Vec::new();
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
-    let wish = wish(request, &settings, &listing, &stored, (&path, &copy), limit);
+    let execution = execution_request(request, &settings, &listing, &stored, (&path, &copy), limit);
     let mut report = CheckReport {
         path: path.display().to_string(),
         revision: stored.revision().to_string(),
@@ -112,21 +112,21 @@ pub(crate) fn check(
         order: order(&listing, &stored),
         notices,
     };
-    if !wish.cells.is_empty() {
+    if !execution.cells.is_empty() {
         let flags = request.kernel.flags();
-        let (chosen, told) = select_for_notebook(engine, &settings, flags, &listing, &cwd)?;
-        report.notices.extend(told);
+        let (chosen, notice) = select_for_notebook(engine, &settings, flags, &listing, &cwd)?;
+        report.notices.extend(notice);
         let launch = chosen.into_launcher(KernelSetup {
             engine: Arc::new(engine.clone()),
             bridge: SharedBridge::default(),
             session: SESSION.to_owned(),
             modules: (&settings).into(),
         });
-        let answer = execute(&wish, launch)?;
+        let executed = execute(&execution, launch)?;
         let fresh = file::survey(&copy)?;
-        report.status = answer.status;
-        report.cells = compared(&wish, &answer, &listing, &stored, &fresh, rules)?;
-        report.notices.extend(answer.notices);
+        report.status = executed.status;
+        report.cells = compare_cells(&execution, &executed, &listing, &stored, &fresh, rules)?;
+        report.notices.extend(executed.notices);
     }
     let ran = matches!(report.status, ExecutionStatus::Ok | ExecutionStatus::Error);
     report.same = ran && report.order.is_empty() && report.cells.iter().all(CellCheck::is_fine);
@@ -146,7 +146,7 @@ impl CheckReport {
 impl CellCheck {
     /// Whether nothing has to be reported about the cell.
     pub(crate) fn is_fine(&self) -> bool {
-        matches!(self.status, Finding::Same | Finding::Ignored)
+        matches!(self.status, CellResult::Same | CellResult::Ignored)
     }
 }
 
@@ -167,7 +167,7 @@ fn rules(exact: &[String]) -> Result<Rules, Failure> {
     Ok(rules)
 }
 
-fn wish(
+fn execution_request(
     request: &CheckRequest,
     settings: &Settings,
     listing: &Listing,
@@ -184,7 +184,7 @@ fn wish(
         .filter(runs)
         .map(|index| PlannedCell::from_listing(listing, index))
         .collect();
-    let wished = cells.iter().map(|planned| CellRequest {
+    let requests = cells.iter().map(|planned| CellRequest {
         code: planned.source.clone(),
         timeout,
         // A stored exception may occur again; a new one is a difference.
@@ -196,7 +196,7 @@ fn wish(
         ..CellRequest::default()
     });
     ExecutionRequest {
-        cells: wished.collect(),
+        cells: requests.collect(),
         inline_limits: (&settings.output_limits()).into(),
         total_timeout: request.total_timeout.filter(|total| !total.is_zero()),
         notebook: Some(RunSpec {
@@ -210,17 +210,17 @@ fn wish(
     }
 }
 
-fn compared(
-    wish: &ExecutionRequest,
-    answer: &ExecutionReport,
+fn compare_cells(
+    execution: &ExecutionRequest,
+    executed: &ExecutionReport,
     listing: &Listing,
     stored: &Survey,
     fresh: &Survey,
     rules: Rules,
 ) -> Result<Vec<CellCheck>, Failure> {
-    let planned = wish.notebook.iter().flat_map(|order| &order.cells);
+    let planned = execution.notebook.iter().flat_map(|order| &order.cells);
     let mut checks = Vec::new();
-    for (planned, report) in planned.zip(&answer.cells) {
+    for (planned, report) in planned.zip(&executed.cells) {
         let index = planned.index;
         let ignored = IGNORED.iter().any(|tag| listing.has_tag(index, tag));
         let finished = matches!(report.status, ExecutionStatus::Ok | ExecutionStatus::Error);
@@ -233,10 +233,10 @@ fn compared(
             index,
             id: planned.id.clone(),
             status: match differences.is_empty() {
-                _ if !finished => Finding::Unfinished,
-                _ if ignored => Finding::Ignored,
-                true => Finding::Same,
-                false => Finding::Different,
+                _ if !finished => CellResult::Unfinished,
+                _ if ignored => CellResult::Ignored,
+                true => CellResult::Same,
+                false => CellResult::Different,
             },
             differences,
         });

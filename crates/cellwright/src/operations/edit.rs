@@ -9,7 +9,7 @@ use super::change::{BaseRevision, ChangeReport};
 use crate::engine::Engine;
 use crate::failure::Failure;
 
-/// What `edit` is asked for.
+/// A request of `edit`.
 #[derive(Debug)]
 pub(crate) struct EditRequest {
     pub(crate) path: PathBuf,

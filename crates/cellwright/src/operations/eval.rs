@@ -17,7 +17,7 @@ use crate::startup::StartupTimer;
 /// Characters that the name of a session or an owner can have.
 const NAME_LIMIT: usize = 100;
 
-/// What `eval` is asked for.
+/// A request of `eval`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EvalRequest {
     pub(crate) cells: Vec<EvalCell>,
@@ -59,7 +59,7 @@ pub(crate) enum SessionRequest {
 
 /// Code that is ready to run.
 pub(crate) struct PreparedEval {
-    pub(crate) wish: ExecutionRequest,
+    pub(crate) execution: ExecutionRequest,
     pub(crate) chosen: KernelSelection,
     /// The session; `None` for a kernel that ends with the call.
     pub(crate) session: Option<String>,
@@ -89,14 +89,14 @@ pub(crate) fn prepare(
         code: cell.code,
         title: cell.title,
         timeout: match cell.timeout {
-            Some(own) => cell_timeout(Some(own), usual, &settings, &mut notices),
+            Some(timeout) => cell_timeout(Some(timeout), usual, &settings, &mut notices),
             None => common,
         },
         reset: cell.reset,
         file: cell.file,
         ..CellRequest::default()
     };
-    let wish = ExecutionRequest {
+    let execution = ExecutionRequest {
         cells: request.cells.into_iter().map(&mut cell).collect(),
         answers: request.answers,
         inline_limits: (&settings.output_limits()).into(),
@@ -109,13 +109,13 @@ pub(crate) fn prepare(
         SessionRequest::PerCall => None,
         SessionRequest::Named(name) => Some(name),
     };
-    for (what, name) in [("owner", &request.owner), ("session", &session)] {
+    for (role, name) in [("owner", &request.owner), ("session", &session)] {
         if let Some(name) = name {
-            check_name(what, name)?;
+            check_name(role, name)?;
         }
     }
     Ok(PreparedEval {
-        wish,
+        execution,
         chosen,
         session,
         owner: request.owner.unwrap_or_else(|| settings.eval.owner.clone()),
@@ -135,8 +135,8 @@ impl PreparedEval {
     ) -> Result<(ExecuteParams, Settings, Vec<UserNotice>), Failure> {
         let settings = self.settings;
         let artifacts = engine.artifacts.as_ref();
-        let wanted = ExecuteParams {
-            request: self.wish,
+        let params = ExecuteParams {
+            request: self.execution,
             session: self.session,
             any_cwd: false,
             interaction: Interaction::OutputOnly,
@@ -148,24 +148,24 @@ impl PreparedEval {
                 .map(|artifacts| ArtifactStoreParams::new(artifacts, &settings.retention())),
             wait_mode: attach,
         };
-        Ok((wanted, settings, self.notices))
+        Ok((params, settings, self.notices))
     }
 }
 
 /// Rejects names that cannot be typed again or that break a table.
-fn check_name(what: &str, name: &str) -> Result<(), Failure> {
-    let wrong = if name.is_empty() {
-        format!("The {what} name is empty")
+fn check_name(role: &str, name: &str) -> Result<(), Failure> {
+    let message = if name.is_empty() {
+        format!("The {role} name is empty")
     } else if name.chars().count() > NAME_LIMIT {
-        format!("The {what} name is longer than {NAME_LIMIT} characters")
+        format!("The {role} name is longer than {NAME_LIMIT} characters")
     } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        format!("The {what} name contains white space or control characters")
+        format!("The {role} name contains white space or control characters")
     } else if name.starts_with(['@', '-']) {
-        format!("The {what} name cannot start with `@` or `-`")
+        format!("The {role} name cannot start with `@` or `-`")
     } else {
         return Ok(());
     };
-    Err(Failure::new(Kind::BadArguments, wrong).hint("use letters, digits and dashes"))
+    Err(Failure::new(Kind::BadArguments, message).hint("use letters, digits and dashes"))
 }
 
 /// Resolves symbolic links, so that one directory has one name.
@@ -181,17 +181,17 @@ pub(super) fn cell_timeout(
     settings: &Settings,
     notices: &mut Vec<UserNotice>,
 ) -> Option<Duration> {
-    let asked = requested.unwrap_or(usual);
-    let most = settings.eval.max_timeout;
-    if most.is_zero() || (!asked.is_zero() && asked <= most) {
-        return (!asked.is_zero()).then_some(asked);
+    let timeout = requested.unwrap_or(usual);
+    let max = settings.eval.max_timeout;
+    if max.is_zero() || (!timeout.is_zero() && timeout <= max) {
+        return (!timeout.is_zero()).then_some(timeout);
     }
     if requested.is_some() {
         let origin = settings.origin("eval.max_timeout");
-        let notice = notice::describe_capped_timeout(most, origin);
+        let notice = notice::describe_capped_timeout(max, origin);
         if !notices.contains(&notice) {
             notices.push(notice);
         }
     }
-    Some(most)
+    Some(max)
 }

@@ -56,16 +56,16 @@ pub(crate) fn outline(
 ) -> Result<OutlineReport, Failure> {
     let (notebook, notices) = file::load_with_notices(path, engine.baselines.as_ref())?;
     let entries = outline::outline(&notebook);
-    let mut answer = OutlineReport::new(path, &notebook, entries, &notices);
+    let mut report = OutlineReport::new(path, &notebook, entries, &notices);
     // An outline needs no host, and does not fail if the host fails.
     if let Ok(Some(known)) = freshness::session_history(kernels, name, None) {
         let states = known.states(&Listing::from_notebook(&notebook));
-        for (cell, state) in answer.cells.iter_mut().zip(states) {
+        for (cell, state) in report.cells.iter_mut().zip(states) {
             cell.freshness = state;
         }
-        answer.session = Some(known.session);
+        report.session = Some(known.session);
     }
-    Ok(answer)
+    Ok(report)
 }
 
 impl OutlineReport {

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
 use crate::notice::{self, UserNotice};
 
-/// What `read` is asked for.
+/// A request of `read`.
 #[derive(Debug)]
 pub(crate) struct ReadRequest {
     /// A path or `artifact://N`, with a selector after it.

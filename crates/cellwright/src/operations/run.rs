@@ -22,7 +22,7 @@ use crate::parameters::ParameterSet;
 use crate::settings::Settings;
 use crate::startup::StartupTimer;
 
-/// What `run` is asked for.
+/// A request of `run`.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "options of a request")]
 pub(crate) struct RunRequest {
@@ -64,7 +64,7 @@ pub(crate) struct RunRequest {
 
 /// A notebook that is ready to run, or of which no cell runs.
 pub(crate) struct PreparedRun {
-    pub(crate) wish: ExecutionRequest,
+    pub(crate) execution: ExecutionRequest,
     /// The kernel; `None` if no cell runs.
     pub(crate) chosen: Option<KernelSelection>,
     /// The duration of each cell in its last run, if it is known.
@@ -87,7 +87,7 @@ pub(crate) fn prepare(
     // Absolute, because the host has another working directory.
     let path = std::path::absolute(&request.path)?;
     let cwd = match &request.cwd {
-        Some(given) => working_directory(Some(given))?,
+        Some(cwd) => working_directory(Some(cwd))?,
         None => path.parent().unwrap_or(Path::new("/")).to_owned(),
     };
     let mut settings = engine.settings(&cwd)?;
@@ -103,21 +103,21 @@ pub(crate) fn prepare(
     notices.extend(plan.notices.iter().cloned());
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
-    let wish = wish(&request, &plan, &path, &settings, limit)?;
+    let execution = execution_request(&request, &plan, &path, &settings, limit)?;
     // Without cells no kernel is needed.
     let chosen = if plan.cells.is_empty() {
         None
     } else {
         let flags = request.kernel.flags();
-        let (chosen, told) = select_for_notebook(engine, &settings, flags, &plan.listing, &cwd)?;
-        notices.extend(told);
+        let (chosen, notice) = select_for_notebook(engine, &settings, flags, &plan.listing, &cwd)?;
+        notices.extend(notice);
         Some(chosen)
     };
     startup.step("notebook");
-    let took = |planned: &PlannedCell| plan.listing.cells()[planned.index].last_duration;
+    let duration = |planned: &PlannedCell| plan.listing.cells()[planned.index].last_duration;
     Ok(PreparedRun {
-        durations: plan.cells.iter().map(took).collect(),
-        wish,
+        durations: plan.cells.iter().map(duration).collect(),
+        execution,
         chosen,
         cwd,
         session: request.session,
@@ -139,7 +139,7 @@ impl PreparedRun {
         let settings = &self.settings;
         let artifacts = engine.artifacts.as_ref();
         Ok(ExecuteParams {
-            request: std::mem::take(&mut self.wish),
+            request: std::mem::take(&mut self.execution),
             session: self.session.clone(),
             any_cwd: false,
             interaction: Interaction::OutputOnly,
@@ -155,7 +155,7 @@ impl PreparedRun {
 
     /// Makes the edits or the copy of a notebook of which no cell runs.
     pub(crate) fn finish_without_cells(&self, engine: &Engine) -> Result<ExecutionReport, Failure> {
-        finish_without_cells(&self.wish, stores(engine, &self.settings))
+        finish_without_cells(&self.execution, stores(engine, &self.settings))
     }
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn stores(engine: &Engine, settings: &Settings) -> Stores {
     }
 }
 
-fn wish(
+fn execution_request(
     request: &RunRequest,
     plan: &RunPlan,
     path: &Path,
@@ -177,10 +177,10 @@ fn wish(
     let cells = plan.cells.iter().map(|planned| CellRequest {
         code: planned.source.clone(),
         timeout,
-        on_error: plan.failing(planned.index, request.keep_going),
+        on_error: plan.on_error(planned.index, request.keep_going),
         ..CellRequest::default()
     });
-    let most = settings.run.max_outputs;
+    let max = settings.run.max_outputs;
     Ok(ExecutionRequest {
         cells: cells.collect(),
         answers: request.answers.clone(),
@@ -198,7 +198,7 @@ fn wish(
             cells: plan.cells.clone(),
             timing: settings.run.timing,
             kernel_named: request.kernel.kernel.is_some(),
-            outputs_limit: (most > 0).then_some(most),
+            outputs_limit: (max > 0).then_some(max),
         }),
     })
 }

@@ -8,7 +8,7 @@ use super::change::{BaseRevision, ChangeReport, hint_create};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind};
 
-/// What `write` is asked for.
+/// A request of `write`.
 #[derive(Debug)]
 pub(crate) struct WriteRequest {
     pub(crate) path: PathBuf,

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::failure::Hint;
 
 fn parse_argument(value: &str) -> Value {
     from_argument(&format!("x={value}")).unwrap().value
@@ -77,14 +78,14 @@ fn arguments_are_parsed_as_yaml_scalars_or_text() {
 fn bad_arguments_are_reported() {
     let failure = from_argument("alpha").unwrap_err();
     assert_eq!(failure.message, "`-p alpha` has no value");
-    assert_eq!(failure.hints, ["`-p alpha=VALUE`"]);
+    assert_eq!(failure.hints, [Hint::from("`-p alpha=VALUE`")]);
     let failure = from_argument("x=[1, }]").unwrap_err();
     assert_eq!(failure.message, "`-p x=[1, }]` is not YAML");
     assert!(
         failure.causes[0].starts_with("line 1, column 1: "),
         "{failure:?}"
     );
-    assert_eq!(failure.hints, ["`-r x=…` takes plain text"]);
+    assert_eq!(failure.hints, [Hint::from("`-r x=…` takes plain text")]);
     assert_eq!(from_raw("x=[1, }]").unwrap(), Parameter::new("x", "[1, }]"));
     assert_eq!(from_raw("x=1").unwrap(), Parameter::new("x", "1"));
     assert!(from_raw("x").is_err());

@@ -6,11 +6,12 @@ use std::time::Duration;
 use cellwright_run::Stores;
 use clap::Args;
 
-use crate::console::{Console, Severity};
+use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::Failure;
+use crate::finding::Severity;
 use crate::local_execution;
-use crate::operations::check::{CheckReport, CheckRequest, Finding, check as check_notebook};
+use crate::operations::check::{CellResult, CheckReport, CheckRequest, check as check_notebook};
 use crate::operations::seconds::parse_seconds;
 use crate::verbs::kernel_args::KernelArgs;
 use crate::viewer::live::OutputExtent;
@@ -30,7 +31,7 @@ unless `--exact` names their rule.
 Cells with the tag `ignore-output` (or `nbval-ignore-output`) run, but their outputs are not compared. Cells with \
 the tag `skip-execution` do not run.
 
-Rules for --exact: streams, redraws, colours, whitespace, addresses, times, dates, ids, paths, cells, progress, \
+Rules for `--exact`: streams, redraws, colours, whitespace, addresses, times, dates, ids, paths, cells, progress, \
 counts, images, html, stderr, tracebacks, all.
 
 Exit codes: 0 the same; 1 outputs differ, or cells never ran or ran out of order; 2 bad notebook, or the kernel \
@@ -43,7 +44,7 @@ Examples:
 pub(crate) struct CheckArgs {
     /// Notebook
     path: PathBuf,
-    /// Switch off a rule, so that what it ignores counts as a difference; can be repeated
+    /// Switch off a rule, so that the differences it ignores count; can be repeated
     #[arg(long, value_name = "RULE")]
     exact: Vec<String>,
     /// Time limit of each cell in seconds; 0 for none [default: the setting run.timeout, initially 0]
@@ -69,7 +70,7 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, screen: &Console) -> Resu
         cwd: args.cwd.clone(),
         kernel: args.kernel.request(None),
     };
-    let report = check_notebook(&request, engine, |wish, launch| {
+    let report = check_notebook(&request, engine, |execution, launch| {
         let view = ViewOptions {
             extent: if screen.json {
                 OutputExtent::Nothing
@@ -80,7 +81,7 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, screen: &Console) -> Resu
             mode: ViewMode::Silent,
         };
         let (report, _) =
-            local_execution::run_locally(wish, launch, Stores::default(), screen, view)?;
+            local_execution::run_locally(execution, launch, Stores::default(), screen, view)?;
         Ok(report)
     })?;
     show(&report, screen)
@@ -100,7 +101,7 @@ fn show(report: &CheckReport, screen: &Console) -> Result<u8, Failure> {
             Some(id) => format!("cell {} id:{id}", cell.index),
             None => format!("cell {}", cell.index),
         };
-        if cell.status == Finding::Unfinished {
+        if cell.status == CellResult::Unfinished {
             screen.print_finding(Severity::Error, &name, "did not finish", None)?;
         }
         for difference in cell.differences.iter().take(DIFFERENCES_MAX) {

@@ -1,4 +1,4 @@
-//! `config`: which settings there are, what they are set to, and by whom.
+//! `config`: prints the settings, their values and the origin of each value.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, command, hint};
 use crate::kernels;
 use crate::notice;
 use crate::settings::{SETTINGS, SettingDef, SettingEntry, Value, nearest};
@@ -15,9 +15,9 @@ use crate::settings::{SETTINGS, SettingDef, SettingEntry, Value, nearest};
 /// Arguments of `config`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A value comes from, the later ones winning: the default, the user's config.toml, the project's
-.cellwright/config.toml, an environment variable, a flag. `cellwright config path` says where the files
-are. What could make code run is taken from a project only once it is trusted.
+The value of a setting comes from a flag, an environment variable, the project's `.cellwright/config.toml`, the \
+user's `config.toml`, or the default, in this order. `cellwright config path` lists the files. Settings that can \
+cause code to run are used from a project only if the project is trusted (`cellwright trust`).
 
 Examples:
   cellwright config list --long
@@ -30,17 +30,17 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List all settings with their values and where these come from
+    /// List all settings with their values and the origin of each value
     #[command(after_help = "\
 Examples:
   cellwright config list
   cellwright config list --json")]
     List {
-        /// Say what each setting means
+        /// Also print the meaning of each setting
         #[arg(long)]
         long: bool,
         #[command(flatten)]
-        place: PlaceArgs,
+        project: ProjectArgs,
     },
     /// Print the value of a setting
     #[command(after_help = "\
@@ -48,40 +48,40 @@ Examples:
   cellwright config get eval.timeout
   cellwright config get python.interpreter --cwd project")]
     Get {
-        /// Its name, such as eval.timeout
+        /// Name of the setting, as in `eval.timeout`
         name: String,
         #[command(flatten)]
-        place: PlaceArgs,
+        project: ProjectArgs,
     },
-    /// Print which files are read
+    /// Print the settings files that are read
     #[command(after_help = "\
 Examples:
   cellwright config path
   cellwright config path --cwd project --json")]
     Path {
         #[command(flatten)]
-        place: PlaceArgs,
+        project: ProjectArgs,
     },
 }
 
 #[derive(Debug, Args)]
-struct PlaceArgs {
-    /// Where the work is, instead of the current directory
+struct ProjectArgs {
+    /// Directory whose project settings apply [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 }
 
-/// Shows settings.
+/// Prints settings.
 pub(crate) fn config(args: &ConfigArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     match &args.action {
-        Action::List { long, place } => list(*long, &place.folder()?, engine, screen),
-        Action::Get { name, place } => get(name, &place.folder()?, engine, screen),
-        Action::Path { place } => path(&place.folder()?, engine, screen),
+        Action::List { long, project } => list(*long, &project.dir()?, engine, screen),
+        Action::Get { name, project } => get(name, &project.dir()?, engine, screen),
+        Action::Path { project } => path(&project.dir()?, engine, screen),
     }
 }
 
-impl PlaceArgs {
-    fn folder(&self) -> Result<PathBuf, Failure> {
+impl ProjectArgs {
+    fn dir(&self) -> Result<PathBuf, Failure> {
         kernels::working_directory(self.cwd.as_deref())
     }
 }
@@ -97,10 +97,9 @@ fn list(long: bool, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(),
         .iter()
         .map(|entry| {
             let name = entry.definition.name.to_owned();
-            let value = match shown(entry).to_string() {
-                // Something has to stand there.
+            let value = match shown_value(entry).to_string() {
                 empty if empty.is_empty() => "-".to_owned(),
-                // A value must not look like another line.
+                // Each setting is on one line.
                 value => value.replace('\n', " "),
             };
             [name, value, entry.origin.to_string()]
@@ -108,7 +107,7 @@ fn list(long: bool, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(),
         .collect();
     let width = |column: usize| {
         let widths = rows.iter().map(|row| row[column].chars().count());
-        // One long value must not push everything else away.
+        // Long values do not widen the column.
         widths.filter(|width| *width <= 40).max().unwrap_or(0)
     };
     let (names, values) = (width(0), width(1));
@@ -130,11 +129,11 @@ fn get(name: &str, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), 
         .entries()
         .iter()
         .find(|entry| entry.definition.name == name)
-        .ok_or_else(|| unknown(name))?;
+        .ok_or_else(|| unknown_setting(name))?;
     if screen.json {
         return screen.print_json(&document(entry));
     }
-    let lines: Vec<String> = match shown(entry) {
+    let lines: Vec<String> = match shown_value(entry) {
         Value::Unset => Vec::new(),
         Value::List(items) => items,
         Value::Table(entries) => {
@@ -148,22 +147,22 @@ fn get(name: &str, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), 
         text.push('\n');
     }
     screen.print(&text)?;
-    let alone = std::slice::from_ref(entry);
-    screen.print_notices(notice::describe_ignored_settings(alone).as_slice());
+    let entries = std::slice::from_ref(entry);
+    screen.print_notices(notice::describe_ignored_settings(entries).as_slice());
     Ok(())
 }
 
-fn unknown(name: &str) -> Failure {
+fn unknown_setting(name: &str) -> Failure {
     let failure = Failure::new(Kind::BadArguments, format!("Unknown setting `{name}`"));
     let names = || SETTINGS.iter().map(|definition| definition.name);
-    let near = nearest(name, names()).or_else(|| {
+    let suggestion = nearest(name, names()).or_else(|| {
         let key = name.rsplit('.').next().unwrap_or(name);
         let key = nearest(key, SETTINGS.iter().map(SettingDef::key))?;
         names().find(|name| name.ends_with(&format!(".{key}")))
     });
-    match near {
-        Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("`cellwright config list` shows what there is"),
+    match suggestion {
+        Some(suggestion) => failure.hint(format!("did you mean `{suggestion}`?")),
+        None => failure.hint(hint![command("config list"), " lists all settings"]),
     }
 }
 
@@ -180,15 +179,15 @@ fn path(cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     }
     let mut text = String::new();
     let user = files.user.as_deref().map(|file| ("user", file));
-    for (whose, file) in user.into_iter().chain([("project", project.as_path())]) {
-        let there = if file.exists() { "" } else { "  (not there)" };
-        text.push_str(&format!("{whose:7}  {}{there}\n", file.display()));
+    for (owner, file) in user.into_iter().chain([("project", project.as_path())]) {
+        let missing = if file.exists() { "" } else { "  (missing)" };
+        text.push_str(&format!("{owner:7}  {}{missing}\n", file.display()));
     }
     screen.print(&text)
 }
 
-/// The value, unless it is a secret.
-fn shown(entry: &SettingEntry) -> Value {
+/// The value; secrets are redacted.
+fn shown_value(entry: &SettingEntry) -> Value {
     if entry.definition.is_secret() {
         entry.value.redacted()
     } else {
@@ -199,11 +198,11 @@ fn shown(entry: &SettingEntry) -> Value {
 fn document(entry: &SettingEntry) -> Json {
     json!({
         "name": entry.definition.name,
-        "value": shown(entry).to_json(),
+        "value": shown_value(entry).to_json(),
         "default": entry.definition.default().to_json(),
         "origin": entry.origin.to_json(),
-        "ignored": entry.ignored_at.as_ref().map(|place| {
-            json!({"file": place.file.to_string_lossy(), "line": place.line})
+        "ignored": entry.ignored_at.as_ref().map(|at| {
+            json!({"file": at.file.to_string_lossy(), "line": at.line})
         }),
         "project": entry.definition.project_policy.label(),
         "variable": entry.definition.env_name(),

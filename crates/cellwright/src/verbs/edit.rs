@@ -15,7 +15,7 @@ use crate::operations::edit::{EditRequest, edit as edit_notebook};
 /// Arguments of `edit`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The text to replace is searched in what `cellwright read` prints. It must occur exactly once, unless --all is \
+The text to replace is searched in what `cellwright read` prints. It must occur exactly once, unless `--all` is \
 given. It may span lines and markers.
 
 Examples:

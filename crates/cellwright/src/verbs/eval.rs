@@ -1,4 +1,4 @@
-//! `eval`: runs code on a kernel of its own, or on a session.
+//! `eval`: runs code on a kernel that ends with the command, or in a session.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use clap::Args;
 use super::kernel_args::{ExistingArg, KernelArgs};
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, flag, hint};
 use crate::host::protocol::WaitMode;
 use crate::kernel_setup::{KernelSetup, SharedBridge};
 use crate::operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare};
@@ -29,16 +29,16 @@ const PER_CALL: &str = "per-call";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The code runs on a fresh Python process (`cellwright doctor` shows which) that ends with the command, together \
-with every process it started. With --session NAME it runs on a kernel that stays, so that the next command can \
+with every process it started. With `--session NAME` it runs on a kernel that stays, so that later commands can \
 use its variables, also from another terminal (see `cellwright kernels`). The value of the last expression is \
-printed. Magics such as %time, %pip and !command work without IPython.
+printed. Magics such as `%time`, `%pip` and `!command` work without IPython.
 
---kernel NAME runs the code on a Jupyter kernel, in any language (`cellwright kernels specs` lists them). \
---backend jupyter runs it on ipykernel in the same Python. --existing FILE attaches to a running kernel and \
+`--kernel NAME` runs the code on a Jupyter kernel, in any language (`cellwright kernels specs` lists them). \
+`--backend jupyter` runs it on ipykernel in the same Python. `--existing FILE` attaches to a running kernel and \
 leaves it running.
 
 A terminal shows all output as it arrives. A pipe receives the first 20 KiB and the last 30 KiB of each stream; \
-the full output is stored as artifact://N (`cellwright read artifact://N`).
+the full output is stored as an artifact (`cellwright read artifact://N`).
 
 Exit codes: 0 done; 1 the code raised an exception; 2 the kernel died or could not be started; 124 timed out; \
 130 cancelled.
@@ -61,7 +61,7 @@ pub(crate) struct EvalArgs {
     /// Read the code from a file
     #[arg(long, short, value_name = "FILE", conflicts_with = "code")]
     file: Option<String>,
-    /// Cell to run after the code, on the same kernel; can be repeated. The first cell that fails stops the run
+    /// Cell to run after the code on the same kernel; can be repeated. The run stops at the first cell that fails
     #[arg(long = "cell", value_name = "CODE", allow_hyphen_values = true)]
     cells: Vec<String>,
     /// Time limit of each cell in seconds, including the start of the kernel; 0 for none [default: the setting
@@ -71,26 +71,37 @@ pub(crate) struct EvalArgs {
     /// Working directory of the kernel
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// Reply to the next `input()`; can be repeated. Without a reply, `input()` raises an exception
+    /// Reply to the next `input()`; can be repeated. Without one, `input()` raises an exception
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
     answers: Vec<String>,
-    /// Run the code on a session: a kernel that stays, and that commands in this directory share by name
-    #[arg(long, short, value_name = "NAME", conflicts_with = "per_call")]
+    /// Run the code in a session: a kernel that stays and that commands in this directory share by name
+    #[arg(
+        long,
+        short,
+        value_name = "NAME",
+        conflicts_with = "per_call",
+        help_heading = "Session"
+    )]
     session: Option<String>,
     /// Use a kernel that ends with the command, even if the settings name a session
-    #[arg(long)]
+    #[arg(long, help_heading = "Session")]
     per_call: bool,
-    /// Start with a fresh kernel; other owners of the session keep theirs
-    #[arg(long, conflicts_with = "existing")]
+    /// Restart the kernel first; other owners of the session keep theirs
+    #[arg(long, conflicts_with = "existing", help_heading = "Session")]
     reset: bool,
     /// Owner of the call; owners share a session until one of them resets it [default: the setting eval.owner]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Session")]
     owner: Option<String>,
-    /// Start in the background and print the id of the run (see `cellwright runs`)
-    #[arg(long, conflicts_with_all = ["wait", "full"])]
+    /// Start the run in the background and print its id (see `cellwright runs`)
+    #[arg(long, conflicts_with_all = ["wait", "full"], help_heading = "Background")]
     background: bool,
     /// Wait at most SECONDS, then leave the run in the background (see `cellwright runs`)
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        help_heading = "Background"
+    )]
     wait: Option<Duration>,
     /// Print all output, even to a pipe
     #[arg(long)]
@@ -103,8 +114,8 @@ pub(crate) struct EvalArgs {
 
 impl EvalArgs {
     fn request(&self) -> Result<EvalRequest, Failure> {
-        let codes = cells(self)?;
-        let mut cells: Vec<EvalCell> = codes
+        let sources = sources(self)?;
+        let mut cells: Vec<EvalCell> = sources
             .into_iter()
             .map(|code| EvalCell {
                 code,
@@ -134,9 +145,13 @@ impl EvalArgs {
 /// Runs code and shows its output. Returns the exit code.
 pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result<u8, Failure> {
     if args.full && screen.json {
-        let message = "--full and --json cannot be combined";
+        let message = "`--full` and `--json` cannot be combined";
         let failure = Failure::new(Kind::BadArguments, message);
-        return Err(failure.hint("with --json, the artifact holds the full output"));
+        return Err(failure.hint(hint![
+            "with ",
+            flag("json"),
+            ", the artifact holds the full output",
+        ]));
     }
     let mut startup = StartupTimer::new();
     let prepared = prepare(args.request()?, engine, &mut startup)?;
@@ -148,7 +163,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result
     // Printed before the code runs.
     screen.print_notices(&prepared.notices);
     if prepared.session.is_some() || args.background || args.wait.is_some() {
-        let attach = match args.wait {
+        let wait_mode = match args.wait {
             _ if args.background => WaitMode::Detached,
             wait if screen.json => WaitMode::Report { wait },
             wait => WaitMode::Stream {
@@ -156,9 +171,9 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result
                 document: false,
             },
         };
-        let (wanted, settings, notices) = prepared.into_host_request(engine, attach)?;
+        let (params, settings, notices) = prepared.into_host_request(engine, wait_mode)?;
         return hosted_execution::execute(
-            wanted,
+            params,
             &settings,
             screen,
             extent.into(),
@@ -167,35 +182,35 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result
         );
     }
     let settings = prepared.settings;
-    let furnishing = KernelSetup {
+    let setup = KernelSetup {
         engine: Arc::new(engine.clone()),
         bridge: SharedBridge::default(),
         session: PER_CALL.to_owned(),
         modules: (&settings).into(),
     };
-    let launch = prepared.chosen.into_launcher(furnishing);
-    let places = Stores {
+    let launch = prepared.chosen.into_launcher(setup);
+    let stores = Stores {
         artifacts: engine.artifacts_with_retention(&settings),
         baselines: None,
     };
-    let wish = prepared.wish;
-    let (mut answer, unseen) =
-        local_execution::run_locally(&wish, launch, places, screen, extent.into())?;
-    let verdict = answer.summarize();
-    if let Some(line) = startup.report(verdict.kernel_ready, &settings) {
+    let execution = prepared.execution;
+    let (mut report, stdout_error) =
+        local_execution::run_locally(&execution, launch, stores, screen, extent.into())?;
+    let summary = report.summarize();
+    if let Some(line) = startup.report(summary.kernel_ready, &settings) {
         screen.note(&line);
     }
     if screen.json {
-        answer.notices.splice(0..0, prepared.notices);
-        return match screen.print_json(&answer) {
+        report.notices.splice(0..0, prepared.notices);
+        return match screen.print_json(&report) {
             Err(failure) if !failure.is_silent() => Err(failure),
-            _ => Ok(verdict.exit_code()),
+            _ => Ok(summary.exit_code()),
         };
     }
-    show_summary(&verdict, screen, extent, unseen.as_ref())
+    show_summary(&summary, screen, extent, stdout_error.as_ref())
 }
 
-/// The script file as an absolute path: the kernel can have another working directory.
+/// Returns the script file as an absolute path: the kernel can have another working directory.
 fn script(args: &EvalArgs) -> Result<Option<PathBuf>, Failure> {
     let Some(file) = args.file.as_deref().filter(|file| *file != "-") else {
         return Ok(None);
@@ -203,8 +218,8 @@ fn script(args: &EvalArgs) -> Result<Option<PathBuf>, Failure> {
     Ok(Some(std::path::absolute(file)?))
 }
 
-/// The codes of all cells.
-fn cells(args: &EvalArgs) -> Result<Vec<String>, Failure> {
+/// Returns the source of each cell.
+fn sources(args: &EvalArgs) -> Result<Vec<String>, Failure> {
     let mut cells = Vec::new();
     match (&args.code, &args.file) {
         (Some(code), _) if code == "-" => cells.push(text_source::read("-")?),
@@ -213,7 +228,11 @@ fn cells(args: &EvalArgs) -> Result<Vec<String>, Failure> {
         (None, None) if args.cells.is_empty() => {
             if io::stdin().is_terminal() {
                 let failure = Failure::new(Kind::BadArguments, "There is no code to run");
-                return Err(failure.hint("give it as an argument, with --file, or with - on stdin"));
+                return Err(failure.hint(hint![
+                    "give it as an argument, with ",
+                    flag("file"),
+                    ", or with `-` on stdin",
+                ]));
             }
             cells.push(text_source::read("-")?);
         }

@@ -1,10 +1,6 @@
-//! `git`: notebooks in a repository, set up with one command, and what git then calls.
+//! `git`: sets up git for notebooks, and the commands that git then runs.
 
-mod attributes;
-mod check;
 mod drivers;
-pub(crate) mod program;
-mod settings;
 mod setup;
 
 use std::path::PathBuf;
@@ -18,7 +14,7 @@ use crate::failure::Failure;
 /// Arguments of `git`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-`setup` is the one to call; the others are what git calls after it.
+Run `setup` once in each clone. Git itself runs the other commands.
 
 Examples:
   cellwright git setup
@@ -32,38 +28,38 @@ pub(crate) struct GitArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Let git show and merge notebooks by cell
+    /// Set up git to show and merge notebooks by cell
     Setup(setup::SetupArgs),
-    /// Print a notebook as text to look at (git diff)
+    /// Print a notebook as text (run by `git diff`)
     #[command(after_help = "\
-Sources below markers without numbers, outputs as far as they are text. What is no notebook is
-printed as it is.
+The text has markers without cell numbers, sources, and outputs that are text. A file that is not a notebook is \
+printed unchanged.
 
 Example:
   cellwright git textconv analysis.ipynb")]
     Textconv {
-        /// The notebook
+        /// Notebook
         file: PathBuf,
-        /// Leave outputs out
+        /// Omit outputs
         #[arg(long)]
         sources: bool,
     },
-    /// Merge two notebooks that come from a third, cell by cell (git merge)
+    /// Merge two notebooks with a common base, cell by cell (run by `git merge`)
     Merge(drivers::MergeArgs),
-    /// Pass a notebook from stdin to stdout without outputs and execution counts (git add)
+    /// Copy a notebook from stdin to stdout without outputs and execution counts (run by `git add`)
     #[command(after_help = "\
-All other bytes stay as they are, and so does what is no notebook.
+All other bytes stay. A file that is not a notebook is copied unchanged.
 
 Example:
   cellwright git clean < analysis.ipynb > clean.ipynb")]
     Clean {
-        /// What to call it in messages
+        /// Path of the file in messages
         #[arg(long, value_name = "PATH")]
         path: Option<PathBuf>,
     },
 }
 
-/// Does it and shows the answer; says the exit code.
+/// Carries out an action and prints its result. Returns the exit code.
 pub(crate) fn git(args: &GitArgs, screen: &Console) -> Result<u8, Failure> {
     match &args.action {
         Action::Setup(args) => setup::setup(args, screen),

@@ -1,4 +1,4 @@
-//! `host`: the background process that keeps what outlives a command.
+//! `host`: shows, starts and stops the background process that owns sessions.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -16,14 +16,14 @@ use crate::host::stop::StopOutcome;
 use crate::host::{find, idle_exit, log, stop};
 use crate::runtime_dir::{self, RuntimeDir};
 
-/// How long a host that said hello may take to say how it is.
+/// Time limit for the status of a host that answers.
 const STATUS: Duration = Duration::from_secs(5);
 
 /// Arguments of `host`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sessions that outlive a command belong to one background process per user. Commands start it when they
-need it; it ends by itself when it has had nothing to do for ten minutes.
+Sessions that outlive a command belong to the host, one background process per user. Commands start it when they \
+need it. It exits after ten minutes without work.
 
 Examples:
   cellwright host status
@@ -37,26 +37,26 @@ pub(crate) struct HostArgs {
 /// What to do.
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Say whether a host runs, and what it keeps
+    /// Print whether a host runs, and its sessions
     #[command(after_help = "\
-Exit codes: 0 also when none runs; 2 there is one that does not answer.
+Exit codes: 0 a host answers, or none runs; 2 a host does not answer.
 
 Examples:
   cellwright host status
   cellwright host status --json")]
     Status,
-    /// End the host and everything it keeps, and wait until it is gone
+    /// Stop the host and all its sessions, and wait until it has exited
     #[command(after_help = "\
-A host that does not answer is ended by signals, if it is certainly the host.
+A host that does not answer is stopped with signals if its identity is certain.
 
-Exit codes: 0 there is none now; 2 it could not be ended.
+Exit codes: 0 no host runs now; 2 the host could not be stopped.
 
 Example:
   cellwright host stop")]
     Stop,
     /// Start a host if none runs
     #[command(after_help = "\
-Commands do that themselves when they need one.
+Commands start a host themselves when they need one.
 
 Example:
   cellwright host start")]
@@ -72,7 +72,7 @@ Examples:
 /// Arguments of `host log`.
 #[derive(Debug, Args)]
 struct LogArgs {
-    /// How many lines
+    /// Number of lines
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
     lines: usize,
 }

@@ -17,7 +17,7 @@ pub(super) struct KernelArgs {
     /// Kernel, by the name of its kernelspec (see `cellwright kernels specs`)
     #[arg(long, value_name = "NAME")]
     pub(super) kernel: Option<String>,
-    /// Program that runs the code [default: jupyter with --kernel, otherwise as the settings or the notebook say]
+    /// Backend that runs the code [default: jupyter with `--kernel`, otherwise by the settings or the notebook]
     #[arg(long, value_name = "BACKEND", value_parser = backend())]
     pub(super) backend: Option<Backend>,
 }

@@ -1,4 +1,4 @@
-//! `kernels`: the sessions that the host keeps, and what is in them.
+//! `kernels`: lists, inspects and controls sessions.
 
 mod export;
 pub(crate) mod list;
@@ -30,9 +30,8 @@ pub(crate) const VARIABLES: usize = 1000;
 /// Arguments of `kernels`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sessions are made by `cellwright eval --session NAME` and named by what stands there, or by the sign @
-and their number in the list. Of several with the same name that of the current folder is meant, unless
---cwd names another.
+`cellwright eval --session NAME` creates a session. A session is selected by its name, or by `@` and its number in \
+the list. If several have the same name, the one in the current directory is selected; `--cwd` selects another.
 
 Examples:
   cellwright kernels list
@@ -51,38 +50,38 @@ enum Action {
 Example:
   cellwright kernels list --json")]
     List,
-    /// List the kernels that could be started here
+    /// List the kernels that can be started here
     #[command(after_help = "\
-The built-in runner, and every kernel of Jupyter's that is installed, as `jupyter kernelspec list`
-finds them with the same interpreter. One that cannot be started is listed with the reason.
+Lists the built-in runner and all installed Jupyter kernels, as `jupyter kernelspec list` with the same \
+interpreter. A kernel that cannot be started is listed with the reason.
 
 Examples:
   cellwright kernels specs
   cellwright kernels specs --python .venv --json
   cellwright eval --kernel NAME CODE")]
     Specs {
-        /// Where the kernel would start
+        /// Directory in which the kernel would start [default: the current directory]
         #[arg(long, value_name = "DIR")]
         cwd: Option<PathBuf>,
-        /// The interpreter whose kernels come first: a path, an environment's folder, or a command
+        /// Interpreter whose kernels are found first: a path, the directory of an environment, or a command
         #[arg(long, value_name = "PYTHON", value_parser = interpreter)]
         python: Option<PathBuf>,
     },
-    /// Interrupt what a session runs, as Ctrl-C would; variables stay
+    /// Interrupt the running cell of a session, as Ctrl-C does; variables are kept
     #[command(after_help = "\
 Example:
   cellwright kernels interrupt work")]
     Interrupt(Session),
-    /// Give a session a fresh kernel, at once; variables are lost
+    /// Restart the kernel of a session immediately; variables are lost
     #[command(after_help = "\
-If others share the session, they keep the kernel, and this owner gets one of its own.
+Other owners of the session keep the kernel; this owner gets a separate one.
 
 Example:
   cellwright kernels reset work")]
     Reset(Session),
-    /// End a session
+    /// Stop a session
     #[command(after_help = "\
-With --owner only that owner leaves; the session ends with the last one.
+With `--owner`, only that owner leaves; the session stops when the last owner leaves.
 
 Examples:
   cellwright kernels stop work
@@ -94,47 +93,47 @@ Examples:
 Example:
   cellwright kernels variables work --json")]
     Variables(Question),
-    /// Say what is known of a name in a session
+    /// Print the documentation of a name in a session
     #[command(after_help = "\
 Example:
   cellwright kernels inspect work json.dumps")]
     Inspect {
         #[command(flatten)]
         session: Question,
-        /// The name, or code with the name at its end
+        /// Name, or code that ends with the name
         code: String,
-        /// Print its source, too
+        /// Also print its source
         #[arg(long)]
         source: bool,
     },
-    /// List how code could go on
+    /// List completions of code
     #[command(after_help = "\
 Example:
   cellwright kernels complete work 'import js'")]
     Complete {
         #[command(flatten)]
         session: Question,
-        /// The code
+        /// Code
         code: String,
-        /// Where the cursor is, in characters [default: the end]
+        /// Position of the cursor in characters [default: the end]
         #[arg(long, value_name = "N")]
         cursor: Option<usize>,
     },
-    /// List the cells that ran on a session
+    /// List the cells that ran in a session
     #[command(after_help = "\
 Example:
   cellwright kernels history work")]
     History(Session),
-    /// Write the cells that ran on a session, with their outputs, as a notebook
+    /// Save the cells that ran in a session, with their outputs, as a notebook
     #[command(after_help = "\
 Example:
   cellwright kernels export work out.ipynb")]
     Export {
         #[command(flatten)]
         session: Session,
-        /// The notebook to write
+        /// Notebook to write
         out: PathBuf,
-        /// Replace a file that is there
+        /// Replace an existing file
         #[arg(long)]
         force: bool,
     },
@@ -143,13 +142,13 @@ Example:
 /// Which session.
 #[derive(Debug, Args)]
 struct Session {
-    /// The name of the session
+    /// Name of the session, or `@` and its number
     #[arg(value_name = "NAME")]
     name: String,
-    /// The folder it was made in, if there are several of that name
+    /// Directory of the session, if several have the same name
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// On whose behalf [default: the setting eval.owner]
+    /// Owner [default: the setting eval.owner]
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
 }
@@ -159,7 +158,7 @@ struct Session {
 struct Question {
     #[command(flatten)]
     session: Session,
-    /// How long a kernel that is busy is waited for
+    /// Maximum wait for a busy kernel in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     timeout: Duration,
 }
@@ -167,16 +166,16 @@ struct Question {
 /// What to end.
 #[derive(Debug, Args)]
 struct StopArgs {
-    /// The name of the session
+    /// Name of the session, or `@` and its number
     #[arg(value_name = "NAME", required_unless_present = "all")]
     name: Option<String>,
-    /// The folder it was made in, if there are several of that name
+    /// Directory of the session, if several have the same name
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// Only this owner leaves
+    /// Remove only this owner
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// All sessions
+    /// Stop all sessions
     #[arg(long, conflicts_with_all = ["name", "cwd", "owner"])]
     all: bool,
 }

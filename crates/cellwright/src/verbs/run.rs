@@ -27,7 +27,7 @@ const PER_CALL: &str = "per-call";
 /// Runs a notebook and shows its progress. Returns the exit code.
 pub(crate) fn run(args: &RunArgs, engine: &Engine, screen: &Console) -> Result<u8, Failure> {
     if args.events && screen.json {
-        let message = "--events and --json cannot be combined";
+        let message = "`--events` and `--json` cannot be combined";
         return Err(Failure::new(Kind::BadArguments, message));
     }
     let ran = execute(args, engine, screen);
@@ -69,8 +69,8 @@ fn execute(args: &RunArgs, engine: &Engine, screen: &Console) -> Result<u8, Fail
     });
     let extent = view.extent;
     let stores = stores(engine, settings);
-    let (report, unseen) =
-        local_execution::run_locally(&prepared.wish, launch, stores, screen, view)?;
+    let (report, stdout_error) =
+        local_execution::run_locally(&prepared.execution, launch, stores, screen, view)?;
     if let Some(line) = startup.report(report.kernel_ready, settings) {
         screen.note(&line);
     }
@@ -79,20 +79,19 @@ fn execute(args: &RunArgs, engine: &Engine, screen: &Console) -> Result<u8, Fail
         prepared.notices,
         args,
         screen,
-        Some((extent, unseen)),
+        Some((extent, stdout_error)),
     )
 }
 
-/// Shows the report and returns the exit code. `seen` is how much of the output was shown, and why some of it could
-/// not be written.
+/// Prints the report and returns the exit code. `shown` is how much of the output was shown, and why writing it failed.
 fn show(
     mut report: ExecutionReport,
     notices: Vec<UserNotice>,
     args: &RunArgs,
     screen: &Console,
-    seen: Option<(OutputExtent, Option<StdoutError>)>,
+    shown: Option<(OutputExtent, Option<StdoutError>)>,
 ) -> Result<u8, Failure> {
-    let verdict = report.summarize();
+    let summary = report.summarize();
     if screen.json || args.events {
         report.notices.splice(0..0, notices);
         let printed = if args.events {
@@ -103,11 +102,11 @@ fn show(
         };
         return match printed {
             Err(failure) if !failure.is_silent() => Err(failure),
-            _ => Ok(verdict.exit_code()),
+            _ => Ok(summary.exit_code()),
         };
     }
-    let (extent, unseen) = seen.unwrap_or((OutputExtent::Full, None));
-    show_summary(&verdict, screen, extent, unseen.as_ref())
+    let (extent, stdout_error) = shown.unwrap_or((OutputExtent::Full, None));
+    show_summary(&summary, screen, extent, stdout_error.as_ref())
 }
 
 fn view(args: &RunArgs, prepared: &PreparedRun, screen: &Console) -> ViewOptions {
@@ -124,7 +123,7 @@ fn view(args: &RunArgs, prepared: &PreparedRun, screen: &Console) -> ViewOptions
             _ => OutputExtent::Bounded,
         },
         mode: ViewMode::Notebook {
-            took: prepared.durations.clone(),
+            durations: prepared.durations.clone(),
         },
     }
 }

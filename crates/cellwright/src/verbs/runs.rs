@@ -1,4 +1,4 @@
-//! `runs`: what goes on in the background.
+//! `runs`: lists, collects and cancels background runs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use crate::console::Console;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, command, hint};
 use crate::host::client;
 use crate::host::protocol::HostRequest;
 use crate::hosted_execution::{self, Attachment, HostedResult, show_result, without_end};
@@ -16,14 +16,14 @@ use crate::operations::seconds::parse_seconds;
 use crate::table::{align_columns, format_seconds};
 use crate::viewer::live::OutputExtent;
 
-/// What `runs wait` says when the time is up: the run goes on.
+/// Exit code of `runs wait` if the time is up and the run continues.
 const TIME_IS_UP: u8 = 124;
 
 /// Arguments of `runs`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A run begins with `cellwright eval --background` or goes on after `--wait SECONDS`. What it said and
-how it ended is kept until somebody was told, for a day at the most.
+`--background` of `cellwright eval` and `cellwright run` starts a run in the background; `--wait SECONDS` leaves \
+it there after that time. Output and result are kept until collected, for at most one day.
 
 Examples:
   run=$(cellwright eval --session work --background --timeout 0 'train()')
@@ -42,46 +42,46 @@ enum Action {
 Example:
   cellwright runs list --json")]
     List,
-    /// Wait for the end of a run and tell it, as `eval` would have
+    /// Wait for the end of a run and print its output and result, as `eval` does
     #[command(after_help = "\
-Waiting changes nothing: a run that is waited for in vain, or whose waiter is stopped, goes on.
+Waiting does not affect the run: it continues if the time is up or this command is stopped.
 
-Exit codes: as those of `eval`; 124 also when the time is up and the run goes on.
+Exit codes: those of `eval`; 124 also if the time is up and the run continues.
 
 Example:
   cellwright runs wait r1 --wait 60")]
     Wait {
-        /// The run, such as r1
+        /// Id of the run, as in `r1`
         run: String,
-        /// Wait so long at the most
+        /// Wait at most SECONDS
         #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
         wait: Option<Duration>,
     },
-    /// Print what the running cell has said so far
+    /// Print the output of the running cell so far
     #[command(after_help = "\
 Examples:
   cellwright runs tail r1
   cellwright runs tail r1 --follow")]
     Tail {
-        /// The run, such as r1
+        /// Id of the run, as in `r1`
         run: String,
-        /// Go on until the run ends
+        /// Print new output until the run ends
         #[arg(long, short)]
         follow: bool,
     },
-    /// Interrupt a run
+    /// Cancel a run: interrupt the running cell and skip the others
     #[command(after_help = "\
-A cell that does not react within five seconds is ended with its kernel; `runs wait` tells which.
+If the cell does not react within five seconds, its kernel is killed; `cellwright runs wait` reports which happened.
 
 Example:
   cellwright runs cancel r1")]
     Cancel {
-        /// The run, such as r1
+        /// Id of the run, as in `r1`
         run: String,
     },
 }
 
-/// Does it and shows the answer; says the exit code.
+/// Carries out an action and prints its result. Returns the exit code.
 pub(crate) fn runs(args: &RunsArgs, screen: &Console) -> Result<u8, Failure> {
     match &args.action {
         Action::List => list(screen),
@@ -173,9 +173,9 @@ fn wait_for(run: &str, wait: Option<Duration>, screen: &Console) -> Result<u8, F
 
 fn tail(run: &str, follow: bool, screen: &Console) -> Result<u8, Failure> {
     if follow && screen.json {
-        let message = "--follow and --json do not go together";
+        let message = "`--follow` and `--json` cannot be combined";
         let failure = Failure::new(Kind::BadArguments, message);
-        return Err(failure.hint("`cellwright runs wait RUN --json` waits for the end"));
+        return Err(failure.hint(hint![command("runs wait RUN --json"), " waits for the end",]));
     }
     let wanted = HostRequest::TailRun {
         run: run.to_owned(),

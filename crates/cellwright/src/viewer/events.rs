@@ -12,11 +12,11 @@ use crate::failure::Failure;
 
 pub(super) struct EventViewer<'s> {
     screen: &'s Console,
-    /// The cell that says what comes.
+    /// The running cell.
     cell: Option<usize>,
-    /// The beginning of a character, of each stream.
+    /// The bytes of an incomplete character of each stream.
     partial: [Vec<u8>; 2],
-    trouble: Option<StdoutError>,
+    error: Option<StdoutError>,
 }
 
 impl<'s> EventViewer<'s> {
@@ -25,27 +25,27 @@ impl<'s> EventViewer<'s> {
             screen,
             cell: None,
             partial: [Vec::new(), Vec::new()],
-            trouble: None,
+            error: None,
         }
     }
 
     fn print(&mut self, event: &Value) {
-        if self.trouble.is_none() {
+        if self.error.is_none() {
             let printed = self.screen.write(StdStream::Stdout, &format!("{event}\n"));
-            self.trouble = StdoutError::from_result(printed);
+            self.error = StdoutError::from_result(printed);
         }
     }
 
-    fn text(&mut self, stream: Stream, bytes: &[u8]) {
-        let half = &mut self.partial[usize::from(stream == Stream::Stderr)];
-        half.extend_from_slice(bytes);
-        // What may be the beginning of a character waits for the rest of it.
-        let whole = match std::str::from_utf8(half) {
+    fn write_text(&mut self, stream: Stream, bytes: &[u8]) {
+        let partial = &mut self.partial[usize::from(stream == Stream::Stderr)];
+        partial.extend_from_slice(bytes);
+        // An incomplete character at the end waits for its other bytes.
+        let whole = match std::str::from_utf8(partial) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            _ => half.len(),
+            _ => partial.len(),
         };
-        let rest = half.split_off(whole);
-        let text = String::from_utf8_lossy(&std::mem::replace(half, rest)).into_owned();
+        let rest = partial.split_off(whole);
+        let text = String::from_utf8_lossy(&std::mem::replace(partial, rest)).into_owned();
         self.print_text("text", stream, &text);
     }
 
@@ -59,48 +59,47 @@ impl<'s> EventViewer<'s> {
 
     fn flush(&mut self) {
         for stream in [Stream::Stdout, Stream::Stderr] {
-            let half = std::mem::take(&mut self.partial[usize::from(stream == Stream::Stderr)]);
-            let text = String::from_utf8_lossy(&half).into_owned();
+            let partial = std::mem::take(&mut self.partial[usize::from(stream == Stream::Stderr)]);
+            let text = String::from_utf8_lossy(&partial).into_owned();
             self.print_text("text", stream, &text);
         }
     }
 }
 
-/// Tells how everything ended, as the last event.
-pub(crate) fn print_done(screen: &Console, answer: Value) -> Result<(), Failure> {
+/// Prints the result as the last event.
+pub(crate) fn print_done(screen: &Console, report: Value) -> Result<(), Failure> {
     let mut event = json!({"event": "done"});
-    if let (Some(event), Value::Object(answer)) = (event.as_object_mut(), answer) {
-        event.extend(answer);
+    if let (Some(event), Value::Object(report)) = (event.as_object_mut(), report) {
+        event.extend(report);
     }
     screen.write_bytes(format!("{event}\n").as_bytes())
 }
 
-/// Tells why nothing came of it, as the last event. It is also said to people, so nobody has to be told if
-/// this cannot be written.
+/// Prints a failure as the last event. Errors are ignored, because stderr shows the failure too.
 pub(crate) fn print_failure(screen: &Console, failure: &Failure) {
     if !failure.is_silent() {
-        let mut answer = failure.to_json();
-        answer["status"] = json!("not_started");
-        print_done(screen, answer).ok();
+        let mut report = failure.to_json();
+        report["status"] = json!("not_started");
+        print_done(screen, report).ok();
     }
 }
 
 impl Viewer for EventViewer<'_> {
-    fn write_item(&mut self, chunk: FeedItem) {
-        match chunk {
+    fn write_item(&mut self, item: FeedItem) {
+        match item {
             FeedItem::CellStart => {}
-            FeedItem::Text(stream, bytes) => self.text(stream, &bytes),
+            FeedItem::Text(stream, bytes) => self.write_text(stream, &bytes),
             FeedItem::Display(stream, text) => self.print_text("display", stream, &text),
             FeedItem::Dropped(bytes) => {
                 let cell = self.cell;
                 self.print(&json!({"event": "lost", "index": cell, "bytes": bytes}));
             }
-            FeedItem::CellEvent(mark) => {
+            FeedItem::CellEvent(event) => {
                 self.flush();
-                if let CellEvent::Begin { cell } = mark.as_ref() {
+                if let CellEvent::Begin { cell } = event.as_ref() {
                     self.cell = Some(cell.index);
                 }
-                self.print(&json!(mark));
+                self.print(&json!(event));
             }
         }
     }
@@ -110,6 +109,6 @@ impl Viewer for EventViewer<'_> {
     }
 
     fn error(&self) -> Option<&StdoutError> {
-        self.trouble.as_ref()
+        self.error.as_ref()
     }
 }

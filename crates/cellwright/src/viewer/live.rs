@@ -5,39 +5,39 @@ use cellwright_output::{ByteSize, Limits, LiveTarget, LiveText, Stream, clean};
 
 use crate::console::{Console, StdStream};
 
-/// How much of the output is wanted.
+/// How much of the output is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputExtent {
-    /// Nothing now: the answer will hold it.
+    /// Nothing: the report contains it.
     Nothing,
-    /// The beginning and the end.
+    /// The head and the tail.
     Bounded,
     /// Everything.
     Full,
 }
 
-/// Shows events as they come.
+/// Writes the output of one cell as it arrives.
 pub(crate) struct LiveWriter<'a> {
     screen: &'a Console,
     extent: OutputExtent,
-    /// How much goes through at once where output is bounded, and how much of the end follows.
+    /// Sizes of the head and the tail of bounded output.
     limits: Limits,
     streams: [StreamState; 2],
-    /// Why what goes to stdout does not arrive.
+    /// Why writing to stdout failed.
     error: Option<StdoutError>,
 }
 
-/// Why what goes to stdout does not arrive.
+/// Why writing to stdout failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StdoutError {
-    /// Whoever read it has gone.
+    /// The reader closed the pipe.
     Closed,
-    /// It could not be written.
+    /// Another error.
     Unwritable(String),
 }
 
 impl StdoutError {
-    /// What an attempt to write came to.
+    /// The error of a write, if any.
     pub(crate) fn from_result(written: std::io::Result<()>) -> Option<Self> {
         let error = written.err()?;
         Some(match error.kind() {
@@ -47,21 +47,21 @@ impl StdoutError {
     }
 }
 
-/// One of our two streams.
+/// The state of stdout or stderr.
 struct StreamState {
     outlet: StdStream,
     live: LiveText,
-    /// Bytes that went through.
+    /// Bytes of the head that were written.
     shown: usize,
-    /// What comes after them.
+    /// The output after the head.
     rest: Option<Tail>,
     at_line_start: bool,
 }
 
 impl<'a> LiveWriter<'a> {
-    /// A face for one cell.
+    /// A writer for one cell.
     pub(crate) fn new(screen: &'a Console, extent: OutputExtent, limits: &Limits) -> Self {
-        let lane = |outlet: StdStream| StreamState {
+        let state = |outlet: StdStream| StreamState {
             outlet,
             live: LiveText::new(screen.target(outlet)),
             shown: 0,
@@ -72,17 +72,17 @@ impl<'a> LiveWriter<'a> {
             screen,
             extent,
             limits: limits.clone(),
-            streams: [lane(StdStream::Stdout), lane(StdStream::Stderr)],
+            streams: [state(StdStream::Stdout), state(StdStream::Stderr)],
             error: None,
         }
     }
 
-    /// Why what the cell says does not arrive.
+    /// Why writing to stdout failed.
     pub(crate) fn error(&self) -> Option<&StdoutError> {
         self.error.as_ref()
     }
 
-    /// Shows what was held back.
+    /// Writes incomplete characters and the tail.
     pub(crate) fn finish(&mut self) {
         for index in 0..2 {
             let mut last = String::new();
@@ -94,12 +94,12 @@ impl<'a> LiveWriter<'a> {
         }
     }
 
-    /// Whether what comes next begins a line.
+    /// Whether the next output starts a line.
     pub(crate) fn at_line_start(&self) -> bool {
-        self.streams.iter().all(|lane| lane.at_line_start)
+        self.streams.iter().all(|stream| stream.at_line_start)
     }
 
-    /// Ends the line that what was said last leaves open.
+    /// Ends an incomplete line.
     pub(crate) fn end_line(&mut self) {
         for index in 0..2 {
             if !self.streams[index].at_line_start {
@@ -109,7 +109,7 @@ impl<'a> LiveWriter<'a> {
         }
     }
 
-    /// Shows text as it came.
+    /// Writes the text of a stream.
     pub(crate) fn write_text(&mut self, stream: Stream, bytes: &[u8]) {
         let index = stream_index(stream);
         let mut text = String::new();
@@ -117,7 +117,7 @@ impl<'a> LiveWriter<'a> {
         self.write_bounded(index, &text);
     }
 
-    /// Shows a whole piece of text, which begins and ends a line.
+    /// Writes the text of a display on lines that contain nothing else.
     pub(crate) fn write_display(&mut self, stream: Stream, text: &str) {
         let index = stream_index(stream);
         let clean = match self.screen.target(self.streams[index].outlet) {
@@ -142,28 +142,28 @@ impl<'a> LiveWriter<'a> {
         }
         let extent = self.extent;
         let head = self.limits.head_bytes;
-        let lane = &mut self.streams[index];
-        lane.at_line_start = text.ends_with('\n');
-        if let (Some(rest), OutputExtent::Bounded) = (&mut lane.rest, extent) {
+        let stream = &mut self.streams[index];
+        stream.at_line_start = text.ends_with('\n');
+        if let (Some(rest), OutputExtent::Bounded) = (&mut stream.rest, extent) {
             rest.push(text);
             return;
         }
         let mut now = text;
-        if extent == OutputExtent::Bounded && lane.shown + text.len() > head {
-            let room = head.saturating_sub(lane.shown);
+        if extent == OutputExtent::Bounded && stream.shown + text.len() > head {
+            let room = head.saturating_sub(stream.shown);
             let cut = text.floor_char_boundary(room.min(text.len()));
             now = &text[..cut];
             let mut rest = Tail {
                 text: String::new(),
-                most: self.limits.inline_bytes.saturating_sub(head),
+                limit: self.limits.inline_bytes.saturating_sub(head),
                 line_open: !now.is_empty() && !now.ends_with('\n'),
                 elided_bytes: 0,
                 elided_lines: 0,
             };
             rest.push(&text[cut..]);
-            lane.rest = Some(rest);
+            stream.rest = Some(rest);
         }
-        lane.shown += now.len();
+        stream.shown += now.len();
         self.print(index, now);
     }
 
@@ -172,7 +172,7 @@ impl<'a> LiveWriter<'a> {
             return;
         }
         let outlet = self.streams[index].outlet;
-        // What goes to stderr is for people; when it cannot be told, nobody is left who misses it.
+        // Errors of stderr are ignored: there is no other place to report them.
         if outlet == StdStream::Stderr || self.error.is_none() {
             let written = self.screen.write(outlet, text);
             if outlet == StdStream::Stdout {
@@ -182,7 +182,7 @@ impl<'a> LiveWriter<'a> {
     }
 }
 
-/// Which of our two streams it goes to.
+/// The index of a stream in [`LiveWriter::streams`].
 fn stream_index(stream: Stream) -> usize {
     match stream {
         Stream::Stdout => 0,
@@ -190,12 +190,12 @@ fn stream_index(stream: Stream) -> usize {
     }
 }
 
-/// The end of a text, and how much is missing before it.
+/// The tail of a text, and the size of the omitted part before it.
 struct Tail {
     text: String,
-    /// Bytes of it that are shown.
-    most: usize,
-    /// Whether what went through before it ends within a line.
+    /// Maximum size of the tail in bytes.
+    limit: usize,
+    /// Whether the head ends within a line.
     line_open: bool,
     elided_bytes: u64,
     elided_lines: usize,
@@ -204,16 +204,16 @@ struct Tail {
 impl Tail {
     fn push(&mut self, text: &str) {
         self.text.push_str(text);
-        // Thrown away in large pieces, so that a long output is not moved again and again.
-        if self.text.len() > self.most.max(4096).saturating_mul(8) {
+        // Shortened rarely, because each time moves the tail.
+        if self.text.len() > self.limit.max(4096).saturating_mul(8) {
             self.shorten();
         }
     }
 
     fn shorten(&mut self) {
-        let excess = self.text.len().saturating_sub(self.most);
+        let excess = self.text.len().saturating_sub(self.limit);
         let mut cut = self.text.ceil_char_boundary(excess);
-        // At the beginning of a line, unless that is far off.
+        // The tail starts with a whole line, unless that is far away.
         let near = self
             .text
             .floor_char_boundary((cut + 4096).min(self.text.len()));
@@ -226,7 +226,7 @@ impl Tail {
     }
 
     fn into_text(mut self) -> String {
-        if self.text.len() > self.most {
+        if self.text.len() > self.limit {
             self.shorten();
         }
         if self.elided_bytes == 0 {

@@ -12,28 +12,28 @@ use crate::execution::duration::format_duration;
 use crate::execution::feed::FeedItem;
 use crate::execution::{CellEvent, CellRef, ExecutionStatus};
 
-/// Cells that are quicker than this need no time told.
+/// Shortest duration that the status line of a cell shows.
 const DURATION_SHOWN_FROM: Duration = Duration::from_millis(100);
 
-/// How long a cell may run before the line at the bottom appears: it would only flicker.
+/// Delay before the progress line appears, so that it does not flicker for short cells.
 const PROGRESS_DELAY: Duration = Duration::from_millis(150);
 
 pub(super) struct ProgressViewer<'s> {
     screen: &'s Console,
     extent: OutputExtent,
     limits: Limits,
-    /// How long each cell took when it ran before.
+    /// Durations of the cells in an earlier run.
     durations: Vec<Option<Duration>>,
     writer: Option<LiveWriter<'s>>,
     current: Option<(CellRef, Instant)>,
     /// Whether the heading of the cell was shown.
     heading_shown: bool,
-    /// Whether the line at the bottom is there.
+    /// Whether the progress line is on the screen.
     drawn: bool,
     frame: usize,
-    /// Whether what cells say is not shown.
+    /// Whether output is hidden.
     silent: bool,
-    trouble: Option<StdoutError>,
+    error: Option<StdoutError>,
 }
 
 impl<'s> ProgressViewer<'s> {
@@ -54,11 +54,11 @@ impl<'s> ProgressViewer<'s> {
             drawn: false,
             frame: 0,
             silent: false,
-            trouble: None,
+            error: None,
         }
     }
 
-    /// One that does not show what cells say.
+    /// A viewer that hides output.
     pub(super) fn silent(screen: &'s Console) -> Self {
         let mut progress = Self::new(screen, OutputExtent::Nothing, Limits::default(), Vec::new());
         progress.silent = true;
@@ -71,27 +71,27 @@ impl<'s> ProgressViewer<'s> {
         self.heading_shown = false;
     }
 
-    /// What a cell says stands under its heading.
-    fn write_output(&mut self, chunk: FeedItem) {
+    /// Writes output of a cell under its heading.
+    fn write_output(&mut self, item: FeedItem) {
         self.erase();
         if !self.heading_shown {
             self.heading_shown = true;
             if let Some((cell, _)) = &self.current {
                 let heading = heading(cell);
-                let shown = self.screen.print_heading(&heading);
-                self.trouble = self
-                    .trouble
+                let printed = self.screen.print_heading(&heading);
+                self.error = self
+                    .error
                     .take()
-                    .or_else(|| StdoutError::from_result(shown));
+                    .or_else(|| StdoutError::from_result(printed));
             }
         }
-        let face = self
+        let writer = self
             .writer
             .get_or_insert_with(|| LiveWriter::new(self.screen, self.extent, &self.limits));
-        show(face, chunk);
+        show(writer, item);
     }
 
-    fn finish_cell(&mut self, mark: &CellEvent) {
+    fn finish_cell(&mut self, event: &CellEvent) {
         self.close();
         self.current = None;
         if let CellEvent::End {
@@ -101,7 +101,7 @@ impl<'s> ProgressViewer<'s> {
             error,
             expected,
             ..
-        } = mark
+        } = event
         {
             let time = Duration::from_secs_f64(duration_ms / 1e3);
             let mut line = match status {
@@ -120,19 +120,19 @@ impl<'s> ProgressViewer<'s> {
         }
     }
 
-    /// The cell says nothing more.
+    /// Writes the rest of the output of a cell.
     fn close(&mut self) {
         self.erase();
-        if let Some(mut face) = self.writer.take() {
-            face.finish();
-            face.end_line();
-            self.trouble = self.trouble.take().or(face.error().cloned());
+        if let Some(mut writer) = self.writer.take() {
+            writer.finish();
+            writer.end_line();
+            self.error = self.error.take().or(writer.error().cloned());
         }
     }
 
     fn erase(&mut self) {
         if std::mem::take(&mut self.drawn) {
-            // Nobody is left to be told when it cannot be written.
+            // Errors of stderr are ignored: there is no other place to report them.
             self.screen.write(StdStream::Stderr, "\r\u{1b}[K").ok();
         }
     }
@@ -151,17 +151,17 @@ impl<'s> ProgressViewer<'s> {
             heading(cell),
             format_duration(elapsed)
         );
-        // Only what is known: all that is left ran before.
-        let left: Option<Vec<Duration>> = self
+        // An estimate is only possible if all remaining cells ran before.
+        let remaining: Option<Vec<Duration>> = self
             .durations
             .get(cell.number - 1..)
             .map(|rest| rest.iter().copied().collect())
             .unwrap_or_default();
-        if let Some(left) = left.filter(|left| !left.is_empty()) {
-            let whole: Duration = left.iter().sum();
+        if let Some(remaining) = remaining.filter(|cells| !cells.is_empty()) {
+            let total: Duration = remaining.iter().sum();
             line.push_str(&format!(
                 " · about {} left",
-                format_duration(whole.saturating_sub(elapsed))
+                format_duration(total.saturating_sub(elapsed))
             ));
         }
         Some(line)
@@ -169,10 +169,10 @@ impl<'s> ProgressViewer<'s> {
 }
 
 impl Viewer for ProgressViewer<'_> {
-    fn write_item(&mut self, chunk: FeedItem) {
-        match chunk {
+    fn write_item(&mut self, item: FeedItem) {
+        match item {
             FeedItem::CellStart => {}
-            FeedItem::CellEvent(mark) => match *mark {
+            FeedItem::CellEvent(event) => match *event {
                 CellEvent::Begin { cell } => self.start_cell(cell),
                 end @ CellEvent::End { .. } => self.finish_cell(&end),
             },
@@ -203,8 +203,8 @@ impl Viewer for ProgressViewer<'_> {
     }
 
     fn error(&self) -> Option<&StdoutError> {
-        let face = self.writer.as_ref().and_then(LiveWriter::error);
-        self.trouble.as_ref().or(face)
+        let error = self.writer.as_ref().and_then(LiveWriter::error);
+        self.error.as_ref().or(error)
     }
 }
 
@@ -212,12 +212,12 @@ fn heading(cell: &CellRef) -> String {
     let CellRef {
         index,
         number,
-        total: of,
+        total,
         ..
     } = cell;
     match &cell.id {
-        Some(id) => format!("[{number}/{of}] cell {index} id:{id}"),
-        None => format!("[{number}/{of}] cell {index}"),
+        Some(id) => format!("[{number}/{total}] cell {index} id:{id}"),
+        None => format!("[{number}/{total}] cell {index}"),
     }
 }
 

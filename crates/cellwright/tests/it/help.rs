@@ -1,71 +1,97 @@
-//! What the binary says about itself.
+//! Help, version and completions.
 
 use insta::assert_snapshot;
 
-use crate::context::Context;
+use crate::context::{Context, Ran};
+
+/// Returns the verbs and their actions, as arguments before `--help`. The first page is that of the program.
+fn pages(context: &Context) -> Vec<Vec<String>> {
+    let mut pages: Vec<Vec<String>> = vec![Vec::new()];
+    let mut next = 0;
+    while let Some(page) = pages.get(next).cloned() {
+        let help = help(context, &page, 100);
+        let listed = help.split_once("\nCommands:\n");
+        let listed = listed.map_or("", |(_, rest)| rest.split("\n\n").next().unwrap_or(rest));
+        for line in listed.lines() {
+            let name = line.trim_start().split(' ').next().unwrap_or_default();
+            let is_name = line.starts_with("  ") && !line.starts_with("   ");
+            if is_name && name != "help" {
+                let mut page = page.clone();
+                page.push(name.to_owned());
+                pages.push(page);
+            }
+        }
+        next += 1;
+    }
+    pages
+}
+
+fn help(context: &Context, page: &[String], width: usize) -> String {
+    let mut arguments: Vec<&str> = page.iter().map(String::as_str).collect();
+    arguments.push("--help");
+    let mut command = context.command(&arguments);
+    let output = command.env("COLUMNS", width.to_string()).output().unwrap();
+    Ran::of(context, &output).exits(0).stdout
+}
 
 #[test]
 fn every_verb_has_help_with_examples() {
     let context = Context::new();
-    assert_snapshot!("help", context.run(&["--help"]).exits(0).stdout);
-    let verbs: [&[&str]; 50] = [
-        &["read"],
-        &["write"],
-        &["edit"],
-        &["completions"],
-        &["eval"],
-        &["artifact"],
-        &["diff"],
-        &["git"],
-        &["git", "setup"],
-        &["git", "textconv"],
-        &["git", "merge"],
-        &["git", "clean"],
-        &["doctor"],
-        &["run"],
-        &["check"],
-        &["runs"],
-        &["runs", "list"],
-        &["runs", "wait"],
-        &["runs", "tail"],
-        &["runs", "cancel"],
-        &["kernels"],
-        &["kernels", "list"],
-        &["kernels", "specs"],
-        &["kernels", "interrupt"],
-        &["kernels", "reset"],
-        &["kernels", "stop"],
-        &["kernels", "variables"],
-        &["kernels", "inspect"],
-        &["kernels", "complete"],
-        &["kernels", "export"],
-        &["host"],
-        &["host", "status"],
-        &["host", "stop"],
-        &["host", "start"],
-        &["host", "log"],
-        &["config"],
-        &["config", "list"],
-        &["config", "get"],
-        &["config", "path"],
-        &["helpers"],
-        &["trust"],
-        &["notebook"],
-        &["notebook", "edit"],
-        &["notebook", "insert"],
-        &["notebook", "delete"],
-        &["notebook", "move"],
-        &["notebook", "type"],
-        &["notebook", "clear"],
-        &["notebook", "outline"],
-        &["notebook", "upgrade"],
-    ];
-    for verb in verbs {
-        let mut arguments = verb.to_vec();
-        arguments.push("--help");
-        let help = context.run(&arguments).exits(0).stdout;
-        assert!(help.contains("Example"), "{verb:?}");
-        assert_snapshot!(format!("help_{}", verb.join("_")), help);
+    let pages = pages(&context);
+    assert!(pages.len() > 50, "{pages:?}");
+    for page in pages {
+        let help = help(&context, &page, 100);
+        assert!(
+            page.is_empty() || help.contains("\nExample"),
+            "no example: {page:?}"
+        );
+        let mut name = vec!["help"];
+        name.extend(page.iter().map(String::as_str));
+        assert_snapshot!(name.join("_"), help);
+    }
+}
+
+/// Help is wrapped once, by the terminal: no line is longer than it, and no line ends where the next word had room.
+#[test]
+fn help_fills_the_width_of_the_terminal() {
+    let context = Context::new();
+    let mut faults = Vec::new();
+    for page in pages(&context) {
+        for width in [80, 100] {
+            let help = help(&context, &page, width);
+            let is_example = |line: &str| line.starts_with("  ") && !line.starts_with("    ");
+            for line in help.lines() {
+                // Examples are to be copied: they are not wrapped.
+                if line.chars().count() > width && !is_example(line) {
+                    faults.push(format!("{page:?} at {width}, too long: {line}"));
+                }
+            }
+            for (line, next) in help.lines().zip(help.lines().skip(1)) {
+                if !is_continuation(line, next) {
+                    continue;
+                }
+                let word = next.trim_start().split(' ').next().unwrap_or_default();
+                if line.chars().count() + 1 + word.chars().count() <= width {
+                    faults.push(format!("{page:?} at {width}, broken early: {line}"));
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Whether `next` continues the paragraph of `line`: as plain text, or in the column of descriptions.
+fn is_continuation(line: &str, next: &str) -> bool {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    if line.is_empty() || next.is_empty() || next.trim_start().starts_with('-') {
+        return false;
+    }
+    // A description below its option, because the options are wide.
+    let is_option = line.trim_start().starts_with('-') && !line.trim().contains("  ");
+    match indent(next) {
+        0 => indent(line) == 0,
+        1..8 => false,
+        column => line.chars().count() > column && !is_option,
     }
 }
 

@@ -345,8 +345,7 @@ impl HostService {
             UserNotice::new(
                 NoticeKind::SessionOtherCwd,
                 format!(
-                    "this is a new session; another one named `{session}` lives in {cwd} on {} \
-                     (--cwd, --python and --kernel say which)",
+                    "this is a new session; another session `{session}` exists in {cwd} on {}",
                     other.key.kernel
                 ),
             )

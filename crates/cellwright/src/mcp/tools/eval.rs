@@ -132,8 +132,8 @@ fn plan(server: &Server, given: Arguments, way: ElicitationMode) -> Result<Plan,
         reset: given.reset,
     };
     let mut prepared = prepare(request, engine, &mut StartupTimer::new())?;
-    let count = prepared.wish.cells.len();
-    prepared.wish.inline_limits = server.inline_limits(count, &prepared.settings);
+    let count = prepared.execution.cells.len();
+    prepared.execution.inline_limits = server.inline_limits(count, &prepared.settings);
     let attach = server.attach(given.background, given.wait);
     let (mut wanted, settings, notices) = prepared.into_host_request(engine, attach)?;
     wanted.any_cwd = given.cwd.is_none();

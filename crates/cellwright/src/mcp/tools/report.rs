@@ -70,7 +70,7 @@ pub(super) fn ended(
     let mut told = Telling::new(server, artifacts)?;
     told.cells(&cells, document["notebook"].is_object());
     let all = notices.into_iter().chain(std::mem::take(&mut told.notices));
-    let notices = wording::sanitize_notices(all.collect());
+    let notices: Vec<UserNotice> = all.collect();
     let mut text = heading(verdict, &document, &cells);
     // What stopped a cell is said once, as an error.
     let stops = [
@@ -90,13 +90,18 @@ pub(super) fn ended(
     let mut next: Vec<String> = Vec::new();
     if let Some(trouble) = verdict.trouble() {
         text.push_str(&wording::format_failure(trouble));
-        next.extend(trouble.hints.iter().map(|hint| wording::sanitize(hint)));
+        next.extend(trouble.hints.iter().map(wording::format_hint));
     }
     if let Some(step) = next_step(verdict.status, &document) {
         text.push_str(&format!("next: {step}\n"));
         next.push(step.to_owned());
     }
-    let document = told.document(verdict, &document, &notices, &next);
+    let document = told.document(
+        verdict,
+        &document,
+        &wording::sanitize_notices(notices),
+        &next,
+    );
     let mut reply = Reply::new(text, &document)?;
     reply.is_error = verdict.exit_code() != 0;
     reply.blocks.extend(told.images.blocks);

@@ -164,8 +164,8 @@ fn plan(server: &Server, given: Arguments, way: ElicitationMode) -> Result<Plann
         let answer = prepared.finish_without_cells(engine)?;
         return Ok(Planned::Settled(Box::new(answer), prepared.notices));
     };
-    let count = prepared.wish.cells.len();
-    prepared.wish.inline_limits = server.inline_limits(count, &prepared.settings);
+    let count = prepared.execution.cells.len();
+    prepared.execution.inline_limits = server.inline_limits(count, &prepared.settings);
     let attach = server.attach(given.background, given.wait);
     let mut wanted = prepared.host_request(chosen, engine, attach)?;
     wanted.interaction = talk(way);

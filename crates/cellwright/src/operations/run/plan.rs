@@ -8,12 +8,12 @@ use cellwright_run::parameters::{
 };
 use cellwright_run::{
     CellSelection, Edit, ExecutionHistory, Freshness, Listing, NotebookPreview, PlannedCell,
-    RAISES_EXCEPTION_TAG, SKIP_EXECUTION_TAG, preview,
+    RAISES_EXCEPTION_TAG, SKIP_EXECUTION_TAG, preview as preview_notebook,
 };
 
 use super::RunRequest;
 use crate::execution::OnError;
-use crate::failure::{Failure, Kind, capitalize};
+use crate::failure::{Failure, Kind, capitalize, flag_value, hint};
 use crate::freshness;
 use crate::host::kernel_host::KernelHost;
 use crate::notice::{NoticeKind, UserNotice};
@@ -36,45 +36,45 @@ impl RunPlan {
         kernels: &KernelHost,
     ) -> Result<Self, Failure> {
         let mut edits = request.edits.clone();
-        let mut seen = preview(path, &edits).map_err(Failure::from_preview_error)?;
+        let mut preview = preview_notebook(path, &edits).map_err(Failure::from_preview_error)?;
         let parameters = &request.parameters.parameters;
         let mut notices = request.parameters.notices.clone();
-        let mut chosen = select_cells(request, &seen, path)?;
+        let mut selected = select_cells(request, &preview, path)?;
         if request.stale || request.changed {
-            let states = states(request, &seen.listing, path, cwd, kernels)?;
-            chosen.retain(|&index| match states[index] {
+            let states = states(request, &preview.listing, path, cwd, kernels)?;
+            selected.retain(|&index| match states[index] {
                 Some(Freshness::Fresh) | None => false,
                 Some(Freshness::Stale) => request.stale,
                 Some(_) => true,
             });
         }
         if !parameters.is_empty() {
-            let (edit, told) = inject_parameters(&seen.listing, parameters)?;
-            notices.extend(told);
+            let (edit, notice) = inject_parameters(&preview.listing, parameters)?;
+            notices.extend(notice);
             edits.push(edit);
             // The selection counts cells without the injected one.
-            let at = plan_injection(&cells(&seen.listing)).point;
+            let at = plan_injection(&cells(&preview.listing)).point;
             let (index, new) = match at {
                 InjectionPoint::Replace(index) => (index, false),
                 InjectionPoint::After(index) => (index + 1, true),
                 InjectionPoint::Top => (0, true),
             };
-            for other in chosen.iter_mut().filter(|other| new && **other >= index) {
+            for other in selected.iter_mut().filter(|other| new && **other >= index) {
                 *other += 1;
             }
-            chosen.push(index);
-            chosen.sort_unstable();
-            chosen.dedup();
-            seen = preview(path, &edits).map_err(Failure::from_preview_error)?;
+            selected.push(index);
+            selected.sort_unstable();
+            selected.dedup();
+            preview = preview_notebook(path, &edits).map_err(Failure::from_preview_error)?;
         }
         let NotebookPreview {
             revision, listing, ..
-        } = seen;
+        } = preview;
         let runs = |index: &usize| {
             let empty = listing.source(*index).trim().is_empty();
             !empty && !listing.has_tag(*index, SKIP_EXECUTION_TAG)
         };
-        let cells = chosen
+        let cells = selected
             .into_iter()
             .filter(runs)
             .map(|index| PlannedCell::from_listing(&listing, index))
@@ -88,8 +88,8 @@ impl RunPlan {
         })
     }
 
-    /// What a failure of the cell means for the run.
-    pub(super) fn failing(&self, index: usize, keep_going: bool) -> OnError {
+    /// What the run does if the cell fails.
+    pub(super) fn on_error(&self, index: usize, keep_going: bool) -> OnError {
         if self.listing.has_tag(index, RAISES_EXCEPTION_TAG) {
             OnError::Expected
         } else if keep_going {
@@ -109,15 +109,13 @@ fn states(
     kernels: &KernelHost,
 ) -> Result<Vec<Option<Freshness>>, Failure> {
     let Some(session) = &request.session else {
-        let flag = if request.stale {
-            "--stale"
-        } else {
-            "--changed"
-        };
-        let failure = Failure::new(Kind::BadArguments, format!("{flag} needs a session"));
-        return Err(failure.hint(
-            "a kernel that ends with the command has no history; name one with --session NAME",
-        ));
+        let selection = if request.stale { "stale" } else { "changed" };
+        let message = format!("The selection of {selection} cells needs a session");
+        let failure = Failure::new(Kind::BadArguments, message);
+        return Err(failure.hint(hint![
+            "a kernel without a session has no history; name a session with ",
+            flag_value("session", "NAME"),
+        ]));
     };
     let cwd = canonical(cwd.to_owned());
     if !request.restart
@@ -131,47 +129,48 @@ fn states(
 /// The selected cells.
 fn select_cells(
     request: &RunRequest,
-    seen: &NotebookPreview,
+    preview: &NotebookPreview,
     path: &Path,
 ) -> Result<Vec<usize>, Failure> {
-    let edited = || seen.edited_cells.iter();
-    let mut choice: CellSelection = request.selection.clone();
+    let edited = || preview.edited_cells.iter();
+    let mut selection: CellSelection = request.selection.clone();
     if request.and_below && edited().next().is_none() {
-        let message = "--and-below needs an edit";
+        let message = "The cells below an edit were requested without an edit";
         let failure = Failure::new(Kind::BadArguments, message);
-        return Err(failure.hint("--from CELL runs a cell and all following cells"));
+        return Err(failure.hint(hint![
+            flag_value("from", "CELL"),
+            " runs a cell and all following cells",
+        ]));
     }
     // An edit without a selection runs the edited cells.
     let with_parameters = !request.parameters.parameters.is_empty();
-    if choice.is_all() && edited().next().is_some() && !with_parameters {
+    if selection.is_all() && edited().next().is_some() && !with_parameters {
         if request.and_below {
-            choice.from = edited().next().map(usize::to_string);
+            selection.from = edited().next().map(usize::to_string);
         } else {
-            let code = |index: &&usize| seen.listing.kind(**index) == CellKind::Code;
+            let code = |index: &&usize| preview.listing.kind(**index) == CellKind::Code;
             return Ok(edited().filter(code).copied().collect());
         }
     }
-    choice
-        .resolve(&seen.listing)
+    selection
+        .resolve(&preview.listing)
         .map_err(|error| Failure::from_selection_error(error, path))
 }
 
 /// The edit that inserts the cell with the parameters.
 fn inject_parameters(
     listing: &Listing,
-    given: &[Parameter],
+    parameters: &[Parameter],
 ) -> Result<(Edit, Option<UserNotice>), Failure> {
     let language = listing.language().unwrap_or("python");
-    let source = cellwright_run::parameters::cell_source(language, given).map_err(|error| {
-        let failure = Failure::new(Kind::BadArguments, capitalize(&error.to_string()));
-        failure.hint("nothing was written, nothing ran")
-    })?;
-    let Injection {
-        point: place,
-        defaults,
-    } = plan_injection(&cells(listing));
-    let told = defaults.and_then(|index| {
-        let unknown = unknown_names(given, &listing.source(index));
+    let source =
+        cellwright_run::parameters::cell_source(language, parameters).map_err(|error| {
+            let failure = Failure::new(Kind::BadArguments, capitalize(&error.to_string()));
+            failure.hint("nothing was written, nothing ran")
+        })?;
+    let Injection { point, defaults } = plan_injection(&cells(listing));
+    let notice = defaults.and_then(|index| {
+        let unknown = unknown_names(parameters, &listing.source(index));
         (!unknown.is_empty()).then(|| {
             UserNotice::new(
                 NoticeKind::UnknownParameter,
@@ -188,7 +187,7 @@ fn inject_parameters(
         tags: vec![INJECTED_TAG.to_owned()],
         ..Edit::default()
     };
-    let edit = match place {
+    let edit = match point {
         InjectionPoint::Replace(index) => Edit::source(index.to_string(), source),
         InjectionPoint::After(index) => Edit {
             after: Some(index.to_string()),
@@ -199,7 +198,7 @@ fn inject_parameters(
             ..insert
         },
     };
-    Ok((edit, told))
+    Ok((edit, notice))
 }
 
 fn cells(listing: &Listing) -> Vec<TaggedCell> {

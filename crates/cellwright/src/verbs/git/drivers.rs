@@ -1,209 +1,126 @@
-//! What git calls: a notebook as text, three notebooks merged, a notebook without outputs.
+//! The commands that git runs: `textconv`, `merge` and `clean`.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::{
-    Cells, ConflictMarkers, FormatError, MergedNotebook, Notebook, NotebookError, Scope,
-    merge_three_way, render_textconv, strip_outputs, upgrade,
-};
+use cellwright_notebook::{ConflictMarkers, Scope};
 use clap::Args;
-use serde::Serialize;
 
-use super::setup::replace;
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::notice::{NoticeKind, UserNotice, describe_merge};
+use crate::operations::git::clean::clean as remove_outputs;
+use crate::operations::git::merge::{MergeRequest, merge as merge_notebooks};
+use crate::operations::git::textconv::{
+    TextconvRequest, TextconvResult, textconv as render_notebook,
+};
 
-/// Prints a notebook as text. Never fails over what is in the file: git would show nothing at all.
-pub(super) fn textconv(path: &Path, scope: Scope, screen: &Console) -> Result<u8, Failure> {
-    let bytes = read(path)?;
-    // Old formats are shown as what they would become.
-    let notebook = match Notebook::parse(&bytes[..]) {
-        Err(FormatError::OldFormat { .. }) => match upgrade(&bytes) {
-            Ok(Some((_, upgraded))) => Notebook::parse(upgraded),
-            _ => Notebook::parse(&bytes[..]),
-        },
-        other => other,
+/// Prints a notebook as text.
+pub(super) fn textconv(path: &Path, scope: Scope, console: &Console) -> Result<u8, Failure> {
+    let request = TextconvRequest {
+        path: path.to_owned(),
+        scope,
     };
-    match notebook {
-        Ok(notebook) if screen.json => screen.print_json(&serde_json::json!({
+    match render_notebook(&request)? {
+        TextconvResult::Text(text) if console.json => console.print_json(&serde_json::json!({
             "path": path.display().to_string(),
-            "text": render_textconv(&notebook, scope),
+            "text": text,
         }))?,
-        Ok(notebook) => screen.print(&render_textconv(&notebook, scope))?,
-        Err(error) if screen.json => {
-            let path = path.to_owned();
-            return Err(NotebookError::Format { path, error }.into());
-        }
-        Err(error) => {
-            screen.print_notices(&[not_a_notebook(path, &error, "shown as it is")]);
-            screen.print_bytes_as_text(&bytes)?;
+        TextconvResult::Text(text) => console.print(&text)?,
+        TextconvResult::NotANotebook { failure, .. } if console.json => return Err(failure),
+        TextconvResult::NotANotebook { bytes, notice, .. } => {
+            console.print_notices(&[notice]);
+            console.print_bytes_as_text(&bytes)?;
         }
     }
     Ok(0)
 }
 
-/// Takes outputs out on the way from stdin to stdout. What is no notebook passes as it is.
-pub(super) fn clean(path: Option<&Path>, screen: &Console) -> Result<u8, Failure> {
-    if screen.json {
-        let message = "There is no --json here: the output is the notebook";
+/// Copies a notebook from stdin to stdout without outputs.
+pub(super) fn clean(path: Option<&Path>, console: &Console) -> Result<u8, Failure> {
+    if console.json {
+        let message = "`git clean` has no `--json`: its output is the notebook";
         return Err(Failure::new(Kind::BadArguments, message));
     }
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes)?;
-    match Notebook::parse(&bytes[..]) {
-        Ok(notebook) => screen.write_bytes(&strip_outputs(&notebook))?,
-        Err(error) => {
-            let path = path.unwrap_or(Path::new("the standard input"));
-            screen.print_notices(&[not_a_notebook(path, &error, "passed on as it is")]);
-            screen.write_bytes(&bytes)?;
-        }
-    }
+    let result = remove_outputs(bytes, path);
+    console.print_notices(result.notice.as_slice());
+    console.write_bytes(&result.bytes)?;
     Ok(0)
-}
-
-fn not_a_notebook(path: &Path, error: &FormatError, so: &str) -> UserNotice {
-    UserNotice::new(
-        NoticeKind::NotANotebook,
-        format!("{} is no notebook ({error}), so it is {so}", path.display()),
-    )
 }
 
 /// Arguments of `git merge`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Writes the result to OURS, in its layout. Lines that both changed stand between marks in the
-source of their cell, and the file stays a notebook. What is no notebook is not touched.
+Writes the result to OURS, in its layout. Lines that both sides changed are put between conflict markers in the \
+source of their cell, so that the file remains a notebook. A file that is not a notebook stays unchanged.
 
-Exit codes: 0 merged; 1 there are conflicts, or it could not be merged.
+Exit codes: 0 merged; 1 conflicts, or not merged.
 
 Example:
   cellwright git merge base.ipynb ours.ipynb theirs.ipynb")]
 pub(super) struct MergeArgs {
-    /// What both come from; may be empty
+    /// Common base; can be empty
     base: PathBuf,
-    /// Our notebook, which is replaced
+    /// Our notebook; receives the result
     ours: PathBuf,
     /// Their notebook
     theirs: PathBuf,
-    /// What to call it in messages
+    /// Path of the file in messages
     #[arg(long, value_name = "PATH")]
     path: Option<PathBuf>,
-    /// How many signs the marks around conflicts have
+    /// Number of characters in a conflict marker
     #[arg(long, value_name = "N", default_value_t = 7)]
     marker_size: usize,
-    /// What our side is called in the marks
+    /// Name of our side in conflict markers
     #[arg(long = "ours", value_name = "NAME", id = "our_name")]
     our_name: Option<String>,
-    /// What their side is called in the marks
+    /// Name of their side in conflict markers
     #[arg(long = "theirs", value_name = "NAME", id = "their_name")]
     their_name: Option<String>,
 }
 
-/// What `git merge` answers.
-#[derive(Debug, Serialize)]
-struct MergeAnswer {
-    path: String,
-    clean: bool,
-    conflicts: Vec<UserNotice>,
-    notices: Vec<UserNotice>,
-}
-
-/// Merges; says the exit code.
-pub(super) fn merge(args: &MergeArgs, screen: &Console) -> Result<u8, Failure> {
-    let name = args.path.as_deref().unwrap_or(&args.ours);
-    match merged(args, name) {
-        Ok(answer) => {
-            if screen.json {
-                screen.print_json(&answer)?;
+/// Merges notebooks. Returns the exit code.
+pub(super) fn merge(args: &MergeArgs, console: &Console) -> Result<u8, Failure> {
+    let request = MergeRequest {
+        base: args.base.clone(),
+        ours: args.ours.clone(),
+        theirs: args.theirs.clone(),
+        path: args.path.clone(),
+        markers: markers(args),
+    };
+    match merge_notebooks(&request) {
+        Ok(report) => {
+            if console.json {
+                console.print_json(&report)?;
             }
-            screen.print_notices(&answer.conflicts);
-            screen.print_notices(&answer.notices);
-            Ok(u8::from(!answer.clean))
+            console.print_notices(&report.conflicts);
+            console.print_notices(&report.notices);
+            Ok(u8::from(!report.clean))
         }
         Err(failure) => {
-            // For git every other code is either success or the end of everything.
-            screen.report_failure(&failure.hint("nothing was merged; ours is as it was"));
+            // Git takes 1 for a conflict and stops at every other code.
+            console.report_failure(&failure.hint("nothing was merged; ours is unchanged"));
             Ok(1)
         }
     }
 }
 
-fn merged(args: &MergeArgs, name: &Path) -> Result<MergeAnswer, Failure> {
-    let base = read(&args.base)?;
-    let base = if base.trim_ascii().is_empty() {
-        // Both sides made the file.
-        Notebook::empty()
-    } else {
-        parse(base, name, "their common ancestor")?
-    };
-    let ours = parse(read(&args.ours)?, name, "ours")?;
-    let theirs = parse(read(&args.theirs)?, name, "theirs")?;
-    let merged = merge_three_way(&base, &ours, &theirs, &marks(args));
-    // What git gets is a notebook, or nothing.
-    let result = parse(merged.bytes.clone(), name, "the result")?;
-    if merged.bytes != ours.bytes() {
-        replace(&args.ours, &merged.bytes).map_err(|error| {
-            let message = format!("Could not write {}", args.ours.display());
-            let mut failure = Failure::new(Kind::BadFile, message);
-            failure.causes.push(error.to_string());
-            failure
-        })?;
-    }
-    Ok(answer(name, &merged, &result))
-}
-
-fn answer(name: &Path, merged: &MergedNotebook, result: &Notebook) -> MergeAnswer {
-    let id = |cell: usize| result.id(cell).map(String::from);
-    let (conflicts, notices): (Vec<_>, Vec<_>) = merged
-        .notices
-        .iter()
-        .partition(|remark| remark.is_conflict());
-    let tell = |remarks: Vec<_>| -> Vec<UserNotice> {
-        let told = remarks.into_iter();
-        told.map(|remark| describe_merge(remark, name, &id))
-            .collect()
-    };
-    MergeAnswer {
-        path: name.display().to_string(),
-        clean: merged.is_clean(),
-        conflicts: tell(conflicts),
-        notices: tell(notices),
-    }
-}
-
-fn marks(args: &MergeArgs) -> ConflictMarkers {
-    let mut marks = ConflictMarkers {
+fn markers(args: &MergeArgs) -> ConflictMarkers {
+    let mut markers = ConflictMarkers {
         size: args.marker_size.clamp(1, 200),
         ..ConflictMarkers::default()
     };
-    // Older versions of git do not know the names, and leave what stands for them.
+    // Older versions of git pass `%X` and `%Y` instead of names.
     let given = |name: &Option<String>| {
         name.clone()
             .filter(|name| !name.is_empty() && !name.starts_with('%'))
     };
     if let Some(name) = given(&args.our_name) {
-        marks.ours = name;
+        markers.ours = name;
     }
     if let Some(name) = given(&args.their_name) {
-        marks.theirs = name;
+        markers.theirs = name;
     }
-    marks
-}
-
-fn parse(bytes: Vec<u8>, name: &Path, which: &str) -> Result<Notebook, Failure> {
-    Notebook::parse(bytes).map_err(|error| {
-        let path = PathBuf::from(format!("{} ({which})", name.display()));
-        NotebookError::Format { path, error }.into()
-    })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| {
-        let mut failure = Failure::new(Kind::BadFile, format!("Could not read {}", path.display()));
-        failure.causes.push(error.to_string());
-        failure
-    })
+    markers
 }

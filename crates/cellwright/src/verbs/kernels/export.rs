@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::demand;
 use crate::console::Console;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, flag, hint};
 use crate::host::protocol::{HostRequest, SessionSelector};
 use crate::notice::{NoticeKind, UserNotice};
 use crate::table::align_columns;
@@ -146,8 +146,11 @@ pub(super) fn export(
     };
     if there && !force {
         let failure = Failure::new(Kind::BadFile, format!("{} exists", out.display()));
-        let hint = "name another file, or replace it with --force; nothing was written";
-        return Err(failure.hint(hint));
+        return Err(failure.hint(hint![
+            "name another file, or replace it with ",
+            flag("force"),
+            "; nothing was written",
+        ]));
     }
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

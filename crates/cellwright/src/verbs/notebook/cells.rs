@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, flag_value, hint};
 use crate::operations::cells::{CellRequest, change_cell};
 use crate::verbs::change::show_change;
 use crate::verbs::text_source;
@@ -46,7 +46,13 @@ impl SourceArg {
                 Kind::BadArguments,
                 format!("Content is required for {action} action"),
             )
-            .hint("give it with --source TEXT, or --source-file FILE (- for stdin)")),
+            .hint(hint![
+                "give it with ",
+                flag_value("source", "TEXT"),
+                ", or with ",
+                flag_value("source-file", "FILE"),
+                " (`-` for stdin)",
+            ])),
         }
     }
 }
@@ -54,7 +60,7 @@ impl SourceArg {
 /// A position relative to another cell.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-pub(super) struct PlaceArg {
+pub(super) struct PositionArg {
     /// Place it after this cell
     #[arg(long, value_name = "CELL", value_parser = address)]
     after: Option<Address>,
@@ -63,8 +69,8 @@ pub(super) struct PlaceArg {
     before: Option<Address>,
 }
 
-impl PlaceArg {
-    fn place(&self) -> Option<CellPosition> {
+impl PositionArg {
+    fn position(&self) -> Option<CellPosition> {
         let after = self.after.clone().map(CellPosition::After);
         after.or_else(|| self.before.clone().map(CellPosition::Before))
     }
@@ -117,7 +123,7 @@ pub(super) struct InsertCell {
     #[arg(value_name = "INDEX", conflicts_with_all = ["after", "before"])]
     cell: Option<usize>,
     #[command(flatten)]
-    place: PlaceArg,
+    position: PositionArg,
     /// Cell type: code, markdown or raw
     #[arg(long = "type", value_name = "TYPE", default_value = "code", value_parser = kind)]
     kind: CellKind,
@@ -132,12 +138,12 @@ pub(super) struct InsertCell {
 
 impl InsertCell {
     pub(super) fn request(&self) -> Result<CellRequest, Failure> {
-        let place = self
+        let position = self
             .cell
             .map(CellPosition::At)
-            .or_else(|| self.place.place());
+            .or_else(|| self.position.position());
         let operation = Operation::Insert {
-            position: place.unwrap_or(CellPosition::End),
+            position: position.unwrap_or(CellPosition::End),
             kind: self.kind,
             source: self.source.read("insert")?,
             tags: Vec::new(),
@@ -197,23 +203,32 @@ pub(super) struct MoveCell {
     #[arg(long, value_name = "INDEX", conflicts_with_all = ["after", "before"])]
     to: Option<usize>,
     #[command(flatten)]
-    place: PlaceArg,
+    position: PositionArg,
     #[command(flatten)]
     revision: RevisionArg,
 }
 
 impl MoveCell {
     pub(super) fn request(&self) -> Result<CellRequest, Failure> {
-        let place = self.to.map(CellPosition::At).or_else(|| self.place.place());
-        let Some(place) = place else {
+        let position = self
+            .to
+            .map(CellPosition::At)
+            .or_else(|| self.position.position());
+        let Some(position) = position else {
             return Err(
-                Failure::new(Kind::BadArguments, "The target position is missing")
-                    .hint("give --to INDEX, --after CELL or --before CELL"),
+                Failure::new(Kind::BadArguments, "The target position is missing").hint(hint![
+                    "give ",
+                    flag_value("to", "INDEX"),
+                    ", ",
+                    flag_value("after", "CELL"),
+                    " or ",
+                    flag_value("before", "CELL"),
+                ]),
             );
         };
         let operation = Operation::Move {
             cell: self.cell.clone(),
-            position: place,
+            position,
         };
         Ok(CellRequest {
             path: self.path.clone(),

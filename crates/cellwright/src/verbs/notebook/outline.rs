@@ -1,4 +1,4 @@
-//! `notebook outline`: the cells, one line each.
+//! `notebook outline`: lists the cells, one line each.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ Examples:
   cellwright notebook outline a.ipynb
   cellwright notebook outline a.ipynb --json | jq '.cells[] | select(.outputs != [])'")]
 pub(super) struct OutlineArgs {
-    /// The notebook
+    /// Notebook
     path: PathBuf,
 }
 

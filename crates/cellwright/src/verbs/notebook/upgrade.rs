@@ -13,13 +13,13 @@ use crate::verbs::write::RevisionArg;
 /// Arguments of `notebook upgrade`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-NotebookHistories in nbformat 3 (with worksheets) are rewritten in nbformat 4.5. In nbformat 4 only the minor
-number and missing cell ids are put in; everything else keeps its bytes.
+A notebook in nbformat 3 (with worksheets) is rewritten in nbformat 4.5. In a notebook in nbformat 4, only the \
+minor version and missing cell ids are added; all other bytes stay.
 
 Examples:
   cellwright notebook upgrade old.ipynb")]
 pub(super) struct UpgradeArgs {
-    /// The notebook
+    /// Notebook
     path: PathBuf,
     #[command(flatten)]
     revision: RevisionArg,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cellwright_run::{CellSelection, Edit};
 use clap::Args;
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, flag_value, hint};
 use crate::operations::run::RunRequest;
 use crate::operations::seconds::parse_seconds;
 use crate::parameters;
@@ -22,7 +22,7 @@ the file holds the results so far, and a cell that did not finish is marked with
 
 The kernel is the one that the notebook names, if it can be started. Otherwise Python notebooks use the built-in \
 runner, which needs only python3. The kernel starts in the directory of the notebook and ends with the command. \
-With --session it stays, so that a cell can be edited and run again with the same variables.
+With `--session` it stays, so that a cell can be edited and run again with the same variables.
 
 A cell is named by its index, as in `3`, or by its id, as in `id:ab12`. Several conditions select the cells that \
 meet all of them: `--from 3 --tag plot` selects the cells with the tag from cell 3 on. Cells with the tag \
@@ -86,8 +86,7 @@ pub(crate) struct RunArgs {
         requires = "edit_cell"
     )]
     pub(super) source_file: Option<String>,
-    /// File with several edits, or `-` for stdin: a JSON list such as `[{\"action\": \"edit\", \"cell\": \"3\", \"source\":
-    /// \"…\"}]`
+    /// File with several edits, or `-` for stdin: a JSON list such as `[{"action": "edit", "cell": "3", "source": "…"}]`
     #[arg(
         long,
         value_name = "FILE",
@@ -140,10 +139,10 @@ pub(crate) struct RunArgs {
     /// Working directory of the kernel [default: the directory of the notebook]
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
-    /// Run the cells on a session: a kernel that stays, and that commands in this directory share by name
+    /// Run the cells in a session: a kernel that stays and that commands in this directory share by name
     #[arg(long, short, value_name = "NAME", help_heading = "Kernel")]
     pub(super) session: Option<String>,
-    /// Start with a fresh kernel in the session
+    /// Restart the kernel of the session first
     #[arg(
         long,
         requires = "session",
@@ -154,19 +153,25 @@ pub(crate) struct RunArgs {
     /// Owner of the run; owners share a session until one of them resets it [default: the setting eval.owner]
     #[arg(long, value_name = "NAME", help_heading = "Kernel")]
     pub(super) owner: Option<String>,
-    /// Reply to the next `input()`; can be repeated. Without a reply, `input()` raises an exception
+    /// Reply to the next `input()`; can be repeated. Without one, `input()` raises an exception
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) answers: Vec<String>,
-    /// Start in the background and print the id of the run (see `cellwright runs`)
-    #[arg(long, conflicts_with_all = ["wait", "full", "events"])]
+    /// Start the run in the background and print its id (see `cellwright runs`)
+    #[arg(long, conflicts_with_all = ["wait", "full", "events"], help_heading = "Background")]
     pub(super) background: bool,
     /// Wait at most SECONDS, then leave the run in the background (see `cellwright runs`)
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "events")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        conflicts_with = "events",
+        help_heading = "Background"
+    )]
     pub(super) wait: Option<Duration>,
     /// Print all output of the cells, even to a pipe
     #[arg(long)]
     pub(super) full: bool,
-    /// Print one JSON document per event, one on each line
+    /// Print one JSON document per event, each on one line
     #[arg(long)]
     pub(super) events: bool,
     #[command(flatten, next_help_heading = "Kernel")]
@@ -218,8 +223,13 @@ fn edits(args: &RunArgs) -> Result<Vec<Edit>, Failure> {
             (Some(text), _) => text.clone(),
             (None, Some(file)) => text_source::read(file)?,
             (None, None) => {
-                let failure = Failure::new(Kind::BadArguments, "--edit-cell needs a source");
-                return Err(failure.hint("give it with --source TEXT, or --source-file FILE"));
+                let failure = Failure::new(Kind::BadArguments, "`--edit-cell` needs a source");
+                return Err(failure.hint(hint![
+                    "give it with ",
+                    flag_value("source", "TEXT"),
+                    " or ",
+                    flag_value("source-file", "FILE"),
+                ]));
             }
         };
         return Ok(vec![Edit::source(cell, source)]);

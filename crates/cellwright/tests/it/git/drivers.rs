@@ -251,7 +251,7 @@ fn what_is_no_notebook_passes_through_every_driver_untouched() {
         let ran = context.run(&["git", "textconv", "x.ipynb"]).exits(0);
         assert_eq!(ran.stdout, content);
         assert!(
-            ran.stderr.contains("x.ipynb is no notebook"),
+            ran.stderr.contains("x.ipynb is not a notebook"),
             "{}",
             ran.stderr
         );
@@ -260,7 +260,7 @@ fn what_is_no_notebook_passes_through_every_driver_untouched() {
             .exits(0);
         assert_eq!(ran.stdout, content);
         assert!(
-            ran.stderr.contains("x.ipynb is no notebook"),
+            ran.stderr.contains("x.ipynb is not a notebook"),
             "{}",
             ran.stderr
         );
@@ -269,7 +269,7 @@ fn what_is_no_notebook_passes_through_every_driver_untouched() {
             ["git", "merge", "a.ipynb", "a.ipynb", "x.ipynb"],
         ] {
             let ran = context.run(&arguments).exits(1);
-            assert!(ran.stderr.contains("ours is as it was"), "{}", ran.stderr);
+            assert!(ran.stderr.contains("ours is unchanged"), "{}", ran.stderr);
             assert_eq!(context.content("x.ipynb"), content);
             assert_eq!(context.content("a.ipynb"), THREE_CELLS);
         }

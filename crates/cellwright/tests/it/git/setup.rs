@@ -54,7 +54,7 @@ fn it_says_what_it_writes_does_nothing_twice_and_is_taken_back_to_the_byte() {
         }
         assert_eq!(state(), untouched);
         let again = repository.cellwright(&["git", "setup", "--undo"]).exits(0);
-        assert_eq!(again.stderr, "nothing to take back\n");
+        assert_eq!(again.stderr, "nothing to remove\n");
         assert_eq!(state(), untouched);
     }
 }
@@ -91,7 +91,8 @@ fn what_somebody_else_has_set_stays_and_is_told() {
     repository.write(".gitattributes", "*.ipynb diff=jupyter\n");
     let ran = repository.cellwright(&["git", "setup"]).exits(0);
     assert!(
-        ran.stderr.contains("`diff=jupyter` was used"),
+        ran.stderr
+            .contains("`diff=jupyter` for *.ipynb is overridden"),
         "{}",
         ran.stderr
     );
@@ -176,7 +177,7 @@ fn without_git_or_a_repository_it_says_so() {
     let context = Context::new();
     let ran = context.run(&["git", "setup"]).exits(2);
     assert!(
-        ran.stderr.contains("There is no git repository"),
+        ran.stderr.contains("not in a git repository"),
         "{}",
         ran.stderr
     );

@@ -183,7 +183,7 @@ fn the_doctor_names_broken_kernels_and_what_to_do() {
         ("gone", "remove "),
         ("garbled", "kernel.json"),
         ("without", "without -m pip install ipykernel"),
-        ("hurt", "mend that Python"),
+        ("hurt", "repair this Python"),
     ] {
         let finding = of(name).unwrap();
         assert_eq!(finding["level"], "warning");

@@ -136,5 +136,5 @@ fn everything_is_no_root() {
     let words = client
         .call("read", json!({"path": "etc/passwd:raw"}))
         .refused();
-    assert!(words.contains("root FOLDER"), "{words}");
+    assert!(words.contains("root DIRECTORY"), "{words}");
 }

@@ -1,18 +1,18 @@
-//! The line in a file of attributes that sends notebooks to us, put in and taken out to the byte.
+//! Adds and removes the line for notebooks in a file of attributes; all other bytes stay.
 
-/// What git does with notebooks.
+/// The line without the filter.
 const PLAIN: &str = "*.ipynb diff=cellwright merge=cellwright";
 
-/// The same, with outputs taken out of what is committed.
+/// The line with the filter that removes outputs from commits.
 const CLEAN: &str = "*.ipynb diff=cellwright merge=cellwright filter=cellwright";
 
-/// The line that is wanted.
+/// The line that `git setup` adds.
 pub(super) fn line(clean: bool) -> &'static str {
     if clean { CLEAN } else { PLAIN }
 }
 
-/// Whether the file has our line, and whether it is the one with the filter.
-pub(super) fn found(content: &[u8]) -> Option<bool> {
+/// Whether the line in the file has the filter; `None` if the file does not have the line.
+pub(super) fn find_line(content: &[u8]) -> Option<bool> {
     let mut found = None;
     for line in lines(content) {
         let bare = bare(line);
@@ -23,13 +23,13 @@ pub(super) fn found(content: &[u8]) -> Option<bool> {
     found
 }
 
-/// The file with our line in it; `None` if nothing has to change. A line with the filter stays.
-pub(super) fn with_line(content: Option<&[u8]>, clean: bool) -> Option<Vec<u8>> {
-    let wanted = line(clean);
+/// Returns the file with the line added; `None` if it has the line. A line with the filter stays.
+pub(super) fn add_line(content: Option<&[u8]>, clean: bool) -> Option<Vec<u8>> {
+    let added = line(clean);
     let Some(content) = content else {
-        return Some(format!("{wanted}\n").into_bytes());
+        return Some(format!("{added}\n").into_bytes());
     };
-    match found(content) {
+    match find_line(content) {
         Some(true) => None,
         Some(false) if !clean => None,
         Some(false) => {
@@ -37,7 +37,7 @@ pub(super) fn with_line(content: Option<&[u8]>, clean: bool) -> Option<Vec<u8>> 
             for line in lines(content) {
                 let bare = bare(line);
                 let is_ours = bare == PLAIN.as_bytes();
-                out.extend_from_slice(if is_ours { wanted.as_bytes() } else { bare });
+                out.extend_from_slice(if is_ours { added.as_bytes() } else { bare });
                 out.extend_from_slice(&line[bare.len()..]);
             }
             Some(out)
@@ -49,12 +49,12 @@ pub(super) fn with_line(content: Option<&[u8]>, clean: bool) -> Option<Vec<u8>> 
             } else {
                 b"\n"
             };
-            // A last line that does not end stays one: taking ours out gives back what was there.
+            // A last line without a line end stays so: removing the line restores the file.
             let ends = content.ends_with(b"\n");
             if !ends && !content.is_empty() {
                 out.extend_from_slice(newline);
             }
-            out.extend_from_slice(wanted.as_bytes());
+            out.extend_from_slice(added.as_bytes());
             if ends {
                 out.extend_from_slice(newline);
             }
@@ -63,21 +63,21 @@ pub(super) fn with_line(content: Option<&[u8]>, clean: bool) -> Option<Vec<u8>> 
     }
 }
 
-/// A file without our line.
+/// A file after the removal of the line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Without {
-    /// It has none.
-    Same,
-    /// What is left of it.
+pub(super) enum Removal {
+    /// It does not have the line.
+    Unchanged,
+    /// The remaining content.
     Rest(Vec<u8>),
-    /// Nothing: it was made for the line.
-    Gone,
+    /// The file has no other content and was created for the line.
+    Empty,
 }
 
-/// Takes our line out.
-pub(super) fn without_line(content: &[u8]) -> Without {
-    if found(content).is_none() {
-        return Without::Same;
+/// Removes the line.
+pub(super) fn remove_line(content: &[u8]) -> Removal {
+    if find_line(content).is_none() {
+        return Removal::Unchanged;
     }
     let mut out: Vec<u8> = Vec::new();
     for line in lines(content) {
@@ -85,18 +85,18 @@ pub(super) fn without_line(content: &[u8]) -> Without {
         if bare != CLEAN.as_bytes() && bare != PLAIN.as_bytes() {
             out.extend_from_slice(line);
         } else if bare.len() == line.len() {
-            // We put the line break before it.
+            // `add_line` added the line end before it.
             let rest = out.strip_suffix(b"\r\n").or(out.strip_suffix(b"\n"));
             let rest = rest.map(<[u8]>::len);
             out.truncate(rest.unwrap_or(out.len()));
         }
     }
-    // Only a file that we made ends with our line and its line break.
-    let is_made = out.is_empty() && content.ends_with(b"\n");
-    if is_made {
-        Without::Gone
+    // Only a file that `add_line` created ends with the line and its line end.
+    let is_created = out.is_empty() && content.ends_with(b"\n");
+    if is_created {
+        Removal::Empty
     } else {
-        Without::Rest(out)
+        Removal::Rest(out)
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_is_taken_out_to_the_byte() {
+    fn removal_restores_the_file_to_the_byte() {
         let files: [Option<&str>; 9] = [
             None,
             Some(""),
@@ -130,29 +130,33 @@ mod tests {
         for file in files {
             let file = file.map(str::as_bytes);
             for clean in [false, true] {
-                let written = with_line(file, clean).unwrap();
-                assert_eq!(found(&written), Some(clean));
-                assert_eq!(with_line(Some(&written), clean), None, "twice is once");
-                let before = file.map_or(Without::Gone, |file| Without::Rest(file.to_vec()));
-                assert_eq!(without_line(&written), before, "{file:?}");
+                let written = add_line(file, clean).unwrap();
+                assert_eq!(find_line(&written), Some(clean));
+                assert_eq!(
+                    add_line(Some(&written), clean),
+                    None,
+                    "a second call changes nothing"
+                );
+                let before = file.map_or(Removal::Empty, |file| Removal::Rest(file.to_vec()));
+                assert_eq!(remove_line(&written), before, "{file:?}");
                 if !clean {
-                    let cleaned = with_line(Some(&written), true).unwrap();
-                    assert_eq!(found(&cleaned), Some(true));
-                    assert_eq!(with_line(Some(&cleaned), false), None, "the filter stays");
-                    assert_eq!(without_line(&cleaned), before, "{file:?}");
+                    let cleaned = add_line(Some(&written), true).unwrap();
+                    assert_eq!(find_line(&cleaned), Some(true));
+                    assert_eq!(add_line(Some(&cleaned), false), None, "the filter stays");
+                    assert_eq!(remove_line(&cleaned), before, "{file:?}");
                 }
             }
         }
-        assert_eq!(without_line(b"*.png binary\n"), Without::Same);
+        assert_eq!(remove_line(b"*.png binary\n"), Removal::Unchanged);
     }
 
     #[test]
     fn lines_added_later_stay() {
-        let mut file = with_line(Some(b"one"), false).unwrap();
+        let mut file = add_line(Some(b"one"), false).unwrap();
         file.extend_from_slice(b"\ntwo\n");
-        assert_eq!(without_line(&file), Without::Rest(b"one\ntwo\n".to_vec()));
-        let mut file = with_line(None, false).unwrap();
+        assert_eq!(remove_line(&file), Removal::Rest(b"one\ntwo\n".to_vec()));
+        let mut file = add_line(None, false).unwrap();
         file.extend_from_slice(b"two\n");
-        assert_eq!(without_line(&file), Without::Rest(b"two\n".to_vec()));
+        assert_eq!(remove_line(&file), Removal::Rest(b"two\n".to_vec()));
     }
 }

@@ -1,4 +1,4 @@
-//! The entries of git's configuration that call this program.
+//! The entries in git's configuration that run this program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,14 +9,16 @@ use crate::env;
 use crate::failure::{Failure, Kind};
 use crate::ipykernel::shell_quoted;
 
-/// Whose configuration.
+/// The configuration that `git setup` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KernelHost {
+pub(super) enum ConfigScope {
+    /// That of the repository.
     Repository,
+    /// That of the user, for all repositories.
     Global,
 }
 
-/// What an entry is for.
+/// The git command that uses an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Diff,
@@ -30,14 +32,14 @@ pub(super) struct Entry {
     pub(super) key: &'static str,
     pub(super) value: String,
     pub(super) purpose: Purpose,
-    /// What of the value makes it ours, whatever the program is called.
+    /// Part of every value that `git setup` writes, under any name of the program.
     mark: &'static str,
 }
 
-/// Says that the line of attributes was put in by this setup, so that taking it back takes only that.
-pub(super) const WROTE_LINE: &str = "cellwright.attributes";
+/// Entry that records that `git setup` added the line of attributes, so that `--undo` removes no other line.
+pub(super) const ATTRIBUTES_ADDED: &str = "cellwright.attributes";
 
-impl KernelHost {
+impl ConfigScope {
     pub(super) fn flag(self) -> &'static str {
         match self {
             Self::Repository => "--local",
@@ -47,13 +49,13 @@ impl KernelHost {
 }
 
 impl Entry {
-    /// Whether a value was written by some setup.
+    /// Whether `git setup` wrote the value.
     pub(super) fn is_ours(&self, value: &str) -> bool {
         value.contains(self.mark)
     }
 }
 
-/// The entries for the program that is called so in a shell: all, or all but those for the filter.
+/// The entries for a program with this name in a shell; with `clean`, also those of the filter.
 pub(super) fn entries(program: &str, clean: bool) -> Vec<Entry> {
     let mut entries = all(program, clean);
     entries.retain(|entry| clean || entry.purpose != Purpose::Clean);
@@ -61,10 +63,10 @@ pub(super) fn entries(program: &str, clean: bool) -> Vec<Entry> {
 }
 
 fn all(program: &str, clean: bool) -> Vec<Entry> {
-    // Git shows files on disk as they are; where outputs are not stored, they are no change.
+    // Git also runs textconv on files on disk, which have outputs that commits do not have.
     let sources = if clean { " --sources" } else { "" };
-    // Where git puts names in for `%A` and the like, the sign itself is written twice.
-    let doubled = program.replace('%', "%%");
+    // Git expands `%A` and others in these values: `%` itself is doubled.
+    let escaped = program.replace('%', "%%");
     let entry = |key, value: String, purpose, mark| Entry {
         key,
         value,
@@ -93,14 +95,14 @@ fn all(program: &str, clean: bool) -> Vec<Entry> {
         entry(
             "merge.cellwright.driver",
             format!(
-                "{doubled} git merge --marker-size=%L --path=%P --ours=%X --theirs=%Y -- %O %A %B"
+                "{escaped} git merge --marker-size=%L --path=%P --ours=%X --theirs=%Y -- %O %A %B"
             ),
             Purpose::Merge,
             " git merge ",
         ),
         entry(
             "filter.cellwright.clean",
-            format!("{doubled} git clean --path=%f"),
+            format!("{escaped} git clean --path=%f"),
             Purpose::Clean,
             " git clean",
         ),
@@ -110,7 +112,7 @@ fn all(program: &str, clean: bool) -> Vec<Entry> {
             Purpose::Clean,
             "cat",
         ),
-        // Rather no commit than one with outputs that were to be left out.
+        // A failed filter stops the commit, so that no outputs are committed.
         entry(
             "filter.cellwright.required",
             "true".to_owned(),
@@ -120,16 +122,16 @@ fn all(program: &str, clean: bool) -> Vec<Entry> {
     ]
 }
 
-/// What an entry is set to.
-pub(super) fn get(git: &Git, reach: KernelHost, key: &str) -> Result<Option<String>, Failure> {
-    Ok(git.answer(["config", reach.flag(), "--get", key])?.ok())
+/// Returns the value of an entry.
+pub(super) fn get(git: &Git, scope: ConfigScope, key: &str) -> Result<Option<String>, Failure> {
+    Ok(git.try_run(["config", scope.flag(), "--get", key])?.ok())
 }
 
-/// The file that an entry stands in, as git names it.
-pub(super) fn file_of(git: &Git, reach: KernelHost, key: &str) -> Result<String, Failure> {
-    let answer = git.answer(["config", reach.flag(), "--show-origin", "--get", key])?;
-    let file = answer.ok().and_then(|answer| {
-        let (file, _) = answer.split_once('\t')?;
+/// Returns the file that contains an entry, as git names it.
+pub(super) fn origin_file(git: &Git, scope: ConfigScope, key: &str) -> Result<String, Failure> {
+    let output = git.try_run(["config", scope.flag(), "--show-origin", "--get", key])?;
+    let file = output.ok().and_then(|output| {
+        let (file, _) = output.split_once('\t')?;
         Some(
             file.trim_start_matches("file:")
                 .trim_matches('"')
@@ -139,28 +141,28 @@ pub(super) fn file_of(git: &Git, reach: KernelHost, key: &str) -> Result<String,
     Ok(file.unwrap_or_else(|| "the configuration of git".to_owned()))
 }
 
-/// How a shell calls this program: by its name, if that leads here.
-pub(super) fn own_name() -> Result<String, Failure> {
+/// Returns this program as a word of a shell command: its name, if PATH leads to it.
+pub(super) fn program_name() -> Result<String, Failure> {
     let own = std::env::current_exe().map_err(|error| {
-        let mut failure = Failure::new(Kind::BadFile, "Could not find out where this program is");
+        let mut failure = Failure::new(Kind::BadFile, "Could not find the path of this program");
         failure.causes.push(error.to_string());
         failure
     })?;
     let path = env::value(env::PATH).unwrap_or_default();
-    let mut places = std::env::split_paths(&path).map(|folder| folder.join("cellwright"));
-    if let Some(first) = places.find(|place| is_program(place))
-        && is_same(&first, &own)
+    let mut candidates = std::env::split_paths(&path).map(|dir| dir.join("cellwright"));
+    if let Some(first) = candidates.find(|path| is_executable(path))
+        && is_same_file(&first, &own)
     {
         return Ok("cellwright".to_owned());
     }
     Ok(shell_quoted(&own))
 }
 
-fn is_program(path: &Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-fn is_same(one: &Path, other: &Path) -> bool {
+fn is_same_file(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| -> Option<PathBuf> { path.canonicalize().ok() };
     real(one).is_some() && real(one) == real(other)
 }

@@ -1,0 +1,35 @@
+//! Git for notebooks: the setup of a repository, and the commands that git runs.
+
+mod attributes;
+pub(crate) mod check;
+pub(crate) mod clean;
+pub(crate) mod merge;
+pub(crate) mod program;
+mod replace_file;
+mod settings;
+pub(crate) mod setup;
+pub(crate) mod textconv;
+
+use std::fs;
+use std::path::Path;
+
+use cellwright_notebook::FormatError;
+
+use crate::failure::{Failure, Kind};
+use crate::notice::{NoticeKind, UserNotice};
+
+fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| {
+        let mut failure = Failure::new(Kind::BadFile, format!("Could not read {}", path.display()));
+        failure.causes.push(error.to_string());
+        failure
+    })
+}
+
+/// The notice that a file is not a notebook; `effect` is what happens to it.
+fn not_a_notebook(path: &Path, error: &FormatError, effect: &str) -> UserNotice {
+    UserNotice::new(
+        NoticeKind::NotANotebook,
+        format!("{} is not a notebook ({error}); {effect}", path.display()),
+    )
+}
