@@ -90,9 +90,10 @@ def test_start_is_quick(python, tmp_path):
 
 
 def test_prints_are_quick(host):
-    start = time.monotonic()
-    host.run("for i in range(200_000): print('x' * 99)", timeout=60)
-    assert time.monotonic() - start < 5
-    start = time.monotonic()
-    host.run("for i in range(20_000): print('x', flush=True)", timeout=60)
-    assert time.monotonic() - start < 5
+    # CPU time of the runner: other tests run at the same time.
+    measured = "import time\nstart = time.process_time()\n%s\ntime.process_time() - start"
+    for code in (
+        "for i in range(200_000): print('x' * 99)",
+        "for i in range(20_000): print('x', flush=True)",
+    ):
+        assert float(result(host.run(measured % code, timeout=60))) < 5
