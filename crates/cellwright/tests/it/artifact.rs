@@ -53,7 +53,7 @@ fn artifacts_are_listed_read_and_searched() {
         "--context",
         "1",
     ]);
-    assert_snapshot!(found.exits(0).seen());
+    assert_snapshot!(found.exits(0).output_masked());
     let found = context
         .run(&["artifact", "show", "1", "--regex", "^line 1?7 ", "--json"])
         .exits(0)
@@ -76,7 +76,12 @@ fn artifacts_are_listed_read_and_searched() {
 #[test]
 fn what_is_not_there_is_an_error_that_says_what_is() {
     let context = with_artifact();
-    assert_snapshot!(context.run(&["read", "artifact://7"]).exits(2).seen());
+    assert_snapshot!(
+        context
+            .run(&["read", "artifact://7"])
+            .exits(2)
+            .output_masked()
+    );
     context.run(&["read", "artifact://x"]).exits(2);
     context.run(&["read", "artifact://"]).exits(2);
     context.run(&["read", "artifact://1:20000-"]).exits(2);

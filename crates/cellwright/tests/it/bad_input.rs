@@ -113,15 +113,24 @@ fn what_is_no_file_is_refused() {
     assert!(made.success());
     assert_snapshot!(
         "a_folder",
-        context.run(&["read", "folder.ipynb"]).exits(2).seen()
+        context
+            .run(&["read", "folder.ipynb"])
+            .exits(2)
+            .output_masked()
     );
     assert_snapshot!(
         "a_pipe",
-        context.run(&["read", "pipe.ipynb"]).exits(2).seen()
+        context
+            .run(&["read", "pipe.ipynb"])
+            .exits(2)
+            .output_masked()
     );
     assert_snapshot!(
         "missing",
-        context.run(&["read", "missing.ipynb"]).exits(2).seen()
+        context
+            .run(&["read", "missing.ipynb"])
+            .exits(2)
+            .output_masked()
     );
     for file in ["folder.ipynb", "pipe.ipynb"] {
         context
@@ -129,7 +138,7 @@ fn what_is_no_file_is_refused() {
             .exits(2);
     }
     let nowhere = context.run_with_input(&["write", "no/such/a.ipynb", "--create"], "\n");
-    assert_snapshot!("missing_folder", nowhere.exits(2).seen());
+    assert_snapshot!("missing_folder", nowhere.exits(2).output_masked());
 }
 
 #[test]

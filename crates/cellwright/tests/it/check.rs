@@ -22,13 +22,13 @@ fn printed(text: &str) -> Value {
 
 const RUNNER: &[&str] = &["--backend", "runner"];
 
-fn run(context: &Context, extra: &[&str]) -> crate::context::Ran {
+fn run(context: &Context, extra: &[&str]) -> crate::context::CommandOutput {
     let words = [&["check", "a.ipynb"], RUNNER, extra].concat();
     context.run(&words)
 }
 
 #[test]
-fn a_notebook_that_puts_out_the_same_again_passes_and_is_not_written() {
+fn a_notebook_with_equal_outputs_passes_and_is_not_written() {
     let context = Context::new();
     let text = notebook(&[
         (

@@ -24,9 +24,9 @@ fn notebook() -> String {
 
 /// A small generator of numbers: the same interleavings are tried every time, as far as the
 /// scheduler lets them be the same.
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self
             .0
@@ -69,7 +69,7 @@ fn writers_that_insert_at_once_all_get_their_cell_in() {
 #[test]
 fn writers_with_a_revision_lose_nothing_without_being_told() {
     let context = Context::new();
-    let mut numbers = Numbers(7);
+    let mut numbers = RandomNumbers(7);
     let (mut merged, mut refused) = (0, 0);
     for round in 0..ROUNDS {
         context.file("a.ipynb", notebook());

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::context::{Context, Ran};
+use crate::context::{CommandOutput, Context};
 
 /// Writes the user's file.
 fn user(context: &Context, text: &str) {
@@ -22,8 +22,8 @@ fn project(context: &Context, text: &str) {
     context.file(".cellwright/config.toml", text);
 }
 
-fn with(context: &Context, command: &mut Command, variables: &[(&str, &str)]) -> Ran {
-    Ran::of(
+fn with(context: &Context, command: &mut Command, variables: &[(&str, &str)]) -> CommandOutput {
+    CommandOutput::new(
         context,
         &command.envs(variables.iter().copied()).output().unwrap(),
     )
@@ -349,7 +349,7 @@ fn secrets_are_never_printed() {
         &["doctor"],
     ] {
         let ran = context.run(arguments).exits(0);
-        assert!(!ran.seen().contains("sesame"), "{arguments:?}");
+        assert!(!ran.output_masked().contains("sesame"), "{arguments:?}");
     }
     assert_eq!(setting(&context, "gateway.token", &[])["value"], "set");
     assert_eq!(

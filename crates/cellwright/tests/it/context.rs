@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// A place of its own for one test.
+/// The folders of one test.
 pub(crate) struct Context {
     folder: TempDir,
     cache: TempDir,
@@ -144,11 +144,15 @@ impl Context {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self, &self.command(arguments).output().unwrap())
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::new(self, &self.command(arguments).output().unwrap())
     }
 
-    pub(crate) fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Ran {
+    pub(crate) fn run_with_input(
+        &self,
+        arguments: &[&str],
+        input: impl AsRef<[u8]>,
+    ) -> CommandOutput {
         let mut child = self
             .command(arguments)
             .stdin(Stdio::piped())
@@ -158,7 +162,7 @@ impl Context {
         // A program that refuses its arguments does not read; that is its business.
         stdin.write_all(input.as_ref()).ok();
         drop(stdin);
-        Ran::of(self, &child.wait_with_output().unwrap())
+        CommandOutput::new(self, &child.wait_with_output().unwrap())
     }
 
     /// Mounts a file system of this size at `disk`. Reports a skip if this user may not mount: the tests of the
@@ -179,8 +183,8 @@ impl Context {
     }
 
     /// Runs code on the interpreter of the tests.
-    pub(crate) fn eval(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self, &self.eval_command(arguments).output().unwrap())
+    pub(crate) fn eval(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::new(self, &self.eval_command(arguments).output().unwrap())
     }
 
     pub(crate) fn eval_command(&self, arguments: &[&str]) -> Command {
@@ -199,16 +203,16 @@ impl Context {
     }
 }
 
-/// What a run of the binary came to.
-pub(crate) struct Ran {
+/// Exit code and output of a command.
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     folder: PathBuf,
 }
 
-impl Ran {
-    pub(crate) fn of(context: &Context, output: &Output) -> Self {
+impl CommandOutput {
+    pub(crate) fn new(context: &Context, output: &Output) -> Self {
         Self {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -227,8 +231,8 @@ impl Ran {
         serde_json::from_str(&self.stdout).unwrap()
     }
 
-    /// Everything a person sees, with revisions and the folder made the same for every run.
-    pub(crate) fn seen(&self) -> String {
+    /// Exit code and output, with revisions and the folder masked.
+    pub(crate) fn output_masked(&self) -> String {
         let text = format!(
             "exit code: {}\n--- stdout\n{}--- stderr\n{}",
             self.code

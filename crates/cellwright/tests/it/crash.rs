@@ -37,7 +37,7 @@ fn a_reader_sees_the_old_or_the_new_file_whenever_a_writer_is_killed() {
                 looks.fetch_add(1, Ordering::Relaxed);
             }
         });
-        let finished = kill_again_and_again(&context);
+        let finished = kill_repeatedly(&context);
         stop.store(true, Ordering::Relaxed);
         // Some must have been killed before the end and some must have reached it.
         assert!(
@@ -60,7 +60,7 @@ fn a_reader_sees_the_old_or_the_new_file_whenever_a_writer_is_killed() {
 
 /// Starts writers that turn the file over and kills each after a while; the whiles are spread over
 /// the time that one needs. Returns how many had finished.
-fn kill_again_and_again(context: &Context) -> usize {
+fn kill_repeatedly(context: &Context) -> usize {
     let words = ["old", "new"];
     let mut finished = 0;
     let started = Instant::now();

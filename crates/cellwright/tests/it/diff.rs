@@ -28,20 +28,25 @@ fn changed() -> String {
 fn differences_are_shown_cell_by_cell() {
     let context = Context::with_notebook();
     context.file("b.ipynb", changed());
-    assert_snapshot!(context.run(&["diff", "a.ipynb", "b.ipynb"]).exits(1).seen());
+    assert_snapshot!(
+        context
+            .run(&["diff", "a.ipynb", "b.ipynb"])
+            .exits(1)
+            .output_masked()
+    );
     assert_snapshot!(
         "diff_backwards_with_outputs",
         context
             .run(&["diff", "b.ipynb", "a.ipynb", "--outputs"])
             .exits(1)
-            .seen()
+            .output_masked()
     );
     assert_snapshot!(
         "diff_sources",
         context
             .run(&["diff", "a.ipynb", "b.ipynb", "--sources"])
             .exits(1)
-            .seen()
+            .output_masked()
     );
 }
 

@@ -15,7 +15,7 @@ fn one_occurrence_is_replaced() {
         "--new",
         "answer = 43",
     ]);
-    assert_snapshot!(ran.exits(0).seen());
+    assert_snapshot!(ran.exits(0).output_masked());
     let expected = THREE_CELLS.replace("answer = 42\\n", "answer = 43\\n");
     assert_eq!(context.content("a.ipynb"), expected);
 }
@@ -24,7 +24,7 @@ fn one_occurrence_is_replaced() {
 fn several_occurrences_need_all() {
     let context = Context::with_notebook();
     let ran = context.run(&["edit", "a.ipynb", "--old", "answer", "--new", "reply"]);
-    assert_snapshot!("several_matches", ran.exits(2).seen());
+    assert_snapshot!("several_matches", ran.exits(2).output_masked());
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
     context
         .run(&[
@@ -39,7 +39,7 @@ fn several_occurrences_need_all() {
 fn no_occurrence_is_an_error() {
     let context = Context::with_notebook();
     let ran = context.run(&["edit", "a.ipynb", "--old", "missing", "--new", "x"]);
-    assert_snapshot!("no_match", ran.exits(2).seen());
+    assert_snapshot!("no_match", ran.exits(2).output_masked());
     for (old, new) in [("", "x"), ("answer = 42", "answer = 42")] {
         context
             .run(&["edit", "a.ipynb", "--old", old, "--new", new])

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use insta::assert_snapshot;
 
-use crate::context::{Context, Ran};
+use crate::context::{CommandOutput, Context};
 
 /// A program that is taken for Python.
 fn fake(context: &Context, script: &str) -> String {
@@ -24,7 +24,11 @@ fn without_python_it_says_where_it_looked() {
         .env("PATH", "/nowhere")
         .output()
         .unwrap();
-    assert_snapshot!(Ran::of(&context, &output).exits(2).seen());
+    assert_snapshot!(
+        CommandOutput::new(&context, &output)
+            .exits(2)
+            .output_masked()
+    );
 }
 
 #[test]
@@ -38,7 +42,7 @@ fn a_python_that_fails_to_start_is_quoted() {
         context
             .run(&["eval", "1", "--python", &python])
             .exits(2)
-            .seen()
+            .output_masked()
     );
 }
 
@@ -156,7 +160,7 @@ fn an_artifact_folder_that_cannot_be_used_fails_no_run() {
         .env("CELLWRIGHT_ARTIFACTS_DIR", blocked.join("below"))
         .output()
         .unwrap();
-    let ran = Ran::of(&context, &output).exits(1);
+    let ran = CommandOutput::new(&context, &output).exits(1);
     let answer = ran.json();
     assert_eq!(answer["cells"][0]["error"]["ename"], "ZeroDivisionError");
     assert!(
@@ -191,7 +195,7 @@ fn a_disk_that_fills_up_while_output_is_kept_fails_no_run() {
         .output()
         .unwrap();
     drop(mounted);
-    let answer = Ran::of(&context, &output).exits(0).json();
+    let answer = CommandOutput::new(&context, &output).exits(0).json();
     assert!(
         answer["cells"][0]["text"]
             .as_str()
@@ -216,7 +220,10 @@ fn few_descriptors_are_enough() {
         .current_dir(context.folder())
         .env("HOME", context.home());
     let output = limited.output().unwrap();
-    assert_eq!(Ran::of(&context, &output).exits(0).stdout, "b'hi\\n'\n");
+    assert_eq!(
+        CommandOutput::new(&context, &output).exits(0).stdout,
+        "b'hi\\n'\n"
+    );
     // And too few are named as what is missing.
     let mut starved = Command::new("sh");
     starved
@@ -225,7 +232,7 @@ fn few_descriptors_are_enough() {
         .args(eval.get_args())
         .current_dir(context.folder())
         .env("HOME", context.home());
-    let ran = Ran::of(&context, &starved.output().unwrap()).exits(2);
+    let ran = CommandOutput::new(&context, &starved.output().unwrap()).exits(2);
     assert!(ran.stderr.contains("ulimit -n"), "{}", ran.stderr);
     assert!(ran.stderr.contains("error: "), "{}", ran.stderr);
 }
@@ -305,7 +312,7 @@ fn a_hundred_megabytes_of_code_run() {
 }
 
 #[test]
-fn death_is_told_with_signal_or_code_and_what_was_printed() {
+fn death_is_reported_with_signal_or_code_and_output() {
     let context = Context::new();
     for (code, signal, exit_code) in [
         ("os.kill(os.getpid(), 9)", Some(9), None),
@@ -328,6 +335,6 @@ fn death_is_told_with_signal_or_code_and_what_was_printed() {
         context
             .eval(&["import os; os.kill(os.getpid(), 9)"])
             .exits(2)
-            .seen()
+            .output_masked()
     );
 }

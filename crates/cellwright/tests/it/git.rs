@@ -6,7 +6,7 @@ mod setup;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::context::{Context, Ran};
+use crate::context::{CommandOutput, Context};
 
 /// A repository with one commit in it, and the binary on the path.
 struct Repository {
@@ -68,8 +68,8 @@ impl Repository {
         command
     }
 
-    fn run(&self, command: &mut Command) -> Ran {
-        Ran::of(&self.context, &command.output().unwrap())
+    fn run(&self, command: &mut Command) -> CommandOutput {
+        CommandOutput::new(&self.context, &command.output().unwrap())
     }
 
     /// What git prints; it must succeed.
@@ -77,11 +77,11 @@ impl Repository {
         self.try_git(arguments).exits(0).stdout
     }
 
-    fn try_git(&self, arguments: &[&str]) -> Ran {
+    fn try_git(&self, arguments: &[&str]) -> CommandOutput {
         self.run(&mut self.program("git", arguments))
     }
 
-    fn cellwright(&self, arguments: &[&str]) -> Ran {
+    fn cellwright(&self, arguments: &[&str]) -> CommandOutput {
         self.run(&mut self.program(env!("CARGO_BIN_EXE_cellwright"), arguments))
     }
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::context::{Context, Ran};
+use crate::context::{CommandOutput, Context};
 
 /// Returns the verbs and their actions, as arguments before `--help`. The first page is that of the program.
 fn pages(context: &Context) -> Vec<Vec<String>> {
@@ -31,7 +31,7 @@ fn help(context: &Context, page: &[String], width: usize) -> String {
     arguments.push("--help");
     let mut command = context.command(&arguments);
     let output = command.env("COLUMNS", width.to_string()).output().unwrap();
-    Ran::of(context, &output).exits(0).stdout
+    CommandOutput::new(context, &output).exits(0).stdout
 }
 
 #[test]

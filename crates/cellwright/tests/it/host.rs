@@ -15,35 +15,35 @@ use std::time::{Duration, Instant};
 use cellwright_test_support::skip;
 use serde_json::{Value, json};
 
-use crate::context::{Context, Ran};
+use crate::context::{CommandOutput, Context};
 
-/// A context whose host ends with the test, also when that fails.
-pub(crate) struct Place {
+/// A context whose host ends with the test, also if the test fails.
+pub(crate) struct TestHost {
     pub(crate) context: Context,
     folder: PathBuf,
 }
 
-impl Place {
+impl TestHost {
     pub(crate) fn new() -> Self {
         let context = Context::new();
         let folder = context.home().join("host");
         Self { context, folder }
     }
 
-    pub(crate) fn host(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
         let mut all = vec!["host"];
         all.extend(arguments);
         self.context.run(&all)
     }
 
-    /// Starts a host and says its pid.
+    /// Starts a host. Returns its process id.
     pub(crate) fn start(&self) -> u32 {
-        let answer = self.host(&["start", "--json"]).exits(0).json();
+        let answer = self.run(&["start", "--json"]).exits(0).json();
         pid_in(&answer)
     }
 
     pub(crate) fn status(&self) -> Value {
-        self.host(&["status", "--json"]).exits(0).json()
+        self.run(&["status", "--json"]).exits(0).json()
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -56,19 +56,19 @@ impl Place {
     }
 
     pub(crate) fn log(&self) -> String {
-        self.host(&["log", "--lines", "1000"]).exits(0).stdout
+        self.run(&["log", "--lines", "1000"]).exits(0).stdout
     }
 
-    fn connect(&self) -> Line {
-        Line::new(UnixStream::connect(self.file("host.sock")).unwrap())
+    fn connect(&self) -> HostConnection {
+        HostConnection::new(UnixStream::connect(self.file("host.sock")).unwrap())
     }
 }
 
-impl Drop for Place {
+impl Drop for TestHost {
     fn drop(&mut self) {
         // By its own way, and if that is what is broken by the number that its lock names.
         let lock = fs::read_to_string(self.file("host.lock")).unwrap_or_default();
-        self.host(&["stop"]);
+        self.run(&["stop"]);
         let record: Value = serde_json::from_str(&lock).unwrap_or_default();
         if let Some(pid) = record["pid"]
             .as_u64()
@@ -80,12 +80,12 @@ impl Drop for Place {
     }
 }
 
-/// One end of a connection, by hand.
-struct Line {
+/// A connection to a host without the client library.
+struct HostConnection {
     reader: BufReader<UnixStream>,
 }
 
-impl Line {
+impl HostConnection {
     fn new(stream: UnixStream) -> Self {
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))
@@ -95,22 +95,22 @@ impl Line {
         }
     }
 
-    fn say(&mut self, bytes: &[u8]) {
+    fn send(&mut self, bytes: &[u8]) {
         self.reader.get_mut().write_all(bytes).unwrap();
     }
 
-    fn say_json(&mut self, value: &Value) {
-        self.say(format!("{value}\n").as_bytes());
+    fn send_json(&mut self, value: &Value) {
+        self.send(format!("{value}\n").as_bytes());
     }
 
-    fn hear(&mut self) -> Value {
+    fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.reader.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()
     }
 
     /// Everything up to the end.
-    fn rest(&mut self) -> String {
+    fn read_to_end(&mut self) -> String {
         let mut text = String::new();
         self.reader.read_to_string(&mut text).unwrap();
         text
@@ -144,7 +144,7 @@ fn hosts(folder: &str) -> Vec<u32> {
         .collect()
 }
 
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_so() {
         assert!(Instant::now() < until, "{what}");
@@ -154,48 +154,48 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 fn one_is_started_found_again_and_ended() {
-    let place = Place::new();
-    assert_eq!(place.status()["running"], false);
-    let ran = place.host(&["status"]).exits(0);
+    let test_host = TestHost::new();
+    assert_eq!(test_host.status()["running"], false);
+    let ran = test_host.run(&["status"]).exits(0);
     assert_eq!(ran.stdout, "no host is running\n");
-    assert!(!place.folder.exists(), "looking makes nothing");
+    assert!(!test_host.folder.exists(), "looking makes nothing");
 
-    let pid = place.start();
-    let again = place.host(&["start", "--json"]).exits(0).json();
+    let pid = test_host.start();
+    let again = test_host.run(&["start", "--json"]).exits(0).json();
     assert_eq!(again, json!({"pid": pid, "started": false}));
-    let status = place.status();
+    let status = test_host.status();
     assert_eq!(status["running"], true);
     assert_eq!(status["pid"], pid);
     assert_eq!(status["protocol"], 3);
     assert_eq!(status["clients"], 0);
-    assert_eq!(status["instance"], place.record()["instance"]);
+    assert_eq!(status["instance"], test_host.record()["instance"]);
     assert!(status["memory_bytes"].as_u64().unwrap() < 20_000_000);
-    let ran = place.host(&["status"]).exits(0);
+    let ran = test_host.run(&["status"]).exits(0);
     assert!(
         ran.stdout
             .starts_with(&format!("running: pid {pid}, version "))
     );
 
-    let ran = place.host(&["stop"]).exits(0);
+    let ran = test_host.run(&["stop"]).exits(0);
     assert_eq!(ran.stdout, format!("ended: pid {pid}\n"));
     assert!(!is_host(pid, ""), "it is gone when the command is");
-    assert!(!place.file("host.json").exists() && !place.file("host.sock").exists());
-    let ran = place.host(&["stop"]).exits(0);
+    assert!(!test_host.file("host.json").exists() && !test_host.file("host.sock").exists());
+    let ran = test_host.run(&["stop"]).exits(0);
     assert_eq!(ran.stdout, "no host was running\n");
-    let log = place.log();
+    let log = test_host.log();
     assert!(
         log.contains("started: pid") && log.ends_with("info  ended\n"),
         "{log}"
     );
-    assert_eq!(place.host(&["log", "-n", "1"]).stdout.lines().count(), 1);
+    assert_eq!(test_host.run(&["log", "-n", "1"]).stdout.lines().count(), 1);
 }
 
 #[test]
-fn it_is_nobody_elses() {
-    let place = Place::new();
-    let pid = place.start();
+fn host_files_are_private() {
+    let test_host = TestHost::new();
+    let pid = test_host.start();
     let mode = |name: &str| {
-        let meta = fs::metadata(place.folder.join(name)).unwrap();
+        let meta = fs::metadata(test_host.folder.join(name)).unwrap();
         meta.permissions().mode() & 0o777
     };
     assert_eq!(mode("."), 0o700);
@@ -219,19 +219,19 @@ fn it_is_nobody_elses() {
     assert_eq!(leads_to("fd/1"), PathBuf::from("/dev/null"));
     assert_eq!(
         leads_to("fd/2"),
-        place.file("host.log").canonicalize().unwrap()
+        test_host.file("host.log").canonicalize().unwrap()
     );
 }
 
 /// A script that holds a lock on a descriptor, or reads a pipe to its end, must not wait for it.
 #[test]
 fn it_keeps_no_descriptor_of_its_starter() {
-    let place = Place::new();
+    let test_host = TestHost::new();
     let script = "exec 7>\"$1\"; exec \"$0\" host start --json";
     let output = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_cellwright")])
-        .arg(place.context.path("kept"))
-        .env("CELLWRIGHT_HOST_DIR", &place.folder)
+        .arg(test_host.context.path("kept"))
+        .env("CELLWRIGHT_HOST_DIR", &test_host.folder)
         .output()
         .unwrap();
     let pid = pid_in(&serde_json::from_slice(&output.stdout).unwrap());
@@ -249,8 +249,8 @@ fn it_keeps_no_descriptor_of_its_starter() {
 
 #[test]
 fn its_environment_holds_no_secrets() {
-    let place = Place::new();
-    let output = place
+    let test_host = TestHost::new();
+    let output = test_host
         .context
         .command(&["host", "start", "--json"])
         .env("OPENAI_API_KEY", "s3cret")
@@ -268,17 +268,17 @@ fn its_environment_holds_no_secrets() {
 
 #[test]
 fn many_commands_at_once_start_exactly_one() {
-    let place = Place::new();
+    let test_host = TestHost::new();
     let children: Vec<_> = (0..20)
         .map(|_| {
-            let mut command = place.context.command(&["host", "start", "--json"]);
+            let mut command = test_host.context.command(&["host", "start", "--json"]);
             command.spawn().unwrap()
         })
         .collect();
     let answers: Vec<Value> = children
         .into_iter()
         .map(|child| {
-            let ran = Ran::of(&place.context, &child.wait_with_output().unwrap());
+            let ran = CommandOutput::new(&test_host.context, &child.wait_with_output().unwrap());
             ran.exits(0).json()
         })
         .collect();
@@ -286,15 +286,15 @@ fn many_commands_at_once_start_exactly_one() {
     assert_eq!(started.count(), 1);
     assert!(answers.iter().all(|one| one["pid"] == answers[0]["pid"]));
     assert_eq!(
-        hosts(&place.folder.display().to_string()),
+        hosts(&test_host.folder.display().to_string()),
         [pid_in(&answers[0])]
     );
 }
 
 #[test]
 fn it_ends_when_there_is_nothing_to_do() {
-    let place = Place::new();
-    let output = place
+    let test_host = TestHost::new();
+    let output = test_host
         .context
         .command(&["host", "start", "--json"])
         .env("CELLWRIGHT_HOST_IDLE_EXIT", "0.5")
@@ -302,38 +302,38 @@ fn it_ends_when_there_is_nothing_to_do() {
         .unwrap();
     let pid = pid_in(&serde_json::from_slice(&output.stdout).unwrap());
     // A client that is there keeps it.
-    let mut line = place.connect();
-    line.say_json(&json!({"hello": {"protocol": 3, "version": "test"}}));
-    assert_eq!(line.hear()["hello"]["pid"], pid);
+    let mut line = test_host.connect();
+    line.send_json(&json!({"hello": {"protocol": 3, "version": "test"}}));
+    assert_eq!(line.receive()["hello"]["pid"], pid);
     std::thread::sleep(Duration::from_millis(1200));
-    line.say_json(&json!({"do": "status"}));
-    assert_eq!(line.hear()["status"]["pid"], pid);
+    line.send_json(&json!({"do": "status"}));
+    assert_eq!(line.receive()["status"]["pid"], pid);
     drop(line);
-    eventually("it does not end", || !is_host(pid, ""));
-    assert!(place.log().contains("ending: had nothing to do"));
-    assert!(!place.file("host.json").exists() && !place.file("host.sock").exists());
+    wait_until("it does not end", || !is_host(pid, ""));
+    assert!(test_host.log().contains("ending: had nothing to do"));
+    assert!(!test_host.file("host.json").exists() && !test_host.file("host.sock").exists());
 }
 
 #[test]
 fn signals_end_it_in_order() {
     for name in ["-TERM", "-INT", "-HUP"] {
-        let place = Place::new();
-        let pid = place.start();
+        let test_host = TestHost::new();
+        let pid = test_host.start();
         signal(pid, name);
-        eventually(name, || !is_host(pid, ""));
-        assert!(!place.file("host.json").exists() && !place.file("host.sock").exists());
-        assert!(place.log().ends_with("info  ended\n"));
+        wait_until(name, || !is_host(pid, ""));
+        assert!(!test_host.file("host.json").exists() && !test_host.file("host.sock").exists());
+        assert!(test_host.log().ends_with("info  ended\n"));
     }
 }
 
 /// Without a home, without a folder of the login's.
 #[test]
 fn it_needs_no_home() {
-    let place = Place::new();
-    let temporary = place.context.folder().join("tmp");
+    let test_host = TestHost::new();
+    let temporary = test_host.context.folder().join("tmp");
     fs::create_dir(&temporary).unwrap();
     let run = |action: &str| {
-        let output = place
+        let output = test_host
             .context
             .command(&["host", action, "--json"])
             .env_remove("HOME")
@@ -342,7 +342,9 @@ fn it_needs_no_home() {
             .env("XDG_RUNTIME_DIR", "/nowhere/at/all")
             .output()
             .unwrap();
-        Ran::of(&place.context, &output).exits(0).json()
+        CommandOutput::new(&test_host.context, &output)
+            .exits(0)
+            .json()
     };
     let folder = PathBuf::from(run("status")["folder"].as_str().unwrap());
     if !folder.starts_with(&temporary) {
@@ -359,17 +361,19 @@ fn it_needs_no_home() {
 
 #[test]
 fn a_long_path_is_no_obstacle() {
-    let place = Place::new();
-    let long = place.context.folder().join("x".repeat(120));
+    let test_host = TestHost::new();
+    let long = test_host.context.folder().join("x".repeat(120));
     let run = |action: &str| {
-        let output = place
+        let output = test_host
             .context
             .command(&["host", action, "--json"])
             .env("CELLWRIGHT_HOST_DIR", &long)
-            .env("TMPDIR", place.context.home())
+            .env("TMPDIR", test_host.context.home())
             .output()
             .unwrap();
-        Ran::of(&place.context, &output).exits(0).json()
+        CommandOutput::new(&test_host.context, &output)
+            .exits(0)
+            .json()
     };
     let pid = pid_in(&run("start"));
     assert_eq!(run("status")["pid"], pid);

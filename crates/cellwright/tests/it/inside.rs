@@ -89,7 +89,7 @@ fn verbs_run_where_the_code_is_and_proxies_are_not_asked() {
     for name in PROXIES {
         command.env(name, "http://127.0.0.1:9");
     }
-    let ran = crate::context::Ran::of(&context, &command.output().unwrap()).exits(0);
+    let ran = crate::context::CommandOutput::new(&context, &command.output().unwrap()).exits(0);
     assert_eq!(ran.stdout, "# %% [markdown] cell:0\n");
 }
 
@@ -242,7 +242,7 @@ fn modules_of_the_user_run_before_the_first_cell() {
     if let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") {
         helpers.arg("--python").arg(python);
     }
-    let ran = crate::context::Ran::of(&context, &helpers.output().unwrap()).exits(0);
+    let ran = crate::context::CommandOutput::new(&context, &helpers.output().unwrap()).exits(0);
     let module = folder.join("a.py").display().to_string();
     assert_eq!(
         ran.stdout,

@@ -11,14 +11,14 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::context::{Context, Ran};
+use crate::context::{CommandOutput, Context};
 
-/// A context with kernels of its own. What is installed on the machine is still found, after them.
-struct Shelf {
+/// A context with its own kernelspecs. Kernels of the machine are found after them.
+struct KernelspecFixture {
     context: Context,
 }
 
-impl Shelf {
+impl KernelspecFixture {
     fn new() -> Self {
         Self {
             context: Context::new(),
@@ -55,9 +55,9 @@ impl Shelf {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         let output = self.command(arguments).output().unwrap();
-        Ran::of(&self.context, &output)
+        CommandOutput::new(&self.context, &output)
     }
 
     /// What `kernels specs` says of the kernels that were installed here, and of the runner.

@@ -1,6 +1,6 @@
 //! Diagnostic events that `CELLWRIGHT_LOG` selects.
 
-use crate::context::{Context, Ran};
+use crate::context::{CommandOutput, Context};
 
 #[test]
 fn events_are_printed_on_request_only() {
@@ -8,7 +8,7 @@ fn events_are_printed_on_request_only() {
     let logged = |filter: &str| {
         let mut command = context.eval_command(&["print('s3cret')"]);
         let output = command.env("CELLWRIGHT_LOG", filter).output().unwrap();
-        Ran::of(&context, &output)
+        CommandOutput::new(&context, &output)
     };
     assert_eq!(logged("").exits(0).stderr, "");
     assert_eq!(logged("off").exits(0).stderr, "");

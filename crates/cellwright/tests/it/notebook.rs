@@ -5,12 +5,12 @@ use insta::assert_snapshot;
 use crate::context::{Context, THREE_CELLS};
 
 /// Runs `notebook` with these arguments and shows the answer and the text afterwards.
-fn seen(context: &Context, arguments: &[&str]) -> String {
+fn masked_output(context: &Context, arguments: &[&str]) -> String {
     let mut all = vec!["notebook"];
     all.extend(arguments);
     let ran = context.run(&all);
     let text = context.run(&["read", "a.ipynb:ids", "--quiet"]);
-    format!("{}--- text\n{}", ran.seen(), text.stdout)
+    format!("{}--- text\n{}", ran.output_masked(), text.stdout)
 }
 
 #[test]
@@ -44,7 +44,10 @@ fn each_operation_answers_what_it_did() {
         ("clear_all", &["clear", "a.ipynb"]),
     ] {
         let context = Context::with_notebook();
-        assert_snapshot!(format!("operation_{name}"), seen(&context, arguments));
+        assert_snapshot!(
+            format!("operation_{name}"),
+            masked_output(&context, arguments)
+        );
     }
 }
 
@@ -70,7 +73,7 @@ fn mistakes_are_explained_and_change_nothing() {
         let mut all = vec!["notebook"];
         all.extend(arguments);
         let ran = context.run(&all).exits(2);
-        assert_snapshot!(format!("mistake_{name}"), ran.seen());
+        assert_snapshot!(format!("mistake_{name}"), ran.output_masked());
         assert_eq!(context.content("a.ipynb"), THREE_CELLS, "{name}");
     }
 }
@@ -111,7 +114,9 @@ fn the_outline_has_a_line_for_each_cell() {
     let context = Context::with_notebook();
     assert_snapshot!(
         "outline",
-        context.run(&["notebook", "outline", "a.ipynb"]).seen()
+        context
+            .run(&["notebook", "outline", "a.ipynb"])
+            .output_masked()
     );
     let ran = context
         .run(&["notebook", "outline", "a.ipynb", "--json"])
@@ -139,10 +144,10 @@ fn an_old_notebook_is_upgraded_on_request() {
 "#;
     context.file("old.ipynb", old);
     let refused = context.run(&["read", "old.ipynb"]).exits(2);
-    assert_snapshot!("old_format", refused.seen());
+    assert_snapshot!("old_format", refused.output_masked());
     assert_eq!(context.content("old.ipynb"), old);
     let ran = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(0);
-    assert_snapshot!("upgraded_answer", ran.seen());
+    assert_snapshot!("upgraded_answer", ran.output_masked());
     assert_snapshot!("upgraded_file", context.content("old.ipynb"));
     let again = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(0);
     assert!(again.stdout.contains("nothing written"));
@@ -219,7 +224,9 @@ fn ids_that_are_long_or_odd_do_not_break_the_outline() {
     );
     assert_snapshot!(
         "odd_ids",
-        context.run(&["notebook", "outline", "a.ipynb"]).seen()
+        context
+            .run(&["notebook", "outline", "a.ipynb"])
+            .output_masked()
     );
 }
 

@@ -7,7 +7,7 @@ use crate::context::Context;
 #[test]
 fn a_notebook_is_text_with_markers() {
     let context = Context::with_notebook();
-    assert_snapshot!(context.run(&["read", "a.ipynb"]).seen());
+    assert_snapshot!(context.run(&["read", "a.ipynb"]).output_masked());
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn selectors_show_parts_and_more() {
     ] {
         assert_snapshot!(
             format!("selector_{name}"),
-            context.run(&["read", argument]).seen()
+            context.run(&["read", argument]).output_masked()
         );
     }
 }
@@ -62,7 +62,7 @@ fn wrong_selectors_are_explained() {
         ("scheme", "artifact://7"),
     ] {
         let ran = context.run(&["read", argument]).exits(2);
-        assert_snapshot!(format!("bad_selector_{name}"), ran.seen());
+        assert_snapshot!(format!("bad_selector_{name}"), ran.output_masked());
     }
 }
 
@@ -105,7 +105,7 @@ fn oddities_are_told_and_left_alone() {
         "odd.ipynb",
         r#"{"cells":[{"cell_type":"code","metadata":{}}],"nbformat":4,"nbformat_minor":5}"#,
     );
-    assert_snapshot!(context.run(&["read", "odd.ipynb"]).seen());
+    assert_snapshot!(context.run(&["read", "odd.ipynb"]).output_masked());
 }
 
 #[test]

@@ -17,49 +17,49 @@ use std::process::{Child, Command};
 
 use serde_json::{Value, json};
 
-use crate::context::Ran;
-use crate::host::{Place, eventually, signal};
+use crate::context::CommandOutput;
+use crate::host::{TestHost, signal, wait_until};
 
 /// Our own runner, and Jupyter's kernel.
 const BACKENDS: [&str; 2] = ["runner", "jupyter"];
 
-/// Says that it has begun, and waits until it is told to go on.
-const WAITS: &str = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('went on')";
+/// Creates the file `begun` and waits for the file `go`.
+const WAITING_CELL: &str = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('went on')";
 
-/// A folder with notebooks. If there is a host it ends with the test.
-struct Stand {
-    place: Place,
+/// A folder with notebooks, and a host that ends with the test.
+struct RunFixture {
+    host: TestHost,
 }
 
-impl Stand {
+impl RunFixture {
     fn new() -> Self {
         Self {
-            place: Place::new(),
+            host: TestHost::new(),
         }
     }
 
     /// With `a.ipynb` in it.
     fn with(cells: &[Value]) -> Self {
-        let stand = Self::new();
-        stand.notebook("a.ipynb", cells);
-        stand
+        let fixture = Self::new();
+        fixture.notebook("a.ipynb", cells);
+        fixture
     }
 
     fn notebook(&self, name: &str, cells: &[Value]) {
-        self.place.context.file(name, written(cells));
+        self.host.context.file(name, notebook_json(cells));
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.place.context.path(name)
+        self.host.context.path(name)
     }
 
     fn content(&self, name: &str) -> String {
-        self.place.context.content(name)
+        self.host.context.content(name)
     }
 
     /// `run a.ipynb` on a backend.
     fn command(&self, backend: &str, arguments: &[&str]) -> Command {
-        let mut command = self.place.context.command(&["run", "a.ipynb"]);
+        let mut command = self.host.context.command(&["run", "a.ipynb"]);
         command.args(["--backend", backend]);
         if let Some(python) = python() {
             command.arg("--python").arg(python);
@@ -68,45 +68,45 @@ impl Stand {
         command
     }
 
-    fn run_on(&self, backend: &str, arguments: &[&str]) -> Ran {
+    fn run_on(&self, backend: &str, arguments: &[&str]) -> CommandOutput {
         let output = self.command(backend, arguments).output().unwrap();
-        Ran::of(&self.place.context, &output)
+        CommandOutput::new(&self.host.context, &output)
     }
 
     /// `run a.ipynb` on the runner.
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.run_on("runner", arguments)
     }
 
-    /// The same beside the test.
-    fn begin_on(&self, backend: &str, arguments: &[&str]) -> Running<'_> {
+    /// Starts `run a.ipynb` in another process.
+    fn spawn_on(&self, backend: &str, arguments: &[&str]) -> RunProcess<'_> {
         let child = self.command(backend, arguments).spawn().unwrap();
-        Running {
-            stand: self,
+        RunProcess {
+            fixture: self,
             child: Some(child),
         }
     }
 
-    /// The same, with a cell that waits; it has begun.
-    fn begin(&self, arguments: &[&str]) -> Running<'_> {
-        let running = self.begin_on("runner", arguments);
-        self.begun();
+    /// The same on the runner, with a cell that waits; returns after its start.
+    fn begin(&self, arguments: &[&str]) -> RunProcess<'_> {
+        let running = self.spawn_on("runner", arguments);
+        self.wait_until_started();
         running
     }
 
-    /// Waits until a cell has begun that says so.
-    fn begun(&self) {
-        eventually("the cell does not begin", || self.path("begun").exists());
+    /// Waits until a cell has created the file `begun`.
+    fn wait_until_started(&self) {
+        wait_until("the cell does not begin", || self.path("begun").exists());
     }
 
-    /// Lets a cell go on that waits.
-    fn go(&self) {
+    /// Releases [`WAITING_CELL`].
+    fn release_cell(&self) {
         fs::write(self.path("go"), "").unwrap();
     }
 
     /// Another command.
-    fn other(&self, arguments: &[&str]) -> Ran {
-        self.place.context.run(arguments)
+    fn other(&self, arguments: &[&str]) -> CommandOutput {
+        self.host.context.run(arguments)
     }
 
     fn document(&self, name: &str) -> Value {
@@ -114,7 +114,7 @@ impl Stand {
         serde_json::from_str(&content).unwrap_or_else(|error| panic!("{error}: {content}"))
     }
 
-    /// What the cells of `a.ipynb` have put out.
+    /// The outputs of the cells of `a.ipynb`, one line each.
     fn outputs(&self) -> Vec<String> {
         self.outputs_in("a.ipynb")
     }
@@ -122,7 +122,7 @@ impl Stand {
     fn outputs_in(&self, name: &str) -> Vec<String> {
         let document = self.document(name);
         let cells = document["cells"].as_array().unwrap().iter();
-        cells.map(put_out).collect()
+        cells.map(output_line).collect()
     }
 
     fn counts(&self) -> Vec<Value> {
@@ -140,11 +140,11 @@ impl Stand {
     fn rewrite(&self, change: impl FnOnce(&mut Value)) {
         let mut document = self.document("a.ipynb");
         change(&mut document);
-        fs::write(self.path("a.ipynb"), laid_out(&document)).unwrap();
+        fs::write(self.path("a.ipynb"), jupyter_layout(&document)).unwrap();
     }
 
     /// Fails unless Python's own library finds these notebooks valid.
-    fn are_valid(&self, names: &[&str]) {
+    fn assert_valid(&self, names: &[&str]) {
         const CHECK: &str = "import nbformat, sys\nfor path in sys.argv[1:]:\n    with open(path, encoding='utf-8') as file:\n        nbformat.validate(nbformat.reads(file.read(), as_version=nbformat.NO_CONVERT))";
         let output = Command::new(python_with_nbformat())
             .args(["-W", "error", "-c", CHECK])
@@ -157,19 +157,19 @@ impl Stand {
 
     /// Names in the folder that are neither notebooks nor of the tests.
     fn left_over(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.place.context.folder()).unwrap();
+        let entries = fs::read_dir(self.host.context.folder()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name.starts_with('.')).collect()
     }
 }
 
-/// A run beside the test, which ends with it.
-struct Running<'s> {
-    stand: &'s Stand,
+/// A `run` command in another process, killed when dropped.
+struct RunProcess<'s> {
+    fixture: &'s RunFixture,
     child: Option<Child>,
 }
 
-impl Running<'_> {
+impl RunProcess<'_> {
     fn pid(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
@@ -178,14 +178,14 @@ impl Running<'_> {
         signal(self.pid(), name);
     }
 
-    fn end(mut self) -> Ran {
+    fn end(mut self) -> CommandOutput {
         let child = self.child.take().unwrap();
         let output = child.wait_with_output().unwrap();
-        Ran::of(&self.stand.place.context, &output)
+        CommandOutput::new(&self.fixture.host.context, &output)
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunProcess<'_> {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             child.kill().ok();
@@ -229,7 +229,7 @@ fn markdown(source: &str) -> Value {
 }
 
 /// A notebook of these cells, each with the id `c` and its index, as Jupyter writes it.
-fn written(cells: &[Value]) -> String {
+fn notebook_json(cells: &[Value]) -> String {
     let cells: Vec<Value> = cells
         .iter()
         .enumerate()
@@ -239,11 +239,11 @@ fn written(cells: &[Value]) -> String {
             cell
         })
         .collect();
-    laid_out(&json!({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    jupyter_layout(&json!({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
 }
 
 /// JSON with one space for each level.
-fn laid_out(document: &Value) -> String {
+fn jupyter_layout(document: &Value) -> String {
     use serde::Serialize;
     let mut out = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
@@ -253,8 +253,8 @@ fn laid_out(document: &Value) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// What a cell has put out, in one line: text as it is, exceptions by their names.
-fn put_out(cell: &Value) -> String {
+/// The outputs of a cell on one line: text unchanged, exceptions by name.
+fn output_line(cell: &Value) -> String {
     let lines = |text: &Value| match text {
         Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
         other => other.as_str().unwrap_or_default().to_owned(),
@@ -289,8 +289,8 @@ fn notices(answer: &Value) -> Vec<&str> {
 
 /// What a person sees, made the same for every run and every Python: without the times that cells took, and
 /// without the marks under lines of source.
-fn seen(ran: &Ran) -> String {
-    let text = ran.seen();
+fn masked_output(ran: &CommandOutput) -> String {
+    let text = ran.output_masked();
     let is_told = |line: &&str| {
         let mark = line.trim();
         mark.is_empty() || mark.bytes().any(|byte| !matches!(byte, b'^' | b'~'))
@@ -325,16 +325,16 @@ fn is_time(word: &str) -> bool {
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// How often something is tried that depends on the moment; `CELLWRIGHT_TEST_FACTOR` multiplies it.
+/// Number of repetitions of a test that depends on timing; `CELLWRIGHT_TEST_FACTOR` multiplies it.
 fn times(number: usize) -> usize {
     let factor = std::env::var("CELLWRIGHT_TEST_FACTOR").ok();
     number * factor.and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// Numbers that are others every time, unless `CELLWRIGHT_TEST_SEED` says which.
-struct Numbers(u64);
+/// Random numbers, with a new seed for every run unless `CELLWRIGHT_TEST_SEED` is set.
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn new() -> Self {
         let given = std::env::var("CELLWRIGHT_TEST_SEED").ok();
         let seed = given.and_then(|text| text.parse().ok()).unwrap_or_else(|| {

@@ -10,7 +10,7 @@ use crate::context::{Context, THREE_CELLS};
 
 const EDIT: [&str; 5] = ["notebook", "edit", "a.ipynb", "2", "--source"];
 
-fn edit(context: &Context, source: &str) -> crate::context::Ran {
+fn edit(context: &Context, source: &str) -> crate::context::CommandOutput {
     let mut arguments = EDIT.to_vec();
     arguments.push(source);
     context.run(&arguments)
@@ -137,7 +137,7 @@ fn a_full_disk_leaves_the_original() {
     drop(mounted);
     assert_eq!(content, THREE_CELLS);
     assert_eq!(names, 2, "a temporary file was left behind");
-    assert_snapshot!(ran.exits(2).seen());
+    assert_snapshot!(ran.exits(2).output_masked());
 }
 
 #[test]

@@ -18,19 +18,19 @@ use std::process::{Child, Command};
 
 use serde_json::Value;
 
-use crate::context::Ran;
-use crate::host::{Place, eventually, signal};
+use crate::context::CommandOutput;
+use crate::host::{TestHost, signal, wait_until};
 
 /// A cell that says that it has begun, by making the file `begun`, and then runs for long.
 const LONG: &str = "open('begun', 'w').close()\nimport time\ntime.sleep(100)";
 
-/// A host of one's own with settings of its own, which ends with the test.
-struct Desk {
-    place: Place,
+/// A host with its own settings, which ends with the test.
+struct SessionFixture {
+    host: TestHost,
     settings: Vec<(String, OsString)>,
 }
 
-impl Desk {
+impl SessionFixture {
     fn new() -> Self {
         Self::with(&[])
     }
@@ -43,7 +43,7 @@ impl Desk {
         };
         let settings = settings.iter();
         Self {
-            place: Place::new(),
+            host: TestHost::new(),
             settings: settings
                 .map(|(name, value)| (variable(name), value.into()))
                 .collect(),
@@ -52,39 +52,39 @@ impl Desk {
 
     /// Any command.
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.place.context.command(arguments);
+        let mut command = self.host.context.command(arguments);
         command.envs(self.settings.iter().cloned());
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         let output = self.command(arguments).output().unwrap();
-        Ran::of(&self.place.context, &output)
+        CommandOutput::new(&self.host.context, &output)
     }
 
     /// `eval` on a session.
     fn eval_command(&self, session: &str, arguments: &[&str]) -> Command {
         let mut all = vec!["--session", session];
         all.extend(arguments);
-        let mut command = self.place.context.eval_command(&all);
+        let mut command = self.host.context.eval_command(&all);
         command.envs(self.settings.iter().cloned());
         command
     }
 
-    fn eval(&self, session: &str, arguments: &[&str]) -> Ran {
+    fn eval(&self, session: &str, arguments: &[&str]) -> CommandOutput {
         let output = self.eval_command(session, arguments).output().unwrap();
-        Ran::of(&self.place.context, &output)
+        CommandOutput::new(&self.host.context, &output)
     }
 
-    /// What an `eval --json` that ends like this answers.
-    fn answer(&self, session: &str, arguments: &[&str], code: i32) -> Value {
+    /// The JSON report of `eval --json` with this exit code.
+    fn eval_json(&self, session: &str, arguments: &[&str], code: i32) -> Value {
         let mut all = vec!["--json"];
         all.extend(arguments);
         self.eval(session, &all).exits(code).json()
     }
 
     /// What code prints.
-    fn prints(&self, session: &str, code: &str) -> String {
+    fn eval_stdout(&self, session: &str, code: &str) -> String {
         self.eval(session, &[code]).exits(0).stdout
     }
 
@@ -94,15 +94,15 @@ impl Desk {
     }
 
     /// A second terminal with a cell that runs for long; it has begun.
-    fn busy(&self, session: &str) -> Terminal<'_> {
+    fn start_busy(&self, session: &str) -> Terminal<'_> {
         std::fs::remove_file(self.path("begun")).ok();
         let terminal = self.terminal(session, &[LONG, "--timeout", "0"]);
-        self.begun();
+        self.wait_until_started();
         terminal
     }
 
     /// A run in the background; its name.
-    fn background(&self, session: &str, arguments: &[&str]) -> String {
+    fn start_background(&self, session: &str, arguments: &[&str]) -> String {
         let mut all = vec!["--background"];
         all.extend(arguments);
         let ran = self.eval(session, &all).exits(0);
@@ -110,12 +110,12 @@ impl Desk {
     }
 
     /// Waits until a cell has made the file `begun`.
-    fn begun(&self) {
-        eventually("the cell does not begin", || self.path("begun").exists());
+    fn wait_until_started(&self) {
+        wait_until("the cell does not begin", || self.path("begun").exists());
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.place.context.path(name)
+        self.host.context.path(name)
     }
 
     /// What `kernels list` says.
@@ -132,33 +132,33 @@ impl Desk {
         named.remove(0)
     }
 
-    /// Waits until so many calls wait for a session.
-    fn waiting(&self, session: &str, count: u64) {
-        eventually("nobody waits", || self.kernel(session)["waiting"] == count);
+    /// Waits until `count` calls wait for a session.
+    fn wait_for_queue(&self, session: &str, count: u64) {
+        wait_until("nobody waits", || self.kernel(session)["waiting"] == count);
     }
 
     fn host_pid(&self) -> u32 {
-        number(&self.place.status()["pid"])
+        number(&self.host.status()["pid"])
     }
 
     /// Kills the host, and is sure that it is gone.
     fn kill_host(&self) {
         let pid = self.host_pid();
         signal(pid, "-KILL");
-        eventually("the host does not die", || !crate::survivors::runs(pid));
+        wait_until("the host does not die", || !crate::survivors::runs(pid));
     }
 }
 
-/// A command that runs beside the test. It ends with it.
+/// A command in another process, killed when dropped.
 struct Terminal<'a> {
-    desk: &'a Desk,
+    fixture: &'a SessionFixture,
     child: Option<Child>,
 }
 
 impl<'a> Terminal<'a> {
-    fn new(desk: &'a Desk, mut command: Command) -> Self {
+    fn new(fixture: &'a SessionFixture, mut command: Command) -> Self {
         let child = Some(command.spawn().unwrap());
-        Self { desk, child }
+        Self { fixture, child }
     }
 
     fn signal(&self, name: &str) {
@@ -166,14 +166,17 @@ impl<'a> Terminal<'a> {
     }
 
     /// Whether it has ended.
-    fn is_over(&mut self) -> bool {
+    fn has_exited(&mut self) -> bool {
         self.child.as_mut().unwrap().try_wait().unwrap().is_some()
     }
 
     /// How it ended.
-    fn end(mut self) -> Ran {
+    fn end(mut self) -> CommandOutput {
         let child = self.child.take().unwrap();
-        Ran::of(&self.desk.place.context, &child.wait_with_output().unwrap())
+        CommandOutput::new(
+            &self.fixture.host.context,
+            &child.wait_with_output().unwrap(),
+        )
     }
 
     /// Kills it, as the system does when it needs memory.

@@ -43,7 +43,7 @@ from nowhere
 #%% [code]
 ";
     let ran = context.run_with_input(&["write", "a.ipynb"], text).exits(0);
-    assert_snapshot!("rewritten_answer", ran.seen());
+    assert_snapshot!("rewritten_answer", ran.output_masked());
     assert_snapshot!("rewritten_file", context.content("a.ipynb"));
 }
 
@@ -51,7 +51,7 @@ from nowhere
 fn text_before_the_first_marker_is_refused() {
     let context = Context::with_notebook();
     let ran = context.run_with_input(&["write", "a.ipynb"], "import os\n# %% [code]\n");
-    assert_snapshot!(ran.exits(2).seen());
+    assert_snapshot!(ran.exits(2).output_masked());
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
 }
 
@@ -62,7 +62,7 @@ fn an_empty_pipe_does_not_empty_the_notebook() {
         context
             .run_with_input(&["write", "a.ipynb"], "")
             .exits(2)
-            .seen()
+            .output_masked()
     );
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
     // What `read` prints for a notebook without cells is not nothing.
@@ -75,7 +75,7 @@ fn an_empty_pipe_does_not_empty_the_notebook() {
 fn text_that_is_not_utf8_is_refused() {
     let context = Context::with_notebook();
     let ran = context.run_with_input(&["write", "a.ipynb"], b"# %% [code]\ncaf\xe9\n");
-    assert_snapshot!(ran.exits(2).seen());
+    assert_snapshot!(ran.exits(2).output_masked());
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
 }
 
@@ -84,10 +84,10 @@ fn a_missing_file_is_made_only_when_asked() {
     let context = Context::new();
     let text = "# %% [code]\nprint(1)\n# %% [markdown]\n# Hé\n";
     let refused = context.run_with_input(&["write", "new.ipynb"], text);
-    assert_snapshot!("missing_without_create", refused.exits(2).seen());
+    assert_snapshot!("missing_without_create", refused.exits(2).output_masked());
     assert!(!context.path("new.ipynb").exists());
     let ran = context.run_with_input(&["write", "new.ipynb", "--create"], text);
-    assert_snapshot!("missing_with_create", ran.exits(0).seen());
+    assert_snapshot!("missing_with_create", ran.exits(0).output_masked());
     assert_snapshot!("created_file", context.content("new.ipynb"));
     // The same edit gives the same file.
     context
@@ -134,15 +134,15 @@ print(answer)
 answer + 2.0
 ";
     let merged = context.run_with_input(&["write", "a.ipynb", "--rev", &revision], ours);
-    assert_snapshot!("merged", merged.exits(0).seen());
+    assert_snapshot!("merged", merged.exits(0).output_masked());
     assert_snapshot!("merged_text", context.run(&["read", "a.ipynb"]).stdout);
     let before = context.content("a.ipynb");
     let conflicting = ours.replace("# A tour", "# My title");
     let refused = context.run_with_input(&["write", "a.ipynb", "--rev", &revision], conflicting);
-    assert_snapshot!("refused", refused.exits(3).seen());
+    assert_snapshot!("refused", refused.exits(3).output_masked());
     assert_eq!(context.content("a.ipynb"), before);
     let unknown = context.run_with_input(&["write", "a.ipynb", "--rev", "0123456789"], ours);
-    assert_snapshot!("unknown_revision", unknown.exits(3).seen());
+    assert_snapshot!("unknown_revision", unknown.exits(3).output_masked());
     assert_eq!(context.content("a.ipynb"), before);
 }
 

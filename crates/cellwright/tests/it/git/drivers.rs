@@ -29,7 +29,7 @@ fn assert_valid(notebook: &str) {
 }
 
 /// Two branches of a repository with these versions of `a.ipynb`, merged into the first.
-fn merged(flags: &[&str], ours: &str, theirs: &str) -> (Repository, crate::context::Ran) {
+fn merged(flags: &[&str], ours: &str, theirs: &str) -> (Repository, crate::context::CommandOutput) {
     let repository = Repository::with_notebook(THREE_CELLS);
     let mut arguments = vec!["git", "setup"];
     arguments.extend(flags);
@@ -104,7 +104,7 @@ fn changes_to_the_same_lines_stand_in_the_cell_and_the_file_stays_a_notebook() {
         "git_conflict",
         repository
             .cellwright(&["read", "a.ipynb:ids:outputs"])
-            .seen()
+            .output_masked()
     );
     // Settled as any other text.
     let text = repository.cellwright(&["read", "a.ipynb", "-q"]).stdout;

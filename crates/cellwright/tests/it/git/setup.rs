@@ -29,7 +29,7 @@ fn it_says_what_it_writes_does_nothing_twice_and_is_taken_back_to_the_byte() {
         let untouched = state();
         let first = repository.cellwright(&["git", "setup"]).exits(0);
         if before.is_none() {
-            assert_snapshot!("git_setup", first.seen());
+            assert_snapshot!("git_setup", first.output_masked());
         }
         let written = state();
         assert_ne!(untouched, written);
@@ -43,14 +43,14 @@ fn it_says_what_it_writes_does_nothing_twice_and_is_taken_back_to_the_byte() {
         // The filter comes in on top, and goes with the rest.
         let clean = repository.cellwright(&["git", "setup", "--clean"]).exits(0);
         if before.is_none() {
-            assert_snapshot!("git_setup_clean", clean.seen());
+            assert_snapshot!("git_setup_clean", clean.output_masked());
         }
         let cleaned = state();
         repository.cellwright(&["git", "setup"]).exits(0);
         assert_eq!(state(), cleaned);
         let undone = repository.cellwright(&["git", "setup", "--undo"]).exits(0);
         if before.is_none() {
-            assert_snapshot!("git_setup_undo", undone.seen());
+            assert_snapshot!("git_setup_undo", undone.output_masked());
         }
         assert_eq!(state(), untouched);
         let again = repository.cellwright(&["git", "setup", "--undo"]).exits(0);
@@ -86,7 +86,7 @@ fn a_line_that_came_with_the_repository_is_not_taken_back() {
 }
 
 #[test]
-fn what_somebody_else_has_set_stays_and_is_told() {
+fn settings_of_other_tools_stay_and_are_reported() {
     let repository = Repository::new();
     repository.write(".gitattributes", "*.ipynb diff=jupyter\n");
     let ran = repository.cellwright(&["git", "setup"]).exits(0);
@@ -123,7 +123,7 @@ fn a_check_says_what_is_missing() {
         repository
             .cellwright(&["git", "setup", "--check"])
             .exits(1)
-            .seen()
+            .output_masked()
     );
     repository.cellwright(&["git", "setup", "--clean"]).exits(0);
     assert_snapshot!(
@@ -131,7 +131,7 @@ fn a_check_says_what_is_missing() {
         repository
             .cellwright(&["git", "setup", "--check"])
             .exits(0)
-            .seen()
+            .output_masked()
     );
     let answer = repository
         .cellwright(&["git", "setup", "--check", "--json"])

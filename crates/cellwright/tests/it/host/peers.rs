@@ -10,16 +10,16 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::TestHost;
 
 #[test]
-fn what_is_no_message_does_no_harm() {
-    let place = Place::new();
-    let pid = place.start();
+fn invalid_messages_are_rejected() {
+    let test_host = TestHost::new();
+    let pid = test_host.start();
     // Somebody who never says anything, somebody who stops in the middle.
-    let silent = place.connect();
-    let mut half = place.connect();
-    half.say(b"{\"hello\":");
+    let silent = test_host.connect();
+    let mut half = test_host.connect();
+    half.send(b"{\"hello\":");
     for garbage in [
         &b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..],
         b"\0\0\0\0\n",
@@ -27,69 +27,69 @@ fn what_is_no_message_does_no_harm() {
         b"{\"n\":99999999999999}\n",
         b"{\"do\":\"stop\"}\n",
     ] {
-        let mut line = place.connect();
-        line.say(garbage);
-        let answer = line.hear();
+        let mut line = test_host.connect();
+        line.send(garbage);
+        let answer = line.receive();
         assert!(answer["error"]["code"].is_string(), "{answer}");
-        assert_eq!(line.rest(), "");
+        assert_eq!(line.read_to_end(), "");
     }
-    let mut line = place.connect();
-    line.say_json(&json!({"hello": {"protocol": 3}}));
-    line.hear();
-    line.say_json(&json!({"what": 1}));
-    assert_eq!(line.hear()["error"]["code"], "not_understood");
-    line.say_json(&json!({"do": "dance"}));
-    assert_eq!(line.hear()["error"]["code"], "unknown_request");
-    line.say(b"{\"do\":\"dance\",\"n\":3}\nabc{\"do\":\"status\"}\n");
-    assert_eq!(line.hear()["error"]["code"], "unknown_request");
-    let status = line.hear();
+    let mut line = test_host.connect();
+    line.send_json(&json!({"hello": {"protocol": 3}}));
+    line.receive();
+    line.send_json(&json!({"what": 1}));
+    assert_eq!(line.receive()["error"]["code"], "not_understood");
+    line.send_json(&json!({"do": "dance"}));
+    assert_eq!(line.receive()["error"]["code"], "unknown_request");
+    line.send(b"{\"do\":\"dance\",\"n\":3}\nabc{\"do\":\"status\"}\n");
+    assert_eq!(line.receive()["error"]["code"], "unknown_request");
+    let status = line.receive();
     assert_eq!(status["status"]["pid"], pid);
     drop(half);
     // Told after five seconds, and let go.
     let mut silent = silent;
-    assert_eq!(silent.hear()["error"]["code"], "no_hello");
-    assert_eq!(silent.rest(), "");
-    assert_eq!(place.status()["pid"], pid);
+    assert_eq!(silent.receive()["error"]["code"], "no_hello");
+    assert_eq!(silent.read_to_end(), "");
+    assert_eq!(test_host.status()["pid"], pid);
 }
 
 #[test]
 fn a_client_of_another_version_is_told_and_can_still_ask_and_stop() {
-    let place = Place::new();
-    let pid = place.start();
+    let test_host = TestHost::new();
+    let pid = test_host.start();
     for protocol in [1, 4] {
-        let mut line = place.connect();
-        line.say_json(&json!({"hello": {"protocol": protocol, "version": "9", "new": [1]}}));
-        let hello = line.hear()["hello"].take();
+        let mut line = test_host.connect();
+        line.send_json(&json!({"hello": {"protocol": protocol, "version": "9", "new": [1]}}));
+        let hello = line.receive()["hello"].take();
         assert_eq!(
             (&hello["protocol"], &hello["pid"]),
             (&json!(3), &json!(pid))
         );
-        line.say_json(&json!({"do": "execute", "code": "1"}));
-        assert_eq!(line.hear()["error"]["code"], "other_protocol");
-        line.say_json(&json!({"do": "status"}));
-        assert_eq!(line.hear()["status"]["pid"], pid);
+        line.send_json(&json!({"do": "execute", "code": "1"}));
+        assert_eq!(line.receive()["error"]["code"], "other_protocol");
+        line.send_json(&json!({"do": "status"}));
+        assert_eq!(line.receive()["status"]["pid"], pid);
     }
-    let mut line = place.connect();
-    line.say_json(&json!({"hello": {"protocol": 7}}));
-    line.hear();
-    line.say_json(&json!({"do": "stop"}));
-    assert_eq!(line.hear(), json!({"end": true, "ended": {}}));
-    super::eventually("it does not end", || !super::is_host(pid, ""));
+    let mut line = test_host.connect();
+    line.send_json(&json!({"hello": {"protocol": 7}}));
+    line.receive();
+    line.send_json(&json!({"do": "stop"}));
+    assert_eq!(line.receive(), json!({"end": true, "ended": {}}));
+    super::wait_until("it does not end", || !super::is_host(pid, ""));
 }
 
-/// Plays a host of another version until it is told to stop.
-fn play_host(place: &Place, protocol: u32) -> JoinHandle<()> {
+/// Starts a fake host of another version, which ends at a `stop` request.
+fn start_fake_host(test_host: &TestHost, protocol: u32) -> JoinHandle<()> {
     fs::DirBuilder::new()
         .mode(0o700)
-        .create(&place.folder)
+        .create(&test_host.folder)
         .unwrap();
-    let listener = UnixListener::bind(place.file("host.sock")).unwrap();
+    let listener = UnixListener::bind(test_host.file("host.sock")).unwrap();
     let pid = std::process::id();
     let record = json!({
         "pid": pid, "protocol": protocol, "version": "0.9", "socket": "host.sock",
         "instance": "played", "started": 0, "born": null, "later": true,
     });
-    fs::write(place.file("host.json"), record.to_string()).unwrap();
+    fs::write(test_host.file("host.json"), record.to_string()).unwrap();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut writer = stream.unwrap();
@@ -118,9 +118,9 @@ fn play_host(place: &Place, protocol: u32) -> JoinHandle<()> {
 #[test]
 fn a_host_of_another_version_is_told_and_can_be_stopped() {
     for protocol in [1, 4] {
-        let place = Place::new();
-        let played = play_host(&place, protocol);
-        let ran = place.host(&["start"]).exits(2);
+        let test_host = TestHost::new();
+        let fake = start_fake_host(&test_host, protocol);
+        let ran = test_host.run(&["start"]).exits(2);
         let words = format!("is of version 0.9 and speaks protocol {protocol}");
         assert!(ran.stderr.contains(&words), "{}", ran.stderr);
         assert!(
@@ -128,14 +128,14 @@ fn a_host_of_another_version_is_told_and_can_be_stopped() {
             "{}",
             ran.stderr
         );
-        let found = place.context.run(&["doctor", "--json"]).stdout;
+        let found = test_host.context.run(&["doctor", "--json"]).stdout;
         assert!(found.contains("\"host-other-protocol\""), "{found}");
-        let status = place.host(&["status"]).exits(0).stdout;
+        let status = test_host.run(&["status"]).exits(0).stdout;
         assert!(status.contains("this command speaks 3"), "{status}");
-        let stopped = place.host(&["stop"]).exits(0).stdout;
+        let stopped = test_host.run(&["stop"]).exits(0).stdout;
         assert!(stopped.contains("ended sessions: 3"), "{stopped}");
-        played.join().unwrap();
-        assert_eq!(place.status()["running"], false);
+        fake.join().unwrap();
+        assert_eq!(test_host.status()["running"], false);
     }
 }
 
@@ -143,19 +143,19 @@ fn a_host_of_another_version_is_told_and_can_be_stopped() {
 const PEER_SOCKET: &str = "CELLWRIGHT_TEST_PEER_SOCKET";
 
 /// Connects as another user, in a child process: this test again, in a copy that every user may execute.
-fn connect_as_other_user(place: &Place) -> String {
-    let copy = place.context.path("tests");
+fn connect_as_other_user(test_host: &TestHost) -> String {
+    let copy = test_host.context.path("tests");
     if !copy.exists() {
         fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(place.context.folder(), mode).unwrap();
+        fs::set_permissions(test_host.context.folder(), mode).unwrap();
     }
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--clear-groups"])
         .arg(&copy)
         .args(["--exact", "--nocapture"])
         .arg("host::peers::another_user_is_rejected")
-        .env(PEER_SOCKET, place.file("host.sock"))
+        .env(PEER_SOCKET, test_host.file("host.sock"))
         .output()
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -184,31 +184,31 @@ fn another_user_is_rejected() {
         report_reply(&socket);
         return;
     }
-    let place = Place::new();
-    place.start();
+    let test_host = TestHost::new();
+    test_host.start();
     // Only root can become another user.
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         cellwright_test_support::skip("root", "only root can become another user");
         return;
     }
-    let report = connect_as_other_user(&place);
+    let report = connect_as_other_user(&test_host);
     assert!(
         report.contains("not connected: permission denied"),
         "{report}"
     );
     // The host also rejects the user if folder and socket are open by mistake.
-    for path in place.file("host.sock").ancestors() {
-        if path.starts_with(place.context.home()) {
+    for path in test_host.file("host.sock").ancestors() {
+        if path.starts_with(test_host.context.home()) {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
             fs::set_permissions(path, mode).unwrap();
         }
     }
-    let report = connect_as_other_user(&place);
+    let report = connect_as_other_user(&test_host);
     assert!(report.contains("connected, 0 bytes"), "{report}");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    fs::set_permissions(&place.folder, mode).unwrap();
-    super::eventually("the host does not log it", || {
-        let log = place.log();
+    fs::set_permissions(&test_host.folder, mode).unwrap();
+    super::wait_until("the host does not log it", || {
+        let log = test_host.log();
         log.contains("a client of user 65534 was turned away")
     });
 }

@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 
-use super::Shelf;
-use crate::context::{Context, Ran};
+use super::KernelspecFixture;
+use crate::context::{CommandOutput, Context};
 
 #[test]
 fn flags_that_contradict_each_other_are_refused() {
@@ -46,47 +46,47 @@ fn the_runner_is_a_python3_kernel() {
 
 #[test]
 fn a_kernel_that_is_not_there_is_told_with_what_may_be_meant() {
-    let shelf = Shelf::new();
-    shelf.install_starting("mathematical", "m", &["sh", "{connection_file}"]);
+    let fixture = KernelspecFixture::new();
+    fixture.install_starting("mathematical", "m", &["sh", "{connection_file}"]);
     assert_snapshot!(
-        shelf
+        fixture
             .run(&["eval", "1", "--kernel", "matematical"])
             .exits(2)
-            .seen()
+            .output_masked()
     );
-    let ran = shelf.run(&["eval", "1", "--kernel", "quite-another", "--session", "s"]);
+    let ran = fixture.run(&["eval", "1", "--kernel", "quite-another", "--session", "s"]);
     assert!(!ran.exits(2).stderr.contains("did you mean"));
 }
 
 #[test]
 fn a_kernel_whose_program_is_missing_says_which() {
-    let shelf = Shelf::new();
-    shelf.install_starting("gone", "g", &["no-such-program", "{connection_file}"]);
+    let fixture = KernelspecFixture::new();
+    fixture.install_starting("gone", "g", &["no-such-program", "{connection_file}"]);
     assert_snapshot!(
         "missing_program",
-        shelf
+        fixture
             .run(&["eval", "1", "--kernel", "gone"])
             .exits(2)
-            .seen()
+            .output_masked()
     );
-    shelf.install("garbled", "{\"argv\": [1]}");
+    fixture.install("garbled", "{\"argv\": [1]}");
     assert_snapshot!(
         "garbled",
-        shelf
+        fixture
             .run(&["eval", "1", "--kernel", "garbled"])
             .exits(2)
-            .seen()
+            .output_masked()
     );
 }
 
 #[test]
 fn a_connection_file_that_is_not_there_is_told_with_those_that_are() {
-    let shelf = Shelf::new();
-    let runtime = shelf.context.path("runtime");
+    let fixture = KernelspecFixture::new();
+    let runtime = fixture.context.path("runtime");
     std::fs::create_dir(&runtime).unwrap();
-    let mut attach = shelf.command(&["eval", "1", "--existing", "kernel-1.json"]);
+    let mut attach = fixture.command(&["eval", "1", "--existing", "kernel-1.json"]);
     attach.env("JUPYTER_RUNTIME_DIR", &runtime);
-    let nothing = Ran::of(&shelf.context, &attach.output().unwrap()).exits(2);
+    let nothing = CommandOutput::new(&fixture.context, &attach.output().unwrap()).exits(2);
     assert!(
         nothing
             .stderr
@@ -95,11 +95,11 @@ fn a_connection_file_that_is_not_there_is_told_with_those_that_are() {
         nothing.stderr
     );
     std::fs::write(runtime.join("kernel-2.json"), "not a connection").unwrap();
-    let ran = Ran::of(&shelf.context, &attach.output().unwrap()).exits(2);
-    assert_snapshot!("no_connection_file", ran.seen());
-    let mut attach = shelf.command(&["eval", "1", "--existing", "2"]);
+    let ran = CommandOutput::new(&fixture.context, &attach.output().unwrap()).exits(2);
+    assert_snapshot!("no_connection_file", ran.output_masked());
+    let mut attach = fixture.command(&["eval", "1", "--existing", "2"]);
     attach.env("JUPYTER_RUNTIME_DIR", &runtime);
-    let ran = Ran::of(&shelf.context, &attach.output().unwrap()).exits(2);
+    let ran = CommandOutput::new(&fixture.context, &attach.output().unwrap()).exits(2);
     assert!(
         ran.stderr
             .contains("kernel-2.json is not a connection file"),
@@ -110,14 +110,14 @@ fn a_connection_file_that_is_not_there_is_told_with_those_that_are() {
 
 #[test]
 fn the_settings_choose_a_kernel_and_flags_another() {
-    let shelf = Shelf::new();
+    let fixture = KernelspecFixture::new();
     let with = |arguments: &[&str]| {
         let mut all = vec!["eval", "6 * 7"];
         all.extend(arguments);
-        let mut command = shelf.command(&all);
+        let mut command = fixture.command(&all);
         command.env("CELLWRIGHT_KERNEL_BACKEND", "jupyter");
         command.env("CELLWRIGHT_KERNEL_NAME", "of-the-settings");
-        Ran::of(&shelf.context, &command.output().unwrap())
+        CommandOutput::new(&fixture.context, &command.output().unwrap())
     };
     assert!(with(&[]).exits(2).stderr.contains("`of-the-settings`"));
     assert!(
@@ -131,11 +131,11 @@ fn the_settings_choose_a_kernel_and_flags_another() {
 
 #[test]
 fn a_project_chooses_a_kernel_only_once_it_is_trusted() {
-    let shelf = Shelf::new();
-    std::fs::create_dir(shelf.context.path(".cellwright")).unwrap();
+    let fixture = KernelspecFixture::new();
+    std::fs::create_dir(fixture.context.path(".cellwright")).unwrap();
     let settings = "[kernel]\nbackend = \"jupyter\"\nname = \"strange\"\ntransport = \"tcp\"\n";
-    shelf.context.file(".cellwright/config.toml", settings);
-    let ran = shelf.run(&["eval", "6 * 7"]).exits(0);
+    fixture.context.file(".cellwright/config.toml", settings);
+    let ran = fixture.run(&["eval", "6 * 7"]).exits(0);
     assert_eq!(ran.stdout, "42\n");
     assert!(
         ran.stderr
@@ -143,18 +143,18 @@ fn a_project_chooses_a_kernel_only_once_it_is_trusted() {
         "{}",
         ran.stderr
     );
-    shelf.run(&["trust"]).exits(0);
-    let ran = shelf.run(&["eval", "6 * 7"]).exits(2);
+    fixture.run(&["trust"]).exits(0);
+    let ran = fixture.run(&["eval", "6 * 7"]).exits(2);
     assert!(
         ran.stderr.contains("There is no kernel named `strange`"),
         "{}",
         ran.stderr
     );
-    shelf.context.file(
+    fixture.context.file(
         ".cellwright/config.toml",
         "[kernel]\nbackend = \"juypter\"\n",
     );
-    let ran = shelf.run(&["eval", "6 * 7"]).exits(2);
+    let ran = fixture.run(&["eval", "6 * 7"]).exits(2);
     assert!(
         ran.stderr.contains(r#"one of "runner", "jupyter""#),
         "{}",

@@ -2,34 +2,34 @@
 
 use serde_json::Value;
 
-use super::Shelf;
-use crate::context::Ran;
+use super::KernelspecFixture;
+use crate::context::CommandOutput;
 
 /// Every sort of kernel.
-fn shelf() -> Shelf {
-    let shelf = Shelf::new();
-    let without = shelf.program("without", "#!/bin/sh\nexit 0\n");
-    let with = shelf.program("with", "#!/bin/sh\necho 9.8.7\n");
-    let hurt = shelf.program("hurt", "#!/bin/sh\necho 'no site' >&2\nexit 1\n");
+fn fixture() -> KernelspecFixture {
+    let fixture = KernelspecFixture::new();
+    let without = fixture.program("without", "#!/bin/sh\nexit 0\n");
+    let with = fixture.program("with", "#!/bin/sh\necho 9.8.7\n");
+    let hurt = fixture.program("hurt", "#!/bin/sh\necho 'no site' >&2\nexit 1\n");
     let launcher = ["-m", "ipykernel_launcher", "-f", "{connection_file}"];
     for (name, python) in [("with", &with), ("without", &without), ("hurt", &hurt)] {
         let argv: Vec<&str> = std::iter::once(python.as_str()).chain(launcher).collect();
-        shelf.install_starting(name, "python", &argv);
+        fixture.install_starting(name, "python", &argv);
     }
-    shelf.install_starting("plain", "sh", &["sh", "-c", "exit", "{connection_file}"]);
-    shelf.install_starting(
+    fixture.install_starting("plain", "sh", &["sh", "-c", "exit", "{connection_file}"]);
+    fixture.install_starting(
         "gone",
         "whatever",
         &["no-such-program", "{connection_file}"],
     );
-    shelf.install("garbled", "{\"argv\": ");
-    shelf
+    fixture.install("garbled", "{\"argv\": ");
+    fixture
 }
 
 #[test]
 fn good_kernels_are_listed_and_broken_ones_with_the_reason() {
-    let shelf = shelf();
-    let specs = shelf.specs();
+    let fixture = fixture();
+    let specs = fixture.specs();
     let of = |name: &str| {
         let named = specs
             .iter()
@@ -46,7 +46,7 @@ fn good_kernels_are_listed_and_broken_ones_with_the_reason() {
     assert_eq!(plain["language"], "sh");
     assert_eq!(plain["argv"][3], "{connection_file}");
     assert_eq!(plain["interrupt_mode"], "signal");
-    let folder = shelf.folder("plain").display().to_string();
+    let folder = fixture.folder("plain").display().to_string();
     assert_eq!(plain["folder"], *folder);
     let reasons = [
         ("gone", "no-such-program was not found"),
@@ -68,8 +68,8 @@ fn good_kernels_are_listed_and_broken_ones_with_the_reason() {
 
 #[test]
 fn the_table_says_what_starts_each_of_them() {
-    let shelf = shelf();
-    let ran = shelf.run(&["kernels", "specs"]).exits(0);
+    let fixture = fixture();
+    let ran = fixture.run(&["kernels", "specs"]).exits(0);
     let line = |name: &str| {
         let mut lines = ran.stdout.lines();
         let line = lines.find(|line| line.starts_with(&format!("{name} ")));
@@ -97,16 +97,18 @@ fn the_table_says_what_starts_each_of_them() {
 
 #[test]
 fn without_python_the_kernels_are_listed_all_the_same() {
-    let shelf = Shelf::new();
-    shelf.install_starting("plain", "sh", &["/bin/sh", "{connection_file}"]);
-    shelf.install_starting(
+    let fixture = KernelspecFixture::new();
+    fixture.install_starting("plain", "sh", &["/bin/sh", "{connection_file}"]);
+    fixture.install_starting(
         "bare",
         "python",
         &["python", "-m", "thing", "{connection_file}"],
     );
-    let mut command = shelf.command(&["kernels", "specs", "--json"]);
+    let mut command = fixture.command(&["kernels", "specs", "--json"]);
     let output = command.env("PATH", "/nowhere").output().unwrap();
-    let specs = Ran::of(&shelf.context, &output).exits(0).json();
+    let specs = CommandOutput::new(&fixture.context, &output)
+        .exits(0)
+        .json();
     let ok = |name: &str, backend: &str| {
         let specs = specs.as_array().unwrap();
         let one = specs
@@ -121,14 +123,14 @@ fn without_python_the_kernels_are_listed_all_the_same() {
 
 #[test]
 fn a_bare_python_is_the_interpreter_of_choice() {
-    let shelf = Shelf::new();
-    shelf.install_starting(
+    let fixture = KernelspecFixture::new();
+    fixture.install_starting(
         "bare",
         "python",
         &["python", "-m", "thing", "{connection_file}"],
     );
-    let python = shelf.program("mine", "#!/bin/sh\n");
-    let ran = shelf.run(&["kernels", "specs", "--python", &python, "--json"]);
+    let python = fixture.program("mine", "#!/bin/sh\n");
+    let ran = fixture.run(&["kernels", "specs", "--python", &python, "--json"]);
     let specs = ran.exits(0).json();
     let mut specs = specs.as_array().unwrap().iter();
     let bare = specs.find(|spec| spec["name"] == "bare").unwrap();
@@ -137,9 +139,9 @@ fn a_bare_python_is_the_interpreter_of_choice() {
 
 #[test]
 fn the_nearest_of_several_kernels_with_a_name_is_the_one() {
-    let shelf = Shelf::new();
-    shelf.install_starting("twice", "near", &["sh"]);
-    let data = shelf.context.path("data");
+    let fixture = KernelspecFixture::new();
+    fixture.install_starting("twice", "near", &["sh"]);
+    let data = fixture.context.path("data");
     let far = data.join("kernels/twice");
     std::fs::create_dir_all(&far).unwrap();
     std::fs::write(
@@ -147,23 +149,25 @@ fn the_nearest_of_several_kernels_with_a_name_is_the_one() {
         r#"{"argv": ["sh"], "language": "far"}"#,
     )
     .unwrap();
-    let mut command = shelf.command(&["kernels", "specs", "--json"]);
+    let mut command = fixture.command(&["kernels", "specs", "--json"]);
     let output = command.env("JUPYTER_DATA_DIR", data).output().unwrap();
-    let specs = Ran::of(&shelf.context, &output).exits(0).json();
+    let specs = CommandOutput::new(&fixture.context, &output)
+        .exits(0)
+        .json();
     let twice = specs.as_array().unwrap().iter();
     let languages: Vec<&Value> = twice
         .filter(|spec| spec["name"] == "twice")
         .map(|spec| &spec["language"])
         .collect();
     assert_eq!(languages, ["near"]);
-    assert_eq!(shelf.spec("twice")["language"], "near");
+    assert_eq!(fixture.spec("twice")["language"], "near");
 }
 
 /// The findings of `doctor` with this code.
-fn findings(shelf: &Shelf, arguments: &[&str], code: &str) -> Vec<Value> {
+fn findings(fixture: &KernelspecFixture, arguments: &[&str], code: &str) -> Vec<Value> {
     let mut all = vec!["doctor", "--json"];
     all.extend(arguments);
-    let found = shelf.run(&all).exits(0).json();
+    let found = fixture.run(&all).exits(0).json();
     let mut findings = found["findings"].as_array().unwrap().clone();
     findings.retain(|finding| finding["code"] == code);
     findings
@@ -171,8 +175,8 @@ fn findings(shelf: &Shelf, arguments: &[&str], code: &str) -> Vec<Value> {
 
 #[test]
 fn the_doctor_names_broken_kernels_and_what_to_do() {
-    let shelf = shelf();
-    let broken = findings(&shelf, &[], "kernelspec-broken");
+    let fixture = fixture();
+    let broken = findings(&fixture, &[], "kernelspec-broken");
     let of = |name: &str| {
         let mut named = broken.iter();
         let name = format!("`{name}`");
@@ -192,22 +196,22 @@ fn the_doctor_names_broken_kernels_and_what_to_do() {
             "{finding}"
         );
     }
-    let count = &findings(&shelf, &[], "jupyter")[0];
+    let count = &findings(&fixture, &[], "jupyter")[0];
     let text = count["text"].as_str().unwrap();
     assert!(text.contains("plain") && !text.contains("gone"), "{count}");
 }
 
 #[test]
 fn the_doctor_says_how_to_get_ipykernel() {
-    let shelf = Shelf::new();
-    let venv = shelf.context.path("bare");
+    let fixture = KernelspecFixture::new();
+    let venv = fixture.context.path("bare");
     let made = std::process::Command::new("python3")
         .args(["-m", "venv", "--without-pip"])
         .arg(&venv)
         .status();
     assert!(made.unwrap().success());
     let python = venv.join("bin/python").display().to_string();
-    let missing = findings(&shelf, &["--python", &python], "no-ipykernel");
+    let missing = findings(&fixture, &["--python", &python], "no-ipykernel");
     assert_eq!(
         missing[0]["level"], "note",
         "no error: the runner needs none"
@@ -218,27 +222,29 @@ fn the_doctor_says_how_to_get_ipykernel() {
         "{next}"
     );
     assert_eq!(
-        findings(&shelf, &["--python", &python], "ipykernel").len(),
+        findings(&fixture, &["--python", &python], "ipykernel").len(),
         0
     );
 }
 
 #[test]
 fn the_doctor_looks_at_the_folders_that_kernels_need() {
-    let shelf = Shelf::new();
-    let level = |code: &str| findings(&shelf, &[], code)[0]["level"].clone();
+    let fixture = KernelspecFixture::new();
+    let level = |code: &str| findings(&fixture, &[], code)[0]["level"].clone();
     assert_eq!(
         (level("jupyter-runtime"), level("jupyter-sockets")),
         ("ok".into(), "ok".into())
     );
-    let file = shelf.context.file("file", "");
-    let mut command = shelf.command(&["doctor", "--json"]);
+    let file = fixture.context.file("file", "");
+    let mut command = fixture.command(&["doctor", "--json"]);
     command.env("JUPYTER_RUNTIME_DIR", file.join("below"));
     // Nothing of ours may have a short path, either.
-    let long = shelf.context.path(&"x".repeat(120));
+    let long = fixture.context.path(&"x".repeat(120));
     command.env("CELLWRIGHT_HOST_DIR", &long);
     let output = command.output().unwrap();
-    let found = Ran::of(&shelf.context, &output).exits(0).json();
+    let found = CommandOutput::new(&fixture.context, &output)
+        .exits(0)
+        .json();
     let runtime = found["findings"].as_array().unwrap().iter();
     let mut runtime = runtime.filter(|finding| finding["code"] == "jupyter-runtime");
     assert_eq!(runtime.next().unwrap()["level"], "warning");

@@ -7,53 +7,53 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::context::Ran;
-use crate::host::{Place, eventually, signal};
+use crate::context::CommandOutput;
+use crate::host::{TestHost, signal, wait_until};
 use crate::survivors::runs;
 
 /// A cell that says that it has begun, by making the file `begun`, and then runs for long.
 const LONG: &str = "open('begun', 'w').close()\nimport time\ntime.sleep(100)";
 
-/// A place with a host of its own, an interpreter that has ipykernel, and a runtime folder of its own.
-struct Lab {
-    place: Place,
+/// A host, an interpreter that has ipykernel, and a runtime folder.
+struct JupyterFixture {
+    host: TestHost,
     python: String,
 }
 
-impl Lab {
+impl JupyterFixture {
     /// `None` without the interpreter of the tests.
     fn new() -> Option<Self> {
         let python = cellwright_test_support::python()?;
         Some(Self {
-            place: Place::new(),
+            host: TestHost::new(),
             python: python.into_os_string().into_string().unwrap(),
         })
     }
 
     fn runtime(&self) -> PathBuf {
-        self.place.context.path("runtime")
+        self.host.context.path("runtime")
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.place.context.command(arguments);
+        let mut command = self.host.context.command(arguments);
         command.env("JUPYTER_RUNTIME_DIR", self.runtime());
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         let output = self.command(arguments).output().unwrap();
-        Ran::of(&self.place.context, &output)
+        CommandOutput::new(&self.host.context, &output)
     }
 
     /// `eval` on ipykernel, by the name of its kernelspec.
-    fn eval(&self, arguments: &[&str]) -> Ran {
+    fn eval(&self, arguments: &[&str]) -> CommandOutput {
         let mut all = vec!["eval", "--python", &self.python, "--kernel", "python3"];
         all.extend(arguments);
         self.run(&all)
     }
 
     /// `eval` on a session, for which nothing is said about the kernel.
-    fn there(&self, session: &str, arguments: &[&str]) -> Ran {
+    fn eval_in(&self, session: &str, arguments: &[&str]) -> CommandOutput {
         let mut all = vec!["eval", "--session", session];
         all.extend(arguments);
         self.run(&all)
@@ -76,20 +76,20 @@ impl Lab {
         list.as_array().unwrap().clone()
     }
 
-    fn begun(&self) {
-        let file = self.place.context.path("begun");
-        eventually("the cell does not begin", || file.exists());
+    fn wait_until_started(&self) {
+        let file = self.host.context.path("begun");
+        wait_until("the cell does not begin", || file.exists());
         fs::remove_file(file).unwrap();
     }
 
-    /// A kernel that somebody else has started, and its connection file.
-    fn foreign(&self) -> Foreign {
-        let file = self.place.context.path("foreign.json");
+    /// Starts a kernel with another program.
+    fn start_external(&self) -> ExternalKernel {
+        let file = self.host.context.path("foreign.json");
         let child = Command::new(&self.python)
             .args(["-m", "ipykernel_launcher", "-f"])
             .arg(&file)
-            .current_dir(self.place.context.folder())
-            .env("HOME", self.place.context.home())
+            .current_dir(self.host.context.folder())
+            .env("HOME", self.host.context.home())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -99,18 +99,18 @@ impl Lab {
             let text = fs::read_to_string(&file).unwrap_or_default();
             serde_json::from_str::<Value>(&text).is_ok()
         };
-        eventually("the kernel writes no connection file", whole);
-        Foreign { child, file }
+        wait_until("the kernel writes no connection file", whole);
+        ExternalKernel { child, file }
     }
 }
 
-/// A kernel that is not ours. It ends with the test.
-struct Foreign {
+/// A kernel that another program started. It ends with the test.
+struct ExternalKernel {
     child: Child,
     file: PathBuf,
 }
 
-impl Foreign {
+impl ExternalKernel {
     fn file(&self) -> &str {
         self.file.to_str().unwrap()
     }
@@ -120,7 +120,7 @@ impl Foreign {
     }
 }
 
-impl Drop for Foreign {
+impl Drop for ExternalKernel {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
@@ -140,12 +140,14 @@ fn notices(answer: &Value) -> Vec<&str> {
 
 #[test]
 fn code_runs_on_ipykernel_and_leaves_nothing() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
     let code = "import os; print(os.getpid(), os.environ['CELLWRIGHT_SESSION']); 6 * 7";
     for arguments in [&["--kernel", "python3"][..], &["--backend", "jupyter"]] {
-        let mut all = vec!["eval", "--json", "--python", &lab.python, code];
+        let mut all = vec!["eval", "--json", "--python", &fixture.python, code];
         all.extend(arguments);
-        let answer = lab.run(&all).exits(0).json();
+        let answer = fixture.run(&all).exits(0).json();
         let kernel = &answer["kernel"];
         assert_eq!(
             (&kernel["backend"], &kernel["language"]),
@@ -156,14 +158,16 @@ fn code_runs_on_ipykernel_and_leaves_nothing() {
         assert_eq!((session, last), ("per-call", "42"));
         assert_eq!(kernel["pid"], pid.parse::<u32>().unwrap());
         assert!(!runs(pid.parse().unwrap()));
-        assert_eq!(lab.connection_files(), Vec::<PathBuf>::new());
+        assert_eq!(fixture.connection_files(), Vec::<PathBuf>::new());
     }
 }
 
 #[test]
 fn several_cells_share_the_kernel_and_an_error_ends_the_run() {
-    let Some(lab) = Lab::new() else { return };
-    let ran = lab.eval(&[
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    let ran = fixture.eval(&[
         "--cell", "x = 6", "--cell", "x * 7", "--cell", "1 / 0", "--cell", "x",
     ]);
     let ran = ran.exits(1);
@@ -190,23 +194,27 @@ impl Drop for Still {
 /// Kernels drop what their clients are too slow to take, unless they are told to keep it.
 #[test]
 fn a_command_that_stood_still_has_missed_nothing() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
     let code = "import os, time\nopen('begun', 'w').close()\n\
         while not os.path.exists('go'): time.sleep(0.01)\n\
         for n in range(3000): display({'text/plain': str(n)}, raw=True)\n\
         open('done', 'w').close()";
-    let arguments = ["eval", "--json", "--python", &lab.python, code];
-    let mut command = lab.command(&arguments);
+    let arguments = ["eval", "--json", "--python", &fixture.python, code];
+    let mut command = fixture.command(&arguments);
     command.args(["--kernel", "python3"]).stdout(Stdio::piped());
     let child = command.spawn().unwrap();
-    lab.begun();
+    fixture.wait_until_started();
     let still = Still::new(child.id());
-    lab.place.context.file("go", "");
-    let done = lab.place.context.path("done");
-    eventually("the cell does not end", || done.exists());
+    fixture.host.context.file("go", "");
+    let done = fixture.host.context.path("done");
+    wait_until("the cell does not end", || done.exists());
     drop(still);
     let output = child.wait_with_output().unwrap();
-    let answer = Ran::of(&lab.place.context, &output).exits(0).json();
+    let answer = CommandOutput::new(&fixture.host.context, &output)
+        .exits(0)
+        .json();
     let outputs = answer["cells"][0]["outputs"].as_array().unwrap();
     let numbers = outputs
         .iter()
@@ -217,39 +225,43 @@ fn a_command_that_stood_still_has_missed_nothing() {
 
 #[test]
 fn a_session_keeps_its_kernel_and_lists_it_for_others() {
-    let Some(lab) = Lab::new() else { return };
-    lab.eval(&["--session", "s", "x = 41"]).exits(0);
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    fixture.eval(&["--session", "s", "x = 41"]).exits(0);
     assert_eq!(
-        lab.eval(&["--session", "s", "x + 1"]).exits(0).stdout,
+        fixture.eval(&["--session", "s", "x + 1"]).exits(0).stdout,
         "42\n"
     );
-    let kernels = lab.kernels();
+    let kernels = fixture.kernels();
     assert_eq!(kernels.len(), 1, "{kernels:?}");
     assert_eq!(
         (&kernels[0]["backend"], &kernels[0]["name"]),
         (&"jupyter".into(), &"python3".into())
     );
-    let files = lab.connection_files();
+    let files = fixture.connection_files();
     assert_eq!(files.len(), 1, "{files:?}");
     let mode = |path: &PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&files[0]), mode(&lab.runtime())), (0o600, 0o700));
+    assert_eq!((mode(&files[0]), mode(&fixture.runtime())), (0o600, 0o700));
     // Whoever does not care gets the one there is.
-    assert_eq!(lab.there("s", &["x"]).exits(0).stdout, "41\n");
+    assert_eq!(fixture.eval_in("s", &["x"]).exits(0).stdout, "41\n");
     let pid = u32::try_from(kernels[0]["pid"].as_u64().unwrap()).unwrap();
-    lab.run(&["kernels", "stop", "s"]).exits(0);
+    fixture.run(&["kernels", "stop", "s"]).exits(0);
     assert!(!runs(pid));
-    assert_eq!(lab.connection_files().len(), 0);
+    assert_eq!(fixture.connection_files().len(), 0);
 }
 
 #[test]
 fn a_reset_gives_a_fresh_kernel_of_the_same_sort() {
-    let Some(lab) = Lab::new() else { return };
-    lab.eval(&["--session", "s", "x = 1"]).exits(0);
-    lab.run(&["kernels", "reset", "s"]).exits(0);
-    lab.eval(&["--session", "s", "x"]).exits(1);
-    lab.eval(&["--session", "s", "x = 2"]).exits(0);
-    let answer = lab
-        .there("s", &["--reset", "--json", "'x' in globals()"])
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    fixture.eval(&["--session", "s", "x = 1"]).exits(0);
+    fixture.run(&["kernels", "reset", "s"]).exits(0);
+    fixture.eval(&["--session", "s", "x"]).exits(1);
+    fixture.eval(&["--session", "s", "x = 2"]).exits(0);
+    let answer = fixture
+        .eval_in("s", &["--reset", "--json", "'x' in globals()"])
         .exits(0)
         .json();
     assert_eq!(
@@ -260,58 +272,66 @@ fn a_reset_gives_a_fresh_kernel_of_the_same_sort() {
 
 #[test]
 fn an_interrupt_and_a_timeout_leave_the_variables() {
-    let Some(lab) = Lab::new() else { return };
-    lab.eval(&["--session", "s", "x = 1"]).exits(0);
-    let run = lab
-        .there("s", &["--background", "--timeout", "0", LONG])
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    fixture.eval(&["--session", "s", "x = 1"]).exits(0);
+    let run = fixture
+        .eval_in("s", &["--background", "--timeout", "0", LONG])
         .exits(0)
         .stdout;
-    lab.begun();
-    lab.run(&["kernels", "interrupt", "s"]).exits(0);
-    let ended = lab.run(&["runs", "wait", run.trim_end()]);
+    fixture.wait_until_started();
+    fixture.run(&["kernels", "interrupt", "s"]).exits(0);
+    let ended = fixture.run(&["runs", "wait", run.trim_end()]);
     assert_ne!(ended.code, Some(0), "{}", ended.stdout);
-    let answer = lab
-        .there("s", &["--timeout", "2", "--json", LONG])
+    let answer = fixture
+        .eval_in("s", &["--timeout", "2", "--json", LONG])
         .exits(124)
         .json();
     assert_eq!(notices(&answer), ["interrupted"]);
-    assert_eq!(lab.there("s", &["x"]).exits(0).stdout, "1\n");
+    assert_eq!(fixture.eval_in("s", &["x"]).exits(0).stdout, "1\n");
 }
 
 #[test]
 fn a_run_continues_in_the_background() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
     let code = "import time\nfor n in range(3): print(n); time.sleep(0.1)\n'done'";
-    let run = lab
+    let run = fixture
         .eval(&["--session", "s", "--background", code])
         .exits(0)
         .stdout;
-    let ended = lab.run(&["runs", "wait", run.trim_end()]).exits(0);
+    let ended = fixture.run(&["runs", "wait", run.trim_end()]).exits(0);
     assert_eq!(ended.stdout, "0\n1\n2\n'done'\n");
 }
 
 #[test]
 fn input_is_answered_or_refused_at_once() {
-    let Some(lab) = Lab::new() else { return };
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
     let code = "print('Hello', input('Who? '))";
-    let ran = lab.eval(&[code, "--answer", "World"]).exits(0);
+    let ran = fixture.eval(&[code, "--answer", "World"]).exits(0);
     assert!(ran.stdout.ends_with("Hello World\n"), "{}", ran.stdout);
-    let ran = lab.eval(&[code, "--timeout", "60"]).exits(1);
+    let ran = fixture.eval(&[code, "--timeout", "60"]).exits(1);
     assert!(ran.stderr.contains("Who?"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_kernel_that_is_killed_is_told_and_replaced_by_one_of_the_same_sort() {
-    let Some(lab) = Lab::new() else { return };
-    lab.eval(&["--session", "s", "x = 1"]).exits(0);
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    fixture.eval(&["--session", "s", "x = 1"]).exits(0);
     let kill = "import os; print('before', flush=True); os.kill(os.getpid(), 9)";
-    let answer = lab.there("s", &["--json", kill]).exits(2).json();
+    let answer = fixture.eval_in("s", &["--json", kill]).exits(2).json();
     assert_eq!(
         (&answer["status"], &answer["died"]["signal"]),
         (&"died".into(), &9.into())
     );
-    let answer = lab
-        .there("s", &["--json", "'x' in globals()"])
+    let answer = fixture
+        .eval_in("s", &["--json", "'x' in globals()"])
         .exits(0)
         .json();
     assert_eq!(
@@ -320,7 +340,7 @@ fn a_kernel_that_is_killed_is_told_and_replaced_by_one_of_the_same_sort() {
     );
     assert_eq!(answer["kernel"]["generation"], 2);
     assert_eq!(
-        lab.connection_files().len(),
+        fixture.connection_files().len(),
         1,
         "that of the dead one is gone"
     );
@@ -328,54 +348,63 @@ fn a_kernel_that_is_killed_is_told_and_replaced_by_one_of_the_same_sort() {
 
 #[test]
 fn sessions_on_different_kernels_are_told_apart() {
-    let Some(lab) = Lab::new() else { return };
-    lab.eval(&["--session", "s", "x = 'jupyter'"]).exits(0);
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    fixture.eval(&["--session", "s", "x = 'jupyter'"]).exits(0);
     let runner = ["--session", "s", "--backend", "runner", "x = 'runner'"];
-    let mut all = vec!["eval", "--python", &lab.python, "--json"];
+    let mut all = vec!["eval", "--python", &fixture.python, "--json"];
     all.extend(runner);
-    let answer = lab.run(&all).exits(0).json();
+    let answer = fixture.run(&all).exits(0).json();
     assert_eq!(notices(&answer), ["session_other_cwd"]);
-    assert_eq!(lab.kernels().len(), 2);
+    assert_eq!(fixture.kernels().len(), 2);
     assert_eq!(
-        lab.eval(&["--session", "s", "x"]).exits(0).stdout,
+        fixture.eval(&["--session", "s", "x"]).exits(0).stdout,
         "'jupyter'\n"
     );
 }
 
 #[test]
 fn a_kernel_that_runs_already_is_joined_and_left_running() {
-    let Some(lab) = Lab::new() else { return };
-    let mut foreign = lab.foreign();
-    lab.run(&["eval", "--existing", foreign.file(), "x = 41"])
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    let mut foreign = fixture.start_external();
+    fixture
+        .run(&["eval", "--existing", foreign.file(), "x = 41"])
         .exits(0);
     assert!(foreign.lives());
-    let answer = lab.run(&["eval", "--existing", foreign.file(), "x + 1", "--json"]);
+    let answer = fixture.run(&["eval", "--existing", foreign.file(), "x + 1", "--json"]);
     let answer = answer.exits(0).json();
     assert_eq!(
         (text(&answer), &answer["kernel"]["language"]),
         ("42", &"python".into())
     );
     // By its name among those that are listed.
-    fs::create_dir_all(lab.runtime()).unwrap();
-    fs::copy(foreign.file(), lab.runtime().join("kernel-77.json")).unwrap();
+    fs::create_dir_all(fixture.runtime()).unwrap();
+    fs::copy(foreign.file(), fixture.runtime().join("kernel-77.json")).unwrap();
     assert_eq!(
-        lab.run(&["eval", "--existing", "77", "x"]).exits(0).stdout,
+        fixture
+            .run(&["eval", "--existing", "77", "x"])
+            .exits(0)
+            .stdout,
         "41\n"
     );
     // On a session, too, which cannot be reset and whose end is not the kernel's.
     let joined = ["eval", "--session", "s", "--existing", foreign.file(), "x"];
-    assert_eq!(lab.run(&joined).exits(0).stdout, "41\n");
-    let refused = lab.run(&["kernels", "reset", "s"]).exits(2);
+    assert_eq!(fixture.run(&joined).exits(0).stdout, "41\n");
+    let refused = fixture.run(&["kernels", "reset", "s"]).exits(2);
     assert!(
         refused.stderr.contains("somebody else's"),
         "{}",
         refused.stderr
     );
-    lab.there("s", &["--reset", "x"]).exits(2);
-    lab.run(&["kernels", "stop", "s"]).exits(0);
+    fixture.eval_in("s", &["--reset", "x"]).exits(2);
+    fixture.run(&["kernels", "stop", "s"]).exits(0);
     assert!(foreign.lives());
     assert_eq!(
-        lab.run(&["eval", "--existing", foreign.file(), "x"])
+        fixture
+            .run(&["eval", "--existing", foreign.file(), "x"])
             .exits(0)
             .stdout,
         "41\n"
@@ -384,11 +413,13 @@ fn a_kernel_that_runs_already_is_joined_and_left_running() {
 
 #[test]
 fn a_kernel_that_has_ended_does_not_answer() {
-    let Some(lab) = Lab::new() else { return };
-    let mut foreign = lab.foreign();
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    let mut foreign = fixture.start_external();
     signal(foreign.child.id(), "-KILL");
     foreign.child.wait().unwrap();
-    let ran = lab
+    let ran = fixture
         .run(&["eval", "--existing", foreign.file(), "1"])
         .exits(2);
     assert!(ran.stderr.contains("cannot be reached"), "{}", ran.stderr);
@@ -396,13 +427,15 @@ fn a_kernel_that_has_ended_does_not_answer() {
 
 #[test]
 fn without_ipykernel_it_says_how_to_install_it() {
-    let Some(lab) = Lab::new() else { return };
-    let venv = lab.place.context.path("bare");
-    let mut made = Command::new(&lab.python);
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    let venv = fixture.host.context.path("bare");
+    let mut made = Command::new(&fixture.python);
     made.args(["-m", "venv", "--without-pip"]).arg(&venv);
     assert!(made.status().unwrap().success());
     let python = venv.join("bin/python").display().to_string();
-    let ran = lab
+    let ran = fixture
         .run(&["eval", "--backend", "jupyter", "--python", &python, "1"])
         .exits(2);
     assert!(ran.stderr.contains("has no ipykernel"), "{}", ran.stderr);
@@ -415,40 +448,53 @@ fn without_ipykernel_it_says_how_to_install_it() {
         "{}",
         ran.stderr
     );
-    assert_eq!(lab.connection_files().len(), 0);
+    assert_eq!(fixture.connection_files().len(), 0);
 }
 
 #[test]
-fn a_python_kernel_finds_modules_and_the_way_back_inside() {
-    let Some(lab) = Lab::new() else { return };
-    let modules = lab.place.context.home().join(".config/cellwright/modules");
+fn a_python_kernel_has_modules_and_the_bridge() {
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    let modules = fixture
+        .host
+        .context
+        .home()
+        .join(".config/cellwright/modules");
     fs::create_dir_all(&modules).unwrap();
     fs::write(modules.join("mine.py"), "def greet(): return 'hello'\n").unwrap();
-    assert_eq!(lab.eval(&["print(greet())"]).exits(0).stdout, "hello\n");
+    assert_eq!(fixture.eval(&["print(greet())"]).exits(0).stdout, "hello\n");
     let code =
         "import os; print(os.environ['CELLWRIGHT_BRIDGE_URL'].startswith('http://127.0.0.1'))";
-    assert_eq!(lab.eval(&[code]).exits(0).stdout, "True\n");
+    assert_eq!(fixture.eval(&[code]).exits(0).stdout, "True\n");
     let notebook = "print('# %% [code]' in tool.read('a.ipynb'))";
-    lab.place
+    fixture
+        .host
         .context
         .file("a.ipynb", crate::context::THREE_CELLS);
-    assert_eq!(lab.eval(&[notebook]).exits(0).stdout, "True\n");
+    assert_eq!(fixture.eval(&[notebook]).exits(0).stdout, "True\n");
 }
 
 #[test]
 fn an_export_names_the_kernel() {
-    let Some(lab) = Lab::new() else { return };
-    lab.eval(&["--session", "s", "6 * 7"]).exits(0);
-    lab.run(&["kernels", "export", "s", "out.ipynb"]).exits(0);
-    let notebook: Value = serde_json::from_str(&lab.place.context.content("out.ipynb")).unwrap();
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    fixture.eval(&["--session", "s", "6 * 7"]).exits(0);
+    fixture
+        .run(&["kernels", "export", "s", "out.ipynb"])
+        .exits(0);
+    let notebook: Value = serde_json::from_str(&fixture.host.context.content("out.ipynb")).unwrap();
     assert_eq!(notebook["metadata"]["kernelspec"]["name"], "python3");
     assert_eq!(notebook["metadata"]["language_info"]["name"], "python");
 }
 
 #[test]
 fn another_language_gets_nothing_of_pythons_and_works() {
-    let Some(lab) = Lab::new() else { return };
-    let has = Command::new(&lab.python)
+    let Some(fixture) = JupyterFixture::new() else {
+        return;
+    };
+    let has = Command::new(&fixture.python)
         .args(["-c", "import bash_kernel"])
         .output();
     if !has.unwrap().status.success() {
@@ -456,25 +502,29 @@ fn another_language_gets_nothing_of_pythons_and_works() {
         return;
     }
     // `python` is the interpreter that is named.
-    let folder = lab.place.context.path("jupyter/kernels/shell");
+    let folder = fixture.host.context.path("jupyter/kernels/shell");
     fs::create_dir_all(&folder).unwrap();
     let spec = r#"{"argv": ["python", "-m", "bash_kernel", "-f", "{connection_file}"], "language": "bash"}"#;
     fs::write(folder.join("kernel.json"), spec).unwrap();
-    let modules = lab.place.context.home().join(".config/cellwright/modules");
+    let modules = fixture
+        .host
+        .context
+        .home()
+        .join(".config/cellwright/modules");
     fs::create_dir_all(&modules).unwrap();
     fs::write(modules.join("mine.py"), "def greet(): return 'hello'\n").unwrap();
     let bash = |arguments: &[&str]| {
-        let mut all = vec!["eval", "--python", &lab.python, "--kernel", "shell"];
+        let mut all = vec!["eval", "--python", &fixture.python, "--kernel", "shell"];
         all.extend(arguments);
-        let mut command = lab.command(&all);
-        command.env("JUPYTER_PATH", lab.place.context.path("jupyter"));
-        Ran::of(&lab.place.context, &command.output().unwrap())
+        let mut command = fixture.command(&all);
+        command.env("JUPYTER_PATH", fixture.host.context.path("jupyter"));
+        CommandOutput::new(&fixture.host.context, &command.output().unwrap())
     };
     let ran = bash(&["--session", "b", "name=World; echo $CELLWRIGHT_SESSION"]).exits(0);
     assert_eq!((ran.stdout.trim_end(), ran.stderr.as_str()), ("b", ""));
     let ran = bash(&["--session", "b", "echo Hello $name"]).exits(0);
     assert_eq!(ran.stdout.trim_end(), "Hello World");
-    let kernel = &lab.kernels()[0];
+    let kernel = &fixture.kernels()[0];
     assert_eq!(
         (&kernel["name"], &kernel["language"]),
         (&"shell".into(), &"bash".into())
@@ -482,7 +532,7 @@ fn another_language_gets_nothing_of_pythons_and_works() {
     let ran = bash(&["--session", "b", "--reset", "echo Hello $name"]).exits(0);
     assert_eq!(ran.stdout.trim_end(), "Hello");
     // Nobody can say which variables there are, and nothing breaks by asking.
-    let asked = lab.run(&["kernels", "variables", "b"]);
+    let asked = fixture.run(&["kernels", "variables", "b"]);
     assert_ne!(asked.code, Some(70), "{}", asked.stderr);
     assert_eq!(
         bash(&["--session", "b", "echo well"])

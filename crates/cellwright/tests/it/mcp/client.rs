@@ -37,9 +37,9 @@ pub(crate) struct Client {
     pub(crate) roots: Value,
 }
 
-/// What a tool answered.
+/// The reply of a tool.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ToolReply {
     pub(crate) result: Value,
 }
 
@@ -52,7 +52,7 @@ impl Client {
     /// The same with arguments and capabilities.
     pub(crate) fn with(context: &Context, arguments: &[&str], capabilities: &Value) -> Self {
         let mut client = Self::of(context.command(arguments));
-        client.introduce(capabilities);
+        client.initialize(capabilities);
         client
     }
 
@@ -100,7 +100,7 @@ impl Client {
         }
     }
 
-    fn introduce(&mut self, capabilities: &Value) {
+    fn initialize(&mut self, capabilities: &Value) {
         let info = json!({"name": "test", "version": "1"});
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info,
@@ -123,8 +123,8 @@ impl Client {
         self.send_line(&message.to_string());
     }
 
-    /// Whatever came before, the server is there and runs code.
-    pub(crate) fn is_served(&mut self) {
+    /// Fails the test unless the server still runs code.
+    pub(crate) fn assert_served(&mut self) {
         let answer = self.call("eval", json!({"code": "1"})).ok();
         assert_eq!(answer.printed().trim(), "1");
     }
@@ -203,10 +203,10 @@ impl Client {
         clippy::needless_pass_by_value,
         reason = "it is made where it is passed"
     )]
-    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Answer {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> ToolReply {
         let params = json!({"name": tool, "arguments": arguments});
         let result = self.request("tools/call", params);
-        Answer {
+        ToolReply {
             result: result.unwrap_or_else(|error| panic!("{tool}: {error}")),
         }
     }
@@ -216,15 +216,15 @@ impl Client {
         clippy::needless_pass_by_value,
         reason = "it is made where it is passed"
     )]
-    pub(crate) fn begin_call(&mut self, tool: &str, arguments: Value, token: &str) -> u64 {
+    pub(crate) fn start_call(&mut self, tool: &str, arguments: Value, token: &str) -> u64 {
         let params = json!({
             "name": tool, "arguments": arguments, "_meta": {"progressToken": token},
         });
         self.begin("tools/call", params)
     }
 
-    /// Closes its end, and waits for the end of the server.
-    pub(crate) fn leave(mut self) -> std::process::ExitStatus {
+    /// Closes the connection and waits until the server ends.
+    pub(crate) fn disconnect(mut self) -> std::process::ExitStatus {
         drop(self.stdin.take());
         self.child.wait().unwrap()
     }
@@ -247,7 +247,7 @@ impl Drop for Client {
     }
 }
 
-impl Answer {
+impl ToolReply {
     /// Its texts, one after the other, as a host puts them together.
     pub(crate) fn text(&self) -> String {
         let blocks = self.result["content"].as_array().unwrap();
@@ -281,8 +281,8 @@ impl Answer {
         self
     }
 
-    /// Fails the test unless it is an error; gives its words.
-    pub(crate) fn refused(self) -> String {
+    /// The text of the error. Fails the test if there is none.
+    pub(crate) fn error_text(self) -> String {
         assert!(self.is_error(), "{}", self.text());
         self.text()
     }

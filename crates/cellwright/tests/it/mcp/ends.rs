@@ -35,7 +35,7 @@ fn a_cancelled_call_interrupts_the_kernel_and_the_next_one_says_so() {
     let context = Context::new();
     for mut client in [Client::older(&context), Client::newer(&context, &json!({}))] {
         let pid = kernel_of(&mut client);
-        let id = client.begin_call("eval", json!({"code": LONG, "timeout": 0}), "t");
+        let id = client.start_call("eval", json!({"code": LONG, "timeout": 0}), "t");
         // It says that it runs before it is stopped.
         while client.notifications.is_empty() {
             client.next(Duration::from_secs(30)).unwrap();
@@ -66,13 +66,13 @@ fn a_cancelled_call_interrupts_the_kernel_and_the_next_one_says_so() {
         // It is told once.
         let again = client.call("eval", json!({"code": "kept"})).ok();
         assert!(again.notices().is_empty());
-        assert!(client.leave().success());
+        assert!(client.disconnect().success());
         assert!(gone(pid));
     }
 }
 
 #[test]
-fn what_takes_long_goes_on_as_a_run() {
+fn long_calls_continue_as_runs() {
     let context = Context::new();
     let mut client = Client::older(&context);
     let started = client
@@ -117,7 +117,7 @@ fn a_client_that_stops_waiting_for_a_run_does_not_stop_it() {
         .ok();
     let run = started.structured()["run"].as_str().unwrap().to_owned();
     let arguments = json!({"action": "wait", "run": run});
-    let id = client.begin_call("runs", arguments.clone(), "t");
+    let id = client.start_call("runs", arguments.clone(), "t");
     let cancel = json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id},
     });
@@ -141,25 +141,25 @@ fn a_client_that_goes_takes_its_kernels_along() {
         .trim()
         .parse()
         .unwrap();
-    client.begin_call("eval", json!({"code": LONG, "timeout": 0}), "t");
-    assert!(client.leave().success());
+    client.start_call("eval", json!({"code": LONG, "timeout": 0}), "t");
+    assert!(client.disconnect().success());
     assert!(gone(pid) && gone(child));
     // Also if it is killed, with the server at work.
     let mut client = Client::older(&context);
     let pid = kernel_of(&mut client);
-    client.begin_call("eval", json!({"code": LONG, "timeout": 0}), "t");
+    client.start_call("eval", json!({"code": LONG, "timeout": 0}), "t");
     client.kill();
     assert!(gone(pid));
 }
 
 #[test]
 fn shared_kernels_stay() {
-    let place = crate::host::Place::new();
-    let context = &place.context;
-    place.start();
+    let test_host = crate::host::TestHost::new();
+    let context = &test_host.context;
+    test_host.start();
     let mut client = Client::with(context, &["mcp", "--shared"], &json!({}));
     let pid = kernel_of(&mut client);
-    assert!(client.leave().success());
+    assert!(client.disconnect().success());
     assert!(lives(pid));
     let ran = context
         .run(&["eval", "--session", "main", "kept + 1", "--json"])
@@ -178,7 +178,7 @@ fn a_kernel_that_dies_is_told_and_replaced() {
         json!({"code": "print('before', flush=True)\nimport os\nos.kill(os.getpid(), 9)"}),
     );
     assert_eq!(died.structured()["status"], "died");
-    let words = died.refused();
+    let words = died.error_text();
     assert!(
         words.contains("signal 9") && words.contains("before"),
         "{words}"

@@ -1,4 +1,4 @@
-//! The server over HTTP: who is let in, and that nobody else is.
+//! The server over HTTP: it accepts requests with the token and rejects all others.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 
-/// A server that listens, and ends with the test.
-struct Listening {
+/// A server over HTTP, which ends with the test.
+struct HttpServer {
     child: Child,
     address: String,
     token: String,
 }
 
-impl Listening {
+impl HttpServer {
     fn new(context: &Context) -> Self {
         let file = context.path("token");
         let file = file.to_str().unwrap();
@@ -122,7 +122,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         let pid = self.child.id().to_string();
         Command::new("kill").arg(&pid).status().unwrap();
@@ -133,9 +133,9 @@ impl Drop for Listening {
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
 #[test]
-fn nobody_comes_in_without_the_token() {
+fn requests_without_the_token_are_rejected() {
     let context = Context::new();
-    let server = Listening::new(&context);
+    let server = HttpServer::new(&context);
     let bearer = server.bearer();
     let half = &bearer[..bearer.len() - 1];
     let longer = format!("{bearer}0");
@@ -286,7 +286,7 @@ fn a_token_that_others_can_read_is_not_used() {
 #[test]
 fn calls_of_the_newer_revision_need_no_session() {
     let context = Context::with_notebook();
-    let server = Listening::new(&context);
+    let server = HttpServer::new(&context);
     let eval = |code: &str| {
         let params = json!({"name": "eval", "arguments": {"code": code}});
         let answer = server.call("tools/call", params);
@@ -305,7 +305,7 @@ fn calls_of_the_newer_revision_need_no_session() {
 #[test]
 fn a_client_that_hangs_up_has_its_code_stopped() {
     let context = Context::new();
-    let server = Listening::new(&context);
+    let server = HttpServer::new(&context);
     let marker = context.path("interrupted");
     let code = format!(
         "import time\ntry:\n    open({started:?}, 'w').close()\n    time.sleep(600)\nfinally:\n    open({marker:?}, 'w').close()",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Answer, Client};
+use super::client::{Client, ToolReply};
 use crate::context::Context;
 
 /// Makes PNG files of any size without any package.
@@ -49,7 +49,7 @@ fn decoded(text: &str) -> Vec<u8> {
     bytes
 }
 
-fn shown(code: &str) -> Answer {
+fn shown(code: &str) -> ToolReply {
     let context = Context::new();
     let mut client = Client::older(&context);
     client.call("eval", json!({"code": PNG})).ok();
@@ -97,7 +97,7 @@ fn a_huge_figure_is_made_small_enough() {
 }
 
 #[test]
-fn what_is_no_image_is_named_and_harms_nobody() {
+fn invalid_images_are_named() {
     for broken in [
         "Shown(b'not an image at all')",
         "Shown(png(300, 200)[:60])",

@@ -25,10 +25,10 @@ fn a_client_that_can_asks_its_user() {
     assert_eq!(client.asked.len(), 1);
     // Whoever will not say gets the exception that they would have got anyway.
     client.typed = None;
-    let words = client.call("eval", json!({"code": ASKS})).refused();
+    let words = client.call("eval", json!({"code": ASKS})).error_text();
     assert!(words.contains("no answer is available"), "{words}");
     assert_eq!(client.asked.len(), 2);
-    client.is_served();
+    client.assert_served();
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn one_that_cannot_is_told_at_once() {
     let mut client = Client::older(&context);
     let refused = client.call("eval", json!({"code": ASKS}));
     assert!(refused.notices().contains(&"input_refused"));
-    assert!(refused.refused().contains("no answer is available"));
+    assert!(refused.error_text().contains("no answer is available"));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn in_the_newer_revision_the_call_is_made_again_with_the_answer() {
         .request("tools/call", call(Some(&state), None))
         .unwrap();
     assert_eq!(refused["isError"], true);
-    client.is_served();
+    client.assert_served();
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn kernels_of_jupyter_ask_too() {
     assert!(ran.printed().contains("Hello World"), "{}", ran.printed());
     client.typed = None;
     let refused = client.call("eval", json!({"code": ASKS, "backend": "jupyter"}));
-    assert!(refused.refused().contains("no answer is available"));
+    assert!(refused.error_text().contains("no answer is available"));
     let code = "from getpass import getpass\nlen(getpass('Secret: '))";
     client.typed = Some("hush");
     let ran = client
@@ -115,14 +115,14 @@ fn kernels_of_jupyter_ask_too() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_holds_nothing_up() {
+fn an_unanswered_input_request_blocks_nothing() {
     let context = Context::new();
     let mut client = Client::with(&context, &["mcp"], &json!({"elicitation": {}}));
     client.ignores = true;
     // Its time is up, or somebody ends it.
     let late = client.call("eval", json!({"code": ASKS, "timeout": 0.5}));
     assert_eq!(late.structured()["status"], "timeout");
-    let id = client.begin_call("eval", json!({"code": ASKS, "timeout": 0}), "t");
+    let id = client.start_call("eval", json!({"code": ASKS, "timeout": 0}), "t");
     while client.asked.len() < 2 {
         client.next(std::time::Duration::from_secs(30)).unwrap();
     }

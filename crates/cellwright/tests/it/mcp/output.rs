@@ -175,7 +175,7 @@ open('/dev/stdout', 'w').write('by name\\n') if os.path.exists('/dev/stdout') el
     client.call("eval", json!({"code": late})).ok();
     std::thread::sleep(std::time::Duration::from_millis(400));
     client.call("eval", json!({"code": "1"})).ok();
-    assert!(client.leave().success());
+    assert!(client.disconnect().success());
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn no_tool_leaves_the_roots() {
             ("eval", json!({"code": "1", "cwd": way})),
         ];
         for (tool, arguments) in calls {
-            let words = client.call(tool, arguments.clone()).refused();
+            let words = client.call(tool, arguments.clone()).error_text();
             assert!(!words.contains("root:x:0"), "{words}");
         }
         let uri = format!("notebook://{way}");
@@ -83,7 +83,7 @@ fn no_tool_leaves_the_roots() {
             "edit",
             json!({"path": "a.ipynb", "old": "nowhere", "new": "x"}),
         )
-        .refused();
+        .error_text();
     assert!(
         failed.contains(&near) && !failed.contains("/proc/"),
         "{failed}"
@@ -104,7 +104,7 @@ fn a_client_says_what_its_roots_are() {
         read.text()
     );
     let here = context.folder().join("a.ipynb").display().to_string();
-    client.call("read", json!({"path": here})).refused();
+    client.call("read", json!({"path": here})).error_text();
     // They change their mind.
     let folder = context.folder().canonicalize().unwrap();
     client.roots = json!([{"uri": format!("file://{}", folder.display())}]);
@@ -135,6 +135,6 @@ fn everything_is_no_root() {
     client.request("initialize", params).unwrap();
     let words = client
         .call("read", json!({"path": "etc/passwd:raw"}))
-        .refused();
+        .error_text();
     assert!(words.contains("root DIRECTORY"), "{words}");
 }

@@ -18,7 +18,7 @@ fn both_generations_are_served() {
         assert_eq!(result["serverInfo"]["name"], "cellwright");
         let said = result["instructions"].as_str().unwrap();
         assert!(said.contains("Never edit .ipynb"), "{said}");
-        assert!(client.leave().success());
+        assert!(client.disconnect().success());
     }
     let mut client = Client::newer(&context, &json!({}));
     let found = client.request("server/discover", json!({})).unwrap();
@@ -28,7 +28,7 @@ fn both_generations_are_served() {
     assert_eq!(listed["resultType"], "complete");
     let answer = client.call("read", json!({"path": "a.ipynb"})).ok();
     assert!(answer.text().contains("answer = 42"));
-    assert!(client.leave().success());
+    assert!(client.disconnect().success());
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn every_tool_says_what_it_takes_gives_and_does() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_and_nothing_happens() {
+fn invalid_arguments_are_rejected_without_effect() {
     let context = Context::with_notebook();
     let before = context.content("a.ipynb");
     let mut client = Client::older(&context);
@@ -123,7 +123,7 @@ fn what_makes_no_sense_is_told_and_nothing_happens() {
             json!({"action": "search", "id": "artifact://1"}),
         ),
     ] {
-        let words = client.call(tool, arguments.clone()).refused();
+        let words = client.call(tool, arguments.clone()).error_text();
         assert!(words.starts_with("error: "), "{tool} {arguments}: {words}");
     }
     assert_eq!(context.content("a.ipynb"), before);
@@ -169,7 +169,7 @@ fn every_client_is_told_what_to_paste() {
     let program = env!("CARGO_BIN_EXE_cellwright");
     for client in ["claude", "codex", "cursor", "vscode", "zed", "gemini"] {
         let ran = context.run(&["mcp", "--print-config", client]).exits(0);
-        let shown = ran.seen().replace(program, "[PROGRAM]");
+        let shown = ran.output_masked().replace(program, "[PROGRAM]");
         insta::assert_snapshot!(format!("config_{client}"), shown);
         if client != "codex" {
             serde_json::from_str::<Value>(&ran.stdout).unwrap();
@@ -186,13 +186,13 @@ fn every_client_is_told_what_to_paste() {
             client,
         ];
         let ran = context.run(&http).exits(0);
-        insta::assert_snapshot!(format!("config_http_{client}"), ran.seen());
+        insta::assert_snapshot!(format!("config_http_{client}"), ran.output_masked());
     }
     context.run(&["mcp", "--print-config", "emacs"]).exits(2);
 }
 
 #[test]
-fn somebody_who_speaks_something_else_is_told_so() {
+fn another_protocol_gets_an_error() {
     let context = Context::new();
     let ran = context.run_with_input(&["mcp"], "hello\n");
     assert!(!ran.stdout.contains("hello"), "{}", ran.stdout);
@@ -217,5 +217,5 @@ fn what_cannot_be_read_is_answered() {
         .request("tools/call", json!({"name": 3}))
         .unwrap_err();
     assert_eq!(wrong["code"], -32602);
-    client.is_served();
+    client.assert_served();
 }

@@ -76,7 +76,7 @@ fn told(client: &mut Client, uri: &str) {
 }
 
 #[test]
-fn whoever_subscribes_is_told_of_changes() {
+fn subscribers_are_notified_of_changes() {
     let context = Context::with_notebook();
     let mut client = Client::older(&context);
     let notebook = uri_of(&mut client, "notebook://");
@@ -125,7 +125,7 @@ fn whoever_subscribes_is_told_of_changes() {
 }
 
 #[test]
-fn whoever_listens_is_told_of_changes() {
+fn listeners_are_notified_of_changes() {
     let context = Context::with_notebook();
     let mut client = Client::newer(&context, &json!({}));
     client.call("eval", json!({"code": "1"})).ok();

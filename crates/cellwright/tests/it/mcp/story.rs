@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::client::{Answer, Client};
+use super::client::{Client, ToolReply};
 use crate::context::Context;
 
 /// A notebook with a figure and a mistake.
@@ -41,7 +41,7 @@ fn an_agent_makes_a_notebook_run() {
     );
     // It fails where the mistake is, and says what to do.
     let failed = client.call("run", json!({"path": "p.ipynb"}));
-    let words = failed.refused();
+    let words = failed.error_text();
     assert!(
         words.contains("cell 2") && words.contains("NameError"),
         "{words}"
@@ -97,7 +97,7 @@ fn an_agent_makes_a_notebook_run() {
 fn cells_are_changed_by_index_and_by_id() {
     let context = Context::with_notebook();
     let mut client = Client::older(&context);
-    let mut change = |arguments| -> Answer { client.call("notebook", arguments).ok() };
+    let mut change = |arguments| -> ToolReply { client.call("notebook", arguments).ok() };
     let inserted = change(json!({
         "action": "insert", "path": "a.ipynb", "after": "id:first", "source": "new = 1",
     }));
@@ -137,7 +137,7 @@ fn an_edit_for_an_older_revision_is_merged_or_refused() {
     assert!(merged.notices().contains(&"merged"), "{}", merged.text());
     let refused = client
         .call("edit", edit("answer + 3", "answer + 1.0"))
-        .refused();
+        .error_text();
     assert!(refused.contains("nothing was written"), "{refused}");
     let text = client.call("read", json!({"path": "a.ipynb"})).ok().text();
     assert!(
@@ -203,7 +203,7 @@ fn several_cells_run_one_after_the_other() {
     assert_eq!(statuses, ["ok", "ok", "error", "skipped"]);
     assert!(ran.text().contains("ZeroDivisionError"));
     let alone = client.call("eval", json!({"code": "a", "per_call": true}));
-    assert!(alone.refused().contains("NameError"));
+    assert!(alone.error_text().contains("NameError"));
     let reset = client
         .call("eval", json!({"code": "'a' in globals()", "reset": true}))
         .ok();
@@ -255,12 +255,12 @@ fn what_was_not_allowed_to_run_is_not_fine() {
         json!({"path": "a.ipynb", "params": {"a=b": 1}}),
         json!({"path": "a.ipynb", "and_below": true}),
     ] {
-        let words = client.call("run", arguments).refused();
+        let words = client.call("run", arguments).error_text();
         assert!(!words.contains("--"), "{words}");
     }
     let words = client
         .call("run", json!({"path": "a.ipynb:cells=1"}))
-        .refused();
+        .error_text();
     assert!(words.contains("selector"), "{words}");
     assert_eq!(context.content("a.ipynb"), before);
 }

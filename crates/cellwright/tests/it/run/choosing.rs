@@ -3,7 +3,10 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::{BACKENDS, Stand, code, markdown, notices, old, seen, statuses, tagged, written};
+use super::{
+    BACKENDS, RunFixture, code, markdown, masked_output, notebook_json, notices, old, statuses,
+    tagged,
+};
 
 /// A cell that writes its name into `log`.
 fn logs(name: &str) -> String {
@@ -45,11 +48,11 @@ fn what_is_chosen_runs_in_order_and_nothing_else_is_touched() {
         (&["--cells", "0,5", "--from", "1"], "5"),
     ];
     for (arguments, expected) in choices {
-        let stand = Stand::with(&seven());
+        let fixture = RunFixture::with(&seven());
         let mut all = vec!["--json"];
         all.extend(arguments);
-        let answer = stand.run(&all).exits(0).json();
-        assert_eq!(stand.log(), expected, "{arguments:?}");
+        let answer = fixture.run(&all).exits(0).json();
+        assert_eq!(fixture.log(), expected, "{arguments:?}");
         let indexes: String = answer["cells"]
             .as_array()
             .unwrap()
@@ -58,7 +61,7 @@ fn what_is_chosen_runs_in_order_and_nothing_else_is_touched() {
             .collect();
         assert_eq!(indexes, expected);
         // What did not run is as it was.
-        for (index, said) in stand.outputs().iter().enumerate() {
+        for (index, said) in fixture.outputs().iter().enumerate() {
             let ran = expected.contains(&index.to_string());
             let was = if index == 2 { "" } else { "old" };
             assert_eq!(
@@ -70,7 +73,7 @@ fn what_is_chosen_runs_in_order_and_nothing_else_is_touched() {
                 }
             );
         }
-        let counts = stand.counts();
+        let counts = fixture.counts();
         let ran: Vec<_> = counts
             .iter()
             .filter(|count| count.is_u64() && **count != 99)
@@ -82,13 +85,13 @@ fn what_is_chosen_runs_in_order_and_nothing_else_is_touched() {
 #[test]
 fn all_of_them_run_on_every_backend() {
     for backend in BACKENDS {
-        let stand = Stand::with(&seven());
-        let answer = stand.run_on(backend, &["--json"]).exits(0).json();
+        let fixture = RunFixture::with(&seven());
+        let answer = fixture.run_on(backend, &["--json"]).exits(0).json();
         assert_eq!(answer["kernel"]["backend"], backend);
-        assert_eq!(stand.log(), "01356");
-        assert_eq!(stand.outputs(), ["0", "1", "", "3", "old", "5", "6"]);
+        assert_eq!(fixture.log(), "01356");
+        assert_eq!(fixture.outputs(), ["0", "1", "", "3", "old", "5", "6"]);
         assert_eq!(
-            stand.counts(),
+            fixture.counts(),
             [
                 json!(1),
                 json!(2),
@@ -99,14 +102,14 @@ fn all_of_them_run_on_every_backend() {
                 json!(5)
             ]
         );
-        stand.are_valid(&["a.ipynb"]);
+        fixture.assert_valid(&["a.ipynb"]);
     }
 }
 
 #[test]
 fn what_cannot_be_meant_is_refused_and_nothing_runs() {
-    let stand = Stand::with(&seven());
-    let before = stand.content("a.ipynb");
+    let fixture = RunFixture::with(&seven());
+    let before = fixture.content("a.ipynb");
     for (name, arguments) in [
         ("text", &["--cells", "2"][..]),
         ("beyond", &["--cells", "7"]),
@@ -118,44 +121,44 @@ fn what_cannot_be_meant_is_refused_and_nothing_runs() {
         ("below_nothing", &["--and-below"]),
         ("two_forms", &["--json", "--events"]),
     ] {
-        let ran = stand.run(arguments).exits(2);
-        assert_snapshot!(format!("refused_{name}"), ran.seen());
-        assert_eq!(stand.log(), "", "{name}");
-        assert_eq!(stand.content("a.ipynb"), before);
+        let ran = fixture.run(arguments).exits(2);
+        assert_snapshot!(format!("refused_{name}"), ran.output_masked());
+        assert_eq!(fixture.log(), "", "{name}");
+        assert_eq!(fixture.content("a.ipynb"), before);
     }
 }
 
 #[test]
 fn cells_say_themselves_that_they_do_not_run_or_may_fail() {
     for backend in BACKENDS {
-        let stand = Stand::with(&[
+        let fixture = RunFixture::with(&[
             tagged(&logs("0"), &["skip-execution"]),
             tagged("1 / 0", &["raises-exception"]),
             code(&logs("2")),
             tagged(&logs("3"), &["raises-exception"]),
         ]);
-        let answer = stand.run_on(backend, &["--json"]).exits(0).json();
+        let answer = fixture.run_on(backend, &["--json"]).exits(0).json();
         assert_eq!(answer["status"], "ok");
         assert_eq!(statuses(&answer), ["error", "ok", "ok"]);
-        assert_eq!(stand.outputs(), ["old", "!ZeroDivisionError", "2", "3"]);
-        assert_eq!(stand.log(), "23");
+        assert_eq!(fixture.outputs(), ["old", "!ZeroDivisionError", "2", "3"]);
+        assert_eq!(fixture.log(), "23");
     }
 }
 
 /// Python writes NaN where JSON has no word for it; what else such a cell says about itself still counts.
 #[test]
 fn tags_are_seen_beside_things_that_only_python_calls_json() {
-    let stand = Stand::new();
+    let fixture = RunFixture::new();
     let mut skipped = tagged(&logs("0"), &["skip-execution"]);
     skipped["metadata"]["score"] = json!("SCORE");
     for odd in ["NaN", "-Infinity", "1e999", r#""\ud800""#] {
-        let text = written(&[skipped.clone(), code(&logs("1"))]).replace("\"SCORE\"", odd);
+        let text = notebook_json(&[skipped.clone(), code(&logs("1"))]).replace("\"SCORE\"", odd);
         let text = text.replace("\"metadata\": {},\n \"nbformat\"", &format!("\"metadata\": {{\"x\": {odd}, \"kernelspec\": {{\"name\": \"python3\", \"display_name\": \"mine\", \"language\": \"python\"}}}},\n \"nbformat\""));
-        stand.place.context.file("a.ipynb", &text);
-        std::fs::remove_file(stand.path("log")).ok();
-        stand.run(&[]).exits(0);
-        assert_eq!(stand.log(), "1", "{odd}");
-        let now = stand.content("a.ipynb");
+        fixture.host.context.file("a.ipynb", &text);
+        std::fs::remove_file(fixture.path("log")).ok();
+        fixture.run(&[]).exits(0);
+        assert_eq!(fixture.log(), "1", "{odd}");
+        let now = fixture.content("a.ipynb");
         assert!(now.contains("\"display_name\": \"mine\""), "{now}");
         assert!(now.contains(odd), "{now}");
     }
@@ -165,45 +168,45 @@ fn tags_are_seen_beside_things_that_only_python_calls_json() {
 fn a_notebook_without_anything_to_run_is_left_alone() {
     let nothing: [&[serde_json::Value]; 3] = [&[], &[markdown("# text")], &[old(""), old("  ")]];
     for cells in nothing {
-        let stand = Stand::with(cells);
-        let before = stand.content("a.ipynb");
-        let ran = stand.run(&[]).exits(0);
+        let fixture = RunFixture::with(cells);
+        let before = fixture.content("a.ipynb");
+        let ran = fixture.run(&[]).exits(0);
         assert!(
             ran.stderr.contains("no cell is to run, nothing written"),
             "{}",
             ran.stderr
         );
-        let answer = stand.run(&["--json"]).exits(0).json();
+        let answer = fixture.run(&["--json"]).exits(0).json();
         assert_eq!(answer["status"], "ok");
         assert_eq!(notices(&answer), ["nothing_to_run"]);
         for name in ["session", "kernel", "died"] {
             assert!(answer[name].is_null() && answer.as_object().unwrap().contains_key(name));
         }
-        let events = stand.run(&["--events"]).exits(0).stdout;
+        let events = fixture.run(&["--events"]).exits(0).stdout;
         let event: serde_json::Value = serde_json::from_str(&events).unwrap();
         assert_eq!(event["event"], "done");
-        assert_eq!(stand.content("a.ipynb"), before);
+        assert_eq!(fixture.content("a.ipynb"), before);
         // Whoever wants it somewhere else gets it there all the same.
-        stand.run(&["-o", "b.ipynb"]).exits(0);
-        assert_eq!(stand.content("b.ipynb"), before);
+        fixture.run(&["-o", "b.ipynb"]).exits(0);
+        assert_eq!(fixture.content("b.ipynb"), before);
     }
 }
 
 #[test]
 fn what_is_not_a_notebook_is_refused() {
-    let stand = Stand::new();
+    let fixture = RunFixture::new();
     for (name, content) in [
         ("empty", ""),
         ("text", "hello"),
         ("old", "{\"nbformat\": 3, \"worksheets\": []}"),
     ] {
-        stand.place.context.file("a.ipynb", content);
-        let ran = stand.run(&[]).exits(2);
-        assert_snapshot!(format!("no_notebook_{name}"), seen(&ran));
-        assert_eq!(stand.content("a.ipynb"), content);
+        fixture.host.context.file("a.ipynb", content);
+        let ran = fixture.run(&[]).exits(2);
+        assert_snapshot!(format!("no_notebook_{name}"), masked_output(&ran));
+        assert_eq!(fixture.content("a.ipynb"), content);
     }
-    std::fs::remove_file(stand.path("a.ipynb")).unwrap();
-    let ran = stand.run(&[]).exits(2);
-    assert_snapshot!("no_notebook_missing", seen(&ran));
-    assert!(!stand.path("a.ipynb").exists());
+    std::fs::remove_file(fixture.path("a.ipynb")).unwrap();
+    let ran = fixture.run(&[]).exits(2);
+    assert_snapshot!("no_notebook_missing", masked_output(&ran));
+    assert!(!fixture.path("a.ipynb").exists());
 }

@@ -7,13 +7,13 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, Stand, WAITS, code, markdown, notices, old, statuses};
-use crate::context::Ran;
+use super::{BACKENDS, RunFixture, WAITING_CELL, code, markdown, notices, old, statuses};
+use crate::context::CommandOutput;
 
 fn five() -> Vec<Value> {
     vec![
         old("print(0)"),
-        old(WAITS),
+        old(WAITING_CELL),
         old("print(2)"),
         markdown("text"),
         old("print(4)"),
@@ -21,19 +21,19 @@ fn five() -> Vec<Value> {
 }
 
 /// What is kept of outputs that are not in the notebook.
-fn artifact(stand: &Stand, answer: &Value) -> Value {
+fn artifact(fixture: &RunFixture, answer: &Value) -> Value {
     let id = answer["notebook"]["artifact"].as_str().unwrap();
-    let path = stand.other(&["artifact", "path", id]).exits(0).stdout;
+    let path = fixture.other(&["artifact", "path", id]).exits(0).stdout;
     serde_json::from_str(&fs::read_to_string(path.trim_end()).unwrap()).unwrap()
 }
 
 #[test]
 fn an_edit_of_another_cell_is_kept_and_every_output_is_there() {
     for backend in BACKENDS {
-        let stand = Stand::with(&five());
-        let running = stand.begin_on(backend, &["--json"]);
-        stand.begun();
-        stand.rewrite(|document| {
+        let fixture = RunFixture::with(&five());
+        let running = fixture.spawn_on(backend, &["--json"]);
+        fixture.wait_until_started();
+        fixture.rewrite(|document| {
             document["cells"][3]["source"] = json!("their text");
             document["cells"]
                 .as_array_mut()
@@ -42,39 +42,39 @@ fn an_edit_of_another_cell_is_kept_and_every_output_is_there() {
             document["cells"][0]["id"] = json!("theirs");
             document["metadata"]["theirs"] = json!(true);
         });
-        stand.go();
+        fixture.release_cell();
         let answer = running.end().exits(0).json();
         assert_eq!(answer["notebook"]["merged"], true);
         assert_eq!(notices(&answer), ["merged"]);
-        assert_eq!(stand.outputs(), ["", "0", "went on", "2", "", "4"]);
-        let document = stand.document("a.ipynb");
+        assert_eq!(fixture.outputs(), ["", "0", "went on", "2", "", "4"]);
+        let document = fixture.document("a.ipynb");
         assert_eq!(document["cells"][0]["source"], json!(["their = 'cell'"]));
         assert_eq!(document["cells"][4]["source"], json!("their text"));
         assert_eq!(document["metadata"]["theirs"], true);
-        stand.are_valid(&["a.ipynb"]);
+        fixture.assert_valid(&["a.ipynb"]);
     }
 }
 
 #[test]
 fn a_cell_that_was_edited_while_it_ran_is_theirs_and_its_output_is_kept_elsewhere() {
     for backend in BACKENDS {
-        let stand = Stand::with(&five());
-        let running = stand.begin_on(backend, &["--json"]);
-        stand.begun();
-        stand.rewrite(|document| {
+        let fixture = RunFixture::with(&five());
+        let running = fixture.spawn_on(backend, &["--json"]);
+        fixture.wait_until_started();
+        fixture.rewrite(|document| {
             document["cells"][1]["source"] = json!("their source");
             document["cells"][1]["outputs"] = json!([]);
             document["cells"].as_array_mut().unwrap().remove(2);
         });
-        let theirs = stand.document("a.ipynb")["cells"][1].clone();
-        stand.go();
+        let theirs = fixture.document("a.ipynb")["cells"][1].clone();
+        fixture.release_cell();
         let answer = running.end().exits(3).json();
         assert_eq!(statuses(&answer), ["ok", "ok", "ok", "ok"]);
         let conflicts = json!([{"index": 1, "id": "c1", "why": "changed"}, {"index": 2, "id": "c2", "why": "gone"}]);
         assert_eq!(answer["notebook"]["conflicts"], conflicts);
-        assert_eq!(stand.document("a.ipynb")["cells"][1], theirs);
-        assert_eq!(stand.outputs(), ["0", "", "", "4"]);
-        let kept = artifact(&stand, &answer);
+        assert_eq!(fixture.document("a.ipynb")["cells"][1], theirs);
+        assert_eq!(fixture.outputs(), ["0", "", "", "4"]);
+        let kept = artifact(&fixture, &answer);
         let texts: Vec<&Value> = kept["cells"]
             .as_array()
             .unwrap()
@@ -82,18 +82,18 @@ fn a_cell_that_was_edited_while_it_ran_is_theirs_and_its_output_is_kept_elsewher
             .map(|cell| &cell["outputs"][0]["text"])
             .collect();
         assert_eq!(texts, [&json!(["went on\n"]), &json!(["2\n"])]);
-        assert_eq!(kept["cells"][0]["source"], WAITS);
+        assert_eq!(kept["cells"][0]["source"], WAITING_CELL);
     }
 }
 
 #[test]
 fn a_person_is_told_of_a_conflict() {
-    let stand = Stand::with(&five());
-    let running = stand.begin(&[]);
-    stand.rewrite(|document| document["cells"][1]["source"] = json!("their source"));
-    stand.go();
+    let fixture = RunFixture::with(&five());
+    let running = fixture.begin(&[]);
+    fixture.rewrite(|document| document["cells"][1]["source"] = json!("their source"));
+    fixture.release_cell();
     let ran = running.end().exits(3);
-    insta::assert_snapshot!("conflict", super::seen(&ran));
+    insta::assert_snapshot!("conflict", super::masked_output(&ran));
 }
 
 /// JupyterLab holds the notebook as it was when it was opened, and writes all of that over what is there, in
@@ -121,7 +121,7 @@ for number in range(rounds):
 "#;
 
 #[test]
-fn somebody_who_saves_again_and_again_in_place_loses_nothing_and_neither_do_we() {
+fn repeated_saves_in_place_lose_nothing() {
     let busy: Vec<Value> = {
         let mut cells = five();
         // Many small cells, so that there is much to save meanwhile.
@@ -134,92 +134,95 @@ fn somebody_who_saves_again_and_again_in_place_loses_nothing_and_neither_do_we()
         )));
         cells
     };
-    let stand = Stand::with(&busy);
-    let running = stand.begin(&["--json"]);
-    stand.go();
+    let fixture = RunFixture::with(&busy);
+    let running = fixture.begin(&["--json"]);
+    fixture.release_cell();
     let rounds = 300;
-    let lab = Command::new("python3")
+    let saver = Command::new("python3")
         .args(["-c", LAB])
-        .arg(stand.path("a.ipynb"))
+        .arg(fixture.path("a.ipynb"))
         .arg(rounds.to_string())
         .output()
         .unwrap();
     assert!(
-        lab.status.success(),
+        saver.status.success(),
         "{}",
-        String::from_utf8_lossy(&lab.stderr)
+        String::from_utf8_lossy(&saver.stderr)
     );
-    fs::write(stand.path(&format!("go{}", busy.len() - 1)), "").unwrap();
+    fs::write(fixture.path(&format!("go{}", busy.len() - 1)), "").unwrap();
     let answer = running.end().exits(0).json();
     assert_eq!(answer["notebook"]["merged"], true);
-    let document = stand.document("a.ipynb");
+    let document = fixture.document("a.ipynb");
     assert_eq!(
         document["cells"][3]["source"],
         json!([format!("saved {}", rounds - 1)])
     );
-    let outputs = stand.outputs();
+    let outputs = fixture.outputs();
     assert_eq!(outputs[..3], ["0", "went on", "2"]);
     for (number, said) in outputs.iter().enumerate().take(40).skip(5) {
         assert_eq!(*said, number.to_string());
     }
     assert_eq!(outputs[40], "end");
-    stand.are_valid(&["a.ipynb"]);
-    assert_eq!(stand.left_over(), [""; 0]);
+    fixture.assert_valid(&["a.ipynb"]);
+    assert_eq!(fixture.left_over(), [""; 0]);
 }
 
 #[test]
-fn a_file_that_another_tool_replaced_or_laid_out_anew_gets_the_outputs() {
+fn a_file_that_another_tool_replaced_or_reformatted_gets_the_outputs() {
     let scripts = [
         "import json, os, sys\nnotebook = json.load(open(sys.argv[1]))\njson.dump(notebook, open('new', 'w'), indent=4, sort_keys=True)\nos.replace('new', sys.argv[1])",
         "import json, sys\nnotebook = json.load(open(sys.argv[1]))\nfor cell in notebook['cells']: del cell['id']\nnotebook['nbformat_minor'] = 4\njson.dump(notebook, open(sys.argv[1], 'w'))",
     ];
     for script in scripts {
-        let stand = Stand::with(&five());
-        let running = stand.begin(&["--json"]);
+        let fixture = RunFixture::with(&five());
+        let running = fixture.begin(&["--json"]);
         let status = Command::new("python3")
             .args(["-c", script, "a.ipynb"])
-            .current_dir(stand.place.context.folder())
+            .current_dir(fixture.host.context.folder())
             .status()
             .unwrap();
         assert!(status.success());
-        stand.go();
+        fixture.release_cell();
         running.end().exits(0);
-        assert_eq!(stand.outputs(), ["0", "went on", "2", "", "4"]);
-        stand.are_valid(&["a.ipynb"]);
+        assert_eq!(fixture.outputs(), ["0", "went on", "2", "", "4"]);
+        fixture.assert_valid(&["a.ipynb"]);
     }
 }
 
 #[test]
 fn a_file_that_was_deleted_stays_so_and_the_outputs_are_kept() {
-    let stand = Stand::with(&five());
-    let running = stand.begin(&["--json"]);
-    fs::remove_file(stand.path("a.ipynb")).unwrap();
-    stand.go();
+    let fixture = RunFixture::with(&five());
+    let running = fixture.begin(&["--json"]);
+    fs::remove_file(fixture.path("a.ipynb")).unwrap();
+    fixture.release_cell();
     let ran = running.end().exits(2);
     let answer = ran.json();
     assert_eq!(statuses(&answer), ["ok", "ok", "ok", "ok"]);
-    assert!(!stand.path("a.ipynb").exists());
-    let kept = artifact(&stand, &answer);
+    assert!(!fixture.path("a.ipynb").exists());
+    let kept = artifact(&fixture, &answer);
     assert_eq!(kept["cells"].as_array().unwrap().len(), 4);
     assert_eq!(kept["cells"][3]["outputs"][0]["text"], json!(["4\n"]));
 
-    let stand = Stand::with(&five());
-    let running = stand.begin(&[]);
-    fs::remove_file(stand.path("a.ipynb")).unwrap();
-    stand.go();
-    insta::assert_snapshot!("deleted", super::seen(&running.end().exits(2)));
+    let fixture = RunFixture::with(&five());
+    let running = fixture.begin(&[]);
+    fs::remove_file(fixture.path("a.ipynb")).unwrap();
+    fixture.release_cell();
+    insta::assert_snapshot!("deleted", super::masked_output(&running.end().exits(2)));
 }
 
 #[test]
 fn a_file_that_is_no_notebook_any_more_is_left_alone() {
-    let stand = Stand::with(&five());
-    let running = stand.begin(&["--json"]);
-    fs::write(stand.path("a.ipynb"), "<<<<<<< ours\n").unwrap();
-    stand.go();
+    let fixture = RunFixture::with(&five());
+    let running = fixture.begin(&["--json"]);
+    fs::write(fixture.path("a.ipynb"), "<<<<<<< ours\n").unwrap();
+    fixture.release_cell();
     let answer = running.end().exits(2).json();
-    assert_eq!(stand.content("a.ipynb"), "<<<<<<< ours\n");
+    assert_eq!(fixture.content("a.ipynb"), "<<<<<<< ours\n");
     assert_eq!(
-        artifact(&stand, &answer)["cells"].as_array().unwrap().len(),
+        artifact(&fixture, &answer)["cells"]
+            .as_array()
+            .unwrap()
+            .len(),
         4
     );
 }
@@ -229,42 +232,42 @@ fn two_runs_of_one_notebook_at_once_leave_a_valid_one_with_all_outputs() {
     let cells: Vec<Value> = (0..12)
         .map(|number| old(&format!("import time\ntime.sleep(0.15)\nprint({number})")))
         .collect();
-    let stand = Stand::with(&cells);
-    let runs = [0, 1, 2].map(|_| stand.begin_on("runner", &["--json"]));
+    let fixture = RunFixture::with(&cells);
+    let runs = [0, 1, 2].map(|_| fixture.spawn_on("runner", &["--json"]));
     for run in runs {
         let answer = run.end().exits(0).json();
         assert_eq!(answer["notebook"]["conflicts"], json!([]));
         assert_eq!(statuses(&answer), vec!["ok"; 12]);
     }
     let expected: Vec<String> = (0..12).map(|number| number.to_string()).collect();
-    assert_eq!(stand.outputs(), expected);
-    stand.are_valid(&["a.ipynb"]);
-    assert_eq!(stand.left_over(), [""; 0]);
+    assert_eq!(fixture.outputs(), expected);
+    fixture.assert_valid(&["a.ipynb"]);
+    assert_eq!(fixture.left_over(), [""; 0]);
 }
 
 /// One edits what the other runs: it is a conflict for one of them, or they did not meet.
 #[test]
 fn a_run_that_edits_what_another_one_runs_is_no_loss() {
-    let stand = Stand::with(&five());
-    let running = stand.begin(&["--json"]);
-    stand
+    let fixture = RunFixture::with(&five());
+    let running = fixture.begin(&["--json"]);
+    fixture
         .run(&["--edit-cell", "4", "--source", "print('edited')"])
         .exits(0);
-    assert_eq!(stand.outputs()[4], "edited");
-    stand.go();
+    assert_eq!(fixture.outputs()[4], "edited");
+    fixture.release_cell();
     let answer = running.end().exits(3).json();
     assert_eq!(
         answer["notebook"]["conflicts"],
         json!([{"index": 4, "id": "c4", "why": "changed"}])
     );
-    assert_eq!(stand.outputs(), ["0", "went on", "2", "", "edited"]);
-    assert!(stand.content("a.ipynb").contains("print('edited')"));
+    assert_eq!(fixture.outputs(), ["0", "went on", "2", "", "edited"]);
+    assert!(fixture.content("a.ipynb").contains("print('edited')"));
 }
 
 #[test]
 fn a_full_disk_leaves_the_notebook_and_the_outputs_are_kept() {
-    let stand = Stand::new();
-    let Some(mounted) = stand.place.context.small_disk("200k") else {
+    let fixture = RunFixture::new();
+    let Some(mounted) = fixture.host.context.small_disk("200k") else {
         return;
     };
     let disk = mounted.path();
@@ -273,9 +276,9 @@ fn a_full_disk_leaves_the_notebook_and_the_outputs_are_kept() {
         old("print('x' * 300_000)"),
         old("print('last')"),
     ];
-    fs::write(disk.join("a.ipynb"), super::written(&cells)).unwrap();
+    fs::write(disk.join("a.ipynb"), super::notebook_json(&cells)).unwrap();
     let before = fs::read(disk.join("a.ipynb")).unwrap();
-    let ran = stand.other(&[
+    let ran = fixture.other(&[
         "run",
         "disk/a.ipynb",
         "--backend",
@@ -296,7 +299,7 @@ fn a_full_disk_leaves_the_notebook_and_the_outputs_are_kept() {
     // Saved in time, or not at all.
     let now: Value = serde_json::from_slice(&after).unwrap();
     assert!(after == before || now["cells"][2]["outputs"] == json!([]) || now["cells"].is_array());
-    let kept = artifact(&stand, &answer);
+    let kept = artifact(&fixture, &answer);
     assert_eq!(
         kept["cells"][1]["outputs"][0]["text"][0]
             .as_str()
@@ -310,16 +313,16 @@ fn a_full_disk_leaves_the_notebook_and_the_outputs_are_kept() {
 /// Room that comes back is used: the last word counts.
 #[test]
 fn a_disk_that_was_full_for_a_while_gets_everything() {
-    let stand = Stand::new();
-    let Some(mounted) = stand.place.context.small_disk("400k") else {
+    let fixture = RunFixture::new();
+    let Some(mounted) = fixture.host.context.small_disk("400k") else {
         return;
     };
     let disk = mounted.path();
-    let cells = [old("print('x' * 100_000)"), old(WAITS)];
-    fs::write(disk.join("a.ipynb"), super::written(&cells)).unwrap();
+    let cells = [old("print('x' * 100_000)"), old(WAITING_CELL)];
+    fs::write(disk.join("a.ipynb"), super::notebook_json(&cells)).unwrap();
     fs::write(disk.join("filler"), vec![0; 380_000]).ok();
-    let child = stand
-        .place
+    let child = fixture
+        .host
         .context
         .command(&[
             "run",
@@ -332,10 +335,10 @@ fn a_disk_that_was_full_for_a_while_gets_everything() {
         ])
         .spawn()
         .unwrap();
-    stand.begun();
+    fixture.wait_until_started();
     std::thread::sleep(std::time::Duration::from_millis(1500));
     fs::remove_file(disk.join("filler")).unwrap();
-    stand.go();
+    fixture.release_cell();
     let output = child.wait_with_output().unwrap();
     let content = fs::read_to_string(disk.join("a.ipynb")).unwrap();
     drop(mounted);
@@ -346,18 +349,18 @@ fn a_disk_that_was_full_for_a_while_gets_everything() {
 
 #[test]
 fn a_folder_that_may_not_be_written_to_leaves_the_notebook_and_the_outputs_are_kept() {
-    let stand = Stand::with(&[old("print('kept')"), old("print(2)")]);
-    let before = stand.content("a.ipynb");
-    let folder = stand.place.context.folder();
-    let home = stand.path("home");
+    let fixture = RunFixture::with(&[old("print('kept')"), old("print(2)")]);
+    let before = fixture.content("a.ipynb");
+    let folder = fixture.host.context.folder();
+    let home = fixture.path("home");
     fs::create_dir(&home).unwrap();
-    let binary = stand.path("cellwright");
+    let binary = fixture.path("cellwright");
     fs::copy(env!("CARGO_BIN_EXE_cellwright"), &binary).unwrap();
     let mode = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     mode(&home, 0o777);
-    mode(&stand.path("a.ipynb"), 0o666);
+    mode(&fixture.path("a.ipynb"), 0o666);
     mode(folder, 0o555);
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let mut command = if is_root {
@@ -382,11 +385,11 @@ fn a_folder_that_may_not_be_written_to_leaves_the_notebook_and_the_outputs_are_k
         .output()
         .unwrap();
     mode(folder, 0o755);
-    let ran = Ran::of(&stand.place.context, &output).exits(2);
+    let ran = CommandOutput::new(&fixture.host.context, &output).exits(2);
     let answer = ran.json();
     assert_eq!(statuses(&answer), ["ok", "ok"], "{answer}");
     assert_eq!(answer["notebook"]["changed"], false);
     assert!(answer["notebook"]["artifact"].is_string(), "{answer}");
-    assert_eq!(stand.content("a.ipynb"), before);
-    assert_eq!(stand.left_over(), [""; 0]);
+    assert_eq!(fixture.content("a.ipynb"), before);
+    assert_eq!(fixture.left_over(), [""; 0]);
 }

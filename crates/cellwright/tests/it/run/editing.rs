@@ -5,27 +5,27 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use super::{BACKENDS, Stand, code, markdown, notices, old, statuses};
+use super::{BACKENDS, RunFixture, code, markdown, notices, old, statuses};
 
 /// A program to be used as interpreter, which does something first.
-fn interpreter(stand: &Stand, script: &str) -> String {
+fn interpreter(fixture: &RunFixture, script: &str) -> String {
     let python = super::python().unwrap_or_else(|| "python3".into());
     let text = format!("#!/bin/sh\n{script}\nexec {} \"$@\"\n", python.display());
-    let path = stand.place.context.file("python", text);
+    let path = fixture.host.context.file("python", text);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path.display().to_string()
 }
 
 #[test]
-fn a_cell_is_edited_and_run_and_those_behind_it_if_wanted() {
+fn a_cell_is_edited_and_run_with_those_after_it_on_request() {
     for backend in BACKENDS {
         let cells = [
             old("x = 1\nprint(x)"),
             old("print('between')"),
             old("print('behind', globals().get('x'))"),
         ];
-        let stand = Stand::with(&cells);
-        let answer = stand
+        let fixture = RunFixture::with(&cells);
+        let answer = fixture
             .run_on(
                 backend,
                 &["--edit-cell", "0", "--source", "x = 2\nprint(x)", "--json"],
@@ -33,39 +33,39 @@ fn a_cell_is_edited_and_run_and_those_behind_it_if_wanted() {
             .exits(0)
             .json();
         assert_eq!(statuses(&answer), ["ok"]);
-        assert_eq!(stand.outputs(), ["2", "old", "old"]);
-        stand
+        assert_eq!(fixture.outputs(), ["2", "old", "old"]);
+        fixture
             .run_on(
                 backend,
                 &["--edit-cell", "id:c0", "--source", "x = 3", "--and-below"],
             )
             .exits(0);
-        assert_eq!(stand.outputs(), ["", "between", "behind 3"]);
+        assert_eq!(fixture.outputs(), ["", "between", "behind 3"]);
         assert_eq!(
-            stand.document("a.ipynb")["cells"][0]["source"],
+            fixture.document("a.ipynb")["cells"][0]["source"],
             json!(["x = 3"])
         );
-        stand.are_valid(&["a.ipynb"]);
+        fixture.assert_valid(&["a.ipynb"]);
     }
 }
 
 #[test]
 fn several_edits_are_made_in_order_and_what_they_touched_runs() {
-    let stand = Stand::with(&[old("print(0)"), markdown("text"), old("print(2)")]);
+    let fixture = RunFixture::with(&[old("print(0)"), markdown("text"), old("print(2)")]);
     let edits = json!([
         {"action": "insert", "source": "print('new')", "to": 0},
         {"action": "edit", "cell": "id:c1", "source": "other text"},
         {"action": "delete", "cell": "id:c0"},
         {"action": "edit", "cell": "2", "source": "print('edited')"},
     ]);
-    fs::write(stand.path("edits.json"), edits.to_string()).unwrap();
-    let answer = stand
+    fs::write(fixture.path("edits.json"), edits.to_string()).unwrap();
+    let answer = fixture
         .run(&["--edits", "edits.json", "--json"])
         .exits(0)
         .json();
     assert_eq!(statuses(&answer), ["ok", "ok"]);
-    assert_eq!(stand.outputs(), ["new", "", "edited"]);
-    let ids: Vec<_> = stand.document("a.ipynb")["cells"]
+    assert_eq!(fixture.outputs(), ["new", "", "edited"]);
+    let ids: Vec<_> = fixture.document("a.ipynb")["cells"]
         .as_array()
         .unwrap()
         .iter()
@@ -77,11 +77,11 @@ fn several_edits_are_made_in_order_and_what_they_touched_runs() {
 /// There is nothing to run, so there is no need for a kernel either.
 #[test]
 fn an_edit_of_what_does_not_run_is_made_without_a_kernel() {
-    let stand = Stand::with(&[markdown("old text"), old("print(1)")]);
+    let fixture = RunFixture::with(&[markdown("old text"), old("print(1)")]);
     let broken = ["--python", "/no/such/python"];
     let mut arguments = vec!["--edit-cell", "0", "--source", "new text", "--json"];
-    let mut command = stand
-        .place
+    let mut command = fixture
+        .host
         .context
         .command(&["run", "a.ipynb", "--backend", "runner"]);
     command.args(broken).args(&arguments);
@@ -92,32 +92,32 @@ fn an_edit_of_what_does_not_run_is_made_without_a_kernel() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let document = stand.document("a.ipynb");
+    let document = fixture.document("a.ipynb");
     assert_eq!(document["cells"][0]["source"], json!(["new text"]));
-    assert_eq!(stand.outputs(), ["", "old"]);
+    assert_eq!(fixture.outputs(), ["", "old"]);
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["notebook"]["changed"], true);
     assert_eq!(
         answer["notebook"]["revision"],
-        stand.place.context.revision("a.ipynb")
+        fixture.host.context.revision("a.ipynb")
     );
     assert_eq!(notices(&answer), ["nothing_to_run"]);
     // And somewhere else, if told.
-    let before = stand.content("a.ipynb");
+    let before = fixture.content("a.ipynb");
     arguments[3] = "newer text";
     arguments.extend(["-o", "b.ipynb"]);
-    stand.run(&arguments).exits(0);
-    assert_eq!(stand.content("a.ipynb"), before);
+    fixture.run(&arguments).exits(0);
+    assert_eq!(fixture.content("a.ipynb"), before);
     assert_eq!(
-        stand.document("b.ipynb")["cells"][0]["source"],
+        fixture.document("b.ipynb")["cells"][0]["source"],
         json!(["newer text"])
     );
 }
 
 #[test]
 fn an_edit_that_does_not_fit_runs_nothing_and_writes_nothing() {
-    let stand = Stand::with(&[code("open('ran', 'w')"), code("open('ran', 'w')")]);
-    let before = stand.content("a.ipynb");
+    let fixture = RunFixture::with(&[code("open('ran', 'w')"), code("open('ran', 'w')")]);
+    let before = fixture.content("a.ipynb");
     let edits = [
         json!([{"action": "edit", "cell": "0", "source": "x"}, {"action": "edit", "cell": "9", "source": "x"}]),
         json!([{"action": "edit", "cell": "0"}]),
@@ -127,11 +127,11 @@ fn an_edit_that_does_not_fit_runs_nothing_and_writes_nothing() {
         json!({"action": "edit"}),
     ];
     for edits in edits {
-        fs::write(stand.path("edits.json"), edits.to_string()).unwrap();
+        fs::write(fixture.path("edits.json"), edits.to_string()).unwrap();
         for form in [&[][..], &["--json"], &["--events"], &["-o", "b.ipynb"]] {
             let mut arguments = vec!["--edits", "edits.json"];
             arguments.extend(form);
-            let ran = stand.run(&arguments).exits(2);
+            let ran = fixture.run(&arguments).exits(2);
             assert!(ran.stderr.contains("error:"), "{}", ran.stderr);
             if !form.is_empty() && form[0] != "-o" {
                 let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -139,17 +139,17 @@ fn an_edit_that_does_not_fit_runs_nothing_and_writes_nothing() {
             }
         }
     }
-    let ran = stand.run(&["--edit-cell", "0"]).exits(2);
+    let ran = fixture.run(&["--edit-cell", "0"]).exits(2);
     assert!(ran.stderr.contains("needs a source"), "{}", ran.stderr);
-    assert!(!stand.path("ran").exists() && !stand.path("b.ipynb").exists());
-    assert_eq!(stand.content("a.ipynb"), before);
+    assert!(!fixture.path("ran").exists() && !fixture.path("b.ipynb").exists());
+    assert_eq!(fixture.content("a.ipynb"), before);
 }
 
 #[test]
 fn a_kernel_that_cannot_start_leaves_the_file() {
-    let stand = Stand::with(&[old("x = 1")]);
-    let before = stand.content("a.ipynb");
-    let broken = interpreter(&stand, "echo 'I am broken' >&2; exit 3");
+    let fixture = RunFixture::with(&[old("x = 1")]);
+    let before = fixture.content("a.ipynb");
+    let broken = interpreter(&fixture, "echo 'I am broken' >&2; exit 3");
     for backend in BACKENDS {
         for more in [
             &[][..],
@@ -157,7 +157,7 @@ fn a_kernel_that_cannot_start_leaves_the_file() {
             &["-p", "x=1"],
             &["-o", "b.ipynb"],
         ] {
-            let mut command = stand.place.context.command(&[
+            let mut command = fixture.host.context.command(&[
                 "run",
                 "a.ipynb",
                 "--backend",
@@ -168,12 +168,12 @@ fn a_kernel_that_cannot_start_leaves_the_file() {
             let output = command.args(more).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{said}");
-            assert_eq!(stand.content("a.ipynb"), before, "{backend} {more:?}");
-            assert!(!stand.path("b.ipynb").exists(), "{backend} {more:?}");
+            assert_eq!(fixture.content("a.ipynb"), before, "{backend} {more:?}");
+            assert!(!fixture.path("b.ipynb").exists(), "{backend} {more:?}");
         }
     }
     // A kernel that nobody knows.
-    let ran = stand.other(&[
+    let ran = fixture.other(&[
         "run",
         "a.ipynb",
         "--kernel",
@@ -184,7 +184,7 @@ fn a_kernel_that_cannot_start_leaves_the_file() {
         "x",
     ]);
     ran.exits(2);
-    assert_eq!(stand.content("a.ipynb"), before);
+    assert_eq!(fixture.content("a.ipynb"), before);
     // All of it is told as a document, too.
     let arguments = [
         "run",
@@ -195,7 +195,7 @@ fn a_kernel_that_cannot_start_leaves_the_file() {
         &broken,
         "--events",
     ];
-    let events = stand.other(&arguments).exits(2).stdout;
+    let events = fixture.other(&arguments).exits(2).stdout;
     let last: serde_json::Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
     assert_eq!(
         (&last["event"], &last["status"]),
@@ -214,24 +214,24 @@ fn a_kernel_that_cannot_start_leaves_the_file() {
 /// Somebody else writes while the kernel starts.
 #[test]
 fn a_cell_that_was_changed_before_it_could_run_does_not_run() {
-    let stand = Stand::with(&[code("open('ran0', 'w')"), code("open('ran1', 'w')")]);
-    let theirs = stand
+    let fixture = RunFixture::with(&[code("open('ran0', 'w')"), code("open('ran1', 'w')")]);
+    let theirs = fixture
         .content("a.ipynb")
         .replace("open('ran1', 'w')", "their = 1");
-    fs::write(stand.path("theirs"), &theirs).unwrap();
+    fs::write(fixture.path("theirs"), &theirs).unwrap();
     let busy = interpreter(
-        &stand,
+        &fixture,
         &format!(
             "cp '{}' '{}'",
-            stand.path("theirs").display(),
-            stand.path("a.ipynb").display()
+            fixture.path("theirs").display(),
+            fixture.path("a.ipynb").display()
         ),
     );
-    let before = stand.content("a.ipynb");
+    let before = fixture.content("a.ipynb");
     let edit = ["--edit-cell", "0", "--source", "open('ran2', 'w')"];
     for (more, code) in [(&[][..], 3), (&edit, 3), (&["-o", "b.ipynb"], 3)] {
-        fs::write(stand.path("a.ipynb"), &before).unwrap();
-        let mut command = stand.place.context.command(&[
+        fs::write(fixture.path("a.ipynb"), &before).unwrap();
+        let mut command = fixture.host.context.command(&[
             "run",
             "a.ipynb",
             "--backend",
@@ -244,14 +244,14 @@ fn a_cell_that_was_changed_before_it_could_run_does_not_run() {
         assert_eq!(output.status.code(), Some(code), "{more:?} {said}");
         assert!(said.contains("nothing was written"), "{said}");
         for name in ["ran0", "ran1", "ran2", "b.ipynb"] {
-            assert!(!stand.path(name).exists(), "{more:?}: {name}");
+            assert!(!fixture.path(name).exists(), "{more:?}: {name}");
         }
-        assert_eq!(stand.content("a.ipynb"), theirs);
+        assert_eq!(fixture.content("a.ipynb"), theirs);
         // Nobody is told of a cell that never ran.
         assert!(!said.contains("[1/"), "{said}");
     }
     // One that was not to run may be changed.
-    fs::write(stand.path("a.ipynb"), &before).unwrap();
+    fs::write(fixture.path("a.ipynb"), &before).unwrap();
     let arguments = [
         "run",
         "a.ipynb",
@@ -262,16 +262,16 @@ fn a_cell_that_was_changed_before_it_could_run_does_not_run() {
         "--cells",
         "0",
     ];
-    stand.other(&arguments).exits(0);
-    assert!(stand.path("ran0").exists());
-    assert!(stand.content("a.ipynb").contains("their = 1"));
+    fixture.other(&arguments).exits(0);
+    assert!(fixture.path("ran0").exists());
+    assert!(fixture.content("a.ipynb").contains("their = 1"));
 }
 
 #[test]
 fn edits_for_an_older_revision_are_merged_or_refused() {
-    let stand = Stand::with(&[code("print(0)"), code("print(1)"), code("print(2)")]);
-    let revision = stand.place.context.revision("a.ipynb");
-    stand
+    let fixture = RunFixture::with(&[code("print(0)"), code("print(1)"), code("print(2)")]);
+    let revision = fixture.host.context.revision("a.ipynb");
+    fixture
         .other(&[
             "notebook",
             "edit",
@@ -281,7 +281,7 @@ fn edits_for_an_older_revision_are_merged_or_refused() {
             "print('theirs')",
         ])
         .exits(0);
-    stand
+    fixture
         .run(&[
             "--edit-cell",
             "0",
@@ -291,10 +291,10 @@ fn edits_for_an_older_revision_are_merged_or_refused() {
             &revision,
         ])
         .exits(0);
-    assert_eq!(stand.outputs(), ["ours", "", ""]);
-    assert!(stand.content("a.ipynb").contains("print('theirs')"));
-    let before = stand.content("a.ipynb");
-    let ran = stand
+    assert_eq!(fixture.outputs(), ["ours", "", ""]);
+    assert!(fixture.content("a.ipynb").contains("print('theirs')"));
+    let before = fixture.content("a.ipynb");
+    let ran = fixture
         .run(&[
             "--edit-cell",
             "2",
@@ -305,17 +305,17 @@ fn edits_for_an_older_revision_are_merged_or_refused() {
         ])
         .exits(3);
     assert!(ran.stderr.contains("nothing was written"), "{}", ran.stderr);
-    assert!(!stand.path("ran").exists());
-    assert_eq!(stand.content("a.ipynb"), before);
+    assert!(!fixture.path("ran").exists());
+    assert_eq!(fixture.content("a.ipynb"), before);
 }
 
 /// A cell that was meant by its index in another revision is another one now: if it comes to that, what is
 /// said about it is right.
 #[test]
 fn an_edit_that_was_made_although_nothing_ran_is_told() {
-    let stand = Stand::with(&[code("print(0)"), code("print(1)")]);
-    let revision = stand.place.context.revision("a.ipynb");
-    stand
+    let fixture = RunFixture::with(&[code("print(0)"), code("print(1)")]);
+    let revision = fixture.host.context.revision("a.ipynb");
+    fixture
         .other(&[
             "notebook",
             "insert",
@@ -325,7 +325,7 @@ fn an_edit_that_was_made_although_nothing_ran_is_told() {
             "print('new')",
         ])
         .exits(0);
-    let ran = stand.run(&[
+    let ran = fixture.run(&[
         "--edit-cell",
         "1",
         "--source",
@@ -333,11 +333,11 @@ fn an_edit_that_was_made_although_nothing_ran_is_told() {
         "--rev",
         &revision,
     ]);
-    let edited = stand.content("a.ipynb").contains("open('ran', 'w')");
+    let edited = fixture.content("a.ipynb").contains("open('ran', 'w')");
     match ran.code {
-        Some(0) => assert!(edited && stand.path("ran").exists()),
+        Some(0) => assert!(edited && fixture.path("ran").exists()),
         Some(3) => {
-            assert!(!stand.path("ran").exists());
+            assert!(!fixture.path("ran").exists());
             assert_eq!(
                 edited,
                 ran.stderr.contains("the edits are in the file"),

@@ -4,16 +4,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, Numbers, Stand, WAITS, code, markdown, old, statuses, times};
-use crate::host::{eventually, signal};
+use super::{
+    BACKENDS, RandomNumbers, RunFixture, WAITING_CELL, code, markdown, old, statuses, times,
+};
+use crate::host::{signal, wait_until};
 use crate::survivors::runs;
 
 fn number(value: &Value) -> u32 {
     u32::try_from(value.as_u64().unwrap()).unwrap()
 }
 
-fn pid_in(stand: &Stand, name: &str) -> u32 {
-    stand.content(name).trim().parse().unwrap()
+fn pid_in(fixture: &RunFixture, name: &str) -> u32 {
+    fixture.content(name).trim().parse().unwrap()
 }
 
 const TELLS: &str =
@@ -22,16 +24,16 @@ const TELLS: &str =
 #[test]
 fn a_kernel_that_is_killed_from_outside_takes_its_cell_and_the_rest() {
     for backend in BACKENDS {
-        let stand = Stand::with(&[
+        let fixture = RunFixture::with(&[
             old(TELLS),
             old("print(1)"),
-            old(WAITS),
+            old(WAITING_CELL),
             old("print(3)"),
             old("print(4)"),
         ]);
-        let running = stand.begin_on(backend, &["--json"]);
-        stand.begun();
-        signal(pid_in(&stand, "pid"), "-KILL");
+        let running = fixture.spawn_on(backend, &["--json"]);
+        fixture.wait_until_started();
+        signal(pid_in(&fixture, "pid"), "-KILL");
         let answer = running.end().exits(2).json();
         assert_eq!(answer["status"], "died");
         assert_eq!(answer["died"]["signal"], 9);
@@ -39,37 +41,37 @@ fn a_kernel_that_is_killed_from_outside_takes_its_cell_and_the_rest() {
             statuses(&answer),
             ["ok", "ok", "died", "skipped", "skipped"]
         );
-        assert_eq!(stand.outputs(), ["0", "1", "!KernelDied", "old", "old"]);
+        assert_eq!(fixture.outputs(), ["0", "1", "!KernelDied", "old", "old"]);
         assert_eq!(
-            stand.counts(),
+            fixture.counts(),
             [json!(1), json!(2), json!(null), json!(99), json!(99)]
         );
-        stand.are_valid(&["a.ipynb"]);
+        fixture.assert_valid(&["a.ipynb"]);
     }
 }
 
 /// The next run on the session gets another kernel, and is told.
 #[test]
 fn a_kernel_of_a_session_that_is_killed_is_replaced_for_the_next_run() {
-    let stand = Stand::with(&[old(TELLS), old(WAITS), old("print(2)")]);
-    let running = stand.begin(&["--session", "s", "--json"]);
-    signal(pid_in(&stand, "pid"), "-KILL");
+    let fixture = RunFixture::with(&[old(TELLS), old(WAITING_CELL), old("print(2)")]);
+    let running = fixture.begin(&["--session", "s", "--json"]);
+    signal(pid_in(&fixture, "pid"), "-KILL");
     let answer = running.end().exits(2).json();
     assert_eq!(statuses(&answer), ["ok", "died", "skipped"]);
-    assert_eq!(stand.outputs(), ["0", "!KernelDied", "old"]);
-    stand.go();
-    let answer = stand.run(&["--session", "s", "--json"]).exits(0).json();
+    assert_eq!(fixture.outputs(), ["0", "!KernelDied", "old"]);
+    fixture.release_cell();
+    let answer = fixture.run(&["--session", "s", "--json"]).exits(0).json();
     assert_eq!(super::notices(&answer), ["kernel_restarted"]);
-    assert_eq!(stand.outputs(), ["0", "went on", "2"]);
+    assert_eq!(fixture.outputs(), ["0", "went on", "2"]);
 }
 
 #[test]
 fn a_host_that_is_killed_leaves_a_valid_file_and_the_command_says_so() {
-    let stand = Stand::with(&[old(TELLS), old(WAITS), old("print(2)")]);
-    let running = stand.begin(&["--session", "s", "--json"]);
-    eventually("nothing is saved", || stand.outputs()[0] == "0");
-    let kernel = pid_in(&stand, "pid");
-    let host = number(&stand.place.status()["pid"]);
+    let fixture = RunFixture::with(&[old(TELLS), old(WAITING_CELL), old("print(2)")]);
+    let running = fixture.begin(&["--session", "s", "--json"]);
+    wait_until("nothing is saved", || fixture.outputs()[0] == "0");
+    let kernel = pid_in(&fixture, "pid");
+    let host = number(&fixture.host.status()["pid"]);
     signal(host, "-KILL");
     let ran = running.end().exits(2);
     assert!(ran.stderr.contains("host"), "{}", ran.stderr);
@@ -78,49 +80,49 @@ fn a_host_that_is_killed_leaves_a_valid_file_and_the_command_says_so() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(!runs(kernel), "the kernel lives on");
-    stand.are_valid(&["a.ipynb"]);
+    fixture.assert_valid(&["a.ipynb"]);
     // The cell that was not finished does not look as if it were.
-    assert_eq!(stand.outputs(), ["0", "", "old"]);
-    assert_eq!(stand.counts(), [json!(1), json!(null), json!(99)]);
-    stand.go();
-    stand.run(&["--session", "s"]).exits(0);
-    assert_eq!(stand.outputs(), ["0", "went on", "2"]);
-    assert_eq!(stand.left_over(), [""; 0]);
+    assert_eq!(fixture.outputs(), ["0", "", "old"]);
+    assert_eq!(fixture.counts(), [json!(1), json!(null), json!(99)]);
+    fixture.release_cell();
+    fixture.run(&["--session", "s"]).exits(0);
+    assert_eq!(fixture.outputs(), ["0", "went on", "2"]);
+    assert_eq!(fixture.left_over(), [""; 0]);
 }
 
 #[test]
 fn a_host_that_is_stopped_saves_what_ran() {
-    let stand = Stand::with(&[old(TELLS), old(WAITS), old("print(2)")]);
-    let running = stand.begin(&["--session", "s", "--json"]);
-    stand.other(&["host", "stop"]).exits(0);
+    let fixture = RunFixture::with(&[old(TELLS), old(WAITING_CELL), old("print(2)")]);
+    let running = fixture.begin(&["--session", "s", "--json"]);
+    fixture.other(&["host", "stop"]).exits(0);
     let answer = running.end().exits(130).json();
     assert_eq!(statuses(&answer), ["ok", "cancelled", "skipped"]);
-    let outputs = stand.outputs();
+    let outputs = fixture.outputs();
     assert!(outputs[1].ends_with("!Cancelled"), "{outputs:?}");
     assert_eq!((outputs[0].as_str(), outputs[2].as_str()), ("0", "old"));
-    stand.are_valid(&["a.ipynb"]);
+    fixture.assert_valid(&["a.ipynb"]);
 }
 
 /// A command that is killed while its host runs the cells: they are cancelled, and that is in the file.
 #[test]
 fn a_command_that_is_killed_has_its_cell_cancelled_by_the_host() {
-    let stand = Stand::with(&[old(TELLS), old(WAITS), old("print(2)")]);
-    let running = stand.begin(&["--session", "s"]);
+    let fixture = RunFixture::with(&[old(TELLS), old(WAITING_CELL), old("print(2)")]);
+    let running = fixture.begin(&["--session", "s"]);
     running.signal("-KILL");
-    eventually("the cell is not cancelled", || {
-        stand.outputs()[1].ends_with("!Cancelled")
+    wait_until("the cell is not cancelled", || {
+        fixture.outputs()[1].ends_with("!Cancelled")
     });
-    assert_eq!(stand.outputs()[0], "0");
-    assert_eq!(stand.outputs()[2], "old");
-    stand.go();
-    let answer = stand.run(&["--session", "s", "--json"]).exits(0).json();
+    assert_eq!(fixture.outputs()[0], "0");
+    assert_eq!(fixture.outputs()[2], "old");
+    fixture.release_cell();
+    let answer = fixture.run(&["--session", "s", "--json"]).exits(0).json();
     assert_eq!(answer["kernel"]["generation"], 1, "its kernel is as it was");
 }
 
 /// Killed at any moment: the file is a notebook, what looks finished is, and nothing lives on.
 #[test]
 fn a_command_that_is_killed_at_any_moment_leaves_a_valid_file_and_no_process() {
-    let mut numbers = Numbers::new();
+    let mut numbers = RandomNumbers::new();
     let cells = |number: usize| {
         let cell = |index: usize| {
             old(&format!(
@@ -137,7 +139,7 @@ fn a_command_that_is_killed_at_any_moment_leaves_a_valid_file_and_no_process() {
         cells.extend((7..9).map(cell));
         cells
     };
-    let stand = Stand::new();
+    let fixture = RunFixture::new();
     let count = times(48);
     let mut names = Vec::new();
     let mut all_pids = Vec::new();
@@ -146,10 +148,10 @@ fn a_command_that_is_killed_at_any_moment_leaves_a_valid_file_and_no_process() {
             .map(|at| {
                 let number = round * 6 + at;
                 let name = format!("n{number}.ipynb");
-                stand.notebook(&name, &cells(number));
+                fixture.notebook(&name, &cells(number));
                 let mut command =
-                    stand
-                        .place
+                    fixture
+                        .host
                         .context
                         .command(&["run", &name, "--backend", "runner", "--json"]);
                 if let Some(python) = super::python() {
@@ -168,7 +170,7 @@ fn a_command_that_is_killed_at_any_moment_leaves_a_valid_file_and_no_process() {
             child.kill().unwrap();
             child.wait().unwrap();
             let pids =
-                std::fs::read_to_string(stand.path(&format!("pids{number}"))).unwrap_or_default();
+                std::fs::read_to_string(fixture.path(&format!("pids{number}"))).unwrap_or_default();
             all_pids.extend(pids.split(' ').filter_map(|pid| pid.parse::<u32>().ok()));
         }
     }
@@ -181,8 +183,9 @@ fn a_command_that_is_killed_at_any_moment_leaves_a_valid_file_and_no_process() {
     assert!(all_pids.len() > 10, "hardly any came to their cells");
     let mut saved = 0;
     for (number, name) in names.iter().enumerate() {
-        let log = std::fs::read_to_string(stand.path(&format!("log{number}"))).unwrap_or_default();
-        for (index, said) in stand.outputs_in(name).iter().enumerate() {
+        let log =
+            std::fs::read_to_string(fixture.path(&format!("log{number}"))).unwrap_or_default();
+        for (index, said) in fixture.outputs_in(name).iter().enumerate() {
             if said.contains(&format!("end {index}")) && !said.contains('!') {
                 saved += 1;
                 assert!(
@@ -191,9 +194,12 @@ fn a_command_that_is_killed_at_any_moment_leaves_a_valid_file_and_no_process() {
                 );
             }
         }
-        assert_eq!(stand.document(name)["cells"][1]["source"], json!(["text"]));
+        assert_eq!(
+            fixture.document(name)["cells"][1]["source"],
+            json!(["text"])
+        );
     }
     assert!(saved > 0, "nothing was ever saved");
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    stand.are_valid(&names);
+    fixture.assert_valid(&names);
 }

@@ -5,12 +5,12 @@
 
 use std::process::Command;
 
-use super::{BACKENDS, Stand, code, python_with_nbformat, tagged};
+use super::{BACKENDS, RunFixture, code, python_with_nbformat, tagged};
 
 /// Runs the cells with nbclient and with ours, on both backends; fails if a person would read something else.
 fn judge(cells: &[&str]) {
     for backend in BACKENDS {
-        let stand = Stand::new();
+        let fixture = RunFixture::new();
         let is_here = |cell: &&&str| backend == "jupyter" || !cell.starts_with("# ipykernel");
         let cells: Vec<_> = cells
             .iter()
@@ -23,18 +23,18 @@ fn judge(cells: &[&str]) {
                 }
             })
             .collect();
-        std::fs::create_dir(stand.path("books")).unwrap();
-        stand.notebook("books/a.ipynb", &cells);
+        std::fs::create_dir(fixture.path("books")).unwrap();
+        fixture.notebook("books/a.ipynb", &cells);
         let python = python_with_nbformat();
         let judge = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/oracle.py");
         let output = Command::new(&python)
             .arg(judge)
-            .arg(stand.path("books"))
+            .arg(fixture.path("books"))
             .args(["--binary", env!("CARGO_BIN_EXE_cellwright")])
             .args(["--backend", backend, "--shown", "100"])
             .args(["--seconds", "30", "--tries", "4"])
             .arg("--cache")
-            .arg(stand.path("cache"))
+            .arg(fixture.path("cache"))
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

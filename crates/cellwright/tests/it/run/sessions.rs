@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, Stand, code, markdown, notices, old, statuses};
-use crate::host::eventually;
+use super::{BACKENDS, RunFixture, code, markdown, notices, old, statuses};
+use crate::host::wait_until;
 
 /// What is known of the cells, as `notebook outline` tells it.
-fn states(stand: &Stand) -> Vec<String> {
-    let outline = stand
+fn states(fixture: &RunFixture) -> Vec<String> {
+    let outline = fixture
         .other(&["notebook", "outline", "a.ipynb", "--json"])
         .exits(0)
         .json();
@@ -30,8 +30,8 @@ fn indexes(answer: &Value) -> Vec<u64> {
 #[test]
 fn variables_are_kept_between_runs_until_a_restart() {
     for backend in BACKENDS {
-        let stand = Stand::with(&[code("x = 1"), code("x += 1\nprint(x)")]);
-        let first = stand
+        let fixture = RunFixture::with(&[code("x = 1"), code("x += 1\nprint(x)")]);
+        let first = fixture
             .run_on(backend, &["--session", "s", "--json"])
             .exits(0)
             .json();
@@ -39,12 +39,12 @@ fn variables_are_kept_between_runs_until_a_restart() {
             (&first["session"], &first["kernel"]["generation"]),
             (&json!("s"), &json!(1))
         );
-        assert_eq!(stand.outputs()[1], "2");
-        stand
+        assert_eq!(fixture.outputs()[1], "2");
+        fixture
             .run_on(backend, &["--session", "s", "--cells", "1"])
             .exits(0);
-        assert_eq!(stand.outputs()[1], "3");
-        let edited = stand.run_on(
+        assert_eq!(fixture.outputs()[1], "3");
+        let edited = fixture.run_on(
             backend,
             &[
                 "--session",
@@ -56,76 +56,79 @@ fn variables_are_kept_between_runs_until_a_restart() {
             ],
         );
         edited.exits(0);
-        assert_eq!(stand.outputs(), ["", "300"]);
-        assert_eq!(stand.counts()[1], json!(4));
-        let again = stand
+        assert_eq!(fixture.outputs(), ["", "300"]);
+        assert_eq!(fixture.counts()[1], json!(4));
+        let again = fixture
             .run_on(backend, &["--session", "s", "--restart", "--json"])
             .exits(0)
             .json();
         assert_eq!(again["kernel"]["generation"], 2);
-        assert_eq!(stand.outputs(), ["", "100"]);
-        assert_eq!(stand.counts(), [json!(1), json!(2)]);
+        assert_eq!(fixture.outputs(), ["", "100"]);
+        assert_eq!(fixture.counts(), [json!(1), json!(2)]);
         // `eval` sees the same variables.
-        let mut eval = stand
-            .place
+        let mut eval = fixture
+            .host
             .context
             .command(&["eval", "--session", "s", "print(x)"]);
         let output = eval.output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n");
-        stand.other(&["host", "stop"]).exits(0);
+        fixture.other(&["host", "stop"]).exits(0);
     }
 }
 
 /// The first run writes down which kernel it was; that must not make the second look for another.
 #[test]
-fn a_notebook_without_a_kernel_of_its_own_stays_on_the_one_that_it_got() {
+fn a_notebook_without_a_kernel_keeps_the_kernel_it_got() {
     let Some(python) = cellwright_test_support::python() else {
         return;
     };
     // As if the environment with ipykernel were active.
     let environment = python.parent().unwrap().parent().unwrap().to_owned();
     for backend in [&[][..], &["--backend", "jupyter"], &["--backend", "runner"]] {
-        let stand = Stand::with(&[code("x = 1"), code("x += 1\nprint(x)")]);
+        let fixture = RunFixture::with(&[code("x = 1"), code("x += 1\nprint(x)")]);
         let run = |arguments: &[&str]| {
-            let mut command = stand
-                .place
+            let mut command = fixture
+                .host
                 .context
                 .command(&["run", "a.ipynb", "--session", "s"]);
             command.args(backend).args(arguments);
             let output = command.env("VIRTUAL_ENV", &environment).output().unwrap();
-            crate::context::Ran::of(&stand.place.context, &output).exits(0)
+            crate::context::CommandOutput::new(&fixture.host.context, &output).exits(0)
         };
         run(&[]);
         run(&["--cells", "1"]);
         run(&["--cells", "1"]);
-        assert_eq!(stand.outputs()[1], "4", "{backend:?}");
-        let kernels = stand.other(&["kernels", "list", "--json"]).exits(0).json();
+        assert_eq!(fixture.outputs()[1], "4", "{backend:?}");
+        let kernels = fixture
+            .other(&["kernels", "list", "--json"])
+            .exits(0)
+            .json();
         assert_eq!(kernels.as_array().unwrap().len(), 1, "{kernels}");
     }
 }
 
 #[test]
 fn what_is_not_fresh_runs_again_and_nothing_else() {
-    let stand = Stand::with(&[
+    let fixture = RunFixture::with(&[
         code("a = 1"),
         markdown("text"),
         code("b = a + 1\nprint(b)"),
         code("print('c')"),
         code(""),
     ]);
-    assert_eq!(states(&stand), ["-", "-", "-", "-", "-"]);
+    assert_eq!(states(&fixture), ["-", "-", "-", "-", "-"]);
     let stale = ["--session", "s", "--json", "--stale"];
     let changed = ["--session", "s", "--json", "--changed"];
-    assert_eq!(indexes(&stand.run(&stale).exits(0).json()), [0, 2, 3]);
-    assert_eq!(states(&stand), ["fresh", "-", "fresh", "fresh", "-"]);
+    assert_eq!(indexes(&fixture.run(&stale).exits(0).json()), [0, 2, 3]);
+    assert_eq!(states(&fixture), ["fresh", "-", "fresh", "fresh", "-"]);
     for choice in [&stale, &changed] {
-        let nothing = stand.run(choice).exits(0).json();
+        let nothing = fixture.run(choice).exits(0).json();
         assert_eq!(
             (indexes(&nothing), notices(&nothing)),
             (vec![], vec!["nothing_to_run"])
         );
     }
-    stand
+    fixture
         .other(&[
             "notebook",
             "edit",
@@ -135,33 +138,33 @@ fn what_is_not_fresh_runs_again_and_nothing_else() {
             "b = a + 10\nprint(b)",
         ])
         .exits(0);
-    assert_eq!(states(&stand), ["fresh", "-", "changed", "stale", "-"]);
-    assert_eq!(indexes(&stand.run(&changed).exits(0).json()), [2]);
-    assert_eq!(states(&stand), ["fresh", "-", "fresh", "stale", "-"]);
-    assert_eq!(indexes(&stand.run(&stale).exits(0).json()), [3]);
-    assert_eq!(stand.outputs()[2], "11");
+    assert_eq!(states(&fixture), ["fresh", "-", "changed", "stale", "-"]);
+    assert_eq!(indexes(&fixture.run(&changed).exits(0).json()), [2]);
+    assert_eq!(states(&fixture), ["fresh", "-", "fresh", "stale", "-"]);
+    assert_eq!(indexes(&fixture.run(&stale).exits(0).json()), [3]);
+    assert_eq!(fixture.outputs()[2], "11");
     // A cell before those that ran, and one that fails.
-    stand
+    fixture
         .other(&["notebook", "insert", "a.ipynb", "0", "--source", "1 / 0"])
         .exits(0);
     assert_eq!(
-        states(&stand),
+        states(&fixture),
         ["never_run", "stale", "-", "stale", "stale", "-"]
     );
-    stand.run(&["--session", "s", "--cells", "0"]).exits(1);
-    assert_eq!(states(&stand)[0], "never_run");
-    stand
+    fixture.run(&["--session", "s", "--cells", "0"]).exits(1);
+    assert_eq!(states(&fixture)[0], "never_run");
+    fixture
         .other(&["notebook", "delete", "a.ipynb", "0"])
         .exits(0);
-    assert_eq!(states(&stand), ["fresh", "-", "fresh", "fresh", "-"]);
+    assert_eq!(states(&fixture), ["fresh", "-", "fresh", "fresh", "-"]);
     // Another kernel knows nothing.
-    stand.other(&["kernels", "reset", "s"]).exits(0);
+    fixture.other(&["kernels", "reset", "s"]).exits(0);
     assert_eq!(
-        states(&stand),
+        states(&fixture),
         ["other_kernel", "-", "other_kernel", "other_kernel", "-"]
     );
-    assert_eq!(indexes(&stand.run(&stale).exits(0).json()), [0, 2, 3]);
-    let all = stand
+    assert_eq!(indexes(&fixture.run(&stale).exits(0).json()), [0, 2, 3]);
+    let all = fixture
         .run(&["--session", "s", "--stale", "--restart", "--json"])
         .exits(0)
         .json();
@@ -172,8 +175,8 @@ fn what_is_not_fresh_runs_again_and_nothing_else() {
 #[test]
 fn a_kernel_that_was_replaced_meanwhile_takes_the_freshness_with_it() {
     let much = "x = bytearray(300 * 1000 * 1000)\nx[::4096] = b'x' * len(x[::4096])";
-    let stand = Stand::with(&[code("a = 1"), code(much), code("print('a' in globals())")]);
-    let mut command = stand.command("runner", &["--session", "s", "--json"]);
+    let fixture = RunFixture::with(&[code("a = 1"), code(much), code("print('a' in globals())")]);
+    let mut command = fixture.command("runner", &["--session", "s", "--json"]);
     command.env("CELLWRIGHT_KERNEL_MEMORY_LIMIT", "200 MB");
     let output = command.output().unwrap();
     assert_eq!(
@@ -184,29 +187,34 @@ fn a_kernel_that_was_replaced_meanwhile_takes_the_freshness_with_it() {
     );
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(statuses(&answer), ["ok", "ok", "ok"]);
-    assert_eq!(stand.outputs()[2], "False");
-    assert_eq!(states(&stand)[..2], ["other_kernel", "other_kernel"]);
+    assert_eq!(fixture.outputs()[2], "False");
+    assert_eq!(states(&fixture)[..2], ["other_kernel", "other_kernel"]);
 }
 
 #[test]
 fn a_run_continues_in_the_background_and_writes_when_it_is_done() {
-    let stand = Stand::with(&[
+    let fixture = RunFixture::with(&[
         old("print('early', flush=True)"),
-        old(super::WAITS),
+        old(super::WAITING_CELL),
         old("print('last')"),
     ]);
     for session in [&["--session", "s"][..], &[]] {
-        std::fs::remove_file(stand.path("begun")).ok();
-        std::fs::remove_file(stand.path("go")).ok();
+        std::fs::remove_file(fixture.path("begun")).ok();
+        std::fs::remove_file(fixture.path("go")).ok();
         let mut arguments = vec!["--background"];
         arguments.extend(session);
-        let run = stand.run(&arguments).exits(0).stdout.trim_end().to_owned();
-        stand.begun();
-        let vain = stand
+        let run = fixture
+            .run(&arguments)
+            .exits(0)
+            .stdout
+            .trim_end()
+            .to_owned();
+        fixture.wait_until_started();
+        let vain = fixture
             .other(&["runs", "wait", &run, "--wait", "0.1"])
             .exits(124);
         assert!(vain.stderr.contains("goes on"), "{}", vain.stderr);
-        let tail = stand
+        let tail = fixture
             .other(&["runs", "tail", &run, "--json"])
             .exits(0)
             .json();
@@ -214,7 +222,7 @@ fn a_run_continues_in_the_background_and_writes_when_it_is_done() {
             (&tail["cell"], &tail["cells"], &tail["status"]),
             (&json!(1), &json!(3), &json!("running"))
         );
-        let list = stand.other(&["runs", "list", "--json"]).exits(0).json();
+        let list = fixture.other(&["runs", "list", "--json"]).exits(0).json();
         let mine = list
             .as_array()
             .unwrap()
@@ -226,27 +234,27 @@ fn a_run_continues_in_the_background_and_writes_when_it_is_done() {
             (&json!("a.ipynb"), &json!("running"))
         );
         // What has ended is in the file before all has.
-        eventually("nothing is saved", || stand.outputs()[0] == "early");
-        assert_eq!(stand.outputs()[1..], ["", "old"]);
-        assert_eq!(stand.counts()[1], json!(null));
-        stand.go();
-        let ended = stand
+        wait_until("nothing is saved", || fixture.outputs()[0] == "early");
+        assert_eq!(fixture.outputs()[1..], ["", "old"]);
+        assert_eq!(fixture.counts()[1], json!(null));
+        fixture.release_cell();
+        let ended = fixture
             .other(&["runs", "wait", &run, "--json"])
             .exits(0)
             .json();
         assert_eq!(statuses(&ended), ["ok", "ok", "ok"]);
         assert_eq!(
             ended["notebook"]["revision"],
-            stand.place.context.revision("a.ipynb")
+            fixture.host.context.revision("a.ipynb")
         );
-        assert_eq!(stand.outputs(), ["early", "went on", "last"]);
-        let said = stand.other(&["runs", "wait", &run]).exits(0);
+        assert_eq!(fixture.outputs(), ["early", "went on", "last"]);
+        let said = fixture.other(&["runs", "wait", &run]).exits(0);
         assert_eq!(said.stdout, "early\nwent on\nlast\n");
-        stand.notebook(
+        fixture.notebook(
             "a.ipynb",
             &[
                 old("print('early', flush=True)"),
-                old(super::WAITS),
+                old(super::WAITING_CELL),
                 old("print('last')"),
             ],
         );
@@ -255,52 +263,52 @@ fn a_run_continues_in_the_background_and_writes_when_it_is_done() {
 
 #[test]
 fn a_run_in_the_background_can_be_cancelled() {
-    let stand = Stand::with(&[old("print(0)"), old(super::WAITS), old("print(2)")]);
-    let run = stand
+    let fixture = RunFixture::with(&[old("print(0)"), old(super::WAITING_CELL), old("print(2)")]);
+    let run = fixture
         .run(&["--background", "--session", "s"])
         .exits(0)
         .stdout
         .trim_end()
         .to_owned();
-    stand.begun();
-    stand.other(&["runs", "cancel", &run]).exits(0);
-    let ended = stand
+    fixture.wait_until_started();
+    fixture.other(&["runs", "cancel", &run]).exits(0);
+    let ended = fixture
         .other(&["runs", "wait", &run, "--json"])
         .exits(130)
         .json();
     assert_eq!(ended["status"], "cancelled");
     assert_eq!(statuses(&ended), ["ok", "cancelled", "skipped"]);
-    let outputs = stand.outputs();
+    let outputs = fixture.outputs();
     assert_eq!((outputs[0].as_str(), outputs[2].as_str()), ("0", "old"));
     assert!(outputs[1].ends_with("!Cancelled"), "{outputs:?}");
-    stand.are_valid(&["a.ipynb"]);
+    fixture.assert_valid(&["a.ipynb"]);
 }
 
 #[test]
 fn a_command_hands_over_when_its_time_is_up() {
-    let stand = Stand::with(&[old(super::WAITS)]);
-    let handed = stand
+    let fixture = RunFixture::with(&[old(super::WAITING_CELL)]);
+    let handed = fixture
         .run(&["--session", "s", "--wait", "1", "--json"])
         .exits(0)
         .json();
     assert_eq!(handed["status"], "running");
-    stand.begun();
-    stand.go();
+    fixture.wait_until_started();
+    fixture.release_cell();
     let run = handed["run"].as_str().unwrap();
-    stand.other(&["runs", "wait", run]).exits(0);
-    assert_eq!(stand.outputs(), ["went on"]);
+    fixture.other(&["runs", "wait", run]).exits(0);
+    assert_eq!(fixture.outputs(), ["went on"]);
 }
 
 /// A run that waits for the session, and is cancelled before its turn.
 #[test]
 fn a_run_that_never_had_its_turn_leaves_the_file() {
-    let stand = Stand::with(&[old(super::WAITS)]);
-    stand.notebook(
+    let fixture = RunFixture::with(&[old(super::WAITING_CELL)]);
+    fixture.notebook(
         "b.ipynb",
         &[old("open('wrong', 'w')"), old("open('wrong', 'w')")],
     );
-    let running = stand.begin(&["--session", "s"]);
-    let before = stand.content("b.ipynb");
+    let running = fixture.begin(&["--session", "s"]);
+    let before = fixture.content("b.ipynb");
     let waits = [
         "run",
         "b.ipynb",
@@ -314,16 +322,16 @@ fn a_run_that_never_had_its_turn_leaves_the_file() {
         "--source",
         "x",
     ];
-    let run = stand.other(&waits).exits(0).stdout.trim_end().to_owned();
-    stand.other(&["runs", "cancel", &run]).exits(0);
-    let ended = stand
+    let run = fixture.other(&waits).exits(0).stdout.trim_end().to_owned();
+    fixture.other(&["runs", "cancel", &run]).exits(0);
+    let ended = fixture
         .other(&["runs", "wait", &run, "--json"])
         .exits(130)
         .json();
     assert_eq!(statuses(&ended), ["skipped"]);
-    assert_eq!(stand.content("b.ipynb"), before);
-    stand.go();
+    assert_eq!(fixture.content("b.ipynb"), before);
+    fixture.release_cell();
     running.end().exits(0);
-    assert_eq!(stand.outputs(), ["went on"]);
-    assert!(!stand.path("wrong").exists());
+    assert_eq!(fixture.outputs(), ["went on"]);
+    assert!(!fixture.path("wrong").exists());
 }

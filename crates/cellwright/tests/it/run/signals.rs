@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, Numbers, Stand, WAITS, markdown, old, statuses, times};
-use crate::host::{eventually, signal};
+use super::{BACKENDS, RandomNumbers, RunFixture, WAITING_CELL, markdown, old, statuses, times};
+use crate::host::{signal, wait_until};
 
 #[test]
 fn a_signal_ends_the_cell_and_what_ran_is_saved() {
     for backend in BACKENDS {
         for name in ["-INT", "-TERM", "-HUP"] {
-            let stand = Stand::with(&[old("print(0)"), old(WAITS), old("print(2)")]);
-            let running = stand.begin_on(backend, &["--json"]);
-            stand.begun();
+            let fixture = RunFixture::with(&[old("print(0)"), old(WAITING_CELL), old("print(2)")]);
+            let running = fixture.spawn_on(backend, &["--json"]);
+            fixture.wait_until_started();
             running.signal(name);
             let answer = running.end().exits(130).json();
             assert_eq!(answer["status"], "cancelled", "{name}");
             assert_eq!(statuses(&answer), ["ok", "cancelled", "skipped"]);
-            let outputs = stand.outputs();
+            let outputs = fixture.outputs();
             assert_eq!(outputs[0], "0");
             assert!(outputs[1].ends_with("!Cancelled"), "{outputs:?}");
             assert_eq!(outputs[2], "old");
-            stand.are_valid(&["a.ipynb"]);
+            fixture.assert_valid(&["a.ipynb"]);
             if backend == "jupyter" {
                 break;
             }
@@ -35,16 +35,17 @@ fn a_signal_ends_the_cell_and_what_ran_is_saved() {
 /// The first one is ignored by the code; the second does not wait for it.
 #[test]
 fn a_second_ctrl_c_does_not_wait_for_the_code() {
-    let stubborn = format!("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{WAITS}");
+    let stubborn =
+        format!("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{WAITING_CELL}");
     for session in [&[][..], &["--session", "s"]] {
-        let stand = Stand::with(&[old("print(0)"), old(&stubborn), old("print(2)")]);
+        let fixture = RunFixture::with(&[old("print(0)"), old(&stubborn), old("print(2)")]);
         let mut arguments = vec!["--json"];
         arguments.extend(session);
         // Longer than anybody would wait.
-        let mut command = stand.command("runner", &arguments);
+        let mut command = fixture.command("runner", &arguments);
         command.env("CELLWRIGHT_KERNEL_INTERRUPT_GRACE", "300");
         let child = command.spawn().unwrap();
-        stand.begun();
+        fixture.wait_until_started();
         signal(child.id(), "-INT");
         std::thread::sleep(Duration::from_millis(300));
         signal(child.id(), "-INT");
@@ -57,27 +58,27 @@ fn a_second_ctrl_c_does_not_wait_for_the_code() {
         );
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(statuses(&answer), ["ok", "cancelled", "skipped"]);
-        assert_eq!(stand.outputs(), ["0", "!Cancelled", "old"]);
-        assert_eq!(stand.counts(), [json!(1), json!(null), json!(99)]);
-        stand.are_valid(&["a.ipynb"]);
+        assert_eq!(fixture.outputs(), ["0", "!Cancelled", "old"]);
+        assert_eq!(fixture.counts(), [json!(1), json!(null), json!(99)]);
+        fixture.assert_valid(&["a.ipynb"]);
     }
 }
 
 /// Whoever has read enough ends it, and what ran is in the file.
 #[test]
 fn a_reader_that_has_gone_ends_it() {
-    let stand = Stand::with(&[
+    let fixture = RunFixture::with(&[
         old("print('a line', flush=True)"),
         old("import time\nwhile True: print('x' * 1000); time.sleep(0.001)"),
         old("print(2)"),
     ]);
-    let mut child = stand.command("runner", &[]).spawn().unwrap();
+    let mut child = fixture.command("runner", &[]).spawn().unwrap();
     // More than the first cell says: the second one runs.
     let mut first = [0; 2000];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    let outputs = stand.outputs();
+    let outputs = fixture.outputs();
     assert_eq!(
         (outputs[0].as_str(), outputs[2].as_str()),
         ("a line", "old")
@@ -106,12 +107,17 @@ fn cells(number: usize) -> Vec<Value> {
 }
 
 impl Try {
-    fn begin(stand: &Stand, number: usize, numbers: &mut Numbers, whole: Duration) -> Self {
+    fn begin(
+        fixture: &RunFixture,
+        number: usize,
+        numbers: &mut RandomNumbers,
+        whole: Duration,
+    ) -> Self {
         let name = format!("n{number}.ipynb");
-        stand.notebook(&name, &cells(number));
+        fixture.notebook(&name, &cells(number));
         let mut command =
-            stand
-                .place
+            fixture
+                .host
                 .context
                 .command(&["run", &name, "--backend", "runner", "--json"]);
         if let Some(python) = super::python() {
@@ -127,7 +133,7 @@ impl Try {
         }
     }
 
-    fn edit(&mut self, stand: &Stand) {
+    fn edit(&mut self, fixture: &RunFixture) {
         let arguments = [
             "edit",
             &self.name,
@@ -136,11 +142,11 @@ impl Try {
             "--new",
             "their new text",
         ];
-        self.editor = Some(stand.place.context.command(&arguments).spawn().unwrap());
+        self.editor = Some(fixture.host.context.command(&arguments).spawn().unwrap());
     }
 
     /// Fails unless report and file are right; says whether it was stopped while cells ran.
-    fn check(self, stand: &Stand, number: usize) -> bool {
+    fn check(self, fixture: &RunFixture, number: usize) -> bool {
         let Self {
             name,
             child,
@@ -151,15 +157,15 @@ impl Try {
         let edited = editor.unwrap().wait_with_output().unwrap();
         let complaint = String::from_utf8_lossy(&edited.stderr).into_owned();
         assert!(edited.status.success(), "{name}: {complaint}");
-        let document = stand.document(&name);
+        let document = fixture.document(&name);
         assert_eq!(
             document["cells"][0]["source"],
             json!(["their new text"]),
             "{name}: their edit is lost"
         );
-        let log = fs::read_to_string(stand.path(&format!("log{number}"))).unwrap_or_default();
+        let log = fs::read_to_string(fixture.path(&format!("log{number}"))).unwrap_or_default();
         let finished = |index: usize| log.contains(&format!("{index};"));
-        let outputs = stand.outputs_in(&name);
+        let outputs = fixture.outputs_in(&name);
         let whole = |index: usize| format!("begin {index} end {index}");
         for index in 1..CELLS {
             let count = &document["cells"][index]["execution_count"];
@@ -218,27 +224,27 @@ impl Try {
 }
 
 /// How long one takes.
-fn whole(stand: &Stand) -> Duration {
-    let mut numbers = Numbers(1);
+fn whole(fixture: &RunFixture) -> Duration {
+    let mut numbers = RandomNumbers(1);
     let begun = Instant::now();
-    let mut first = Try::begin(stand, 0, &mut numbers, Duration::from_secs(1));
-    first.edit(stand);
-    first.check(stand, 0);
+    let mut first = Try::begin(fixture, 0, &mut numbers, Duration::from_secs(1));
+    first.edit(fixture);
+    first.check(fixture, 0);
     begun.elapsed()
 }
 
 #[test]
 fn sigterm_at_any_moment_loses_nothing_and_the_report_is_right() {
     const AT_ONCE: usize = 5;
-    let stand = Stand::new();
-    let mut numbers = Numbers::new();
-    let whole = whole(&stand).min(Duration::from_secs(3)) * 2;
+    let fixture = RunFixture::new();
+    let mut numbers = RandomNumbers::new();
+    let whole = whole(&fixture).min(Duration::from_secs(3)) * 2;
     let count = times(200);
     let mut stopped = 0;
     for round in 0..count / AT_ONCE {
         let number = |at: usize| 1 + round * AT_ONCE + at;
         let mut tries: Vec<Try> = (0..AT_ONCE)
-            .map(|at| Try::begin(&stand, number(at), &mut numbers, whole))
+            .map(|at| Try::begin(&fixture, number(at), &mut numbers, whole))
             .collect();
         let begun = Instant::now();
         let mut todo: Vec<(Duration, usize, bool)> = Vec::new();
@@ -252,19 +258,19 @@ fn sigterm_at_any_moment_loses_nothing_and_the_report_is_right() {
             if stops {
                 signal(tries[at].child.id(), "-TERM");
             } else {
-                tries[at].edit(&stand);
+                tries[at].edit(&fixture);
             }
         }
         for (at, one) in tries.into_iter().enumerate() {
-            stopped += usize::from(one.check(&stand, number(at)));
+            stopped += usize::from(one.check(&fixture, number(at)));
         }
     }
     let names: Vec<String> = (1..=count)
         .map(|number| format!("n{number}.ipynb"))
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    stand.are_valid(&names);
-    assert_eq!(stand.left_over(), [""; 0]);
+    fixture.assert_valid(&names);
+    assert_eq!(fixture.left_over(), [""; 0]);
     // Otherwise it shows nothing.
     assert!(
         stopped > count / 20,
@@ -275,18 +281,18 @@ fn sigterm_at_any_moment_loses_nothing_and_the_report_is_right() {
 /// The same where a host runs the cells.
 #[test]
 fn sigterm_to_a_command_with_a_session_saves_what_ran() {
-    let stand = Stand::with(&[old("print(0)"), old(WAITS), old("print(2)")]);
-    let running = stand.begin(&["--session", "s", "--json"]);
+    let fixture = RunFixture::with(&[old("print(0)"), old(WAITING_CELL), old("print(2)")]);
+    let running = fixture.begin(&["--session", "s", "--json"]);
     running.signal("-TERM");
     let answer = running.end().exits(130).json();
     assert_eq!(statuses(&answer), ["ok", "cancelled", "skipped"]);
-    assert!(stand.outputs()[1].ends_with("!Cancelled"));
+    assert!(fixture.outputs()[1].ends_with("!Cancelled"));
     // Its variables are still there.
-    stand.go();
-    let answer = stand
+    fixture.release_cell();
+    let answer = fixture
         .run(&["--session", "s", "--json", "--from", "1"])
         .exits(0)
         .json();
     assert_eq!(answer["kernel"]["generation"], 1);
-    eventually("never", || stand.outputs() == ["0", "went on", "2"]);
+    wait_until("never", || fixture.outputs() == ["0", "went on", "2"]);
 }

@@ -1,9 +1,9 @@
-//! What is seen while a notebook runs, and what its displays come to.
+//! What is masked_output while a notebook runs, and what its displays come to.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::{BACKENDS, Stand, code, markdown, old, seen, tagged};
+use super::{BACKENDS, RunFixture, code, markdown, masked_output, old, tagged};
 
 fn story() -> Vec<Value> {
     vec![
@@ -22,42 +22,51 @@ fn story() -> Vec<Value> {
 
 #[test]
 fn a_person_sees_which_cell_says_what_and_how_it_ended() {
-    let stand = Stand::with(&story());
-    assert_snapshot!("story", seen(&stand.run(&[]).exits(1)));
-    assert_snapshot!("story_quiet", seen(&stand.run(&["--quiet"]).exits(1)));
-    let stand = Stand::with(&[code("1"), code("2")]);
-    assert_snapshot!("short_story", seen(&stand.run(&[]).exits(0)));
+    let fixture = RunFixture::with(&story());
+    assert_snapshot!("story", masked_output(&fixture.run(&[]).exits(1)));
+    assert_snapshot!(
+        "story_quiet",
+        masked_output(&fixture.run(&["--quiet"]).exits(1))
+    );
+    let fixture = RunFixture::with(&[code("1"), code("2")]);
+    assert_snapshot!("short_story", masked_output(&fixture.run(&[]).exits(0)));
     assert_snapshot!(
         "elsewhere",
-        seen(&stand.run(&["-o", "b.ipynb", "--cells", "1"]).exits(0))
+        masked_output(&fixture.run(&["-o", "b.ipynb", "--cells", "1"]).exits(0))
     );
-    assert_snapshot!("nothing", seen(&stand.run(&["--above", "0"]).exits(0)));
+    assert_snapshot!(
+        "nothing",
+        masked_output(&fixture.run(&["--above", "0"]).exits(0))
+    );
 }
 
 #[test]
 fn a_person_is_told_what_ended_it() {
-    let stand = Stand::with(&[code("1"), code("import os\nos._exit(7)"), code("2")]);
-    assert_snapshot!("died", seen(&stand.run(&[]).exits(2)));
-    let stand = Stand::with(&[code("1"), code("import time\ntime.sleep(100)"), code("2")]);
+    let fixture = RunFixture::with(&[code("1"), code("import os\nos._exit(7)"), code("2")]);
+    assert_snapshot!("died", masked_output(&fixture.run(&[]).exits(2)));
+    let fixture = RunFixture::with(&[code("1"), code("import time\ntime.sleep(100)"), code("2")]);
     assert_snapshot!(
         "timed_out",
-        seen(&stand.run(&["--timeout", "2"]).exits(124))
+        masked_output(&fixture.run(&["--timeout", "2"]).exits(124))
     );
-    let stand = Stand::with(&[code("1 / 0"), code("2"), code("oops")]);
-    assert_snapshot!("kept_going", seen(&stand.run(&["--keep-going"]).exits(1)));
+    let fixture = RunFixture::with(&[code("1 / 0"), code("2"), code("oops")]);
+    assert_snapshot!(
+        "kept_going",
+        masked_output(&fixture.run(&["--keep-going"]).exits(1))
+    );
 }
 
 /// Every line is a document; begin and end come in order, and the end of all comes last.
 #[test]
 fn events_tell_what_happens_as_it_happens() {
     for backend in BACKENDS {
-        let stand = Stand::with(&[
+        let fixture = RunFixture::with(&[
             code("print('ä' * 3)\n5"),
             markdown("x"),
             code("import sys\nprint('e', file=sys.stderr)\n1 / 0"),
             code("3"),
         ]);
-        let ran = stand.run_on(backend, &["--events"]).exits(1);
+        let ran = fixture.run_on(backend, &["--events"]).exits(1);
         let events: Vec<Value> = ran
             .stdout
             .lines()
@@ -121,7 +130,7 @@ fn events_tell_what_happens_as_it_happens() {
         assert_eq!(super::statuses(done), ["ok", "error", "skipped"]);
         assert_eq!(
             done["notebook"]["revision"],
-            stand.place.context.revision("a.ipynb")
+            fixture.host.context.revision("a.ipynb")
         );
     }
 }
@@ -130,15 +139,18 @@ fn events_tell_what_happens_as_it_happens() {
 #[test]
 fn events_come_while_a_cell_runs() {
     use std::io::{BufRead, BufReader};
-    let stand = Stand::with(&[code("print('early', flush=True)"), code(super::WAITS)]);
-    let mut child = stand.command("runner", &["--events"]).spawn().unwrap();
+    let fixture = RunFixture::with(&[
+        code("print('early', flush=True)"),
+        code(super::WAITING_CELL),
+    ]);
+    let mut child = fixture.command("runner", &["--events"]).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
     assert_eq!(next()["event"], "begin");
     assert_eq!(next()["text"], "early\n");
     assert_eq!(next()["event"], "end");
     assert_eq!(next()["index"], 1);
-    stand.go();
+    fixture.release_cell();
     while next()["event"] != "done" {}
     assert!(child.wait().unwrap().success());
 }
@@ -146,8 +158,8 @@ fn events_come_while_a_cell_runs() {
 #[test]
 fn a_document_has_what_the_specification_says() {
     for backend in BACKENDS {
-        let stand = Stand::with(&[code("print('x')\n1"), code("1 / 0"), code("2")]);
-        let answer = stand.run_on(backend, &["--json"]).exits(1).json();
+        let fixture = RunFixture::with(&[code("print('x')\n1"), code("1 / 0"), code("2")]);
+        let answer = fixture.run_on(backend, &["--json"]).exits(1).json();
         let names =
             |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
         for name in [
@@ -191,7 +203,7 @@ fn a_document_has_what_the_specification_says() {
         assert_eq!(cells[0]["id"], "c0");
         assert!(cells[0]["duration_ms"].as_f64().unwrap() > 0.0);
         // What is told is what is in the file.
-        let document = stand.document("a.ipynb");
+        let document = fixture.document("a.ipynb");
         for cell in 0..3 {
             assert_eq!(cells[cell]["outputs"], document["cells"][cell]["outputs"]);
         }
@@ -202,23 +214,23 @@ fn a_document_has_what_the_specification_says() {
 #[test]
 fn a_later_cell_changes_what_an_earlier_one_displays() {
     for backend in BACKENDS {
-        let stand = Stand::with(&[
+        let fixture = RunFixture::with(&[
             old("h = display(1, display_id=True)\ndisplay('between')"),
             old("h.update(2)"),
             old("print('x')\nh.update(3)\ng = display(4, display_id='g')\ng.update(5)"),
             old("h.update(6)\ng.update(7)\nh.update(8)"),
         ]);
-        let answer = stand.run_on(backend, &["--json"]).exits(0).json();
+        let answer = fixture.run_on(backend, &["--json"]).exits(0).json();
         assert_eq!(
-            stand.outputs(),
+            fixture.outputs(),
             ["=8 ='between'", "", "x =7", ""],
             "{backend}"
         );
         assert_eq!(
             answer["cells"][0]["outputs"],
-            stand.document("a.ipynb")["cells"][0]["outputs"]
+            fixture.document("a.ipynb")["cells"][0]["outputs"]
         );
-        stand.are_valid(&["a.ipynb"]);
+        fixture.assert_valid(&["a.ipynb"]);
     }
 }
 
@@ -226,7 +238,7 @@ fn a_later_cell_changes_what_an_earlier_one_displays() {
 fn what_is_cleared_is_not_in_the_file() {
     for backend in BACKENDS {
         let clear = "from IPython.display import clear_output\n";
-        let stand = Stand::with(&[
+        let fixture = RunFixture::with(&[
             old(&format!("{clear}print(1)\nclear_output()\nprint(2)")),
             old(&format!(
                 "{clear}print(1)\nclear_output(wait=True)\nprint(2)"
@@ -235,9 +247,9 @@ fn what_is_cleared_is_not_in_the_file() {
             old("print(1)\nclear_output()"),
             old("display(1)\nprint(1)\nclear_output()\ndisplay(2)\n1 / 0"),
         ]);
-        stand.run_on(backend, &[]).exits(1);
+        fixture.run_on(backend, &[]).exits(1);
         assert_eq!(
-            stand.outputs(),
+            fixture.outputs(),
             ["2", "2", "1", "", "=2 !ZeroDivisionError"],
             "{backend}"
         );
@@ -251,39 +263,39 @@ fn what_a_thread_says_late_is_in_the_file() {
     let waits = "import os\ngo.append(1)\nwhile not os.path.exists('said'): time.sleep(0.01)\ntime.sleep(0.2)";
     // Long enough for a save in between.
     let sleeps = "time.sleep(1.5)";
-    let stand = Stand::with(&[
+    let fixture = RunFixture::with(&[
         old(thread),
         old(waits),
         old(sleeps),
         old("h.update('updated')"),
         old("print('end')"),
     ]);
-    stand.run(&[]).exits(0);
+    fixture.run(&[]).exits(0);
     assert_eq!(
-        stand.outputs(),
+        fixture.outputs(),
         ["='updated' early late", "", "", "", "end"]
     );
-    stand.are_valid(&["a.ipynb"]);
+    fixture.assert_valid(&["a.ipynb"]);
     // Also after the last cell.
     let last = "import threading, time\ndef late():\n    time.sleep(0.3)\n    print('at last', flush=True)\nthreading.Thread(target=late).start()";
-    let stand = Stand::with(&[old(last)]);
-    stand.run(&[]).exits(0);
-    assert_eq!(stand.outputs(), ["at last"]);
+    let fixture = RunFixture::with(&[old(last)]);
+    fixture.run(&[]).exits(0);
+    assert_eq!(fixture.outputs(), ["at last"]);
 }
 
 #[test]
 fn everything_that_is_printed_is_in_the_file_and_bounded_on_the_screen() {
-    let stand = Stand::with(&[
+    let fixture = RunFixture::with(&[
         code("for i in range(30_000): print('line', i)"),
         code("print('\\r'.join(str(i) for i in range(20_001)))"),
     ]);
-    let ran = stand.run(&[]).exits(0);
+    let ran = fixture.run(&[]).exits(0);
     assert!(ran.stdout.len() < 60 * 1024, "{}", ran.stdout.len());
-    let document = stand.document("a.ipynb");
+    let document = fixture.document("a.ipynb");
     let text = document["cells"][0]["outputs"][0]["text"]
         .as_array()
         .unwrap();
     assert_eq!(text.len(), 30_000);
     assert_eq!(text[29_999], "line 29999\n");
-    assert_eq!(stand.outputs()[1], "20000");
+    assert_eq!(fixture.outputs()[1], "20000");
 }

@@ -4,44 +4,47 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, Stand, code, laid_out, markdown, old, statuses};
+use super::{BACKENDS, RunFixture, code, jupyter_layout, markdown, old, statuses};
 
 #[test]
 fn outputs_go_somewhere_else_if_told_and_the_notebook_stays() {
     for backend in BACKENDS {
-        let stand = Stand::with(&[old("print(1)"), old("1 / 0"), old("print(3)")]);
-        let before = stand.content("a.ipynb");
-        let ran = stand.run_on(backend, &["-o", "b.ipynb"]).exits(1);
+        let fixture = RunFixture::with(&[old("print(1)"), old("1 / 0"), old("print(3)")]);
+        let before = fixture.content("a.ipynb");
+        let ran = fixture.run_on(backend, &["-o", "b.ipynb"]).exits(1);
         assert!(ran.stderr.contains("b.ipynb"), "{}", ran.stderr);
-        assert_eq!(stand.content("a.ipynb"), before);
+        assert_eq!(fixture.content("a.ipynb"), before);
         // What did not run is from another run, which has no place there.
-        assert_eq!(stand.outputs_in("b.ipynb"), ["1", "!ZeroDivisionError", ""]);
         assert_eq!(
-            stand.document("b.ipynb")["cells"][2]["execution_count"],
+            fixture.outputs_in("b.ipynb"),
+            ["1", "!ZeroDivisionError", ""]
+        );
+        assert_eq!(
+            fixture.document("b.ipynb")["cells"][2]["execution_count"],
             json!(null)
         );
-        stand.are_valid(&["b.ipynb"]);
+        fixture.assert_valid(&["b.ipynb"]);
     }
 }
 
 #[test]
 fn another_file_there_is_replaced_and_onto_itself_is_in_place() {
-    let stand = Stand::with(&[old("print(1)"), old("1 / 0"), old("print(3)")]);
-    fs::write(stand.path("b.ipynb"), "anything").unwrap();
-    stand.run(&["-o", "b.ipynb", "--cells", "0"]).exits(0);
-    assert_eq!(stand.outputs_in("b.ipynb"), ["1", "old", "old"]);
-    fs::create_dir(stand.path("sub")).unwrap();
-    std::os::unix::fs::symlink("a.ipynb", stand.path("link.ipynb")).unwrap();
+    let fixture = RunFixture::with(&[old("print(1)"), old("1 / 0"), old("print(3)")]);
+    fs::write(fixture.path("b.ipynb"), "anything").unwrap();
+    fixture.run(&["-o", "b.ipynb", "--cells", "0"]).exits(0);
+    assert_eq!(fixture.outputs_in("b.ipynb"), ["1", "old", "old"]);
+    fs::create_dir(fixture.path("sub")).unwrap();
+    std::os::unix::fs::symlink("a.ipynb", fixture.path("link.ipynb")).unwrap();
     for itself in ["a.ipynb", "sub/../a.ipynb", "link.ipynb"] {
-        stand.run(&["-o", itself]).exits(1);
+        fixture.run(&["-o", itself]).exits(1);
         assert_eq!(
-            stand.outputs(),
+            fixture.outputs(),
             ["1", "!ZeroDivisionError", "old"],
             "{itself}"
         );
     }
     assert!(
-        fs::symlink_metadata(stand.path("link.ipynb"))
+        fs::symlink_metadata(fixture.path("link.ipynb"))
             .unwrap()
             .is_symlink()
     );
@@ -49,23 +52,23 @@ fn another_file_there_is_replaced_and_onto_itself_is_in_place() {
 
 #[test]
 fn nothing_runs_if_there_is_no_place_for_the_outputs() {
-    let stand = Stand::with(&[code("open('ran', 'w')")]);
-    let before = stand.content("a.ipynb");
-    fs::create_dir(stand.path("folder")).unwrap();
+    let fixture = RunFixture::with(&[code("open('ran', 'w')")]);
+    let before = fixture.content("a.ipynb");
+    fs::create_dir(fixture.path("folder")).unwrap();
     for nowhere in ["no/such/b.ipynb", "folder"] {
-        let ran = stand.run(&["-o", nowhere]).exits(2);
+        let ran = fixture.run(&["-o", nowhere]).exits(2);
         assert!(ran.stderr.contains("error:"), "{}", ran.stderr);
-        assert!(!stand.path("ran").exists(), "{nowhere}");
+        assert!(!fixture.path("ran").exists(), "{nowhere}");
     }
-    assert_eq!(stand.content("a.ipynb"), before);
+    assert_eq!(fixture.content("a.ipynb"), before);
 }
 
 #[test]
 fn the_notebook_says_what_ran_it_and_keeps_what_it_said() {
     for backend in BACKENDS {
-        let stand = Stand::with(&[code("1")]);
-        stand.run_on(backend, &[]).exits(0);
-        let metadata = stand.document("a.ipynb")["metadata"].clone();
+        let fixture = RunFixture::with(&[code("1")]);
+        fixture.run_on(backend, &[]).exits(0);
+        let metadata = fixture.document("a.ipynb")["metadata"].clone();
         assert_eq!(metadata["kernelspec"]["language"], "python");
         assert!(
             metadata["kernelspec"]["display_name"].is_string(),
@@ -76,27 +79,27 @@ fn the_notebook_says_what_ran_it_and_keeps_what_it_said() {
             (&info["name"], &info["file_extension"]),
             (&json!("python"), &json!(".py"))
         );
-        stand.are_valid(&["a.ipynb"]);
+        fixture.assert_valid(&["a.ipynb"]);
         // Once more changes nothing but what ran.
-        let before = stand.content("a.ipynb");
-        stand.run_on(backend, &[]).exits(0);
-        assert_eq!(stand.content("a.ipynb"), before);
-        stand.rewrite(|document| {
+        let before = fixture.content("a.ipynb");
+        fixture.run_on(backend, &[]).exits(0);
+        assert_eq!(fixture.content("a.ipynb"), before);
+        fixture.rewrite(|document| {
             document["metadata"]["kernelspec"]["display_name"] = json!("Mine");
             document["metadata"]["authors"] = json!(["me"]);
         });
-        let before = stand.document("a.ipynb");
-        stand.run_on(backend, &[]).exits(0);
-        assert_eq!(stand.document("a.ipynb"), before);
+        let before = fixture.document("a.ipynb");
+        fixture.run_on(backend, &[]).exits(0);
+        assert_eq!(fixture.document("a.ipynb"), before);
     }
 }
 
 #[test]
 fn the_layout_of_the_file_is_kept() {
-    let stand = Stand::with(&[markdown("é"), code("print('é')\n1")]);
-    let document = stand.document("a.ipynb");
+    let fixture = RunFixture::with(&[markdown("é"), code("print('é')\n1")]);
+    let document = fixture.document("a.ipynb");
     let by_four = {
-        let text = laid_out(&document);
+        let text = jupyter_layout(&document);
         let indented = text.lines().map(|line| {
             let content = line.trim_start_matches(' ');
             format!(
@@ -106,9 +109,9 @@ fn the_layout_of_the_file_is_kept() {
         });
         format!("\u{feff}{}", indented.collect::<String>())
     };
-    stand.place.context.file("a.ipynb", &by_four);
-    stand.run(&[]).exits(0);
-    let now = stand.content("a.ipynb");
+    fixture.host.context.file("a.ipynb", &by_four);
+    fixture.run(&[]).exits(0);
+    let now = fixture.content("a.ipynb");
     assert!(
         now.starts_with("\u{feff}{\r\n    \"cells\": [\r\n        {\r\n"),
         "{now}"
@@ -120,9 +123,9 @@ fn the_layout_of_the_file_is_kept() {
     let dense = serde_json::to_string(&document)
         .unwrap()
         .replace('é', "\\u00e9");
-    stand.place.context.file("a.ipynb", &dense);
-    stand.run(&[]).exits(0);
-    let now = stand.content("a.ipynb");
+    fixture.host.context.file("a.ipynb", &dense);
+    fixture.run(&[]).exits(0);
+    let now = fixture.content("a.ipynb");
     assert!(!now.contains('\n') && now.is_ascii(), "{now}");
     assert!(now.contains(r#""text":["\u00e9\n"]"#), "{now}");
     serde_json::from_str::<Value>(&now).unwrap();
@@ -130,30 +133,30 @@ fn the_layout_of_the_file_is_kept() {
 
 #[test]
 fn when_cells_ran_is_told_if_wanted() {
-    let stand = Stand::with(&[code("1"), code("1 / 0"), code("2")]);
+    let fixture = RunFixture::with(&[code("1"), code("1 / 0"), code("2")]);
     for (timing, told) in [("true", true), ("false", false)] {
-        stand.notebook("a.ipynb", &[code("1"), code("1 / 0"), code("2")]);
-        let mut command = stand.command("runner", &[]);
+        fixture.notebook("a.ipynb", &[code("1"), code("1 / 0"), code("2")]);
+        let mut command = fixture.command("runner", &[]);
         command
             .env("CELLWRIGHT_RUN_TIMING", timing)
             .output()
             .unwrap();
-        let document = stand.document("a.ipynb");
+        let document = fixture.document("a.ipynb");
         for (cell, ran) in [(0, true), (1, true), (2, false)] {
             let execution = &document["cells"][cell]["metadata"]["execution"];
             assert_eq!(execution.is_object(), told && ran, "{timing} {cell}");
         }
-        stand.are_valid(&["a.ipynb"]);
+        fixture.assert_valid(&["a.ipynb"]);
     }
 }
 
 #[test]
 fn outputs_that_are_too_large_go_to_an_artifact_if_wanted() {
-    let stand = Stand::with(&[
+    let fixture = RunFixture::with(&[
         code("for i in range(50): print('x' * 100)"),
         code("print(2)"),
     ]);
-    let mut command = stand.command("runner", &["--json"]);
+    let mut command = fixture.command("runner", &["--json"]);
     let output = command
         .env("CELLWRIGHT_RUN_MAX_OUTPUTS", "1000")
         .output()
@@ -161,7 +164,7 @@ fn outputs_that_are_too_large_go_to_an_artifact_if_wanted() {
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(statuses(&answer), ["ok", "ok"]);
     assert_eq!(super::notices(&answer), ["outputs_moved"]);
-    let outputs = stand.outputs();
+    let outputs = fixture.outputs();
     assert!(
         outputs[0].starts_with("[outputs of 5.") && outputs[0].contains("KiB are in artifact://"),
         "{outputs:?}"
@@ -172,18 +175,18 @@ fn outputs_that_are_too_large_go_to_an_artifact_if_wanted() {
         .nth(1)
         .unwrap()
         .trim_end_matches(']');
-    let kept = stand.other(&["read", id]).exits(0).stdout;
+    let kept = fixture.other(&["read", id]).exits(0).stdout;
     assert_eq!(kept.matches(&"x".repeat(100)).count(), 50, "{kept}");
 }
 
 /// What is told beside the notebook is bounded; the notebook has everything.
 #[test]
 fn outputs_that_are_not_told_are_named() {
-    let stand = Stand::with(&[
+    let fixture = RunFixture::with(&[
         code("display({'text/plain': 'x' * 300_000}, raw=True)"),
         code("2"),
     ]);
-    let answer = stand.run(&["--json"]).exits(0).json();
+    let answer = fixture.run(&["--json"]).exits(0).json();
     assert_eq!(answer["cells"][0]["outputs"], json!([]));
     assert!(
         notices(&answer).contains(&"outputs_omitted"),
@@ -194,8 +197,8 @@ fn outputs_that_are_not_told_are_named() {
         answer["cells"][1]["outputs"][0]["data"]["text/plain"],
         json!(["2"])
     );
-    assert_eq!(stand.outputs()[0].len(), 300_001);
-    let ran = stand.run(&[]).exits(0);
+    assert_eq!(fixture.outputs()[0].len(), 300_001);
+    let ran = fixture.run(&[]).exits(0);
     assert!(!ran.stderr.contains("too large"), "{}", ran.stderr);
 }
 
@@ -207,40 +210,40 @@ fn notices(answer: &Value) -> Vec<&str> {
 fn parameters_stand_in_a_cell_of_their_own() {
     let mut defaults = code("year = 1\nname = 'x'");
     defaults["metadata"]["tags"] = json!(["parameters"]);
-    let stand = Stand::with(&[defaults, code("print(year, name)")]);
-    stand.run(&["-p", "year=2026"]).exits(0);
-    assert_eq!(stand.outputs(), ["", "", "2026 x"]);
-    let document = stand.document("a.ipynb");
+    let fixture = RunFixture::with(&[defaults, code("print(year, name)")]);
+    fixture.run(&["-p", "year=2026"]).exits(0);
+    assert_eq!(fixture.outputs(), ["", "", "2026 x"]);
+    let document = fixture.document("a.ipynb");
     assert_eq!(
         document["cells"][1]["metadata"]["tags"],
         json!(["injected-parameters"])
     );
     // The next ones take their place, and they run although others were chosen.
-    stand
+    fixture
         .run(&["-p", "year=7", "-r", "name=8", "--cells", "2"])
         .exits(0);
-    assert_eq!(stand.outputs(), ["", "", "7 8"]);
-    stand.are_valid(&["a.ipynb"]);
-    let before = stand.content("a.ipynb");
-    let ran = stand.run(&["-p", "2x=1"]).exits(2);
+    assert_eq!(fixture.outputs(), ["", "", "7 8"]);
+    fixture.assert_valid(&["a.ipynb"]);
+    let before = fixture.content("a.ipynb");
+    let ran = fixture.run(&["-p", "2x=1"]).exits(2);
     assert!(ran.stderr.contains("nothing ran"), "{}", ran.stderr);
-    assert_eq!(stand.content("a.ipynb"), before);
+    assert_eq!(fixture.content("a.ipynb"), before);
 }
 
 /// Where one types the command, and not where the notebook is.
 #[test]
 fn an_interpreter_is_named_from_here() {
-    let stand = Stand::new();
-    fs::create_dir(stand.path("sub")).unwrap();
-    stand.notebook("sub/a.ipynb", &[code("print(1)")]);
+    let fixture = RunFixture::new();
+    fs::create_dir(fixture.path("sub")).unwrap();
+    fixture.notebook("sub/a.ipynb", &[code("print(1)")]);
     let python = super::python_with_nbformat();
-    std::os::unix::fs::symlink(python, stand.path("py")).unwrap();
+    std::os::unix::fs::symlink(python, fixture.path("py")).unwrap();
     for named in ["./py", "py"] {
-        let ran = stand.other(&["run", "sub/a.ipynb", "--python", named]);
+        let ran = fixture.other(&["run", "sub/a.ipynb", "--python", named]);
         ran.exits(0);
-        assert_eq!(stand.outputs_in("sub/a.ipynb"), ["1"], "{named}");
+        assert_eq!(fixture.outputs_in("sub/a.ipynb"), ["1"], "{named}");
     }
-    let ran = stand
+    let ran = fixture
         .other(&["run", "sub/a.ipynb", "--python", "sub/none"])
         .exits(2);
     assert!(

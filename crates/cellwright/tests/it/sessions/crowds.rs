@@ -2,19 +2,19 @@
 
 use std::process::Command;
 
-use super::{Desk, Terminal, number};
-use crate::context::Ran;
-use crate::host::eventually;
+use super::{SessionFixture, Terminal, number};
+use crate::context::CommandOutput;
+use crate::host::wait_until;
 use crate::survivors::runs;
 
 #[test]
 fn fifty_sessions_at_once() {
-    let desk = Desk::with(&[("sessions.max", "64"), ("eval.timeout", "120")]);
+    let fixture = SessionFixture::with(&[("sessions.max", "64"), ("eval.timeout", "120")]);
     let names: Vec<String> = (0..50).map(|number| format!("s{number}")).collect();
     let ask = |code: &dyn Fn(&str) -> String| -> Vec<String> {
         let all: Vec<Terminal<'_>> = names
             .iter()
-            .map(|name| desk.terminal(name, &[&code(name)]))
+            .map(|name| fixture.terminal(name, &[&code(name)]))
             .collect();
         all.into_iter()
             .map(|one| one.end().exits(0).stdout)
@@ -24,31 +24,31 @@ fn fifty_sessions_at_once() {
     let seen = ask(&|_| "print(mine)".to_owned());
     let expected: Vec<String> = names.iter().map(|name| format!("{name}\n")).collect();
     assert_eq!(seen, expected);
-    let kernels = desk.kernels();
+    let kernels = fixture.kernels();
     assert_eq!(kernels.len(), 50);
     let pids: Vec<u32> = kernels
         .iter()
         .map(|kernel| number(&kernel["pid"]))
         .collect();
-    let host = desk.host_pid();
-    desk.run(&["host", "stop"]).exits(0);
+    let host = fixture.host_pid();
+    fixture.run(&["host", "stop"]).exits(0);
     let alive: Vec<&u32> = pids.iter().filter(|pid| runs(**pid)).collect();
     assert!(alive.is_empty(), "{alive:?}");
     // It has let go of everything, and is about to be gone.
-    eventually("the host stays", || !runs(host));
+    wait_until("the host stays", || !runs(host));
 }
 
 #[test]
 fn twenty_first_commands_at_once_find_one_host() {
-    let desk = Desk::with(&[("sessions.max", "20"), ("eval.timeout", "120")]);
+    let fixture = SessionFixture::with(&[("sessions.max", "20"), ("eval.timeout", "120")]);
     let all: Vec<Terminal<'_>> = (0..20)
-        .map(|number| desk.terminal(&format!("s{}", number % 4), &[&number.to_string()]))
+        .map(|number| fixture.terminal(&format!("s{}", number % 4), &[&number.to_string()]))
         .collect();
     for (number, one) in all.into_iter().enumerate() {
         assert_eq!(one.end().exits(0).stdout, format!("{number}\n"));
     }
-    assert_eq!(desk.kernels().len(), 4);
-    let log = desk.place.log();
+    assert_eq!(fixture.kernels().len(), 4);
+    let log = fixture.host.log();
     assert_eq!(log.matches("started: pid").count(), 1, "{log}");
 }
 
@@ -57,8 +57,8 @@ fn twenty_first_commands_at_once_find_one_host() {
 #[test]
 fn a_host_without_descriptors_says_so_and_serves_the_sessions_it_has() {
     for spare in ["false", "true"] {
-        let desk = Desk::with(&[("sessions.max", "64"), ("kernel.spare", spare)]);
-        let start = desk.command(&["host", "start"]);
+        let fixture = SessionFixture::with(&[("sessions.max", "64"), ("kernel.spare", spare)]);
+        let start = fixture.command(&["host", "start"]);
         let output = Command::new("sh")
             .args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
             .arg(start.get_program())
@@ -71,16 +71,16 @@ fn a_host_without_descriptors_says_so_and_serves_the_sessions_it_has() {
             )
             .output()
             .unwrap();
-        Ran::of(&desk.place.context, &output).exits(0);
+        CommandOutput::new(&fixture.host.context, &output).exits(0);
         let mut made = 0;
         let refused = loop {
             let name = format!("s{made}");
             let code = format!("x = {made}");
-            let mut ran = desk.eval(&name, &[&code]);
+            let mut ran = fixture.eval(&name, &[&code]);
             if ran.code != Some(0) {
                 // The command before may not have been quite gone.
                 std::thread::sleep(std::time::Duration::from_millis(300));
-                ran = desk.eval(&name, &[&code]);
+                ran = fixture.eval(&name, &[&code]);
             }
             if ran.code != Some(0) {
                 break ran.exits(2);
@@ -96,16 +96,16 @@ fn a_host_without_descriptors_says_so_and_serves_the_sessions_it_has() {
         );
         // Those there are work, also several at once, and nobody was ended.
         let all: Vec<Terminal<'_>> = (0..made)
-            .map(|number| desk.terminal(&format!("s{number}"), &["x"]))
+            .map(|number| fixture.terminal(&format!("s{number}"), &["x"]))
             .collect();
         for (number, one) in all.into_iter().enumerate() {
             assert_eq!(one.end().exits(0).stdout, format!("{number}\n"));
         }
-        desk.eval("another", &["1"]).exits(2);
-        desk.run(&["kernels", "stop", "s0"]).exits(0);
-        eventually("there is room again", || {
-            desk.eval("another", &["1"]).code == Some(0)
+        fixture.eval("another", &["1"]).exits(2);
+        fixture.run(&["kernels", "stop", "s0"]).exits(0);
+        wait_until("there is room again", || {
+            fixture.eval("another", &["1"]).code == Some(0)
         });
-        desk.run(&["host", "stop"]).exits(0);
+        fixture.run(&["host", "stop"]).exits(0);
     }
 }

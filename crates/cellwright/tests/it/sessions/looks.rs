@@ -4,13 +4,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::Desk;
+use super::SessionFixture;
 
 #[test]
 fn variables_are_listed_with_what_they_are() {
-    let desk = Desk::new();
-    desk.eval("s", &["import json\nnames = ['a', 'b']\ndef add(a, b=1):\n    'Adds two numbers.'\n    return a + b\n_hidden = 1"]).exits(0);
-    let listed = desk
+    let fixture = SessionFixture::new();
+    fixture.eval("s", &["import json\nnames = ['a', 'b']\ndef add(a, b=1):\n    'Adds two numbers.'\n    return a + b\n_hidden = 1"]).exits(0);
+    let listed = fixture
         .run(&["kernels", "variables", "s", "--json"])
         .exits(0)
         .json();
@@ -26,66 +26,66 @@ fn variables_are_listed_with_what_they_are() {
         "{names:?}"
     );
     assert!(!names.contains(&"_hidden"), "{names:?}");
-    let table = desk.run(&["kernels", "variables", "s"]).exits(0).stdout;
+    let table = fixture.run(&["kernels", "variables", "s"]).exits(0).stdout;
     let row = table
         .lines()
         .find(|line| line.starts_with("names"))
         .unwrap();
     assert!(row.contains("list") && row.contains("['a', 'b']"), "{row}");
-    let inspected = desk
+    let inspected = fixture
         .run(&["kernels", "inspect", "s", "add"])
         .exits(0)
         .stdout;
     assert!(inspected.contains("Adds two numbers."), "{inspected}");
-    let source = desk
+    let source = fixture
         .run(&["kernels", "inspect", "s", "add", "--source"])
         .exits(0)
         .stdout;
     assert!(source.contains("return a + b"), "{source}");
-    let unknown = desk.run(&["kernels", "inspect", "s", "nothing_of_the_kind"]);
+    let unknown = fixture.run(&["kernels", "inspect", "s", "nothing_of_the_kind"]);
     assert!(unknown.exits(2).stderr.contains("nothing_of_the_kind"));
-    let found = desk
+    let found = fixture
         .run(&["kernels", "complete", "s", "names.app"])
         .exits(0)
         .stdout;
     assert!(found.lines().any(|line| line.contains("append")), "{found}");
-    let found = desk
+    let found = fixture
         .run(&["kernels", "complete", "s", "json.dum", "--json"])
         .exits(0)
         .json();
     assert!(found.to_string().contains("dumps"), "{found}");
     // None of that counts as a cell.
-    assert_eq!(desk.kernel("s")["executions"], 1);
-    let other = desk.run(&["kernels", "variables", "t"]).exits(2);
+    assert_eq!(fixture.kernel("s")["executions"], 1);
+    let other = fixture.run(&["kernels", "variables", "t"]).exits(2);
     assert!(other.stderr.contains("there are: s"), "{}", other.stderr);
 }
 
 #[test]
 fn the_list_says_what_there_is() {
-    let desk = Desk::new();
-    let none = desk.run(&["kernels", "list"]).exits(0);
+    let fixture = SessionFixture::new();
+    let none = fixture.run(&["kernels", "list"]).exits(0);
     assert!(none.stderr.contains("no sessions"), "{}", none.stderr);
     assert!(
-        !desk.place.file("host.json").exists(),
+        !fixture.host.file("host.json").exists(),
         "looking starts no host"
     );
-    desk.eval("s", &["1"]).exits(0);
-    let kernel = desk.kernel("s");
+    fixture.eval("s", &["1"]).exits(0);
+    let kernel = fixture.kernel("s");
     assert_eq!(kernel["state"], "idle");
     assert_eq!(kernel["executions"], 1);
     assert_eq!(kernel["generation"], 1);
     assert_eq!(kernel["owners"], serde_json::json!(["user"]));
     assert!(kernel["memory_bytes"].as_u64().unwrap() > 1_000_000);
-    let pid = desk.prints("s", "import os; os.getpid()");
+    let pid = fixture.eval_stdout("s", "import os; os.getpid()");
     assert_eq!(kernel["pid"].to_string(), pid.trim());
-    let table = desk.run(&["kernels", "list"]).exits(0).stdout;
+    let table = fixture.run(&["kernels", "list"]).exits(0).stdout;
     assert!(
         table.starts_with("SESSION") && table.contains("idle"),
         "{table}"
     );
-    let all = desk.run(&["kernels", "stop", "--all"]).exits(0);
+    let all = fixture.run(&["kernels", "stop", "--all"]).exits(0);
     assert!(all.stderr.contains("1 session was ended"), "{}", all.stderr);
-    assert!(desk.kernels().is_empty());
+    assert!(fixture.kernels().is_empty());
 }
 
 /// What Python's own nbformat says of a notebook; `None` where the tests' Python has none.
@@ -104,7 +104,7 @@ fn valid(path: &std::path::Path) -> Option<Value> {
 
 #[test]
 fn an_exported_session_is_a_notebook_with_the_outputs_of_its_cells() {
-    let desk = Desk::new();
+    let fixture = SessionFixture::new();
     let cells = [
         "import sys\nprint('out')\nprint('err', file=sys.stderr)\n'value'",
         "display({'text/html': '<b>bold</b>', 'text/plain': 'bold'}, raw=True)",
@@ -113,13 +113,15 @@ fn an_exported_session_is_a_notebook_with_the_outputs_of_its_cells() {
         "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
     ];
     for cell in cells {
-        desk.eval("s", &[cell]);
+        fixture.eval("s", &[cell]);
     }
-    desk.run(&["kernels", "reset", "s"]).exits(0);
-    desk.eval("s", &["'after'"]).exits(0);
-    desk.run(&["kernels", "export", "s", "out.ipynb"]).exits(0);
-    let own: Value = serde_json::from_str(&desk.place.context.content("out.ipynb")).unwrap();
-    let book = valid(&desk.path("out.ipynb")).unwrap_or(own);
+    fixture.run(&["kernels", "reset", "s"]).exits(0);
+    fixture.eval("s", &["'after'"]).exits(0);
+    fixture
+        .run(&["kernels", "export", "s", "out.ipynb"])
+        .exits(0);
+    let own: Value = serde_json::from_str(&fixture.host.context.content("out.ipynb")).unwrap();
+    let book = valid(&fixture.path("out.ipynb")).unwrap_or(own);
     let written = book["cells"].as_array().unwrap();
     assert_eq!(written.len(), cells.len() + 2);
     assert_eq!(written[5]["cell_type"], "markdown");
@@ -169,29 +171,35 @@ fn an_exported_session_is_a_notebook_with_the_outputs_of_its_cells() {
     }
     assert_eq!(written[6]["execution_count"], 1);
     // What we read of it is the same.
-    let view = desk.run(&["read", "out.ipynb"]).exits(0).stdout;
+    let view = fixture.run(&["read", "out.ipynb"]).exits(0).stdout;
     assert!(view.contains("1 / 0"), "{view}");
 
-    let before = desk.place.context.content("out.ipynb");
-    let refused = desk.run(&["kernels", "export", "s", "out.ipynb"]).exits(2);
+    let before = fixture.host.context.content("out.ipynb");
+    let refused = fixture
+        .run(&["kernels", "export", "s", "out.ipynb"])
+        .exits(2);
     assert!(refused.stderr.contains("exists"), "{}", refused.stderr);
-    assert_eq!(desk.place.context.content("out.ipynb"), before);
-    desk.eval("s", &["'more'"]).exits(0);
-    desk.run(&["kernels", "export", "s", "out.ipynb", "--force"])
+    assert_eq!(fixture.host.context.content("out.ipynb"), before);
+    fixture.eval("s", &["'more'"]).exits(0);
+    fixture
+        .run(&["kernels", "export", "s", "out.ipynb", "--force"])
         .exits(0);
-    valid(&desk.path("out.ipynb"));
-    assert!(desk.place.context.content("out.ipynb").contains("'more'"));
+    valid(&fixture.path("out.ipynb"));
+    assert!(fixture.host.context.content("out.ipynb").contains("'more'"));
 }
 
 #[test]
 fn history_tells_the_kernels_apart() {
-    let desk = Desk::new();
-    desk.eval("s", &["x = 1"]).exits(0);
-    desk.eval("s", &["--cell", "x +", "--cell", "never"])
+    let fixture = SessionFixture::new();
+    fixture.eval("s", &["x = 1"]).exits(0);
+    fixture
+        .eval("s", &["--cell", "x +", "--cell", "never"])
         .exits(1);
-    desk.eval("s", &["--reset", "y = 2\ny"]).exits(0);
-    desk.eval("s", &["--cell", "a = 1", "--cell", "a"]).exits(0);
-    let history = desk
+    fixture.eval("s", &["--reset", "y = 2\ny"]).exits(0);
+    fixture
+        .eval("s", &["--cell", "a = 1", "--cell", "a"])
+        .exits(0);
+    let history = fixture
         .run(&["kernels", "history", "s", "--json"])
         .exits(0)
         .json();
@@ -216,12 +224,12 @@ fn history_tells_the_kernels_apart() {
             r#"2 3 "ok" "a""#,
         ]
     );
-    let table = desk.run(&["kernels", "history", "s"]).exits(0).stdout;
+    let table = fixture.run(&["kernels", "history", "s"]).exits(0).stdout;
     assert!(table.contains("y = 2 […]"), "{table}");
     // A session of the same name that comes later begins anew.
-    desk.run(&["kernels", "stop", "s"]).exits(0);
-    desk.eval("s", &["1"]).exits(0);
-    let history = desk
+    fixture.run(&["kernels", "stop", "s"]).exits(0);
+    fixture.eval("s", &["1"]).exits(0);
+    let history = fixture
         .run(&["kernels", "history", "s", "--json"])
         .exits(0)
         .json();

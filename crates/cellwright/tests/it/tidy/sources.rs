@@ -47,7 +47,7 @@ fn python_files_are_short_and_say_what_they_are_for() {
 }
 
 #[test]
-fn libraries_neither_print_nor_look_around() {
+fn libraries_neither_print_nor_read_the_environment() {
     let forbidden = [
         "println!(",
         "print!(",
