@@ -1,4 +1,4 @@
-//! What is masked_output while a notebook runs, and what its displays come to.
+//! What a person sees while a notebook runs, and how displays end up in the file.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
