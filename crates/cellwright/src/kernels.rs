@@ -10,14 +10,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cellwright_kernel::LaunchContext;
 use cellwright_kernel::backend::runner::RunnerSpec;
 use cellwright_kernel::environment;
 use cellwright_kernel::process::Supervisor;
 use cellwright_kernel::python::{self, Interpreter, InterpreterSearch};
 
-pub(crate) use jupyter::EXISTING_PREFIX;
 pub(crate) use notebook::select_for_notebook;
-pub(crate) use selection::{KernelFlags, KernelSelection};
+pub(crate) use selection::{KernelRequest, KernelSelection};
 pub(crate) use target::{KernelTarget, NoLauncher};
 
 use crate::engine::Engine;
@@ -68,11 +68,18 @@ pub(crate) fn interpreter_search(explicit: Option<&Path>, cwd: &Path) -> Interpr
     }
 }
 
-fn own_supervisor() -> Supervisor {
-    Supervisor {
-        // The binary of this process, even if its file was replaced since.
-        program: current_program(),
-        arguments: vec![SUPERVISE_ARG.into()],
+/// The context in which this process starts kernels. It has no directory for sockets: the launcher of a Jupyter kernel
+/// creates one.
+pub(crate) fn launch_context(engine: &Engine, cwd: PathBuf) -> LaunchContext {
+    LaunchContext {
+        cwd,
+        supervisor: Supervisor {
+            // The binary of this process, even if its file was replaced since.
+            program: current_program(),
+            arguments: vec![SUPERVISE_ARG.into()],
+        },
+        staging: engine.staging_dirs.clone(),
+        sockets: Vec::new(),
     }
 }
 
@@ -121,15 +128,12 @@ pub(crate) fn runner_spec(
     engine: &Engine,
     settings: &Settings,
     python: Option<&Path>,
-    cwd: PathBuf,
+    cwd: &Path,
 ) -> Result<RunnerSpec, Failure> {
-    let interpreter = resolve_interpreter(settings, python, &cwd)?;
+    let interpreter = resolve_interpreter(settings, python, cwd)?;
     Ok(RunnerSpec {
         env: kernel_env(engine, settings, Some(&interpreter)),
-        interpreter,
-        cwd,
-        supervisor: own_supervisor(),
-        staging: engine.staging_dirs.clone(),
+        python: interpreter.program,
         start_timeout: start_timeout(settings),
         interrupt_grace: interrupt_grace(settings),
         trace: engine.frame_log(settings),

@@ -11,7 +11,6 @@ pub(crate) mod edit;
 pub(crate) mod eval;
 pub(crate) mod git;
 pub(crate) mod helpers;
-pub(crate) mod kernel;
 pub(crate) mod kernel_specs;
 pub(crate) mod outline;
 pub(crate) mod read;

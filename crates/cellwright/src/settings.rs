@@ -1,7 +1,6 @@
 //! [`Settings`]: the value of every setting and where it comes from. Sources, in increasing precedence: built-in
 //! defaults, the user's file, the project's file, environment variables. The front ends apply command-line flags.
 
-mod backend;
 mod definitions;
 mod error;
 mod file;
@@ -18,7 +17,7 @@ use std::path::{Path, PathBuf};
 use cellwright_kernel::environment::EnvironmentRules;
 use cellwright_output::{Limits, Retention};
 
-pub(crate) use backend::Backend;
+pub(crate) use cellwright_kernel::Backend;
 pub(crate) use definitions::{SETTINGS, SettingDef, SettingValues};
 pub(crate) use error::SettingsError;
 pub(crate) use origin::{FileLine, Origin};

@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cellwright_jupyter::kernelspec::Kernelspec;
-use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, KernelSource, Transport};
+use cellwright_kernel::backend::jupyter::{IdentifiedBy, Jupyter, JupyterSpec, Transport};
 use cellwright_kernel::process::Supervisor;
-use cellwright_kernel::{Ending, Kernel, Request, StopSignal};
+use cellwright_kernel::{Ending, Kernel, LaunchContext, Request, StopSignal};
 use cellwright_output::{Data, Event, Sink};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
@@ -85,21 +85,25 @@ fn peak_memory() -> u64 {
     number.expect("VmHWM is a number") * 1024
 }
 
-fn spec(python: &str, supervisor: &str, transport: &str, folder: &std::path::Path) -> JupyterSpec {
-    JupyterSpec {
-        source: KernelSource::Start {
-            kernelspec: Box::new(Kernelspec::ipykernel(&PathBuf::from(python))),
-            python: None,
-        },
+fn context(supervisor: &str, folder: &std::path::Path) -> LaunchContext {
+    LaunchContext {
         cwd: folder.to_owned(),
-        env: std::env::vars_os().collect(),
         supervisor: Supervisor {
             program: supervisor.into(),
             arguments: Vec::new(),
         },
-        runtime: folder.join("runtime"),
-        sockets: vec!["/tmp".into()],
         staging: vec![folder.join("staging")],
+        sockets: vec!["/tmp".into()],
+    }
+}
+
+fn spec(python: &str, transport: &str, folder: &std::path::Path) -> JupyterSpec {
+    JupyterSpec {
+        kernelspec: Box::new(Kernelspec::ipykernel(&PathBuf::from(python))),
+        python: None,
+        identified_by: IdentifiedBy::Kernelspec,
+        env: std::env::vars_os().collect(),
+        runtime: folder.join("runtime"),
         transport: match transport {
             "auto" => Transport::Auto,
             "ipc" => Transport::Ipc,
@@ -129,10 +133,11 @@ async fn main() {
     };
     let count: u32 = count.parse().expect("a number");
     let folder = tempfile::tempdir().expect("a folder");
-    let spec = spec(python, supervisor, transport, folder.path());
+    let spec = spec(python, transport, folder.path());
+    let context = context(supervisor, folder.path());
 
     let start = Stopwatch::start();
-    let mut kernel = Jupyter::start(&spec, &StopSignal::never())
+    let mut kernel = Jupyter::start(&spec, &context, &StopSignal::never())
         .await
         .expect("the kernel starts");
     let ready = start.to_json();

@@ -15,11 +15,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cellwright_jupyter::kernelspec::Kernelspec;
-use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, KernelSource, Transport};
-use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
+use cellwright_kernel::backend::jupyter::{IdentifiedBy, JupyterSpec, Transport};
+use cellwright_kernel::backend::runner::RunnerSpec;
 use cellwright_kernel::process::Supervisor;
-use cellwright_kernel::python::{Interpreter, Origin};
-use cellwright_kernel::{Ending, Kernel, Request, StopSignal};
+use cellwright_kernel::{Ending, Kernel, KernelSpec, LaunchContext, Request, StopSignal};
 use cellwright_output::{Artifacts, Capture, Captured, JsonStyle, Limits, Retention};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
@@ -70,51 +69,35 @@ async fn main() {
         arguments: Vec::new(),
     };
     let env = std::env::vars_os().collect();
-    let staging = vec![folder.path().join("staged")];
     let (start_timeout, interrupt_grace) = (Duration::from_mins(1), Duration::from_secs(2));
-    let mut kernel: Box<dyn Kernel> = if backend == "runner" {
-        let spec = RunnerSpec {
-            interpreter: Interpreter {
-                program: python.into(),
-                origin: Origin::Explicit,
-                environment: None,
-                rejected: Vec::new(),
-            },
-            cwd: folder.path().to_owned(),
+    let context = LaunchContext {
+        cwd: folder.path().to_owned(),
+        supervisor,
+        staging: vec![folder.path().join("staged")],
+        sockets: vec![folder.path().join("sockets")],
+    };
+    let spec = if backend == "runner" {
+        KernelSpec::Runner(RunnerSpec {
+            python: python.into(),
             env,
-            supervisor,
-            staging,
             start_timeout,
             interrupt_grace,
             trace: None,
-        };
-        Box::new(
-            Runner::start(&spec, &StopSignal::never())
-                .await
-                .expect("the kernel starts"),
-        )
+        })
     } else {
-        let spec = JupyterSpec {
-            source: KernelSource::Start {
-                kernelspec: Box::new(Kernelspec::ipykernel(&PathBuf::from(python))),
-                python: None,
-            },
-            cwd: folder.path().to_owned(),
+        KernelSpec::Jupyter(JupyterSpec {
+            kernelspec: Box::new(Kernelspec::ipykernel(&PathBuf::from(python))),
+            python: None,
+            identified_by: IdentifiedBy::Kernelspec,
             env,
-            supervisor,
             runtime: folder.path().join("runtime"),
-            sockets: vec![folder.path().join("sockets")],
-            staging,
             transport: Transport::Auto,
             start_timeout,
             interrupt_grace,
-        };
-        Box::new(
-            Jupyter::start(&spec, &StopSignal::never())
-                .await
-                .expect("the kernel starts"),
-        )
+        })
     };
+    let started = spec.start(&context, &StopSignal::never()).await;
+    let mut kernel = started.expect("the kernel starts");
     let artifacts = Artifacts::new(folder.path().join("artifacts"), Retention::default());
     run_captured(kernel.as_mut(), &artifacts, "1").await;
     let before = peak_memory();

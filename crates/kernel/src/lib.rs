@@ -7,6 +7,8 @@
 //! | `kernel` | [`Kernel`], the interface of all backends: a [`Request`] (one cell) in, events and an [`Outcome`] out |
 //! | `stop` | [`StopSignal`] ends an execution early; the caller keeps its [`StopHandle`] or sets a timeout |
 //! | `error` | [`KernelError`], a failure of the kernel and not of its code; [`KernelError::retry`] is the retry policy |
+//! | `spec` | [`KernelSpec`] describes a kernel and can be sent to another process; [`KernelId`] identifies the kernel |
+//! | `launch` | [`LaunchContext`]: where a kernel starts, and the resources of the process that starts it |
 //! | [`backend::runner`] | the built-in Python kernel, which needs only an interpreter |
 //! | [`backend::jupyter`] | Jupyter kernels, started from a kernelspec or attached through a connection file |
 //! | `backend::scripted` | a kernel that follows a script, for tests (feature `scripted`) |
@@ -21,15 +23,14 @@
 //! ```text
 //! caller → Sessions::submit(SessionCall, Job)
 //!          → Mailbox → Worker (one task per session)
-//!            → KernelSlot → KernelLauncher::start → Runner::start | Jupyter::start → Supervised (process)
+//!            → KernelSlot → KernelLauncher::start → KernelSpec::start → Runner | Jupyter → Supervised (process)
 //!                         → Kernel::execute(Request, Sink, StopSignal) → Outcome
 //!          → JobObserver: on_kernel, on_cell_begin, on_cell_end, …, on_done
 //! ```
 //!
 //! # Example
 //!
-//! A scripted kernel runs a cell. Other kernels come from [`backend::runner::Runner::start`] and
-//! [`backend::jupyter::Jupyter::start`], and are used in the same way.
+//! A scripted kernel runs a cell. Other kernels come from [`KernelSpec::start`], and are used in the same way.
 //!
 //! ```
 //! use std::time::Duration;
@@ -60,10 +61,12 @@ pub mod environment;
 mod error;
 mod execution;
 mod kernel;
+mod launch;
 pub mod modules;
 pub mod process;
 pub mod python;
 pub mod session;
+mod spec;
 mod stop;
 
 pub use error::{Begun, KernelError, Retry, signal_name};
@@ -74,4 +77,6 @@ pub use kernel::{
     KernelNotice, KernelQuery, KernelState, LateText, Outcome, Prompt, Request, ShutdownReport,
     Stdin,
 };
+pub use launch::LaunchContext;
+pub use spec::{Backend, KernelId, KernelSpec};
 pub use stop::{StopHandle, StopReason, StopSignal};

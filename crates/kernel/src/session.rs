@@ -23,8 +23,10 @@ mod worker;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::spec::KernelId;
+
 pub use job::{AfterJob, CellEnd, Job, JobCell, JobObserver, KernelLoss, OnError, SessionNotice};
-pub use launcher::KernelLauncher;
+pub use launcher::{KernelLauncher, SpecLauncher};
 pub use pool::{ResetOutcome, SessionCall, Sessions, Submitted};
 pub use spare::SpareKernels;
 pub use status::{Activity, SessionId, SessionReport};
@@ -38,7 +40,7 @@ pub struct SessionKey {
     /// The directory in which its kernel starts.
     pub cwd: PathBuf,
     /// The id of its kernel.
-    pub kernel: String,
+    pub kernel: KernelId,
 }
 
 /// Limits of sessions and their kernels.

@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_kernel::StopSignal;
 use cellwright_kernel::backend::runner::{INTERRUPT_GRACE, RunnerSpec};
 use cellwright_kernel::process::{Supervisor, supervisor};
 use cellwright_kernel::python::{self, InterpreterSearch};
+use cellwright_kernel::session::SpecLauncher;
+use cellwright_kernel::{KernelSpec, LaunchContext, StopSignal};
 use cellwright_run::{CellStatus, Options};
 
 const SUPERVISE: &str = "--supervise";
@@ -39,23 +40,27 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         path: path.map_or_else(Vec::new, |(_, path)| std::env::split_paths(path).collect()),
         ..InterpreterSearch::default()
     };
-    let runner = RunnerSpec {
-        interpreter: python::resolve(&search).map_err(|_| "no Python interpreter found")?,
+    let interpreter = python::resolve(&search).map_err(|_| "no Python interpreter found")?;
+    let context = LaunchContext {
         cwd: std::env::current_dir()?,
-        env,
         supervisor: Supervisor {
             program: std::env::current_exe()?,
             arguments: vec![SUPERVISE.into()],
         },
         staging: vec![std::env::temp_dir().join("cellwright-example")],
+        sockets: Vec::new(),
+    };
+    let spec = KernelSpec::Runner(RunnerSpec {
+        python: interpreter.program,
+        env,
         start_timeout: Duration::from_mins(1),
         interrupt_grace: INTERRUPT_GRACE,
         trace: None,
-    };
+    });
     let report = cellwright_run::run(
         &notebook,
         Options::default(),
-        Arc::new(runner),
+        Arc::new(SpecLauncher::new(spec, context)),
         StopSignal::new(),
     )
     .await?;

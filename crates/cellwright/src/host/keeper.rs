@@ -30,7 +30,7 @@ use super::service::{Service, ServiceRequest};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind, command, flag_value, hint};
 use crate::kernel_setup::SharedBridge;
-use crate::kernels::{EXISTING_PREFIX, NoLauncher};
+use crate::kernels::NoLauncher;
 use crate::runtime_dir::RuntimeDir;
 use crate::settings::Settings;
 use journal::Journals;
@@ -327,7 +327,7 @@ impl HostService {
 
 /// A kernel that somebody else has started stays as it is.
 fn check_replaceable(key: &SessionKey) -> Result<(), Failure> {
-    if !key.kernel.starts_with(EXISTING_PREFIX) {
+    if !key.kernel.is_attached() {
         return Ok(());
     }
     let message = format!(

@@ -8,23 +8,17 @@ use std::time::SystemTime;
 use cellwright_jupyter::connection::Connection;
 use cellwright_jupyter::kernelspec::{self, Kernelspec};
 use cellwright_jupyter::paths::{JupyterPaths, PathInputs};
-use cellwright_kernel::backend::jupyter::{JupyterSpec, KernelSource};
+use cellwright_kernel::backend::jupyter::{AttachedSpec, IdentifiedBy, JupyterSpec};
 use cellwright_kernel::python::{self, Interpreter};
-use cellwright_kernel::{KernelError, environment};
+use cellwright_kernel::{KernelError, KernelSpec, environment};
 
-use super::selection::{BackendSpec, KernelMatch, KernelSelection};
+use super::selection::{KernelMatch, KernelSelection};
 use crate::engine::Engine;
 use crate::env;
 use crate::failure::{Failure, Kind};
 use crate::ipykernel;
 use crate::runtime_dir;
 use crate::settings::Settings;
-
-/// Prefix of the labels of kernels that Cellwright joined and did not start.
-pub(crate) const EXISTING_PREFIX: &str = "existing:";
-
-/// Prefix of the labels of Jupyter kernels that Cellwright starts.
-pub(super) const JUPYTER_PREFIX: &str = "jupyter:";
 
 /// How many connection files an error lists if the named one does not exist.
 const LISTED_FILES_MAX: usize = 5;
@@ -130,18 +124,25 @@ pub(super) fn select_kernelspec(
     {
         environment::activate(&mut env, &kernel_python);
     }
-    let label = match (name, &program) {
-        (Some(_), Some(program)) if named => {
-            format!("{JUPYTER_PREFIX}{}:{}", kernelspec.name, program.display())
-        }
-        (None, Some(program)) => format!("{JUPYTER_PREFIX}{}", program.display()),
-        _ => format!("{JUPYTER_PREFIX}{}", kernelspec.name),
+    let identified_by = match (name, &program) {
+        (Some(_), Some(_)) if named => IdentifiedBy::KernelspecAndPython,
+        (None, Some(_)) => IdentifiedBy::Python,
+        _ => IdentifiedBy::Kernelspec,
     };
-    let source = KernelSource::Start {
-        kernelspec: Box::new(kernelspec),
-        python: program,
-    };
-    Ok(selection(engine, settings, source, env, cwd, &paths, label))
+    Ok(KernelSelection {
+        spec: KernelSpec::Jupyter(JupyterSpec {
+            kernelspec: Box::new(kernelspec),
+            python: program,
+            identified_by,
+            env,
+            runtime: runtime_path(&paths),
+            transport: settings.kernel.transport,
+            start_timeout: super::start_timeout(settings),
+            interrupt_grace: super::interrupt_grace(settings),
+        }),
+        accepts: KernelMatch::Exact,
+        cwd: cwd.to_owned(),
+    })
 }
 
 /// Finds a kernelspec by name; without a name it is ipykernel.
@@ -172,7 +173,6 @@ fn find_kernelspec(
 
 /// Selects a running kernel by its connection file.
 pub(super) fn select_existing(
-    engine: &Engine,
     settings: &Settings,
     path: &Path,
     cwd: &Path,
@@ -181,46 +181,22 @@ pub(super) fn select_existing(
     let connection_file = find_connection_file(path, &runtime_path(&paths))?;
     // A wrong file is an error before anything starts.
     Connection::read(&connection_file).map_err(|source| KernelError::Connection { source })?;
-    let env = super::kernel_env(engine, settings, None);
-    let label = format!("{EXISTING_PREFIX}{}", connection_file.display());
-    let source = KernelSource::Existing { connection_file };
-    Ok(selection(engine, settings, source, env, cwd, &paths, label))
-}
-
-fn selection(
-    engine: &Engine,
-    settings: &Settings,
-    source: KernelSource,
-    env: Vec<(OsString, OsString)>,
-    cwd: &Path,
-    paths: &JupyterPaths,
-    label: String,
-) -> KernelSelection {
-    let spec = JupyterSpec {
-        source,
-        cwd: cwd.to_owned(),
-        env,
-        supervisor: super::own_supervisor(),
-        runtime: runtime_path(paths),
-        // The launcher creates the directory.
-        sockets: Vec::new(),
-        staging: engine.staging_dirs.clone(),
-        transport: settings.kernel.transport,
-        start_timeout: super::start_timeout(settings),
-        interrupt_grace: super::interrupt_grace(settings),
-    };
-    KernelSelection {
-        spec: BackendSpec::Jupyter(spec),
-        label,
+    Ok(KernelSelection {
+        spec: KernelSpec::Attached(AttachedSpec {
+            connection_file,
+            start_timeout: super::start_timeout(settings),
+            interrupt_grace: super::interrupt_grace(settings),
+        }),
         accepts: KernelMatch::Exact,
-    }
+        cwd: cwd.to_owned(),
+    })
 }
 
 /// Finds a connection file by its path, or by its name in the directory of running kernels.
 fn find_connection_file(path: &Path, runtime: &Path) -> Result<PathBuf, Failure> {
     let absolute = std::path::absolute(path)?;
     if absolute.is_file() {
-        // Every path to one file must give the same label.
+        // Every path to one file must give the same id.
         return Ok(absolute.canonicalize().unwrap_or(absolute));
     }
     let mut failure = Failure::new(

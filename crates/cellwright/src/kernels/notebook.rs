@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use cellwright_kernel::backend::jupyter::{JupyterSpec, KernelSource};
+use cellwright_kernel::KernelSpec;
+use cellwright_kernel::backend::jupyter::JupyterSpec;
 use cellwright_run::Listing;
 
 use super::jupyter;
-use super::selection::{BackendSpec, KernelFlags, KernelMatch, KernelSelection};
+use super::selection::{KernelMatch, KernelRequest, KernelSelection};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind, command, flag, hint};
 use crate::ipykernel::{self, IpykernelStatus};
@@ -18,29 +19,30 @@ use crate::settings::{Backend, Origin, Settings};
 pub(crate) fn select_for_notebook(
     engine: &Engine,
     settings: &Settings,
-    flags: KernelFlags<'_>,
+    request: &KernelRequest,
     listing: &Listing,
     cwd: &Path,
 ) -> Result<(KernelSelection, Option<UserNotice>), Failure> {
     let in_metadata = listing.kernel_name();
-    let is_named = flags.existing.is_some() || flags.kernel.is_some();
+    let is_named = request.existing.is_some() || request.kernel.is_some();
     let by_setting = *settings.origin("kernel.backend") != Origin::Default;
-    let backend = flags
+    let backend = request
         .backend
         .or_else(|| by_setting.then_some(settings.kernel.backend));
-    let named_python = flags.python.is_some();
+    let named_python = request.python.is_some();
     match backend {
         _ if is_named => {}
         Some(Backend::Jupyter) => {
             let use_metadata = !(named_python && is_python(listing));
-            let flags = KernelFlags {
+            let request = KernelRequest {
                 backend: Some(Backend::Jupyter),
                 kernel: in_metadata
                     .filter(|_| use_metadata)
-                    .or(settings.kernel.name.as_deref()),
-                ..flags
+                    .or(settings.kernel.name.as_deref())
+                    .map(str::to_owned),
+                ..request.clone()
             };
-            let selection = KernelSelection::new(engine, settings, flags, cwd)?;
+            let selection = KernelSelection::new(engine, settings, &request, cwd)?;
             // A run writes the kernel's name into the metadata. The next run must still accept the session's kernel.
             let accepts = if use_metadata && is_python(listing) {
                 KernelMatch::AnyJupyter
@@ -58,31 +60,34 @@ pub(crate) fn select_for_notebook(
         Some(Backend::Runner) => require_python(listing)?,
         // An interpreter that the caller names runs the notebook itself.
         None if named_python && is_python(listing) => {
-            let flags = KernelFlags {
+            let request = KernelRequest {
                 backend: Some(Backend::Runner),
-                ..flags
+                ..request.clone()
             };
-            return Ok((KernelSelection::new(engine, settings, flags, cwd)?, None));
+            return Ok((KernelSelection::new(engine, settings, &request, cwd)?, None));
         }
-        None => return select_by_metadata(engine, settings, flags, listing, cwd),
+        None => return select_by_metadata(engine, settings, request, listing, cwd),
     }
-    let flags = KernelFlags { backend, ..flags };
-    Ok((KernelSelection::new(engine, settings, flags, cwd)?, None))
+    let request = KernelRequest {
+        backend,
+        ..request.clone()
+    };
+    Ok((KernelSelection::new(engine, settings, &request, cwd)?, None))
 }
 
 fn select_by_metadata(
     engine: &Engine,
     settings: &Settings,
-    flags: KernelFlags<'_>,
+    request: &KernelRequest,
     listing: &Listing,
     cwd: &Path,
 ) -> Result<(KernelSelection, Option<UserNotice>), Failure> {
     let runner = || {
-        let flags = KernelFlags {
+        let request = KernelRequest {
             backend: Some(Backend::Runner),
-            ..flags
+            ..request.clone()
         };
-        let selection = KernelSelection::new(engine, settings, flags, cwd)?;
+        let selection = KernelSelection::new(engine, settings, &request, cwd)?;
         // Nothing names this kernel, so the session may have another one.
         Ok::<_, Failure>(KernelSelection {
             accepts: KernelMatch::Any,
@@ -93,7 +98,8 @@ fn select_by_metadata(
         require_python(listing)?;
         return Ok((runner()?, None));
     };
-    let selected = jupyter::select_kernelspec(engine, settings, Some(name), flags.python, cwd);
+    let selected =
+        jupyter::select_kernelspec(engine, settings, Some(name), request.python.as_deref(), cwd);
     let problem = match selected {
         Ok(selection) => match interpreter_without_ipykernel(&selection) {
             // The name in the metadata may come from an earlier run on another kernel.
@@ -115,8 +121,13 @@ fn select_by_metadata(
     };
     if !is_python(listing) {
         // The start reports what is missing.
-        let selection =
-            jupyter::select_kernelspec(engine, settings, Some(name), flags.python, cwd)?;
+        let selection = jupyter::select_kernelspec(
+            engine,
+            settings,
+            Some(name),
+            request.python.as_deref(),
+            cwd,
+        )?;
         return Ok((selection, None));
     }
     // The metadata of most Python notebooks has this name: no notice for it.
@@ -165,8 +176,9 @@ fn require_python(listing: &Listing) -> Result<(), Failure> {
 
 /// Returns the interpreter of an ipykernel kernel if it has no ipykernel.
 fn interpreter_without_ipykernel(selection: &KernelSelection) -> Option<PathBuf> {
-    let BackendSpec::Jupyter(JupyterSpec {
-        source: KernelSource::Start { kernelspec, python },
+    let KernelSpec::Jupyter(JupyterSpec {
+        kernelspec,
+        python,
         env,
         ..
     }) = &selection.spec

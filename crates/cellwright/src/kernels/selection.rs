@@ -1,38 +1,38 @@
 //! [`KernelSelection`]: the kernel that a command runs its code on, from its flags and the settings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cellwright_kernel::backend::jupyter::JupyterSpec;
-use cellwright_kernel::backend::runner::RunnerSpec;
 use cellwright_kernel::session::KernelLauncher;
+use cellwright_kernel::{KernelId, KernelSpec};
 use serde::{Deserialize, Serialize};
 
-use super::{jupyter, named_interpreter, runner_spec};
+use super::{jupyter, launch_context, named_interpreter, runner_spec};
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind, flag, flag_value, hint};
 use crate::kernel_setup::KernelSetup;
-use crate::launch::{JupyterLauncher, RunnerLauncher};
+use crate::launch::SessionLauncher;
 use crate::settings::{Backend, Settings};
 
-/// The flags that select a kernel.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct KernelFlags<'a> {
-    pub(crate) python: Option<&'a Path>,
+/// The kernel that a caller asks for. Fields that are `None` follow the settings, or the notebook.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KernelRequest {
+    /// Interpreter: a path, the directory of an environment, or a command.
+    pub(crate) python: Option<PathBuf>,
     pub(crate) backend: Option<Backend>,
     /// Name of a kernelspec.
-    pub(crate) kernel: Option<&'a str>,
+    pub(crate) kernel: Option<String>,
     /// Connection file of a running kernel.
-    pub(crate) existing: Option<&'a Path>,
+    pub(crate) existing: Option<PathBuf>,
 }
 
 /// The kernel that a command runs its code on.
 pub(crate) struct KernelSelection {
-    pub(super) spec: BackendSpec,
-    /// Identifies the kernel; users see it, too.
-    pub(super) label: String,
+    pub(super) spec: KernelSpec,
     /// Which other kernels of a session the command accepts.
     pub(super) accepts: KernelMatch,
+    /// The working directory of the kernel.
+    pub(super) cwd: PathBuf,
 }
 
 /// Which kernels of existing sessions a command accepts.
@@ -48,72 +48,65 @@ pub(crate) enum KernelMatch {
 }
 
 impl KernelMatch {
-    /// Whether a command that selected the kernel `selected` accepts the kernel `label`.
-    pub(crate) fn matches(self, selected: &str, label: &str) -> bool {
+    /// Whether a command that selected the kernel `selected` accepts the kernel `other`.
+    pub(crate) fn matches(self, selected: &KernelId, other: &KernelId) -> bool {
         match self {
-            Self::Exact => selected == label,
-            Self::AnyJupyter => label.starts_with(jupyter::JUPYTER_PREFIX),
+            Self::Exact => selected == other,
+            Self::AnyJupyter => other.is_jupyter(),
             Self::Any => true,
         }
     }
 }
 
-/// How the kernel is started, or joined.
-pub(super) enum BackendSpec {
-    Runner(RunnerSpec),
-    Jupyter(JupyterSpec),
-}
-
 impl KernelSelection {
-    /// Selects by the flags, else by the settings.
+    /// Selects by the request, else by the settings.
     pub(crate) fn new(
         engine: &Engine,
         settings: &Settings,
-        flags: KernelFlags<'_>,
+        request: &KernelRequest,
         cwd: &Path,
     ) -> Result<Self, Failure> {
-        check_contradictions(flags)?;
-        if let Some(file) = flags.existing {
-            return jupyter::select_existing(engine, settings, file, cwd);
+        check_contradictions(request)?;
+        if let Some(file) = &request.existing {
+            return jupyter::select_existing(settings, file, cwd);
         }
-        let implied = flags.kernel.map(|_| Backend::Jupyter);
-        let backend = flags.backend.or(implied);
+        let implied = request.kernel.as_ref().map(|_| Backend::Jupyter);
+        let backend = request.backend.or(implied);
+        let python = request.python.as_deref();
         match backend.unwrap_or(settings.kernel.backend) {
             Backend::Runner => {
-                let python = named_interpreter(flags.python, settings).python;
-                let spec = runner_spec(engine, settings, flags.python, cwd.to_owned())?;
+                let named = named_interpreter(python, settings).python;
                 Ok(Self {
-                    label: spec.interpreter.program.display().to_string(),
-                    accepts: if python.is_some() || backend.is_some() {
+                    spec: KernelSpec::Runner(runner_spec(engine, settings, python, cwd)?),
+                    accepts: if named.is_some() || backend.is_some() {
                         KernelMatch::Exact
                     } else {
                         KernelMatch::Any
                     },
-                    spec: BackendSpec::Runner(spec),
+                    cwd: cwd.to_owned(),
                 })
             }
             Backend::Jupyter => {
-                let name = flags.kernel.or(settings.kernel.name.as_deref());
-                jupyter::select_kernelspec(engine, settings, name, flags.python, cwd)
+                let name = request.kernel.as_ref().or(settings.kernel.name.as_ref());
+                let name = name.map(String::as_str);
+                jupyter::select_kernelspec(engine, settings, name, python, cwd)
             }
         }
     }
 
     /// The launcher of a command that owns its kernel.
     pub(crate) fn into_launcher(self, setup: KernelSetup) -> Arc<dyn KernelLauncher> {
-        match self.spec {
-            BackendSpec::Runner(spec) => Arc::new(RunnerLauncher::new(spec, setup)),
-            BackendSpec::Jupyter(spec) => Arc::new(JupyterLauncher::new(spec, setup)),
-        }
+        let context = launch_context(&setup.engine, self.cwd);
+        Arc::new(SessionLauncher::new(self.spec, context, setup))
     }
 }
 
-fn check_contradictions(flags: KernelFlags<'_>) -> Result<(), Failure> {
-    if flags.backend != Some(Backend::Runner) {
+fn check_contradictions(request: &KernelRequest) -> Result<(), Failure> {
+    if request.backend != Some(Backend::Runner) {
         return Ok(());
     }
     let failure = |message: String| Failure::new(Kind::BadArguments, message);
-    if flags.existing.is_some() {
+    if request.existing.is_some() {
         let message = "The runner cannot use a running kernel";
         return Err(failure(message.to_owned()).hint(hint![
             "a running kernel is a Jupyter kernel; leave out ",
@@ -122,7 +115,7 @@ fn check_contradictions(flags: KernelFlags<'_>) -> Result<(), Failure> {
             flag("existing"),
         ]));
     }
-    match flags.kernel {
+    match &request.kernel {
         Some(name) if !jupyter::is_default_python_name(name) => Err(failure(format!(
             "The runner cannot run the kernel `{name}`: it only runs Python"
         ))

@@ -24,6 +24,7 @@ pub(super) use kernels::sessions;
 use super::content::Reply;
 use super::server::{Server, failure_response};
 use crate::failure::Failure;
+use crate::settings::Backend;
 
 /// Definition of a tool.
 struct ToolSpec {
@@ -77,7 +78,11 @@ impl ToolSpec {
     fn to_tool(&self) -> Tool {
         let mut input = JsonObject::new();
         input.insert("type".to_owned(), "object".into());
-        input.insert("properties".to_owned(), parse_schema(self.input_properties));
+        let mut properties = parse_schema(self.input_properties);
+        if let Some(backend) = properties.get_mut("backend") {
+            backend["enum"] = Backend::NAMES.into();
+        }
+        input.insert("properties".to_owned(), properties);
         if !self.required.is_empty() {
             input.insert("required".to_owned(), self.required.into());
         }

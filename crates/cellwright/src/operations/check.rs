@@ -13,12 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::eval::cell_timeout;
-use super::kernel::KernelRequest;
 use crate::engine::Engine;
 use crate::execution::{CellRequest, ExecutionReport, ExecutionRequest, ExecutionStatus, OnError};
 use crate::failure::{Failure, Kind};
 use crate::kernel_setup::{KernelSetup, SharedBridge};
-use crate::kernels::{select_for_notebook, working_directory};
+use crate::kernels::{KernelRequest, select_for_notebook, working_directory};
 use crate::notice::UserNotice;
 use crate::settings::Settings;
 
@@ -113,8 +112,7 @@ pub(crate) fn check(
         notices,
     };
     if !execution.cells.is_empty() {
-        let flags = request.kernel.flags();
-        let (chosen, notice) = select_for_notebook(engine, &settings, flags, &listing, &cwd)?;
+        let (chosen, notice) = select_for_notebook(engine, &settings, &request.kernel, &listing, &cwd)?;
         report.notices.extend(notice);
         let launch = chosen.into_launcher(KernelSetup {
             engine: Arc::new(engine.clone()),

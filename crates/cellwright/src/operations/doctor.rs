@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::python::{self, Interpreter};
-use cellwright_kernel::{Kernel, KernelError, Request, StopSignal};
+use cellwright_kernel::{Kernel, KernelError, LaunchContext, Request, StopSignal};
 use cellwright_output::{ArtifactKind, Artifacts, ByteSize, Capture, Limits};
 use serde::Serialize;
 
@@ -89,8 +89,9 @@ fn check_python(
                     .next("`python.skip_check` is set, so it was not started"),
                 );
             } else {
-                let spec = kernels::runner_spec(engine, settings, explicit, cwd.to_owned())?;
-                check_runner(&interpreter, &reason, &spec, findings)?;
+                let spec = kernels::runner_spec(engine, settings, explicit, cwd)?;
+                let launch = kernels::launch_context(engine, cwd.to_owned());
+                check_runner(&interpreter, &reason, (&spec, &launch), findings)?;
             }
             interpreter.rejected
         }
@@ -124,7 +125,7 @@ fn check_python(
 fn check_runner(
     interpreter: &Interpreter,
     reason: &str,
-    spec: &RunnerSpec,
+    (spec, launch): (&RunnerSpec, &LaunchContext),
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -132,7 +133,7 @@ fn check_runner(
         .build()?;
     let start = Instant::now();
     let result: Result<_, KernelError> = runtime.block_on(async {
-        let mut kernel = Runner::start(spec, &StopSignal::never()).await?;
+        let mut kernel = Runner::start(spec, launch, &StopSignal::never()).await?;
         let mut capture = Capture::new(Limits::default(), None);
         let request = Request::new("6 * 7");
         kernel

@@ -4,12 +4,11 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::kernel::KernelRequest;
 use crate::engine::Engine;
 use crate::execution::{CellRequest, ExecutionRequest};
 use crate::failure::{Failure, Kind};
 use crate::host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
-use crate::kernels::{KernelSelection, KernelTarget, working_directory};
+use crate::kernels::{KernelRequest, KernelSelection, KernelTarget, working_directory};
 use crate::notice::{self, UserNotice};
 use crate::settings::Settings;
 use crate::startup::StartupTimer;
@@ -102,7 +101,7 @@ pub(crate) fn prepare(
         inline_limits: (&settings.output_limits()).into(),
         ..ExecutionRequest::default()
     };
-    let chosen = KernelSelection::new(engine, &settings, request.kernel.flags(), &cwd)?;
+    let chosen = KernelSelection::new(engine, &settings, &request.kernel, &cwd)?;
     startup.step("interpreter");
     let session = match request.session {
         SessionRequest::Settings => settings.eval.session.clone(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
-use cellwright_kernel::{Kernel, KernelQuery, StopSignal};
+use cellwright_kernel::{Kernel, KernelQuery, LaunchContext, StopSignal};
 use serde::{Deserialize, Serialize};
 
 use crate::bridge::CallContext;
@@ -55,11 +55,12 @@ pub(crate) fn list_helpers(
 ) -> Result<HelpersReport, Failure> {
     let cwd = kernels::working_directory(request.cwd.as_deref())?;
     let settings = engine.settings(&cwd)?;
-    let spec = kernels::runner_spec(engine, &settings, request.python.as_deref(), cwd)?;
+    let spec = kernels::runner_spec(engine, &settings, request.python.as_deref(), &cwd)?;
+    let launch = kernels::launch_context(engine, cwd);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut report = runtime.block_on(query_kernel(&spec, engine))?;
+    let mut report = runtime.block_on(query_kernel(&spec, &launch, engine))?;
     if !request.names.is_empty() {
         let names = report.helpers.iter().map(|function| function.name.clone());
         let names: Vec<String> = names.collect();
@@ -74,12 +75,16 @@ pub(crate) fn list_helpers(
     Ok(report)
 }
 
-async fn query_kernel(spec: &RunnerSpec, engine: &Engine) -> Result<HelpersReport, Failure> {
+async fn query_kernel(
+    spec: &RunnerSpec,
+    launch: &LaunchContext,
+    engine: &Engine,
+) -> Result<HelpersReport, Failure> {
     let stop = StopSignal::never().with_timeout(QUERY_TIMEOUT);
-    let mut kernel = Runner::start(spec, &stop).await?;
-    let context = KernelContext::new(None, CallContext::new("helpers", &spec.env, &spec.cwd));
+    let mut kernel = Runner::start(spec, launch, &stop).await?;
+    let context = KernelContext::new(None, CallContext::new("helpers", &spec.env, &launch.cwd));
     let setup = context
-        .load_modules(&mut kernel, engine, &spec.cwd, &stop)
+        .load_modules(&mut kernel, engine, &launch.cwd, &stop)
         .await?;
     let reply = kernel.query(&KernelQuery::Helpers, &stop).await?;
     Box::new(kernel)

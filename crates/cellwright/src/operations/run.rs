@@ -10,13 +10,14 @@ use cellwright_run::{CellSelection, Edit, PlannedCell, RunSpec, Stores};
 
 use self::plan::RunPlan;
 use super::eval::{canonical, cell_timeout};
-use super::kernel::KernelRequest;
 use crate::engine::Engine;
 use crate::execution::{CellRequest, ExecutionReport, ExecutionRequest, finish_without_cells};
 use crate::failure::Failure;
 use crate::host::kernel_host::KernelHost;
 use crate::host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
-use crate::kernels::{KernelSelection, KernelTarget, select_for_notebook, working_directory};
+use crate::kernels::{
+    KernelRequest, KernelSelection, KernelTarget, select_for_notebook, working_directory,
+};
 use crate::notice::{self, UserNotice};
 use crate::parameters::ParameterSet;
 use crate::settings::Settings;
@@ -108,8 +109,7 @@ pub(crate) fn prepare(
     let chosen = if plan.cells.is_empty() {
         None
     } else {
-        let flags = request.kernel.flags();
-        let (chosen, notice) = select_for_notebook(engine, &settings, flags, &plan.listing, &cwd)?;
+        let (chosen, notice) = select_for_notebook(engine, &settings, &request.kernel, &plan.listing, &cwd)?;
         notices.extend(notice);
         Some(chosen)
     };

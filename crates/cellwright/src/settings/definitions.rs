@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellwright_kernel::Backend;
 use cellwright_kernel::backend::jupyter::Transport;
 
-use super::backend::Backend;
 use super::value::{FromSetting, Value};
 use super::value_kind::ValueKind::{
     self, Choice, Flag, Number, Path, Seconds, Text, VariableNames, Variables,

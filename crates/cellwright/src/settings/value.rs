@@ -5,10 +5,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellwright_kernel::Backend;
 use cellwright_kernel::backend::jupyter::Transport;
 use serde_json::{Value as Json, json};
-
-use super::backend::Backend;
 
 /// The value of a setting.
 #[derive(Clone, Debug, Default, PartialEq)]

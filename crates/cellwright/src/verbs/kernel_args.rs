@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::operations::kernel::KernelRequest;
+use crate::kernels::KernelRequest;
 use crate::settings::Backend;
 
 /// Flags that select the kernel to start.

@@ -4,6 +4,7 @@ mod between_cells;
 mod cell_clock;
 mod output_tail;
 mod process;
+mod profile;
 mod python;
 mod queries;
 mod run;
@@ -14,8 +15,6 @@ mod stragglers;
 mod widgets;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_jupyter::client::{ClientEvent, Heartbeat, KernelClient};
@@ -34,12 +33,18 @@ use crate::kernel::{
     BoxFuture, Description, Kernel, KernelNotice, KernelQuery, LateText, Outcome, Request,
     ShutdownReport,
 };
+use crate::launch::LaunchContext;
 use crate::process::Exit;
 use crate::stop::StopSignal;
 use process::KernelProcess;
+use profile::KernelProfile;
 use python::{PythonHooks, SilentRequest};
-pub use spec::{JupyterSpec, KernelSource, Transport};
+pub use spec::{AttachedSpec, IdentifiedBy, JupyterSpec, Transport};
+use start::ReadyKernel;
 use widgets::OutputWidgets;
+
+/// The name of this backend.
+pub const NAME: &str = "jupyter";
 
 /// How many interrupts are sent within the grace of a cell.
 const INTERRUPTS_MAX: u32 = 5;
@@ -96,47 +101,48 @@ pub struct Jupyter {
 }
 
 impl Jupyter {
-    /// Starts a kernel or attaches to one, and waits until it is ready.
-    pub async fn start(spec: &JupyterSpec, stop: &StopSignal) -> Result<Self, KernelError> {
-        let ready = match &spec.source {
-            KernelSource::Start { kernelspec, python } => {
-                start::start(spec, kernelspec, python.as_deref(), stop).await?
-            }
-            KernelSource::Existing { connection_file } => {
-                start::attach(spec, connection_file, stop).await?
-            }
-        };
-        let mut kernel = Self::new(spec, ready);
-        kernel.check_protocol_version();
-        // The reply is not awaited: later requests run after this one.
-        if let (KernelProcess::Owned(_), Some(hooks)) = (&kernel.process, &kernel.hooks) {
-            let request = hooks.install();
-            kernel.send_silent(request);
-        }
-        Ok(kernel)
+    /// Starts a kernel, and waits until it is ready.
+    pub async fn start(
+        spec: &JupyterSpec,
+        context: &LaunchContext,
+        stop: &StopSignal,
+    ) -> Result<Self, KernelError> {
+        let ready = start::start(spec, context, stop).await?;
+        Ok(Self::new(ready, KernelProfile::of_spec(spec, context)))
     }
 
-    fn new(spec: &JupyterSpec, ready: start::ReadyKernel) -> Self {
-        let start::ReadyKernel {
+    /// Attaches to a running kernel, and waits until it replies.
+    pub async fn attach(
+        spec: &AttachedSpec,
+        context: &LaunchContext,
+        stop: &StopSignal,
+    ) -> Result<Self, KernelError> {
+        let ready = start::attach(spec, stop).await?;
+        Ok(Self::new(ready, KernelProfile::of_attached(spec, context)))
+    }
+
+    fn new(ready: ReadyKernel, profile: KernelProfile) -> Self {
+        let ReadyKernel {
             process,
             client,
             info,
         } = ready;
-        let description = describe(&spec.source, &process, &info);
+        let interrupt_grace = profile.interrupt_grace;
+        let interrupt = profile.interrupt;
+        let staging = profile.staging.clone();
+        let prelude = profile.prelude;
+        let description = profile.describe(process.pid(), &info);
         let hooks = description
             .is_python()
-            .then(|| start::python_hooks(spec, &process))
+            .then(|| start::python_hooks(&staging, process.is_attached(), prelude))
             .flatten();
-        Self {
+        let mut kernel = Self {
             process,
             client,
             description,
             info,
-            interrupt: match &spec.source {
-                KernelSource::Start { kernelspec, .. } => kernelspec.interrupt,
-                KernelSource::Existing { .. } => InterruptMode::Message,
-            },
-            interrupt_grace: spec.interrupt_grace,
+            interrupt,
+            interrupt_grace,
             requests: 0,
             recent_requests: VecDeque::new(),
             late: LateOutput::default(),
@@ -152,7 +158,14 @@ impl Jupyter {
             idle_before_output: false,
             hooks,
             silent_requests: VecDeque::new(),
+        };
+        kernel.check_protocol_version();
+        // The reply is not awaited: later requests run after this one.
+        if let (KernelProcess::Owned(_), Some(hooks)) = (&kernel.process, &kernel.hooks) {
+            let request = hooks.install();
+            kernel.send_silent(request);
         }
+        kernel
     }
 
     /// The content of the kernel's `kernel_info_reply`.
@@ -379,47 +392,6 @@ impl Jupyter {
             };
             if let Handled::Closed(what) = self.handle(event, None) {
                 return self.on_disconnect(what).await;
-            }
-        }
-    }
-}
-
-/// Describes a kernel by its kernelspec or connection file and by its `kernel_info_reply`.
-fn describe(source: &KernelSource, process: &KernelProcess, info: &Value) -> Description {
-    let language_info = |key: &str| Some(info["language_info"][key].as_str()?.to_owned());
-    let description = Description {
-        backend: "jupyter",
-        name: String::new(),
-        pid: match process {
-            KernelProcess::Owned(child) => Some(child.process.pid()),
-            KernelProcess::Attached { .. } => None,
-        },
-        interpreter: None,
-        version: language_info("version"),
-        language: language_info("name"),
-        display_name: None,
-        language_info: info
-            .get("language_info")
-            .filter(|language| language.is_object())
-            .map(|language| Arc::new(language.clone())),
-    };
-    match source {
-        KernelSource::Start { kernelspec, python } => {
-            let command = kernelspec.command(std::path::Path::new(""), python.as_deref());
-            let language = Some(&kernelspec.language).filter(|language| !language.is_empty());
-            Description {
-                name: kernelspec.name.clone(),
-                interpreter: command.into_iter().next().map(PathBuf::from),
-                language: description.language.or_else(|| language.cloned()),
-                display_name: Some(kernelspec.display_name.clone()),
-                ..description
-            }
-        }
-        KernelSource::Existing { connection_file } => {
-            let name = connection_file.file_stem().unwrap_or_default();
-            Description {
-                name: name.to_string_lossy().into_owned(),
-                ..description
             }
         }
     }

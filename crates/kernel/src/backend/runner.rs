@@ -14,16 +14,18 @@ use std::pin::pin;
 use std::time::Duration;
 
 use cellwright_output::{Event, Sink};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::environment::serialized;
 use crate::error::{Begun, KernelError};
 use crate::kernel::{
     BoxFuture, Description, Kernel, KernelQuery, KernelState, LateText, Outcome, PendingInput,
     Prompt, Request, ShutdownReport, input_reply,
 };
-use crate::process::{ChildCommand, Exit, StartError, Supervised, Supervisor};
-use crate::python::Interpreter;
+use crate::launch::LaunchContext;
+use crate::process::{ChildCommand, Exit, StartError, Supervised};
 use crate::stop::{StopReason, StopSignal};
 use cell::RunningCell;
 use channel::RunnerChannel;
@@ -51,19 +53,17 @@ const TOO_OLD_EXIT_CODE: i32 = 86;
 /// Queries have ids from this number on, so that the ids of cells have no gaps.
 const QUERY_ID_BASE: u64 = 1 << 48;
 
+/// The name of this backend.
+pub const NAME: &str = "runner";
+
 /// How to start a runner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunnerSpec {
     /// The interpreter.
-    pub interpreter: Interpreter,
-    /// Its working directory.
-    pub cwd: PathBuf,
+    pub python: PathBuf,
     /// Its whole environment.
+    #[serde(with = "serialized")]
     pub env: Vec<(OsString, OsString)>,
-    /// The program that ends the kernel when the owner exits.
-    pub supervisor: Supervisor,
-    /// Folders for the runner's Python files; the first usable one is taken.
-    pub staging: Vec<PathBuf>,
     /// How long it may take to become ready.
     pub start_timeout: Duration,
     /// How long a cell may run after an interrupt.
@@ -85,10 +85,14 @@ pub struct Runner {
 
 impl Runner {
     /// Starts a runner and waits until it is ready.
-    pub async fn start(spec: &RunnerSpec, stop: &StopSignal) -> Result<Self, KernelError> {
-        check_directory(&spec.cwd)?;
-        let files = staging::stage(&spec.staging)?;
-        let program = &spec.interpreter.program;
+    pub async fn start(
+        spec: &RunnerSpec,
+        context: &LaunchContext,
+        stop: &StopSignal,
+    ) -> Result<Self, KernelError> {
+        check_directory(&context.cwd)?;
+        let files = staging::stage(&context.staging)?;
+        let program = &spec.python;
         let mut env = spec.env.clone();
         // Until the runner runs, nothing may be imported from the working directory (`boot.py`
         // reverts this).
@@ -102,21 +106,21 @@ impl Runner {
                 "{channel}".into(),
             ],
             env,
-            cwd: spec.cwd.clone(),
+            cwd: context.cwd.clone(),
         };
-        let (process, ends) = Supervised::start(&spec.supervisor, &command)
+        let (process, ends) = Supervised::start(&context.supervisor, &command)
             .await
             .map_err(|error| match error {
                 StartError::Program(source) => KernelError::from_launch(program.clone(), source),
                 StartError::Supervisor(source) => {
-                    KernelError::from_launch(spec.supervisor.program.clone(), source)
+                    KernelError::from_launch(context.supervisor.program.clone(), source)
                 }
             })?;
         let channel = RunnerChannel::new(ends, Trace::open(spec.trace.as_deref()))
             .map_err(|source| KernelError::from_launch(program.clone(), source))?;
         let mut runner = Self {
             description: Description {
-                backend: "runner",
+                backend: NAME,
                 name: "python3".to_owned(),
                 pid: Some(process.pid()),
                 interpreter: Some(program.clone()),

@@ -19,7 +19,7 @@ use cellwright_kernel::{
 };
 use tokio::task::JoinSet;
 
-use crate::support::{RecordingSink, eventually, is_running, python, run_request};
+use crate::support::{RecordingSink, eventually, is_running, launch_context, python, run_request};
 
 /// The time limit of every operation in these tests.
 const TEST_TIMEOUT: Duration = Duration::from_secs(45);
@@ -66,7 +66,8 @@ impl HostileKernel {
         let folder = tempfile::tempdir().unwrap();
         let mut spec = spec(script, folder.path());
         change(&mut spec);
-        let kernel = within_timeout(Jupyter::start(&spec, &StopSignal::never())).await;
+        let context = launch_context(folder.path());
+        let kernel = within_timeout(Jupyter::start(&spec, &context, &StopSignal::never())).await;
         Self {
             jupyter: kernel.unwrap(),
             _folder: folder,
@@ -76,14 +77,7 @@ impl HostileKernel {
     /// Starts a kernel that is interrupted by a message.
     async fn start_with_message_interrupts(script: &str) -> Self {
         Self::start_with(script, |spec| {
-            let mut kernelspec = kernelspec(script);
-            kernelspec.interrupt = InterruptMode::Message;
-            *spec = JupyterSpec {
-                transport: spec.transport,
-                start_timeout: spec.start_timeout,
-                interrupt_grace: spec.interrupt_grace,
-                ..crate::jupyter::spec(kernelspec, &spec.cwd)
-            };
+            spec.kernelspec.interrupt = InterruptMode::Message;
         })
         .await
     }

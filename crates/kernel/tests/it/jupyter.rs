@@ -15,24 +15,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellwright_jupyter::kernelspec::{InterruptMode, Kernelspec};
-use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, KernelSource, Transport};
-use cellwright_kernel::{KernelError, StopSignal};
+use cellwright_kernel::backend::jupyter::{IdentifiedBy, Jupyter, JupyterSpec, Transport};
+use cellwright_kernel::{KernelError, LaunchContext, StopSignal};
 
-use crate::support::{eventually, inherited_environment, python, supervisor};
+use crate::support::{eventually, inherited_environment, launch_context, python};
 
 /// A spec for a kernel in `folder`, which also serves as the runtime folder.
 pub(crate) fn spec(kernelspec: Kernelspec, folder: &Path) -> JupyterSpec {
     JupyterSpec {
-        source: KernelSource::Start {
-            kernelspec: Box::new(kernelspec),
-            python: None,
-        },
-        cwd: folder.to_owned(),
+        kernelspec: Box::new(kernelspec),
+        python: None,
+        identified_by: IdentifiedBy::Kernelspec,
         env: inherited_environment(),
-        supervisor: supervisor(),
         runtime: folder.join(".runtime"),
-        sockets: vec![PathBuf::from("/tmp")],
-        staging: vec![Path::new(env!("CARGO_TARGET_TMPDIR")).join("runner")],
         transport: Transport::Auto,
         start_timeout: Duration::from_mins(1),
         interrupt_grace: Duration::from_secs(2),
@@ -43,7 +38,9 @@ pub(crate) fn spec(kernelspec: Kernelspec, folder: &Path) -> JupyterSpec {
 pub(crate) async fn ipykernel() -> (Jupyter, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let kernelspec = Kernelspec::ipykernel(&python());
-    let started = Jupyter::start(&spec(kernelspec, folder.path()), &StopSignal::never()).await;
+    let spec = spec(kernelspec, folder.path());
+    let context = launch_context(folder.path());
+    let started = Jupyter::start(&spec, &context, &StopSignal::never()).await;
     (started.unwrap(), folder)
 }
 
@@ -87,12 +84,19 @@ impl KernelSandbox {
         let (name, value) = self.marker.split_once('=').unwrap();
         spec.env.push((name.into(), value.into()));
         spec.runtime = self.runtime();
-        spec.sockets = vec![self.path().join("sockets")];
         spec
     }
 
+    fn context(&self) -> LaunchContext {
+        LaunchContext {
+            sockets: vec![self.path().join("sockets")],
+            ..launch_context(self.path())
+        }
+    }
+
     async fn start(&self, kernelspec: Kernelspec) -> Result<Jupyter, KernelError> {
-        Jupyter::start(&self.spec(kernelspec), &StopSignal::never()).await
+        let (spec, context) = (self.spec(kernelspec), self.context());
+        Jupyter::start(&spec, &context, &StopSignal::never()).await
     }
 
     /// The ids of the running processes of kernels and supervisors.

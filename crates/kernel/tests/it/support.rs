@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::process::Supervisor;
-use cellwright_kernel::python::{Interpreter, Origin};
-use cellwright_kernel::{Kernel, KernelError, Outcome, Request, StopSignal};
+use cellwright_kernel::{Kernel, KernelError, LaunchContext, Outcome, Request, StopSignal};
 use cellwright_output::{Data, Event, Sink, Stream, Traceback};
 
 pub(crate) fn supervisor() -> Supervisor {
@@ -42,19 +41,21 @@ pub(crate) fn python() -> PathBuf {
         .expect("python3 is needed")
 }
 
-pub(crate) fn runner_spec(python: &Path, cwd: &Path) -> RunnerSpec {
-    RunnerSpec {
-        interpreter: Interpreter {
-            program: python.to_owned(),
-            origin: Origin::Explicit,
-            environment: None,
-            rejected: Vec::new(),
-        },
+/// Starts kernels in `cwd`.
+pub(crate) fn launch_context(cwd: &Path) -> LaunchContext {
+    LaunchContext {
         cwd: cwd.to_owned(),
-        env: inherited_environment(),
         supervisor: supervisor(),
         // Shared by all tests, as by all kernels of a user.
         staging: vec![Path::new(env!("CARGO_TARGET_TMPDIR")).join("runner")],
+        sockets: vec![PathBuf::from("/tmp")],
+    }
+}
+
+pub(crate) fn runner_spec(python: &Path) -> RunnerSpec {
+    RunnerSpec {
+        python: python.to_owned(),
+        env: inherited_environment(),
         start_timeout: Duration::from_mins(1),
         interrupt_grace: Duration::from_secs(2),
         trace: None,
@@ -64,10 +65,9 @@ pub(crate) fn runner_spec(python: &Path, cwd: &Path) -> RunnerSpec {
 /// Starts a runner in a temporary folder.
 pub(crate) async fn start_runner(python: &Path) -> (Runner, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let runner = Runner::start(&runner_spec(python, folder.path()), &StopSignal::never())
-        .await
-        .unwrap();
-    (runner, folder)
+    let context = launch_context(folder.path());
+    let runner = Runner::start(&runner_spec(python), &context, &StopSignal::never()).await;
+    (runner.unwrap(), folder)
 }
 
 /// Records events in order. Consecutive text of one stream is joined.

@@ -149,7 +149,7 @@ impl HostService {
         job: Job,
     ) -> Option<UserNotice> {
         let (key, notice) = self.session_key(session, wanted);
-        let its_own = key.kernel == wanted.kernel.label;
+        let its_own = key.kernel == wanted.kernel.id;
         let other = self.launches.get(&key).filter(|_| !its_own);
         let call = SessionCall {
             key,
@@ -321,7 +321,7 @@ impl HostService {
         session: &str,
         wanted: &ExecuteParams,
     ) -> (SessionKey, Option<UserNotice>) {
-        let kernel = &wanted.kernel.label;
+        let kernel = &wanted.kernel.id;
         let sessions = self.sessions.list();
         let named = || sessions.iter().filter(|report| report.key.name == session);
         let fitting = named()

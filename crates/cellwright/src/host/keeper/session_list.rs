@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use cellwright_kernel::KernelId;
 use cellwright_kernel::session::{KernelLoss, SessionKey, SessionReport, Sessions};
 use cellwright_stdext::LockExt;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ pub(super) struct SessionList {
 struct SessionLine {
     name: String,
     cwd: PathBuf,
-    kernel: String,
+    kernel: KernelId,
     private_to: Option<String>,
 }
 

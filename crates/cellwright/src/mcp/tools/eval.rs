@@ -14,9 +14,9 @@ use super::{Effect, ToolCall, ToolSpec, report};
 use crate::execution::ExecutionSummary;
 use crate::failure::{Failure, Kind};
 use crate::host::protocol::{ExecuteParams, Interaction, WaitMode};
+use crate::kernels::KernelRequest;
 use crate::notice;
 use crate::operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare};
-use crate::operations::kernel::KernelRequest;
 use crate::settings::Backend;
 use crate::startup::StartupTimer;
 
@@ -30,7 +30,7 @@ is shown; figures come as images. A notebook's own kernel is the session named l
 {\"code\": \"df.shape\", \"session\": \"a.ipynb\"}. `timeout` is in seconds per cell (default 30, 0 for none). A call \
 that takes long goes on as a run (see `runs`). Use it to explore; to fill a notebook use `run`. \
 Example: {\"code\": \"x = 1\\nx + 1\"}",
-    input_properties: r#"{"code": {"type": "string"}, "cells": {"type": "array", "items": {"type": "object", "properties": {"code": {"type": "string"}, "title": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean"}}, "required": ["code"]}, "description": "instead of code; the first that fails ends it"}, "session": {"type": "string"}, "per_call": {"type": "boolean", "description": "a kernel of its own that ends with the call"}, "kernel": {"type": "string"}, "backend": {"enum": ["runner", "jupyter"]}, "python": {"type": "string", "description": "interpreter or environment"}, "cwd": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean", "description": "begin with a fresh kernel"}, "answer": {"type": "array", "items": {"type": "string"}, "description": "what input() gets"}, "background": {"type": "boolean", "description": "do not wait"}, "wait": {"type": "number", "description": "seconds to wait before it goes on as a run"}}"#,
+    input_properties: r#"{"code": {"type": "string"}, "cells": {"type": "array", "items": {"type": "object", "properties": {"code": {"type": "string"}, "title": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean"}}, "required": ["code"]}, "description": "instead of code; the first that fails ends it"}, "session": {"type": "string"}, "per_call": {"type": "boolean", "description": "a kernel of its own that ends with the call"}, "kernel": {"type": "string"}, "backend": {"enum": []}, "python": {"type": "string", "description": "interpreter or environment"}, "cwd": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean", "description": "begin with a fresh kernel"}, "answer": {"type": "array", "items": {"type": "string"}, "description": "what input() gets"}, "background": {"type": "boolean", "description": "do not wait"}, "wait": {"type": "number", "description": "seconds to wait before it goes on as a run"}}"#,
     required: &[],
     output_properties: report::OUTPUT_PROPERTIES,
     effect: Effect::RunsCode,

@@ -13,8 +13,8 @@ use super::eval::{Plan, backend, interpreter, talk};
 use super::{Effect, ToolCall, ToolSpec, report};
 use crate::execution::ExecutionReport;
 use crate::failure::{Failure, Kind};
+use crate::kernels::KernelRequest;
 use crate::notice;
-use crate::operations::kernel::KernelRequest;
 use crate::operations::run::{RunRequest, prepare};
 use crate::parameters::ParameterSet;
 use crate::startup::StartupTimer;
@@ -29,7 +29,7 @@ it. The kernel stays under `session` (default: the file's name), so that cells c
 `from`, `to`, or `stale` (changed, not run yet, or behind such a cell). `edit_cell` with `source` changes a cell \
 first and runs it (`and_below`: those behind it, too). No time limit unless `timeout` (seconds per cell); a call \
 that takes long goes on as a run (see `runs`). Example: {\"path\": \"a.ipynb\", \"stale\": true}",
-    input_properties: r#"{"path": {"type": "string"}, "cells": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}, "stale": {"type": "boolean"}, "tag": {"type": "string", "description": "only cells with this tag"}, "edit_cell": {"type": "string"}, "source": {"type": "string"}, "and_below": {"type": "boolean"}, "edits": {"type": "array", "items": {"type": "object", "properties": {"action": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"type": "string"}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer"}, "tags": {"type": "array"}}, "required": ["action"]}, "description": "several edits, as `notebook` takes them"}, "rev": {"type": "string"}, "session": {"type": "string"}, "restart": {"type": "boolean"}, "output": {"type": "string", "description": "write to this file instead"}, "params": {"type": "object", "description": "values for the cell tagged parameters"}, "kernel": {"type": "string"}, "backend": {"enum": ["runner", "jupyter"]}, "python": {"type": "string"}, "timeout": {"type": "number"}, "total_timeout": {"type": "number"}, "keep_going": {"type": "boolean", "description": "go on after a cell that fails"}, "answer": {"type": "array", "items": {"type": "string"}}, "background": {"type": "boolean"}, "wait": {"type": "number"}}"#,
+    input_properties: r#"{"path": {"type": "string"}, "cells": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}, "stale": {"type": "boolean"}, "tag": {"type": "string", "description": "only cells with this tag"}, "edit_cell": {"type": "string"}, "source": {"type": "string"}, "and_below": {"type": "boolean"}, "edits": {"type": "array", "items": {"type": "object", "properties": {"action": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"type": "string"}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer"}, "tags": {"type": "array"}}, "required": ["action"]}, "description": "several edits, as `notebook` takes them"}, "rev": {"type": "string"}, "session": {"type": "string"}, "restart": {"type": "boolean"}, "output": {"type": "string", "description": "write to this file instead"}, "params": {"type": "object", "description": "values for the cell tagged parameters"}, "kernel": {"type": "string"}, "backend": {"enum": []}, "python": {"type": "string"}, "timeout": {"type": "number"}, "total_timeout": {"type": "number"}, "keep_going": {"type": "boolean", "description": "go on after a cell that fails"}, "answer": {"type": "array", "items": {"type": "string"}}, "background": {"type": "boolean"}, "wait": {"type": "number"}}"#,
     required: &["path"],
     output_properties: report::OUTPUT_PROPERTIES,
     effect: Effect::RunsCode,

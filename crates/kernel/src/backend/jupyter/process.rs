@@ -76,6 +76,14 @@ impl KernelProcess {
         matches!(self, Self::Attached { .. })
     }
 
+    /// The id of a child process.
+    pub(super) fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Owned(child) => Some(child.process.pid()),
+            Self::Attached { .. } => None,
+        }
+    }
+
     /// How it exited, if that is known.
     pub(super) fn exit_status(&self) -> Option<Exit> {
         match self {

@@ -1,30 +1,28 @@
-//! [`JupyterSpec`]: which Jupyter kernel to start or to attach to, and how.
+//! [`JupyterSpec`] and [`AttachedSpec`]: which Jupyter kernel to start or to attach to, and how.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_jupyter::kernelspec::Kernelspec;
+use serde::{Deserialize, Serialize};
 
-use crate::process::Supervisor;
+use crate::environment::serialized;
 
-/// How to start a Jupyter kernel, or to attach to one.
-#[derive(Clone, Debug)]
+/// How to start a Jupyter kernel.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JupyterSpec {
-    /// The kernel to start or to attach to.
-    pub source: KernelSource,
-    /// Its working directory.
-    pub cwd: PathBuf,
+    /// Its kernelspec.
+    pub kernelspec: Box<Kernelspec>,
+    /// The interpreter that replaces a bare `python` in the kernelspec.
+    pub python: Option<PathBuf>,
+    /// Which of the two identify the kernel.
+    pub identified_by: IdentifiedBy,
     /// Its whole environment, without the variables of its kernelspec.
+    #[serde(with = "serialized")]
     pub env: Vec<(OsString, OsString)>,
-    /// The program that ends the kernel when the owner exits.
-    pub supervisor: Supervisor,
-    /// Jupyter's runtime folder, where other programs find the connection files of running kernels.
+    /// Jupyter's runtime directory, where other programs find the connection files of running kernels.
     pub runtime: PathBuf,
-    /// Folders for its sockets; the first usable one is taken.
-    pub sockets: Vec<PathBuf>,
-    /// Folders for the Python files of the hooks; the first usable one is taken.
-    pub staging: Vec<PathBuf>,
     /// The transport of its sockets.
     pub transport: Transport,
     /// How long it may take to become ready.
@@ -33,25 +31,32 @@ pub struct JupyterSpec {
     pub interrupt_grace: Duration,
 }
 
-/// The kernel to start or to attach to.
-#[derive(Clone, Debug)]
-pub enum KernelSource {
-    /// A kernel to start.
-    Start {
-        /// Its kernelspec.
-        kernelspec: Box<Kernelspec>,
-        /// The interpreter that replaces a bare `python` in the kernelspec.
-        python: Option<PathBuf>,
-    },
-    /// A running kernel, which keeps running after the session.
-    Existing {
-        /// Its connection file.
-        connection_file: PathBuf,
-    },
+/// What identifies a Jupyter kernel: the parts of its spec that the user has chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdentifiedBy {
+    /// The name of its kernelspec, with any interpreter.
+    Kernelspec,
+    /// Its interpreter: the kernelspec is that of ipykernel.
+    Python,
+    /// Both.
+    KernelspecAndPython,
+}
+
+/// How to attach to a running kernel, which keeps running after the session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AttachedSpec {
+    /// Its connection file.
+    pub connection_file: PathBuf,
+    /// How long it may take to reply.
+    pub start_timeout: Duration,
+    /// How long a cell may run after an interrupt.
+    pub interrupt_grace: Duration,
 }
 
 /// The transport of a kernel's sockets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// IPC if the kernel supports it, else TCP.
     #[default]

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use cellwright_jupyter::client::{ClientEvent, ClientOptions, ConnectMode, KernelClient};
 use cellwright_jupyter::connection::{self, Channel, Connection, ConnectionFile, SocketDir};
-use cellwright_jupyter::kernelspec::Kernelspec;
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::ports::ReservedPorts;
 use cellwright_stdext::error_chain;
@@ -17,10 +16,11 @@ use tokio::time::{Instant, sleep_until};
 use super::output_tail::ProcessOutputTail;
 use super::process::{KernelProcess, OwnedProcess, RuntimeFiles};
 use super::python::{self, PythonHooks};
-use super::{JupyterSpec, SHUTDOWN_STEP_TIMEOUT, Transport, sleep_until_some};
+use super::{AttachedSpec, JupyterSpec, SHUTDOWN_STEP_TIMEOUT, Transport, sleep_until_some};
 use crate::backend::runner::{check_directory, staging};
 use crate::environment;
 use crate::error::KernelError;
+use crate::launch::LaunchContext;
 use crate::process::{ChildCommand, Exit, StartError, Supervised};
 use crate::stop::StopSignal;
 
@@ -55,29 +55,24 @@ struct StartDeadline<'a> {
 /// Starts a kernel.
 pub(super) async fn start(
     spec: &JupyterSpec,
-    kernelspec: &Kernelspec,
-    python: Option<&Path>,
+    context: &LaunchContext,
     stop: &StopSignal,
 ) -> Result<ReadyKernel, KernelError> {
-    check_directory(&spec.cwd)?;
-    check_program(spec, kernelspec, python)?;
+    check_directory(&context.cwd)?;
+    check_program(spec)?;
     // Removes the files of hosts that were killed.
     connection::sweep(&spec.runtime);
-    SocketDir::sweep(&spec.sockets);
+    SocketDir::sweep(&context.sockets);
     let deadline = StartDeadline {
         stop,
         at: Instant::now() + spec.start_timeout,
         timeout: spec.start_timeout,
     };
-    let attempt = LaunchAttempt {
-        spec,
-        kernelspec,
-        python,
-    };
+    let attempt = LaunchAttempt { spec, context };
     let sockets = match spec.transport {
         Transport::Tcp => None,
-        Transport::Auto => SocketDir::new(&spec.sockets).ok(),
-        Transport::Ipc => match SocketDir::new(&spec.sockets) {
+        Transport::Auto => SocketDir::new(&context.sockets).ok(),
+        Transport::Ipc => match SocketDir::new(&context.sockets) {
             Ok(folder) => Some(folder),
             Err(error) => return Err(KernelError::NoSockets { source: error }),
         },
@@ -103,11 +98,7 @@ pub(super) async fn start(
     }
 }
 
-fn check_program(
-    spec: &JupyterSpec,
-    kernelspec: &Kernelspec,
-    python: Option<&Path>,
-) -> Result<(), KernelError> {
+fn check_program(spec: &JupyterSpec) -> Result<(), KernelError> {
     let path = spec.env.iter().find(|(name, _)| name == "PATH");
     let path: Vec<PathBuf> = path
         .map(|(_, value)| value.as_bytes().split(|byte| *byte == b':'))
@@ -116,11 +107,11 @@ fn check_program(
             folders.map(folder).collect()
         })
         .unwrap_or_default();
-    match kernelspec.find_program(&path, python) {
+    match spec.kernelspec.find_program(&path, spec.python.as_deref()) {
         Ok(_) => Ok(()),
-        Err(fault) => Err(KernelError::BrokenKernelspec {
-            name: kernelspec.name.clone(),
-            source: fault,
+        Err(source) => Err(KernelError::BrokenKernelspec {
+            name: spec.kernelspec.name.clone(),
+            source,
         }),
     }
 }
@@ -128,8 +119,7 @@ fn check_program(
 /// Starts one kernel over one transport.
 struct LaunchAttempt<'a> {
     spec: &'a JupyterSpec,
-    kernelspec: &'a Kernelspec,
-    python: Option<&'a Path>,
+    context: &'a LaunchContext,
 }
 
 impl LaunchAttempt<'_> {
@@ -158,7 +148,7 @@ impl LaunchAttempt<'_> {
         sockets: Option<SocketDir>,
         deadline: &StartDeadline<'_>,
     ) -> Result<ReadyKernel, KernelError> {
-        connection.kernel_name = Some(self.kernelspec.name.clone());
+        connection.kernel_name = Some(self.spec.kernelspec.name.clone());
         let connection_file = ConnectionFile::write(&self.spec.runtime, &connection)
             .map_err(|source| KernelError::Connection { source })?;
         let mut files = RuntimeFiles {
@@ -206,13 +196,14 @@ impl LaunchAttempt<'_> {
         connection_file: &Path,
     ) -> Result<(Supervised, crate::process::ChildPipes), KernelError> {
         let mut env = self.spec.env.clone();
-        for (name, value) in self.kernelspec.environment(&self.spec.env) {
+        for (name, value) in self.spec.kernelspec.environment(&self.spec.env) {
             if let Some(name) = name.to_str() {
                 environment::set_variable(&mut env, name, value);
             }
         }
-        let mut arguments = self.kernelspec.command(connection_file, self.python);
-        if self.kernelspec.is_ipykernel() {
+        let kernelspec = &self.spec.kernelspec;
+        let mut arguments = kernelspec.command(connection_file, self.spec.python.as_deref());
+        if kernelspec.is_ipykernel() {
             // Code of agents and scripts does not belong into the user's history, and kernels that write into one
             // file wait for each other.
             arguments.push("--HistoryManager.hist_file=:memory:".into());
@@ -220,19 +211,20 @@ impl LaunchAttempt<'_> {
         let command = ChildCommand {
             arguments,
             env,
-            cwd: self.spec.cwd.clone(),
+            cwd: self.context.cwd.clone(),
         };
-        let started = Supervised::start(&self.spec.supervisor, &command).await;
+        let started = Supervised::start(&self.context.supervisor, &command).await;
         started.map_err(|error| match error {
             StartError::Program(source) => KernelError::from_launch(self.program(), source),
             StartError::Supervisor(source) => {
-                KernelError::from_launch(self.spec.supervisor.program.clone(), source)
+                KernelError::from_launch(self.context.supervisor.program.clone(), source)
             }
         })
     }
 
     fn program(&self) -> PathBuf {
-        let command = self.kernelspec.command(Path::new(""), self.python);
+        let kernelspec = &self.spec.kernelspec;
+        let command = kernelspec.command(Path::new(""), self.spec.python.as_deref());
         command
             .into_iter()
             .next()
@@ -255,10 +247,10 @@ impl LaunchAttempt<'_> {
 
 /// Attaches to a running kernel.
 pub(super) async fn attach(
-    spec: &JupyterSpec,
-    connection_file: &Path,
+    spec: &AttachedSpec,
     stop: &StopSignal,
 ) -> Result<ReadyKernel, KernelError> {
+    let connection_file = &spec.connection_file;
     let connection =
         Connection::read(connection_file).map_err(|source| KernelError::Connection { source })?;
     let deadline = StartDeadline {
@@ -386,15 +378,17 @@ fn request_info(client: &KernelClient) -> Instant {
     Instant::now() + INFO_RETRY_INTERVAL
 }
 
-/// The hooks for a Python kernel; `None` if their files cannot be written anywhere.
-pub(super) fn python_hooks(spec: &JupyterSpec, process: &KernelProcess) -> Option<PythonHooks> {
-    let folder = staging::stage(&spec.staging).ok()?;
-    let is_owned = matches!(process, KernelProcess::Owned(_));
-    let off = |(name, value): &(OsString, OsString)| name == "CELLWRIGHT_PRELUDE" && value == "0";
+/// The hooks for a Python kernel; `None` if their files cannot be written anywhere. An attached kernel is changed only as
+/// far as queries need it.
+pub(super) fn python_hooks(
+    staging: &[PathBuf],
+    is_attached: bool,
+    prelude: bool,
+) -> Option<PythonHooks> {
+    let folder = staging::stage(staging).ok()?;
     let options = python::HookOptions {
-        // An attached kernel is changed only as far as queries need it.
-        prelude: is_owned && !spec.env.iter().any(off),
-        cwd_first: is_owned,
+        prelude: prelude && !is_attached,
+        cwd_first: !is_attached,
     };
     Some(PythonHooks::new(folder, options))
 }

@@ -5,16 +5,16 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use cellwright_jupyter::connection::{Connection, ConnectionFile};
-use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, KernelSource};
-use cellwright_kernel::{Kernel as _, StopSignal};
+use cellwright_kernel::backend::jupyter::{AttachedSpec, Jupyter};
+use cellwright_kernel::{Kernel as _, KernelError, StopSignal};
 
-use super::{GOOD_CELL, GOOD_CELL_SUMMARY, HostileKernel, program, run_all, spec, within_timeout};
-use crate::support::{eventually, is_running, python};
+use super::{GOOD_CELL, GOOD_CELL_SUMMARY, HostileKernel, program, run_all, within_timeout};
+use crate::support::{eventually, is_running, launch_context, python};
 
 /// A kernel process that was not started by the backend.
 struct ExternalKernel {
     process: Child,
-    spec: JupyterSpec,
+    spec: AttachedSpec,
     _file: ConnectionFile,
     folder: tempfile::TempDir,
 }
@@ -32,12 +32,10 @@ impl ExternalKernel {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        let source = KernelSource::Existing {
+        let spec = AttachedSpec {
             connection_file: file.path().to_owned(),
-        };
-        let spec = JupyterSpec {
-            source,
-            ..spec("", folder.path())
+            start_timeout: Duration::from_secs(30),
+            interrupt_grace: Duration::from_secs(1),
         };
         Self {
             process,
@@ -47,12 +45,17 @@ impl ExternalKernel {
         }
     }
 
+    async fn try_attach(&self) -> Result<Jupyter, KernelError> {
+        let context = launch_context(self.folder.path());
+        Jupyter::attach(&self.spec, &context, &StopSignal::never()).await
+    }
+
     async fn attach(&self) -> HostileKernel {
         // The kernel opens this socket last.
         let last = self.folder.path().join("k-5");
         let opened = || UnixStream::connect(&last).is_ok();
         assert!(eventually(Duration::from_secs(20), opened).await);
-        let kernel = within_timeout(Jupyter::start(&self.spec, &StopSignal::never())).await;
+        let kernel = within_timeout(self.try_attach()).await;
         HostileKernel {
             jupyter: kernel.unwrap(),
             _folder: tempfile::tempdir_in(self.folder.path()).unwrap(),
@@ -140,7 +143,7 @@ async fn an_attached_kernel_that_exits_is_dead() {
     assert!(!kernel.jupyter.is_alive());
     assert_eq!(kernel.run(GOOD_CELL).await, "died unbegun");
     within_timeout(Box::new(kernel.jupyter).shutdown(StopSignal::never())).await;
-    let error = within_timeout(Jupyter::start(&external.spec, &StopSignal::never())).await;
+    let error = within_timeout(external.try_attach()).await;
     let error = error.err().unwrap().to_string();
     assert!(error.ends_with("(it may have ended)"), "{error}");
 }

@@ -7,7 +7,7 @@ use cellwright_kernel::backend::jupyter::{Jupyter, Transport};
 use cellwright_kernel::{Kernel as _, KernelError, StopReason, StopSignal};
 
 use super::{HostileKernel, assert_exits, run_all, spec, within_timeout};
-use crate::support::eventually;
+use crate::support::{eventually, launch_context};
 
 /// Starts a kernel with this timeout. Returns the error.
 async fn start_error(script: &str, millis: u64) -> String {
@@ -16,7 +16,8 @@ async fn start_error(script: &str, millis: u64) -> String {
     let script = format!("open('pid', 'w').write(str(os.getpid()))\n{script}");
     let mut spec = spec(&script, folder.path());
     spec.start_timeout = Duration::from_millis(millis);
-    let started = within_timeout(Jupyter::start(&spec, &StopSignal::never())).await;
+    let context = launch_context(folder.path());
+    let started = within_timeout(Jupyter::start(&spec, &context, &StopSignal::never())).await;
     let error = started.err().expect("the kernel started");
     for file in ["pid", "child"] {
         if let Ok(pid) = std::fs::read_to_string(folder.path().join(file)) {
@@ -166,7 +167,7 @@ async fn a_kernel_without_ipc_is_started_over_tcp() {
 async fn a_stopped_start_leaves_no_process_or_files() {
     let folder = tempfile::tempdir().unwrap();
     let script = "open('pid.part', 'w').write(str(os.getpid())); os.rename('pid.part', 'pid'); time.sleep(60)";
-    let spec = spec(script, folder.path());
+    let (spec, context) = (spec(script, folder.path()), launch_context(folder.path()));
     let pid = folder.path().join("pid");
     let (stopper, stop) = StopSignal::new();
     let begun = async {
@@ -175,7 +176,7 @@ async fn a_stopped_start_leaves_no_process_or_files() {
         std::future::pending::<()>().await;
     };
     let started = tokio::select! {
-        started = within_timeout(Jupyter::start(&spec, &stop)) => started,
+        started = within_timeout(Jupyter::start(&spec, &context, &stop)) => started,
         () = begun => unreachable!(),
     };
     let reason = StopReason::Cancelled;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use cellwright_jupyter::kernelspec::Kernelspec;
-use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, KernelSource};
+use cellwright_kernel::backend::jupyter::{AttachedSpec, Jupyter};
 use cellwright_kernel::{
     Ending, Kernel, KernelError, KernelQuery, KernelState, Outcome, Request, Stdin, StopReason,
     StopSignal,
@@ -12,15 +11,13 @@ use serde_json::json;
 
 use super::KernelSandbox;
 use super::jupyter_client::JupyterClient;
-use crate::support::{
-    RecordedEvent, RecordingSink, eventually, is_running, python, run_code, run_request,
-};
+use crate::support::{RecordedEvent, RecordingSink, eventually, is_running, run_code, run_request};
 
 /// A kernel that Jupyter's own client has started.
 struct ExternalKernel {
     sandbox: KernelSandbox,
     client: JupyterClient,
-    spec: JupyterSpec,
+    spec: AttachedSpec,
     pid: u32,
 }
 
@@ -30,9 +27,10 @@ impl ExternalKernel {
         std::fs::create_dir(sandbox.runtime()).unwrap();
         let mut client = JupyterClient::new(&sandbox.runtime());
         let started = client.command(&json!({"do": "start", "transport": transport}));
-        let mut spec = sandbox.spec(Kernelspec::ipykernel(&python()));
-        spec.source = KernelSource::Existing {
+        let spec = AttachedSpec {
             connection_file: started["file"].as_str().unwrap().into(),
+            start_timeout: Duration::from_mins(1),
+            interrupt_grace: Duration::from_secs(2),
         };
         let pid = started["pid"].as_u64().unwrap();
         let pid = u32::try_from(pid).unwrap();
@@ -45,9 +43,11 @@ impl ExternalKernel {
     }
 
     async fn attach(&self) -> Jupyter {
-        Jupyter::start(&self.spec, &StopSignal::never())
-            .await
-            .unwrap()
+        self.try_attach().await.unwrap()
+    }
+
+    async fn try_attach(&self) -> Result<Jupyter, KernelError> {
+        Jupyter::attach(&self.spec, &self.sandbox.context(), &StopSignal::never()).await
     }
 
     fn signal(&self, signal: rustix::process::Signal) {
@@ -183,7 +183,7 @@ async fn attaching_to_a_dead_kernel_fails() {
     external.signal(rustix::process::Signal::KILL);
     let gone = eventually(Duration::from_secs(10), || !is_running(external.pid)).await;
     assert!(gone);
-    let Err(error) = Jupyter::start(&external.spec, &StopSignal::never()).await else {
+    let Err(error) = external.try_attach().await else {
         panic!("the kernel is reachable")
     };
     assert!(

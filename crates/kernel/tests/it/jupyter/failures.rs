@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cellwright_jupyter::kernelspec::{Kernelspec, KernelspecError};
 use cellwright_kernel::backend::jupyter::{Jupyter, JupyterSpec, Transport};
-use cellwright_kernel::{Ending, Kernel, KernelError, StopSignal};
+use cellwright_kernel::{Ending, Kernel, KernelError, LaunchContext, StopSignal};
 
 use super::{KernelSandbox, kernelspec};
 use crate::support::{python, run_code};
@@ -20,8 +20,8 @@ fn launcher(sandbox: &KernelSandbox, source: &str) -> JupyterSpec {
     spec
 }
 
-async fn error(spec: &JupyterSpec) -> KernelError {
-    match Jupyter::start(spec, &StopSignal::never()).await {
+async fn error(spec: &JupyterSpec, context: &LaunchContext) -> KernelError {
+    match Jupyter::start(spec, context, &StopSignal::never()).await {
         Ok(_) => panic!("the kernel started"),
         Err(error) => error,
     }
@@ -37,7 +37,11 @@ async fn a_missing_ipykernel_is_reported() {
         .status();
     assert!(made.unwrap().success());
     let python = bare.join("bin/python");
-    let error = error(&sandbox.spec(Kernelspec::ipykernel(&python))).await;
+    let error = error(
+        &sandbox.spec(Kernelspec::ipykernel(&python)),
+        &sandbox.context(),
+    )
+    .await;
     let KernelError::NoIpykernel { python: reported } = &error else {
         panic!("{error:?}")
     };
@@ -48,7 +52,8 @@ async fn a_missing_ipykernel_is_reported() {
 #[tokio::test]
 async fn a_failed_start_is_reported_with_stderr() {
     let sandbox = KernelSandbox::new();
-    let error = error(&launcher(&sandbox, "raise RuntimeError('no é today')")).await;
+    let spec = launcher(&sandbox, "raise RuntimeError('no é today')");
+    let error = error(&spec, &sandbox.context()).await;
     let KernelError::FailedToStart { exit, stderr } = &error else {
         panic!("{error:?}")
     };
@@ -61,7 +66,7 @@ async fn a_failed_start_is_reported_with_stderr() {
 async fn an_exit_during_the_start_is_reported_with_the_output() {
     let sandbox = KernelSandbox::new();
     let source = "import os; os.write(1, b'\\xff\\x00 who is there?\\n' * 9)";
-    let error = error(&launcher(&sandbox, source)).await;
+    let error = error(&launcher(&sandbox, source), &sandbox.context()).await;
     let KernelError::FailedToStart { exit, stderr } = &error else {
         panic!("{error:?}")
     };
@@ -78,7 +83,7 @@ async fn a_kernel_that_hangs_at_start_times_out() {
         let mut spec = launcher(&sandbox, source);
         spec.transport = transport;
         spec.start_timeout = Duration::from_secs(2);
-        let error = error(&spec).await;
+        let error = error(&spec, &sandbox.context()).await;
         let KernelError::NotReady { after, stderr } = &error else {
             panic!("{error:?}")
         };
@@ -120,7 +125,9 @@ time.sleep(100)
 async fn a_kernel_that_closes_its_sockets_is_killed() {
     let sandbox = KernelSandbox::new();
     let spec = launcher(&sandbox, CLOSES_SOCKETS);
-    let mut kernel = Jupyter::start(&spec, &StopSignal::never()).await.unwrap();
+    let mut kernel = Jupyter::start(&spec, &sandbox.context(), &StopSignal::never())
+        .await
+        .unwrap();
     let (_, outcome) = run_code(&mut kernel, "1").await;
     let error = outcome.unwrap_err();
     assert!(matches!(error, KernelError::Protocol { .. }), "{error:?}");
@@ -163,7 +170,8 @@ async fn a_broken_kernelspec_is_reported_with_the_reason() {
     let sandbox = KernelSandbox::new();
     let missing = sandbox.path().join("missing").display().to_string();
     let start_error_of = async |program: &str| {
-        error(&sandbox.spec(kernelspec("k", &[program, "{connection_file}"]))).await
+        let spec = sandbox.spec(kernelspec("k", &[program, "{connection_file}"]));
+        error(&spec, &sandbox.context()).await
     };
     for program in [&missing, "no-such-program-anywhere"] {
         let error = start_error_of(program).await;
@@ -204,7 +212,7 @@ async fn a_connection_file_that_cannot_be_written_is_an_error() {
     // Not even root can create folders there.
     for runtime in ["/proc/runtime", "/dev/null/runtime"] {
         spec.runtime = runtime.into();
-        let error = error(&spec).await;
+        let error = error(&spec, &sandbox.context()).await;
         assert!(matches!(error, KernelError::Connection { .. }), "{error:?}");
     }
     sandbox.assert_empty().await;
@@ -214,8 +222,13 @@ async fn a_connection_file_that_cannot_be_written_is_an_error() {
 async fn without_a_socket_folder_tcp_is_used() {
     let sandbox = KernelSandbox::new();
     let mut spec = sandbox.spec(Kernelspec::ipykernel(&python()));
-    spec.sockets = vec![sandbox.path().join("x".repeat(100))];
-    let mut kernel = Jupyter::start(&spec, &StopSignal::never()).await.unwrap();
+    let context = LaunchContext {
+        sockets: vec![sandbox.path().join("x".repeat(100))],
+        ..sandbox.context()
+    };
+    let mut kernel = Jupyter::start(&spec, &context, &StopSignal::never())
+        .await
+        .unwrap();
     let file = std::fs::read_dir(&spec.runtime).unwrap().next().unwrap();
     let connection = std::fs::read_to_string(file.unwrap().path()).unwrap();
     let connection: serde_json::Value = serde_json::from_str(&connection).unwrap();
@@ -230,6 +243,6 @@ async fn without_a_socket_folder_tcp_is_used() {
     sandbox.assert_empty().await;
 
     spec.transport = Transport::Ipc;
-    let error = error(&spec).await;
+    let error = error(&spec, &context).await;
     assert!(matches!(error, KernelError::NoSockets { .. }), "{error:?}");
 }

@@ -57,7 +57,9 @@ impl LanguageFixture {
         let sandbox = KernelSandbox::new();
         let mut spec = sandbox.spec(language.kernelspec.clone());
         spec.env.push(("PROBE".into(), "é 1".into()));
-        let kernel = Jupyter::start(&spec, &StopSignal::never()).await.unwrap();
+        let kernel = Jupyter::start(&spec, &sandbox.context(), &StopSignal::never())
+            .await
+            .unwrap();
         assert_eq!(
             kernel.description().language.as_deref(),
             Some(language.name)

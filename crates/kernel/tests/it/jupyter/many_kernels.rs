@@ -39,16 +39,19 @@ async fn start_many(transport: Transport) -> String {
     let sandbox = KernelSandbox::new();
     let mut spec = sandbox.spec(kernelspec);
     spec.transport = transport;
-    let spec = Arc::new(spec);
+    let start = Arc::new((spec, sandbox.context()));
     let permits = Arc::new(Semaphore::new(CONCURRENT_STARTS));
     let mut kernels = JoinSet::new();
     let begin = Instant::now();
     for number in 0..count {
-        let (spec, permits) = (Arc::clone(&spec), Arc::clone(&permits));
+        let (start, permits) = (Arc::clone(&start), Arc::clone(&permits));
         kernels.spawn(async move {
             let permit = permits.acquire_owned().await.unwrap();
             let begin = Instant::now();
-            let mut kernel = Jupyter::start(&spec, &StopSignal::never()).await.unwrap();
+            let (spec, context) = &*start;
+            let mut kernel = Jupyter::start(spec, context, &StopSignal::never())
+                .await
+                .unwrap();
             let ready = begin.elapsed();
             let code = (1_000_000 + number).to_string();
             let (recorded, outcome) = run_code(&mut kernel, &code).await;

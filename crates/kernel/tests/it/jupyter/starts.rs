@@ -89,9 +89,10 @@ async fn abort_after(abort_kind: Abort, after: Duration) -> bool {
     let mut spec = sandbox.spec(Kernelspec::ipykernel(&python()));
     // With `Auto`, a second kernel would be started.
     spec.transport = Transport::Ipc;
+    let context = sandbox.context();
     let (stopper, stop) = StopSignal::new();
     let started = {
-        let start = Jupyter::start(&spec, &stop);
+        let start = Jupyter::start(&spec, &context, &stop);
         let abort = async {
             tokio::time::sleep(after).await;
             match abort_kind {

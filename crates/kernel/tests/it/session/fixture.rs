@@ -12,7 +12,7 @@ use cellwright_kernel::session::{
     SessionId, SessionKey, SessionNotice, Sessions, SpareKernels, run_once,
 };
 use cellwright_kernel::{
-    BoxFuture, Description, Ending, Kernel, KernelError, KernelQuery, LateText, Outcome,
+    BoxFuture, Description, Ending, Kernel, KernelError, KernelId, KernelQuery, LateText, Outcome,
     ShutdownReport, StopHandle, StopSignal,
 };
 use cellwright_output::{Event, Sink, Stream};
@@ -160,7 +160,9 @@ impl SessionFixture {
             key: SessionKey {
                 name: name.to_owned(),
                 cwd: PathBuf::from("/"),
-                kernel: "python3".to_owned(),
+                kernel: KernelId::Runner {
+                    python: "python3".into(),
+                },
             },
             owner: owner.to_owned(),
             // Bare sessions have no spare kernels.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cellwright_kernel::session::{
     AfterJob, Job, JobCell, SessionCall, SessionId, SessionKey, Sessions,
 };
-use cellwright_kernel::{KernelError, KernelQuery, StopReason, StopSignal};
+use cellwright_kernel::{KernelError, KernelId, KernelQuery, StopReason, StopSignal};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -62,7 +62,9 @@ impl RandomCaller {
             key: SessionKey {
                 name: key.to_string(),
                 cwd: PathBuf::from("/"),
-                kernel: "python3".to_owned(),
+                kernel: KernelId::Runner {
+                    python: "python3".into(),
+                },
             },
             owner: owner.to_string(),
             launcher,

@@ -1,0 +1,85 @@
+//! [`KernelProfile`]: what is known about a kernel before it replies.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_jupyter::kernelspec::InterruptMode;
+use serde_json::Value;
+
+use super::{AttachedSpec, JupyterSpec, NAME};
+use crate::kernel::Description;
+use crate::launch::LaunchContext;
+
+/// What is known about a kernel before it replies, and how Cellwright treats it.
+#[derive(Clone, Debug)]
+pub(super) struct KernelProfile {
+    /// The kernel's name.
+    pub(super) name: String,
+    /// The program that runs it.
+    pub(super) interpreter: Option<PathBuf>,
+    /// Its language, if its `kernel_info_reply` does not name one.
+    pub(super) language: Option<String>,
+    pub(super) display_name: Option<String>,
+    pub(super) interrupt: InterruptMode,
+    pub(super) interrupt_grace: Duration,
+    /// Directories for the Python files of the hooks.
+    pub(super) staging: Vec<PathBuf>,
+    /// Whether a Python kernel that Cellwright started gets the prelude.
+    pub(super) prelude: bool,
+}
+
+impl KernelProfile {
+    /// The profile of a kernel to start.
+    pub(super) fn of_spec(spec: &JupyterSpec, context: &LaunchContext) -> Self {
+        let kernelspec = &spec.kernelspec;
+        let command = kernelspec.command(Path::new(""), spec.python.as_deref());
+        let language = Some(&kernelspec.language).filter(|language| !language.is_empty());
+        let off =
+            |(name, value): &(OsString, OsString)| name == "CELLWRIGHT_PRELUDE" && value == "0";
+        Self {
+            name: kernelspec.name.clone(),
+            interpreter: command.into_iter().next().map(PathBuf::from),
+            language: language.cloned(),
+            display_name: Some(kernelspec.display_name.clone()),
+            interrupt: kernelspec.interrupt,
+            interrupt_grace: spec.interrupt_grace,
+            staging: context.staging.clone(),
+            prelude: !spec.env.iter().any(off),
+        }
+    }
+
+    /// The profile of a running kernel.
+    pub(super) fn of_attached(spec: &AttachedSpec, context: &LaunchContext) -> Self {
+        let name = spec.connection_file.file_stem().unwrap_or_default();
+        Self {
+            name: name.to_string_lossy().into_owned(),
+            interpreter: None,
+            language: None,
+            display_name: None,
+            interrupt: InterruptMode::Message,
+            interrupt_grace: spec.interrupt_grace,
+            staging: context.staging.clone(),
+            prelude: false,
+        }
+    }
+
+    /// Describes the kernel, whose `kernel_info_reply` has the content `info`.
+    pub(super) fn describe(self, pid: Option<u32>, info: &Value) -> Description {
+        let language_info = |key: &str| Some(info["language_info"][key].as_str()?.to_owned());
+        Description {
+            backend: NAME,
+            name: self.name,
+            pid,
+            interpreter: self.interpreter,
+            version: language_info("version"),
+            language: language_info("name").or(self.language),
+            display_name: self.display_name,
+            language_info: info
+                .get("language_info")
+                .filter(|language| language.is_object())
+                .map(|language| Arc::new(language.clone())),
+        }
+    }
+}
