@@ -20,6 +20,8 @@ pub(crate) struct Engine {
     pub(crate) artifacts: Option<Artifacts>,
     /// Directories for the files of the built-in runner, in order of preference.
     pub(crate) staging_dirs: Vec<PathBuf>,
+    /// The file that keeps resolved shims of interpreters; `None` without a home directory.
+    pub(crate) interpreter_cache: Option<PathBuf>,
     /// The directory of the user's settings and modules; `None` without a home directory.
     pub(crate) config_dir: Option<PathBuf>,
     /// The directory for persistent state such as the trust record; `None` without a home directory.
@@ -38,6 +40,7 @@ impl Engine {
             std::env::temp_dir().join(cellwright_kernel::backend::runner::per_user_folder_name()),
         );
         Self {
+            interpreter_cache: cache.as_ref().map(|dir| dir.join("interpreters.json")),
             baselines: cache.map(|dir| Baselines::new(dir.join("revisions"))),
             artifacts: artifacts_dir().map(|dir| Artifacts::new(dir, Retention::default())),
             staging_dirs,

@@ -14,7 +14,7 @@ use cellwright_kernel::LaunchContext;
 use cellwright_kernel::backend::runner::RunnerSpec;
 use cellwright_kernel::environment;
 use cellwright_kernel::process::Supervisor;
-use cellwright_kernel::python::{self, Interpreter, InterpreterSearch};
+use cellwright_kernel::python::{self, Interpreter, InterpreterSearch, Shim, ShimContext};
 
 pub(crate) use notebook::select_for_notebook;
 pub(crate) use selection::{KernelRequest, KernelSelection};
@@ -109,18 +109,42 @@ pub(crate) fn named_interpreter<'a>(
 
 /// Finds the interpreter; `python` is the flag.
 pub(crate) fn resolve_interpreter(
+    engine: &Engine,
     settings: &Settings,
     python: Option<&Path>,
     cwd: &Path,
 ) -> Result<Interpreter, Failure> {
     let named = named_interpreter(python, settings);
-    python::resolve(&interpreter_search(named.python, cwd)).map_err(|rejected| {
+    let resolved = python::resolve(&interpreter_search(named.python, cwd));
+    let interpreter = resolved.map_err(|rejected| {
         let failure = Failure::from(cellwright_kernel::KernelError::NoPython { rejected });
         match named.origin {
             Origin::Default | Origin::Flag(_) => failure,
             origin => failure.hint(format!("`python.interpreter` comes from {origin}")),
         }
-    })
+    })?;
+    Ok(resolve_shim(engine, settings, interpreter, cwd))
+}
+
+/// Replaces a shim of a version manager by the interpreter that it starts, because a shim delays every start.
+fn resolve_shim(
+    engine: &Engine,
+    settings: &Settings,
+    interpreter: Interpreter,
+    cwd: &Path,
+) -> Interpreter {
+    let resolved = Shim::read(&interpreter.program).and_then(|shim| {
+        shim.resolve(&ShimContext {
+            cwd,
+            env: &environment::filter(env::all(), &settings.env_choices()),
+            cache: engine.interpreter_cache.as_deref(),
+        })
+    });
+    match resolved {
+        Some(resolved) => interpreter.with_resolved_shim(resolved),
+        // Started as it is, the shim reports what is wrong.
+        None => interpreter,
+    }
 }
 
 /// Returns how to start the built-in runner; `python` is the flag.
@@ -130,7 +154,7 @@ pub(crate) fn runner_spec(
     python: Option<&Path>,
     cwd: &Path,
 ) -> Result<RunnerSpec, Failure> {
-    let interpreter = resolve_interpreter(settings, python, cwd)?;
+    let interpreter = resolve_interpreter(engine, settings, python, cwd)?;
     Ok(RunnerSpec {
         env: kernel_env(engine, settings, Some(&interpreter)),
         python: interpreter.program,

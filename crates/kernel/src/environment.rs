@@ -198,8 +198,13 @@ pub fn filter(
     variables
 }
 
-/// Activates the interpreter's virtual or conda environment: puts its programs first on `PATH`.
+/// Sets the variables that the interpreter's shim would set, and activates its virtual or conda environment: puts the
+/// programs of the environment first on `PATH`.
 pub fn activate(env: &mut Vec<(OsString, OsString)>, interpreter: &Interpreter) {
+    for (name, value) in &interpreter.variables {
+        env.retain(|(other, _)| other != name);
+        env.push((name.clone(), value.clone()));
+    }
     let Some(folder) = interpreter.environment.as_deref() else {
         return;
     };
@@ -226,55 +231,6 @@ pub fn activate(env: &mut Vec<(OsString, OsString)>, interpreter: &Interpreter) 
 pub fn set_variable(env: &mut Vec<(OsString, OsString)>, name: &str, value: OsString) {
     env.retain(|(other, _)| other != name);
     env.push((name.into(), value));
-}
-
-/// The serialized form of environment variables: text if a value is UTF-8, as nearly all are, else bytes.
-pub(crate) mod serialized {
-    use std::ffi::{OsStr, OsString};
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize)]
-    #[serde(untagged)]
-    enum Borrowed<'a> {
-        Text(&'a str),
-        Bytes(&'a [u8]),
-    }
-
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Owned {
-        Text(String),
-        Bytes(Vec<u8>),
-    }
-
-    fn borrowed(text: &OsStr) -> Borrowed<'_> {
-        match text.to_str() {
-            Some(text) => Borrowed::Text(text),
-            None => Borrowed::Bytes(text.as_bytes()),
-        }
-    }
-
-    pub(crate) fn serialize<S: Serializer>(
-        env: &[(OsString, OsString)],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let forms = env.iter();
-        serializer.collect_seq(forms.map(|(name, value)| (borrowed(name), borrowed(value))))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<(OsString, OsString)>, D::Error> {
-        let text = |form: Owned| match form {
-            Owned::Text(text) => OsString::from(text),
-            Owned::Bytes(bytes) => OsString::from_vec(bytes),
-        };
-        let env: Vec<(Owned, Owned)> = Vec::deserialize(deserializer)?;
-        let env = env.into_iter();
-        Ok(env.map(|(name, value)| (text(name), text(value))).collect())
-    }
 }
 
 fn is_allowed(name: &str, rules: &EnvironmentRules) -> bool {
@@ -393,6 +349,7 @@ mod tests {
             origin: crate::python::Origin::Explicit,
             environment: Some(folder.path().to_owned()),
             rejected: Vec::new(),
+            variables: Vec::new(),
         };
         let bin = folder.path().join("bin").display().to_string();
         let mut env = vec![("PATH".into(), format!("/usr/bin:{bin}:/bin").into())];

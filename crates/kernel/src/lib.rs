@@ -57,6 +57,7 @@
 //! notebooks.
 
 pub mod backend;
+mod env_json;
 pub mod environment;
 mod error;
 mod execution;

@@ -1,7 +1,13 @@
 //! Selects the Python interpreter: an explicit choice, the active environment, an environment in the
 //! project, or the interpreter on `PATH`. The search reads only the file system and starts no process.
+//! [`Shim`] resolves a shim to the interpreter that it starts.
 
+mod shim;
+
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+pub use shim::{ResolvedShim, Shim, ShimContext};
 
 /// The inputs of the search. The caller reads the environment variables; this module does not.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +39,21 @@ pub struct Interpreter {
     pub environment: Option<PathBuf>,
     /// Candidates that were tried before and are not usable.
     pub rejected: Vec<RejectedInterpreter>,
+    /// Environment variables that the interpreter's shim would set. Empty for an interpreter without a shim.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+impl Interpreter {
+    /// Replaces a shim by the interpreter that it starts.
+    #[must_use]
+    pub fn with_resolved_shim(self, resolved: ResolvedShim) -> Self {
+        Self {
+            environment: environment_of(&resolved.program),
+            program: resolved.program,
+            variables: resolved.variables,
+            ..self
+        }
+    }
 }
 
 /// Where an interpreter was found.
@@ -79,6 +100,7 @@ pub fn resolve(search: &InterpreterSearch) -> Result<Interpreter, Vec<RejectedIn
             program,
             origin,
             rejected,
+            variables: Vec::new(),
         }),
         None => Err(rejected),
     }

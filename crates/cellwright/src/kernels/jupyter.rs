@@ -101,7 +101,7 @@ pub(super) fn select_kernelspec(
     cwd: &Path,
 ) -> Result<KernelSelection, Failure> {
     let named = super::named_interpreter(python, settings).python.is_some();
-    let interpreter = match super::resolve_interpreter(settings, python, cwd) {
+    let interpreter = match super::resolve_interpreter(engine, settings, python, cwd) {
         Ok(interpreter) => Some(interpreter),
         // Most kernels need no Python. An interpreter that the caller names must exist.
         Err(failure) if named || name.is_none() => return Err(failure),

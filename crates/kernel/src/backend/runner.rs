@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::environment::serialized;
+use crate::env_json;
 use crate::error::{Begun, KernelError};
 use crate::kernel::{
     BoxFuture, Description, Kernel, KernelQuery, KernelState, LateText, Outcome, PendingInput,
@@ -62,7 +62,7 @@ pub struct RunnerSpec {
     /// The interpreter.
     pub python: PathBuf,
     /// Its whole environment.
-    #[serde(with = "serialized")]
+    #[serde(with = "env_json")]
     pub env: Vec<(OsString, OsString)>,
     /// How long it may take to become ready.
     pub start_timeout: Duration,

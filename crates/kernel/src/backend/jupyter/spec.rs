@@ -7,7 +7,7 @@ use std::time::Duration;
 use cellwright_jupyter::kernelspec::Kernelspec;
 use serde::{Deserialize, Serialize};
 
-use crate::environment::serialized;
+use crate::env_json;
 
 /// How to start a Jupyter kernel.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct JupyterSpec {
     /// Which of the two identify the kernel.
     pub identified_by: IdentifiedBy,
     /// Its whole environment, without the variables of its kernelspec.
-    #[serde(with = "serialized")]
+    #[serde(with = "env_json")]
     pub env: Vec<(OsString, OsString)>,
     /// Jupyter's runtime directory, where other programs find the connection files of running kernels.
     pub runtime: PathBuf,
