@@ -112,7 +112,8 @@ pub(crate) fn check(
         notices,
     };
     if !execution.cells.is_empty() {
-        let (chosen, notice) = select_for_notebook(engine, &settings, &request.kernel, &listing, &cwd)?;
+        let (chosen, notice) =
+            select_for_notebook(engine, &settings, &request.kernel, &listing, &cwd)?;
         report.notices.extend(notice);
         let launch = chosen.into_launcher(KernelSetup {
             engine: Arc::new(engine.clone()),

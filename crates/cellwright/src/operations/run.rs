@@ -109,7 +109,8 @@ pub(crate) fn prepare(
     let chosen = if plan.cells.is_empty() {
         None
     } else {
-        let (chosen, notice) = select_for_notebook(engine, &settings, &request.kernel, &plan.listing, &cwd)?;
+        let (chosen, notice) =
+            select_for_notebook(engine, &settings, &request.kernel, &plan.listing, &cwd)?;
         notices.extend(notice);
         Some(chosen)
     };

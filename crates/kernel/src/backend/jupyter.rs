@@ -1,12 +1,28 @@
-//! Jupyter kernels over ZeroMQ: started as a child process, or already running.
+//! Jupyter kernels: started as a child process, or already running.
+//!
+//! The backend speaks Jupyter's messaging protocol. It reaches the world through two traits: [`Channels`] carries the
+//! messages, [`Lifecycle`] is the process. ZeroMQ sockets and a local process are one pair of implementations.
+//!
+//! A gateway is another pair. It must supply:
+//!
+//! * a variant of [`KernelSpec`](crate::KernelSpec), with the URL of the server and the name of the kernelspec;
+//! * [`Channels`] over the WebSocket of the kernel;
+//! * [`Lifecycle`] over the REST interface of the server;
+//! * a function that opens both, waits with `ready::wait_until_ready`, and builds a [`Jupyter`] from a `KernelProfile`.
+//!
+//! Cells, input, interrupts, queries, widgets, late output and the hooks inside Python kernels need nothing else.
 
 mod between_cells;
 mod cell_clock;
+mod channels;
+mod follow;
+mod lifecycle;
 mod output_tail;
 mod process;
 mod profile;
 mod python;
 mod queries;
+mod ready;
 mod run;
 mod shutdown;
 mod spec;
@@ -17,12 +33,10 @@ mod widgets;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use cellwright_jupyter::client::{ClientEvent, Heartbeat, KernelClient};
+use cellwright_jupyter::client::KernelClient;
 use cellwright_jupyter::connection::Channel;
-use cellwright_jupyter::kernelspec::InterruptMode;
 use cellwright_jupyter::message::{Message, PROTOCOL_VERSION};
 use cellwright_output::{Data, Event, Scratch, Sink, Stream};
-use cellwright_stdext::error_chain;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Interval, interval, sleep_until};
 
@@ -36,7 +50,9 @@ use crate::kernel::{
 use crate::launch::LaunchContext;
 use crate::process::Exit;
 use crate::stop::StopSignal;
-use process::KernelProcess;
+pub use channels::{ChannelEvent, Channels};
+pub use lifecycle::{InterruptPath, Lifecycle};
+pub use process::{KernelProcess, OwnedProcess};
 use profile::KernelProfile;
 use python::{PythonHooks, SilentRequest};
 pub use spec::{AttachedSpec, IdentifiedBy, JupyterSpec, Transport};
@@ -64,14 +80,16 @@ const ABORT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// How many requests are remembered, to assign late output to its cell.
 const REMEMBERED_MAX: usize = 1024;
 
-/// A Jupyter kernel.
-pub struct Jupyter {
-    process: KernelProcess,
-    client: KernelClient,
+/// Why a channel is closed, if the transport gives no reason.
+const DISCONNECTED: &str = "it closed its connection";
+
+/// A Jupyter kernel, over any [`Channels`], with any [`Lifecycle`].
+pub struct Jupyter<C = KernelClient, L = KernelProcess> {
+    channels: C,
+    lifecycle: L,
     description: Description,
     /// The content of its `kernel_info_reply`.
     info: Value,
-    interrupt: InterruptMode,
     interrupt_grace: Duration,
     /// The number of cells that were sent.
     requests: u64,
@@ -120,28 +138,24 @@ impl Jupyter {
         let ready = start::attach(spec, stop).await?;
         Ok(Self::new(ready, KernelProfile::of_attached(spec, context)))
     }
+}
 
-    fn new(ready: ReadyKernel, profile: KernelProfile) -> Self {
+impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
+    /// A kernel that is ready.
+    fn new(ready: ReadyKernel<C, L>, profile: KernelProfile) -> Self {
         let ReadyKernel {
-            process,
-            client,
+            channels,
+            lifecycle,
             info,
         } = ready;
         let interrupt_grace = profile.interrupt_grace;
-        let interrupt = profile.interrupt;
-        let staging = profile.staging.clone();
-        let prelude = profile.prelude;
-        let description = profile.describe(process.pid(), &info);
-        let hooks = description
-            .is_python()
-            .then(|| start::python_hooks(&staging, process.is_attached(), prelude))
-            .flatten();
+        let hooks = profile.hooks(&info, lifecycle.is_attached());
+        let description = profile.describe(lifecycle.pid(), &info);
         let mut kernel = Self {
-            process,
-            client,
+            channels,
+            lifecycle,
             description,
             info,
-            interrupt,
             interrupt_grace,
             requests: 0,
             recent_requests: VecDeque::new(),
@@ -161,7 +175,7 @@ impl Jupyter {
         };
         kernel.check_protocol_version();
         // The reply is not awaited: later requests run after this one.
-        if let (KernelProcess::Owned(_), Some(hooks)) = (&kernel.process, &kernel.hooks) {
+        if let (false, Some(hooks)) = (kernel.lifecycle.is_attached(), &kernel.hooks) {
             let request = hooks.install();
             kernel.send_silent(request);
         }
@@ -175,8 +189,8 @@ impl Jupyter {
 
     /// Sends a message. Returns its `msg_id`.
     fn send(&self, channel: Channel, msg_type: &str, content: &Value) -> String {
-        let message = Message::new(msg_type, self.client.session(), content);
-        self.client.send(channel, &message);
+        let message = Message::new(msg_type, self.channels.session(), content);
+        self.channels.send(channel, &message);
         message.header.msg_id
     }
 
@@ -205,27 +219,22 @@ impl Jupyter {
     }
 
     fn interrupt(&self) {
-        match (&self.process, self.interrupt) {
-            (KernelProcess::Owned(child), InterruptMode::Signal) => {
-                child.process.interrupt();
-                // Python code that awaits in an event loop has received the signal, but the loop sleeps until the next
-                // request arrives.
-                self.send(Channel::Shell, "kernel_info_request", &json!({}));
-            }
-            _ => {
-                self.send(Channel::Control, "interrupt_request", &json!({}));
-            }
-        }
+        match self.lifecycle.interrupt() {
+            // Python code that awaits in an event loop has received the signal, but the loop sleeps until the next
+            // request arrives.
+            InterruptPath::Signal => self.send(Channel::Shell, "kernel_info_request", &json!({})),
+            InterruptPath::Message => self.send(Channel::Control, "interrupt_request", &json!({})),
+        };
     }
 
     /// Handles an event, for the running cell if there is one.
     fn handle(
         &mut self,
-        event: ClientEvent,
+        event: ChannelEvent,
         cell: Option<(&mut Execution, &mut dyn Sink)>,
     ) -> Handled {
         match event {
-            ClientEvent::Message(channel, mut message) => {
+            ChannelEvent::Message(channel, mut message) => {
                 let parent = message.parent_id();
                 if channel == Channel::Iopub && message.header.msg_type.starts_with("comm_") {
                     self.widgets.handle_comm(&message);
@@ -258,27 +267,20 @@ impl Jupyter {
                     _ => self.handle_unrelated(channel, &parent, &message),
                 }
             }
-            ClientEvent::Rejected(..) => self.rejected_messages += 1,
-            ClientEvent::Closed(channel, error) => {
+            ChannelEvent::Rejected => self.rejected_messages += 1,
+            ChannelEvent::Closed(channel, violation) => {
                 self.iopub_closed |= channel == Channel::Iopub;
                 self.shell_closed |= channel == Channel::Shell;
-                if let KernelProcess::Attached { gone } = &mut self.process {
-                    *gone = true;
-                }
-                let what = match error {
-                    Some(error) => error_chain::format(&error),
-                    None => "it closed its connection".to_owned(),
-                };
+                self.lifecycle.record_disconnect();
+                let what = violation.unwrap_or_else(|| DISCONNECTED.to_owned());
                 self.close_reason.get_or_insert_with(|| what.clone());
                 return Handled::Closed(what);
             }
-            ClientEvent::Heartbeat(Heartbeat::Lost) => {
-                if let KernelProcess::Attached { gone } = &mut self.process {
-                    *gone = true;
-                }
+            ChannelEvent::HeartbeatLost => {
+                self.lifecycle.record_disconnect();
                 return Handled::Closed("its heartbeat stopped".to_owned());
             }
-            ClientEvent::Heartbeat(Heartbeat::Restored) | ClientEvent::Opened(_) => {}
+            ChannelEvent::Opened(_) => {}
         }
         Handled::Ignored
     }
@@ -292,8 +294,8 @@ impl Jupyter {
 
     fn send_input_reply(&self, request: &Message, answer: &str) {
         let content = json!({"value": answer, "status": "ok"});
-        let reply = Message::new("input_reply", self.client.session(), &content);
-        self.client
+        let reply = Message::new("input_reply", self.channels.session(), &content);
+        self.channels
             .send(Channel::Stdin, &reply.with_parent(request));
     }
 
@@ -352,7 +354,7 @@ impl Jupyter {
 
     async fn died_error(&mut self, exit: Exit, begun: Begun) -> KernelError {
         let mut stderr = self.stderr_tail.text();
-        stderr.push_str(&self.process.final_output().await);
+        stderr.push_str(&self.lifecycle.final_output().await);
         KernelError::Died {
             exit,
             stderr,
@@ -362,7 +364,7 @@ impl Jupyter {
 
     /// Kills a kernel that broke the protocol.
     async fn end_with_protocol_error(&mut self, what: String) -> KernelError {
-        self.process.kill().await;
+        self.lifecycle.kill().await;
         KernelError::Protocol { violation: what }
     }
 
@@ -387,8 +389,8 @@ impl Jupyter {
         loop {
             let event = tokio::select! {
                 biased;
-                event = self.client.next() => event,
-                exit = self.process.exited() => return self.died_error(exit, Begun::No).await,
+                event = self.channels.next() => event,
+                exit = self.lifecycle.exited() => return self.died_error(exit, Begun::No).await,
             };
             if let Handled::Closed(what) = self.handle(event, None) {
                 return self.on_disconnect(what).await;
@@ -425,7 +427,7 @@ enum Handled {
     Closed(String),
 }
 
-impl Kernel for Jupyter {
+impl<C: Channels, L: Lifecycle> Kernel for Jupyter<C, L> {
     fn description(&self) -> &Description {
         &self.description
     }
@@ -464,7 +466,7 @@ impl Kernel for Jupyter {
     }
 
     fn is_alive(&mut self) -> bool {
-        self.process.poll_exit().is_none()
+        self.lifecycle.poll_exit().is_none()
     }
 
     fn shutdown(self: Box<Self>, deadline: StopSignal) -> BoxFuture<'static, ShutdownReport> {
@@ -484,3 +486,6 @@ async fn sleep_until_some(time: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

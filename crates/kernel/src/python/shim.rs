@@ -188,7 +188,7 @@ impl Shim {
         }
         // The version `system` is a program on `PATH`.
         let path = variable(context.env, "PATH").unwrap_or_default();
-        for dir in std::env::split_paths(path) {
+        for dir in split_paths(path) {
             key.add_file(&dir.join(name));
         }
         Some(format!("{:032x}", key.0.finish_128()))
@@ -204,7 +204,7 @@ impl Shim {
             dirs.push(plugin.join("etc/pyenv.d"));
         }
         if let Some(path) = variable(context.env, "PYENV_HOOK_PATH") {
-            dirs.extend(std::env::split_paths(path));
+            dirs.extend(split_paths(path));
         }
         dirs.iter().any(|dir| {
             HOOK_KINDS.iter().any(|kind| {
@@ -316,6 +316,12 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
 fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
     let variable = env.iter().find(|(other, _)| other == name);
     variable.map(|(_, value)| value.as_os_str())
+}
+
+/// The directories of a list such as `PATH`.
+fn split_paths(list: &OsStr) -> impl Iterator<Item = PathBuf> + '_ {
+    let dirs = list.as_bytes().split(|&byte| byte == b':');
+    dirs.map(|dir| PathBuf::from(OsStr::from_bytes(dir)))
 }
 
 /// The first `limit` bytes of a file.

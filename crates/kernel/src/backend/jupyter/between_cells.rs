@@ -3,7 +3,10 @@
 use cellwright_output::Sink;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::{Handled, INTERRUPTS_MAX, Jupyter, LAST_MESSAGES_TIMEOUT, SHUTDOWN_STEP_TIMEOUT};
+use super::{
+    Channels, Handled, INTERRUPTS_MAX, Jupyter, LAST_MESSAGES_TIMEOUT, Lifecycle,
+    SHUTDOWN_STEP_TIMEOUT,
+};
 use crate::error::{Begun, KernelError};
 use crate::execution::Execution;
 use crate::stop::StopSignal;
@@ -11,17 +14,17 @@ use crate::stop::StopSignal;
 /// Events that are handled between two cells before the next one is sent.
 const EVENTS_MAX: usize = 10_000;
 
-impl Jupyter {
+impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     /// Checks that the kernel is alive and idle before a request is sent: an exit that is noticed only
     /// afterwards could have happened after the cell had begun.
     pub(super) async fn ensure_idle(&mut self, stop: &StopSignal) -> Result<(), KernelError> {
         // Lets the runtime deliver a pending message of the supervisor.
         tokio::task::yield_now().await;
-        if let Some(exit) = self.process.poll_exit() {
+        if let Some(exit) = self.lifecycle.poll_exit() {
             return Err(self.died_error(exit, Begun::No).await);
         }
         for _ in 0..EVENTS_MAX {
-            let Some(event) = self.client.try_next() else {
+            let Some(event) = self.channels.try_next() else {
                 break;
             };
             self.handle(event, None);
@@ -42,15 +45,15 @@ impl Jupyter {
                 biased;
                 reason = stop.requested() => return Err(KernelError::StoppedEarly { reason }),
                 () = sleep_until(deadline) => {
-                    let exit = self.process.kill().await;
+                    let exit = self.lifecycle.kill().await;
                     return Err(self.died_error(exit, Begun::No).await);
                 }
                 _ = repeat.tick() => {
                     self.interrupt();
                     continue;
                 }
-                event = self.client.next() => event,
-                exit = self.process.exited() => return Err(self.died_error(exit, Begun::No).await),
+                event = self.channels.next() => event,
+                exit = self.lifecycle.exited() => return Err(self.died_error(exit, Begun::No).await),
             };
             if let Handled::Closed(reason) = self.handle(event, None) {
                 return Err(self.on_disconnect(reason).await);
@@ -61,7 +64,7 @@ impl Jupyter {
 
     /// Returns the error for a kernel that closed a channel while no cell ran.
     pub(super) async fn on_disconnect(&mut self, reason: String) -> KernelError {
-        match timeout(SHUTDOWN_STEP_TIMEOUT, self.process.exited()).await {
+        match timeout(SHUTDOWN_STEP_TIMEOUT, self.lifecycle.exited()).await {
             Ok(exit) => self.died_error(exit, Begun::No).await,
             Err(_) => self.end_with_protocol_error(reason).await,
         }
@@ -72,17 +75,17 @@ impl Jupyter {
         let deadline = Instant::now() + LAST_MESSAGES_TIMEOUT;
         // The last reply and the last output arrive on different channels.
         while !(self.iopub_closed && self.shell_closed) && Instant::now() < deadline {
-            match timeout_at(deadline, self.client.next()).await {
+            match timeout_at(deadline, self.channels.next()).await {
                 Ok(event) => {
                     self.handle(event, Some((cell, &mut *sink)));
                 }
                 Err(_) => break,
             }
         }
-        if self.process.is_attached() && !self.iopub_closed {
+        if self.lifecycle.is_attached() && !self.iopub_closed {
             return;
         }
-        while let Some(event) = self.client.try_next() {
+        while let Some(event) = self.channels.try_next() {
             self.handle(event, Some((cell, &mut *sink)));
         }
     }

@@ -1,23 +1,26 @@
 //! [`KernelProcess`]: the process of a kernel, which is either a child or was started by another program.
 
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use cellwright_jupyter::connection::{ConnectionFile, SocketDir};
+use cellwright_jupyter::kernelspec::InterruptMode;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use super::lifecycle::{InterruptPath, Lifecycle};
 use super::output_tail::ProcessOutputTail;
 use crate::process::{Exit, Supervised};
 
 /// How long to wait for the exit of a kernel before its runtime files are removed again.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// How long the supervisor may take to end the processes that the kernel started.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// The process of a kernel.
 #[derive(Debug)]
-pub(super) enum KernelProcess {
+pub enum KernelProcess {
     /// A child process.
     Owned(Box<OwnedProcess>),
     /// A process of another program, which keeps running.
@@ -29,8 +32,10 @@ pub(super) enum KernelProcess {
 
 /// A child process and the resources that it needs.
 #[derive(Debug)]
-pub(super) struct OwnedProcess {
+pub struct OwnedProcess {
     pub(super) process: Supervised,
+    /// How the kernel wants to be interrupted.
+    pub(super) interrupt_mode: InterruptMode,
     pub(super) output: ProcessOutputTail,
     /// Dropped after the process, which is exiting then.
     pub(super) _files: RuntimeFiles,
@@ -70,39 +75,36 @@ impl Drop for RuntimeFiles {
     }
 }
 
-impl KernelProcess {
-    /// Whether another program started it.
-    pub(super) fn is_attached(&self) -> bool {
+impl Lifecycle for KernelProcess {
+    fn is_attached(&self) -> bool {
         matches!(self, Self::Attached { .. })
     }
 
-    /// The id of a child process.
-    pub(super) fn pid(&self) -> Option<u32> {
+    fn pid(&self) -> Option<u32> {
         match self {
             Self::Owned(child) => Some(child.process.pid()),
             Self::Attached { .. } => None,
         }
     }
 
-    /// How it exited, if that is known.
-    pub(super) fn exit_status(&self) -> Option<Exit> {
+    fn interrupt(&self) -> InterruptPath {
+        match self {
+            Self::Owned(child) if child.interrupt_mode == InterruptMode::Signal => {
+                child.process.interrupt();
+                InterruptPath::Signal
+            }
+            _ => InterruptPath::Message,
+        }
+    }
+
+    fn exit(&self) -> Option<Exit> {
         match self {
             Self::Owned(child) => child.process.exit(),
             Self::Attached { gone } => gone.then_some(Exit::UNKNOWN),
         }
     }
 
-    /// Checks without waiting whether it has exited.
-    pub(super) fn poll_exit(&mut self) -> Option<Exit> {
-        let mut context = Context::from_waker(Waker::noop());
-        match pin!(self.exited()).poll(&mut context) {
-            Poll::Ready(exit) => Some(exit),
-            Poll::Pending => None,
-        }
-    }
-
-    /// Waits until it exits. Never returns for an attached kernel that seems alive. Cancel-safe.
-    pub(super) async fn exited(&mut self) -> Exit {
+    async fn exited(&mut self) -> Exit {
         match self {
             Self::Owned(child) => child.process.wait().await,
             Self::Attached { gone: true } => Exit::UNKNOWN,
@@ -110,8 +112,21 @@ impl KernelProcess {
         }
     }
 
-    /// Kills a child process. Marks an attached kernel as gone.
-    pub(super) async fn kill(&mut self) -> Exit {
+    fn record_disconnect(&mut self) {
+        match self {
+            // The supervisor reports its exit.
+            Self::Owned(_) => {}
+            Self::Attached { gone } => *gone = true,
+        }
+    }
+
+    fn terminate(&self) {
+        if let Self::Owned(child) = self {
+            child.process.terminate();
+        }
+    }
+
+    async fn kill(&mut self) -> Exit {
         match self {
             Self::Owned(child) => child.process.kill_and_wait().await,
             Self::Attached { gone } => {
@@ -121,16 +136,21 @@ impl KernelProcess {
         }
     }
 
-    /// The end of the output of the process, so far.
-    pub(super) fn output_tail(&self) -> String {
+    async fn end(self) -> Option<Exit> {
+        match self {
+            Self::Owned(child) => Some(child.process.wait_all_gone(CLEANUP_TIMEOUT).await),
+            Self::Attached { .. } => None,
+        }
+    }
+
+    fn output_tail(&self) -> String {
         match self {
             Self::Owned(child) => child.output.text(),
             Self::Attached { .. } => String::new(),
         }
     }
 
-    /// The end of the output of a process that has exited.
-    pub(super) async fn final_output(&mut self) -> String {
+    async fn final_output(&mut self) -> String {
         match self {
             Self::Owned(child) => child.output.final_text().await,
             Self::Attached { .. } => String::new(),

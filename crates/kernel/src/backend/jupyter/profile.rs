@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_jupyter::kernelspec::InterruptMode;
 use serde_json::Value;
 
+use super::python::{HookOptions, PythonHooks};
 use super::{AttachedSpec, JupyterSpec, NAME};
+use crate::backend::runner::staging;
 use crate::kernel::Description;
 use crate::launch::LaunchContext;
 
@@ -22,7 +23,6 @@ pub(super) struct KernelProfile {
     /// Its language, if its `kernel_info_reply` does not name one.
     pub(super) language: Option<String>,
     pub(super) display_name: Option<String>,
-    pub(super) interrupt: InterruptMode,
     pub(super) interrupt_grace: Duration,
     /// Directories for the Python files of the hooks.
     pub(super) staging: Vec<PathBuf>,
@@ -43,7 +43,6 @@ impl KernelProfile {
             interpreter: command.into_iter().next().map(PathBuf::from),
             language: language.cloned(),
             display_name: Some(kernelspec.display_name.clone()),
-            interrupt: kernelspec.interrupt,
             interrupt_grace: spec.interrupt_grace,
             staging: context.staging.clone(),
             prelude: !spec.env.iter().any(off),
@@ -58,23 +57,41 @@ impl KernelProfile {
             interpreter: None,
             language: None,
             display_name: None,
-            interrupt: InterruptMode::Message,
             interrupt_grace: spec.interrupt_grace,
             staging: context.staging.clone(),
             prelude: false,
         }
     }
 
+    /// The hooks for a Python kernel; `None` for other kernels, and if the files of the hooks cannot be written anywhere.
+    /// An attached kernel is changed only as far as queries need it.
+    pub(super) fn hooks(&self, info: &Value, is_attached: bool) -> Option<PythonHooks> {
+        let language = self.language(info)?;
+        if !language.eq_ignore_ascii_case("python") {
+            return None;
+        }
+        let folder = staging::stage(&self.staging).ok()?;
+        let options = HookOptions {
+            prelude: self.prelude && !is_attached,
+            cwd_first: !is_attached,
+        };
+        Some(PythonHooks::new(folder, options))
+    }
+
+    fn language<'a>(&'a self, info: &'a Value) -> Option<&'a str> {
+        let language = info["language_info"]["name"].as_str();
+        language.or(self.language.as_deref())
+    }
+
     /// Describes the kernel, whose `kernel_info_reply` has the content `info`.
     pub(super) fn describe(self, pid: Option<u32>, info: &Value) -> Description {
-        let language_info = |key: &str| Some(info["language_info"][key].as_str()?.to_owned());
         Description {
             backend: NAME,
+            language: self.language(info).map(str::to_owned),
             name: self.name,
             pid,
             interpreter: self.interpreter,
-            version: language_info("version"),
-            language: language_info("name").or(self.language),
+            version: info["language_info"]["version"].as_str().map(str::to_owned),
             display_name: self.display_name,
             language_info: info
                 .get("language_info")

@@ -2,17 +2,18 @@
 
 use std::pin::pin;
 
-use cellwright_jupyter::client::ClientEvent;
 use cellwright_jupyter::connection::Channel;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{ABORT_RETRY_DELAY, ABORTS_MAX, Handled, Jupyter, python};
+use super::{
+    ABORT_RETRY_DELAY, ABORTS_MAX, ChannelEvent, Channels, Handled, Jupyter, Lifecycle, python,
+};
 use crate::error::{Begun, KernelError};
 use crate::kernel::KernelQuery;
 use crate::stop::StopSignal;
 
-impl Jupyter {
+impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     pub(super) async fn send_query(
         &mut self,
         query: &KernelQuery,
@@ -107,10 +108,10 @@ impl Jupyter {
             let event = tokio::select! {
                 biased;
                 reason = &mut stop_requested => return Err(KernelError::StoppedEarly { reason }),
-                event = self.client.next() => event,
-                exit = self.process.exited() => return Err(self.died_error(exit, Begun::No).await),
+                event = self.channels.next() => event,
+                exit = self.lifecycle.exited() => return Err(self.died_error(exit, Begun::No).await),
             };
-            if let ClientEvent::Message(Channel::Shell, message) = &event
+            if let ChannelEvent::Message(Channel::Shell, message) = &event
                 && message.parent_id() == id
             {
                 let reply = message.value();

@@ -6,9 +6,8 @@ use cellwright_jupyter::connection::Channel;
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
-use super::process::KernelProcess;
 use super::python::PythonHooks;
-use super::{Jupyter, LAST_MESSAGES_TIMEOUT, SHUTDOWN_STEP_TIMEOUT};
+use super::{Channels, Jupyter, LAST_MESSAGES_TIMEOUT, Lifecycle, SHUTDOWN_STEP_TIMEOUT};
 use crate::kernel::ShutdownReport;
 use crate::process::Exit;
 use crate::stop::StopSignal;
@@ -17,49 +16,40 @@ use crate::stop::StopSignal;
 /// threads end in an unlucky order, so this limit applies even if the caller sets none.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the supervisor may take to end the processes that the kernel started.
-const CLEANUP_TIMEOUT: Duration = Duration::from_secs(3);
-
-impl Jupyter {
+impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     pub(super) async fn shut_down(mut self, deadline: StopSignal) -> ShutdownReport {
-        if let KernelProcess::Attached { .. } = self.process {
+        if self.lifecycle.is_attached() {
             if let Some(code) = self.hooks.as_ref().map(PythonHooks::uninstall) {
                 self.send_silent(code);
             }
-            self.client.close().await;
+            self.channels.close().await;
             return ShutdownReport {
                 exit: None,
                 late_text: self.late.take(),
                 graceful: true,
             };
         }
-        if self.process.exit_status().is_none() {
+        if self.lifecycle.exit().is_none() {
             let deadline = deadline.with_timeout(SHUTDOWN_TIMEOUT);
             tokio::select! {
                 () = self.request_shutdown() => {}
                 _ = deadline.requested() => {}
             }
         }
-        let graceful = self.process.exit_status().is_some();
+        let graceful = self.lifecycle.exit().is_some();
         if !graceful {
-            if let KernelProcess::Owned(child) = &self.process {
-                child.process.terminate();
-            }
+            self.lifecycle.terminate();
             timeout(SHUTDOWN_STEP_TIMEOUT, self.wait_exit()).await.ok();
         }
         // A kernel that does not exit may keep sending.
         let drain_until = Instant::now() + LAST_MESSAGES_TIMEOUT;
         while Instant::now() < drain_until
-            && let Some(event) = self.client.try_next()
+            && let Some(event) = self.channels.try_next()
         {
             self.handle(event, None);
         }
-        let exit = match self.process {
-            KernelProcess::Owned(child) => Some(child.process.wait_all_gone(CLEANUP_TIMEOUT).await),
-            KernelProcess::Attached { .. } => None,
-        };
         ShutdownReport {
-            exit,
+            exit: self.lifecycle.end().await,
             late_text: self.late.take(),
             graceful,
         }
@@ -88,10 +78,10 @@ impl Jupyter {
         loop {
             tokio::select! {
                 biased;
-                event = self.client.next() => {
+                event = self.channels.next() => {
                     self.handle(event, None);
                 }
-                exit = self.process.exited() => return exit,
+                exit = self.lifecycle.exited() => return exit,
             }
         }
     }

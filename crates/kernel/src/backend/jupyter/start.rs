@@ -5,51 +5,35 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_jupyter::client::{ClientEvent, ClientOptions, ConnectMode, KernelClient};
-use cellwright_jupyter::connection::{self, Channel, Connection, ConnectionFile, SocketDir};
-use cellwright_jupyter::message::Message;
+use cellwright_jupyter::client::{ClientOptions, ConnectMode, KernelClient};
+use cellwright_jupyter::connection::{self, Connection, ConnectionFile, SocketDir};
 use cellwright_jupyter::ports::ReservedPorts;
-use cellwright_stdext::error_chain;
-use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until};
+use serde_json::Value;
+use tokio::time::Instant;
 
 use super::output_tail::ProcessOutputTail;
 use super::process::{KernelProcess, OwnedProcess, RuntimeFiles};
-use super::python::{self, PythonHooks};
-use super::{AttachedSpec, JupyterSpec, SHUTDOWN_STEP_TIMEOUT, Transport, sleep_until_some};
-use crate::backend::runner::{check_directory, staging};
+use super::ready::{StartDeadline, StartFailure, wait_until_ready};
+use super::{AttachedSpec, JupyterSpec, Lifecycle, Transport};
+use crate::backend::runner::check_directory;
 use crate::environment;
 use crate::error::KernelError;
 use crate::launch::LaunchContext;
 use crate::process::{ChildCommand, Exit, StartError, Supervised};
 use crate::stop::StopSignal;
 
-/// How long to wait for a message on iopub before `kernel_info_request` is sent again.
-const INFO_RETRY_INTERVAL: Duration = Duration::from_millis(200);
-
 /// How long a kernel may take to become ready over IPC before it is started over TCP.
 const IPC_START_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// How long a kernel that has replied may publish nothing on iopub, as some do until there is output,
-/// or leave other channels closed.
-const READY_GRACE: Duration = Duration::from_secs(3);
 
 /// How often the heartbeat of an attached kernel is checked.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A kernel that is ready.
-pub(super) struct ReadyKernel {
-    pub(super) process: KernelProcess,
-    pub(super) client: KernelClient,
+pub(super) struct ReadyKernel<C = KernelClient, L = KernelProcess> {
+    pub(super) channels: C,
+    pub(super) lifecycle: L,
     /// The content of its `kernel_info_reply`.
     pub(super) info: Value,
-}
-
-/// When a kernel must be ready, and the signal that ends the wait.
-struct StartDeadline<'a> {
-    stop: &'a StopSignal,
-    at: Instant,
-    timeout: Duration,
 }
 
 /// Starts a kernel.
@@ -161,31 +145,31 @@ impl LaunchAttempt<'_> {
         let program = || self.program();
         let output = ProcessOutputTail::read_from(ends)
             .map_err(|source| KernelError::from_launch(program(), source))?;
-        let mut process = KernelProcess::Owned(Box::new(OwnedProcess {
+        let mut lifecycle = KernelProcess::Owned(Box::new(OwnedProcess {
             process,
+            interrupt_mode: self.spec.kernelspec.interrupt,
             output,
             _files: files,
         }));
-        let mut client = KernelClient::open(&connection, &ClientOptions::default())
+        let mut channels = KernelClient::open(&connection, &ClientOptions::default())
             .map_err(|source| KernelError::from_launch(program(), source))?;
-        let info = wait_until_ready(&mut process, &mut client, deadline).await;
-        match info {
+        match wait_until_ready(&mut channels, &mut lifecycle, deadline).await {
             Ok(info) => Ok(ReadyKernel {
-                process,
-                client,
+                channels,
+                lifecycle,
                 info,
             }),
             Err(StartFailure::Kernel(error)) => {
-                process.kill().await;
+                lifecycle.kill().await;
                 Err(error)
             }
             Err(StartFailure::Exited(exit)) => {
-                Err(self.start_error(exit, process.final_output().await))
+                Err(self.start_error(exit, lifecycle.final_output().await))
             }
             Err(StartFailure::TimedOut) => {
                 let after = deadline.timeout;
-                process.kill().await;
-                let stderr = process.final_output().await;
+                lifecycle.kill().await;
+                let stderr = lifecycle.final_output().await;
                 Err(KernelError::NotReady { after, stderr })
             }
         }
@@ -263,17 +247,17 @@ pub(super) async fn attach(
         connect: ConnectMode::FailFast,
         ..ClientOptions::default()
     };
-    let mut process = KernelProcess::Attached { gone: false };
+    let mut lifecycle = KernelProcess::Attached { gone: false };
     let unreachable = |why: &str| KernelError::Unreachable {
         connection_file: connection_file.to_owned(),
         problem: why.to_owned(),
     };
-    let mut client =
+    let mut channels =
         KernelClient::open(&connection, &options).map_err(KernelError::from_exhaustion)?;
-    match wait_until_ready(&mut process, &mut client, &deadline).await {
+    match wait_until_ready(&mut channels, &mut lifecycle, &deadline).await {
         Ok(info) => Ok(ReadyKernel {
-            process,
-            client,
+            channels,
+            lifecycle,
             info,
         }),
         Err(StartFailure::Kernel(KernelError::Protocol { violation: what })) => {
@@ -287,108 +271,3 @@ pub(super) async fn attach(
 
 /// How long a running kernel may take to reply.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Why a kernel is not ready.
-enum StartFailure {
-    Kernel(KernelError),
-    Exited(Exit),
-    TimedOut,
-}
-
-/// Waits until a kernel has replied and published a message on iopub: from then on no message is missed.
-async fn wait_until_ready(
-    process: &mut KernelProcess,
-    client: &mut KernelClient,
-    deadline: &StartDeadline<'_>,
-) -> Result<Value, StartFailure> {
-    let mut open = Vec::new();
-    let mut info = None;
-    let mut iopub_works = false;
-    let mut next_request = None;
-    let mut info_deadline = None;
-    let mut closed: Option<(Instant, String)> = None;
-    loop {
-        let event = tokio::select! {
-            biased;
-            reason = deadline.stop.requested() => {
-                return Err(StartFailure::Kernel(KernelError::StoppedEarly { reason }));
-            }
-            () = sleep_until(deadline.at) => return Err(StartFailure::TimedOut),
-            () = sleep_until_some(closed.as_ref().map(|(at, _)| *at)), if closed.is_some() => {
-                let what = closed.map(|(_, what)| what).unwrap_or_default();
-                return Err(StartFailure::Kernel(KernelError::Protocol { violation: what }));
-            }
-            () = sleep_until_some(info_deadline), if info_deadline.is_some() && closed.is_none() => {
-                return Ok(info.unwrap_or_default());
-            }
-            () = sleep_until_some(next_request), if next_request.is_some() => {
-                next_request = Some(request_info(client));
-                continue;
-            }
-            event = client.next() => event,
-            exit = process.exited() => return Err(StartFailure::Exited(exit)),
-        };
-        match event {
-            ClientEvent::Opened(channel) => open.push(channel),
-            ClientEvent::Message(Channel::Iopub, _) => iopub_works = true,
-            ClientEvent::Message(Channel::Shell, message)
-                if message.header.msg_type == "kernel_info_reply" =>
-            {
-                info = Some(message.value());
-                info_deadline.get_or_insert(Instant::now() + READY_GRACE);
-            }
-            ClientEvent::Closed(_, None) if process.is_attached() => {
-                return Err(StartFailure::Exited(Exit::UNKNOWN));
-            }
-            ClientEvent::Closed(_, Some(error)) if process.is_attached() => {
-                let what = error_chain::format(&error);
-                return Err(StartFailure::Kernel(KernelError::Protocol {
-                    violation: what,
-                }));
-            }
-            // Most likely the process is exiting: one that was killed leaves broken connections.
-            ClientEvent::Closed(_, error) => {
-                let what = error.map_or_else(
-                    || "it closed its connection".to_owned(),
-                    |error| error_chain::format(&error),
-                );
-                closed.get_or_insert((Instant::now() + SHUTDOWN_STEP_TIMEOUT, what));
-            }
-            _ => {}
-        }
-        let has = |wanted: &[Channel]| wanted.iter().all(|channel| open.contains(channel));
-        if next_request.is_none() && has(&[Channel::Shell, Channel::Iopub]) {
-            next_request = Some(request_info(client));
-        }
-        // An input request that is sent before stdin is connected is lost.
-        if iopub_works
-            && closed.is_none()
-            && has(&[Channel::Stdin, Channel::Control])
-            && let Some(info) = info.take()
-        {
-            return Ok(info);
-        }
-    }
-}
-
-/// Sends `kernel_info_request`, which causes messages on shell and iopub. Returns when to send it again.
-fn request_info(client: &KernelClient) -> Instant {
-    let request = Message::new("kernel_info_request", client.session(), &json!({}));
-    client.send(Channel::Shell, &request);
-    Instant::now() + INFO_RETRY_INTERVAL
-}
-
-/// The hooks for a Python kernel; `None` if their files cannot be written anywhere. An attached kernel is changed only as
-/// far as queries need it.
-pub(super) fn python_hooks(
-    staging: &[PathBuf],
-    is_attached: bool,
-    prelude: bool,
-) -> Option<PythonHooks> {
-    let folder = staging::stage(staging).ok()?;
-    let options = python::HookOptions {
-        prelude: prelude && !is_attached,
-        cwd_first: !is_attached,
-    };
-    Some(PythonHooks::new(folder, options))
-}

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use cellwright_jupyter::client::ClientEvent;
 use cellwright_jupyter::connection::Channel;
 use cellwright_output::Sink;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Handled, Jupyter};
+use super::{ChannelEvent, Channels, Handled, Jupyter, Lifecycle};
 use crate::execution::Execution;
 use crate::stop::StopSignal;
 
@@ -21,7 +20,7 @@ const LATE_OUTPUT_QUIET_TIMEOUT: Duration = Duration::from_millis(150);
 /// How long to wait for stragglers in total. Output that arrives later is late output.
 const STRAGGLERS_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Jupyter {
+impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     /// Waits for output of a cell that is already idle.
     pub(super) async fn await_stragglers(
         &mut self,
@@ -45,9 +44,9 @@ impl Jupyter {
                 _ = stop.requested() => return,
                 // Before the messages: a kernel that never stops sending unrelated ones must not block the return.
                 () = sleep_until(deadline.min(last)) => return,
-                event = self.client.next() => event,
+                event = self.channels.next() => event,
             };
-            if let ClientEvent::Message(Channel::Iopub, message) = &event
+            if let ChannelEvent::Message(Channel::Iopub, message) = &event
                 && message.parent_id() == cell.id
             {
                 self.idle_before_output = true;

@@ -192,7 +192,7 @@ fn cache_is_bounded() {
         pyenv.env.retain(|(name, _)| name != "HOME");
         pyenv
             .env
-            .push(("HOME".into(), format!("/home/{number}").into()));
+            .push(("HOME".into(), format!("/users/{number}").into()));
         pyenv.resolve();
     }
     let content = fs::read(pyenv.cache()).unwrap();
