@@ -11,11 +11,11 @@ fn flags_that_contradict_each_other_are_refused() {
     for (arguments, words) in [
         (
             &["--backend", "runner", "--kernel", "ir"][..],
-            "the runner only runs Python",
+            "The runner cannot run the kernel `ir`: it only runs Python",
         ),
         (
             &["--backend", "runner", "--existing", "x"],
-            "--backend runner and --existing",
+            "The runner cannot use a running kernel",
         ),
         (&["--existing", "x", "--kernel", "y"], "cannot be used with"),
         (&["--existing", "x", "--python", "y"], "cannot be used with"),

@@ -99,7 +99,6 @@ const UNCHECKED: &[&str] = &[
     "crates/cellwright/src/host",
     "crates/cellwright/src/local_execution",
     "crates/cellwright/src/mcp/conversation",
-    "crates/cellwright/src/mcp/guarded",
     "crates/cellwright/src/mcp/progress",
     "crates/cellwright/src/mcp/tools",
     "crates/cellwright/src/operations",
