@@ -50,10 +50,11 @@ class Connection:
         self.request["request"]["cells"][0]["code"] = code
         started = time.perf_counter_ns()
         self.send(self.request)
-        while "end" not in (answer := self.receive()):
-            pass
+        while "finished" != (answer := self.receive()).get("reply"):
+            if "error" in answer or "failed" in answer["reply"]:
+                sys.exit(f"wrong: {answer}")
         took = time.perf_counter_ns() - started
-        if answer.get("verdict", {}).get("status") != "ok":
+        if json.loads(answer["payload"])["status"] != "ok":
             sys.exit(f"wrong: {answer}")
         return took
 

@@ -1,30 +1,12 @@
 //! Requests from the host which cells of a notebook ran, and whether they have changed since.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use cellwright_run::{ExecutionHistory, Freshness, Listing};
-use serde::Deserialize;
+use cellwright_run::Freshness;
 
 use crate::failure::Failure;
 use crate::host::kernel_host::KernelHost;
-use crate::host::protocol::HostRequest;
-
-/// Which cells of a notebook ran in a session.
-#[derive(Debug, Deserialize)]
-pub(crate) struct SessionHistory {
-    pub(crate) session: String,
-    cwd: PathBuf,
-    generation: Option<u32>,
-    ledger: ExecutionHistory,
-}
-
-impl SessionHistory {
-    /// The freshness of each cell.
-    pub(crate) fn states(&self, listing: &Listing) -> Vec<Option<Freshness>> {
-        self.ledger.freshness(listing, self.generation)
-    }
-}
+use crate::host::reply::SessionHistory;
 
 /// Returns which cells of a notebook ran: in the session with this name and working directory, else in the session that
 /// ran it last.
@@ -33,15 +15,10 @@ pub(crate) fn session_history(
     path: &Path,
     session: Option<(&str, &Path)>,
 ) -> Result<Option<SessionHistory>, Failure> {
-    let request = HostRequest::Freshness {
-        path: std::path::absolute(path)?,
-    };
-    let Some(mut reply) = kernels.request_blocking(&request, Duration::ZERO)? else {
-        return Ok(None);
-    };
-    let all = reply["notebooks"].take();
-    let all: Vec<SessionHistory> = serde_json::from_value(all).map_err(std::io::Error::from)?;
-    Ok(all.into_iter().find(|history| match session {
+    let path = std::path::absolute(path)?;
+    let histories = kernels.block_on(kernels.histories(path))?;
+    let mut histories = histories.unwrap_or_default().into_iter();
+    Ok(histories.find(|history| match session {
         Some((name, cwd)) => history.session == name && history.cwd == cwd,
         None => true,
     }))

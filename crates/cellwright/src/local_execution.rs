@@ -15,55 +15,49 @@ use crate::runtime::runtime;
 use crate::viewer::live::{OutputExtent, StdoutError};
 use crate::viewer::{self, ViewOptions};
 
-/// The signal of a file that has become too large.
+/// The signal for a file that exceeds its size limit.
 const SIGXFSZ: i32 = 25;
 
-/// Runs it, and shows what it says meanwhile; also gives why that did not arrive, if so.
+/// Runs cells and shows their output. Returns the report, and why the output could not be shown completely.
 pub(crate) fn run_locally(
-    wish: &ExecutionRequest,
-    launch: Arc<dyn KernelLauncher>,
-    places: Stores,
-    screen: &Console,
+    request: &ExecutionRequest,
+    launcher: Arc<dyn KernelLauncher>,
+    stores: Stores,
+    console: &Console,
     view: ViewOptions,
 ) -> Result<(ExecutionReport, Option<StdoutError>), Failure> {
     let runtime = runtime()?;
-    let (stopper, stop) = StopSignal::new();
-    let (evaluation, stage) = Execution::new(wish, None, places, stopper.clone(), None)?;
-    let unseen = std::thread::scope(|scope| {
+    let (stop_handle, stop) = StopSignal::new();
+    let (execution, observer) = Execution::new(request, None, stores, stop_handle.clone(), None)?;
+    let stdout_error = std::thread::scope(|scope| {
         let viewer = (view.extent != OutputExtent::Nothing).then(|| {
-            let feed = evaluation.follow(Overflow::Spill);
-            let limits = wish.inline_limits.limits();
-            viewer::spawn_viewer(scope, feed, screen, view, limits, stopper.clone())
+            let feed = execution.follow(Overflow::Spill);
+            let limits = request.inline_limits.limits();
+            viewer::spawn_viewer(scope, feed, console, view, limits, stop_handle.clone())
         });
-        let ran = runtime.block_on(async {
+        runtime.block_on(async {
             let mut signals = tokio::task::JoinSet::new();
-            signals.spawn(watch_signals(stopper.clone())?);
-            let job = wish.job("", (stopper.clone(), stop), stage, None);
-            run_once(launch, Policy::default(), job).await;
+            signals.spawn(watch_signals(stop_handle.clone())?);
+            let job = request.job("", (stop_handle.clone(), stop), observer, None);
+            run_once(launcher, Policy::default(), job).await;
             Ok::<_, Failure>(())
-        });
-        ran?;
-        // A viewer that came to grief has shown what it could.
+        })?;
+        // A viewer that panicked has shown what it could.
         Ok::<_, Failure>(viewer.and_then(|viewer| viewer.join().ok().flatten()))
     })?;
-    let mut answer = evaluation.with_report(|answer| {
-        std::mem::replace(
-            answer,
-            ExecutionReport::new(None, &ExecutionRequest::default()),
-        )
-    });
-    match answer.take_start_failure() {
-        Some(refusal) => Err(refusal),
-        None => Ok((answer, unseen)),
+    let report = execution.with_report(ExecutionReport::clone);
+    match report.start_failure() {
+        Some(failure) => Err(failure.clone()),
+        None => Ok((report, stdout_error)),
     }
 }
 
-/// Turns Ctrl-C and the like into a stop; a second one does not wait for the code. Never ends.
-pub(crate) fn watch_signals(stopper: StopHandle) -> Result<impl Future<Output = ()>, Failure> {
+/// Turns SIGINT, SIGTERM and SIGHUP into a stop; a second signal does not wait for the code. Never returns.
+pub(crate) fn watch_signals(stop_handle: StopHandle) -> Result<impl Future<Output = ()>, Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
-    // A file that may not grow any more is an error for whoever writes it, not the end of us.
+    // With a handler, a file that exceeds its size limit is a write error instead of the end of this process.
     let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
     Ok(async move {
         loop {
@@ -73,10 +67,10 @@ pub(crate) fn watch_signals(stopper: StopHandle) -> Result<impl Future<Output = 
                 _ = hangup.recv() => {}
             }
             let reason = StopReason::Cancelled;
-            if stopper.is_requested() {
-                stopper.force_stop(reason);
+            if stop_handle.is_requested() {
+                stop_handle.force_stop(reason);
             } else {
-                stopper.stop(reason);
+                stop_handle.stop(reason);
             }
         }
     })

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! stdio ─┐                                     ┌─ tools/*  ── operations ──► files
-//! http ──┴─► rmcp ─► Handler ─► Server ─────────┼─ conversation ── frames ──► KernelHost: in-process or shared host
+//! http ──┴─► rmcp ─► Handler ─► Server ─────────┼─ tool_run ──► KernelHost: in-process or shared host
 //!                                              └─ resources, prompts
 //! ```
 //!
@@ -13,7 +13,6 @@
 mod arguments;
 pub(crate) mod config;
 mod content;
-mod conversation;
 mod handler;
 pub(crate) mod http;
 mod images;
@@ -28,6 +27,7 @@ mod server;
 pub(crate) mod stdio;
 mod subscriptions;
 pub(crate) mod token;
+mod tool_run;
 mod tools;
 mod wording;
 

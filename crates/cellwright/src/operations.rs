@@ -12,6 +12,7 @@ pub(crate) mod eval;
 pub(crate) mod git;
 pub(crate) mod helpers;
 pub(crate) mod kernel_specs;
+pub(crate) mod kernels;
 pub(crate) mod outline;
 pub(crate) mod read;
 pub(crate) mod run;

@@ -8,11 +8,11 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use cellwright_kernel::{StopHandle, StopReason};
-use cellwright_output::{ByteSize, Limits, Stream};
+use cellwright_output::{ByteSize, Limits, Stream, Traceback, displayed_text};
 
 use crate::console::Console;
-use crate::execution::feed::{FeedItem, FeedPoll, OutputFeed};
-use crate::execution::{ExecutionStatus, ExecutionSummary};
+use crate::execution::feed::{DisplayItem, FeedItem, FeedPoll, OutputFeed};
+use crate::execution::{ExecutionReport, ExecutionStatus};
 use crate::failure::{Failure, Kind};
 use crate::notice::{NoticeKind, UserNotice};
 use events::EventViewer;
@@ -68,7 +68,7 @@ pub(crate) fn spawn_viewer<'scope, 'env>(
                 Box::new(ProgressViewer::new(screen, view.extent, limits, durations))
             }
             ViewMode::Silent => Box::new(ProgressViewer::silent(screen)),
-            ViewMode::Events => Box::new(EventViewer::new(screen)),
+            ViewMode::Events => Box::new(EventViewer::new(screen, limits)),
         };
         loop {
             let timeout = viewer.is_animated().then_some(TICK_INTERVAL);
@@ -135,7 +135,7 @@ impl Viewer for PlainViewer<'_> {
                 self.writer = LiveWriter::new(self.screen, self.extent, &self.limits);
             }
             FeedItem::CellEvent(_) => {}
-            other => show(&mut self.writer, other),
+            other => show(&mut self.writer, other, &self.limits),
         }
     }
 
@@ -149,17 +149,42 @@ impl Viewer for PlainViewer<'_> {
     }
 }
 
-/// Writes the output of a cell.
-pub(super) fn show(writer: &mut LiveWriter<'_>, item: FeedItem) {
+/// Writes an item as text.
+pub(super) fn show(writer: &mut LiveWriter<'_>, item: FeedItem, limits: &Limits) {
     match item {
         FeedItem::Text(stream, bytes) => writer.write_text(stream, &bytes),
-        FeedItem::Display(stream, text) => writer.write_display(stream, &text),
+        FeedItem::Display(display) => {
+            if let Some(text) = display_text(&display, limits) {
+                writer.write_display(Stream::Stdout, &text);
+            }
+        }
+        FeedItem::Error(traceback) => {
+            writer.write_display(Stream::Stderr, &traceback_text(&traceback));
+        }
         FeedItem::Dropped(bytes) => writer.write_display(Stream::Stderr, &dropped_note(bytes)),
-        FeedItem::CellStart | FeedItem::CellEvent(_) => {}
+        FeedItem::CellStart | FeedItem::CellEvent(_) | FeedItem::Clear { .. } => {}
     }
 }
 
-/// The text in place of output that was dropped.
+/// The text of a display.
+pub(super) fn display_text(display: &DisplayItem, limits: &Limits) -> Option<String> {
+    let text = displayed_text(&display.bundle, limits).map(std::borrow::Cow::into_owned);
+    text.or_else(|| {
+        let omitted = display.omitted.first()?;
+        Some(format!("[{}, {}]", omitted.mime, ByteSize(omitted.bytes)))
+    })
+}
+
+/// The text of an exception.
+pub(super) fn traceback_text(traceback: &Traceback) -> String {
+    if traceback.lines.is_empty() {
+        format!("{}: {}", traceback.name, traceback.value)
+    } else {
+        traceback.lines.join("\n")
+    }
+}
+
+/// The note in place of dropped output.
 pub(super) fn dropped_note(bytes: u64) -> String {
     let bytes = ByteSize(bytes);
     format!("[… {bytes} not shown: the output came faster than it was read …]")
@@ -168,15 +193,15 @@ pub(super) fn dropped_note(bytes: u64) -> String {
 /// Prints the summary, notices and the failure of an execution. `stdout_error` is why output could not be written.
 /// Returns the exit code.
 pub(crate) fn show_summary(
-    summary: &ExecutionSummary,
+    report: &ExecutionReport,
     screen: &Console,
     extent: OutputExtent,
     stdout_error: Option<&StdoutError>,
 ) -> Result<u8, Failure> {
     match stdout_error {
         // A reader that closes the pipe has read enough: not a failure.
-        Some(StdoutError::Closed) if summary.status == ExecutionStatus::Cancelled => return Ok(0),
-        Some(StdoutError::Unwritable(reason)) if summary.status == ExecutionStatus::Ok => {
+        Some(StdoutError::Closed) if report.status == ExecutionStatus::Cancelled => return Ok(0),
+        Some(StdoutError::Unwritable(reason)) if report.status == ExecutionStatus::Ok => {
             let message = "The code finished, but its output could not be written";
             let mut failure = Failure::new(Kind::BadFile, message);
             failure.causes.push(reason.clone());
@@ -184,10 +209,10 @@ pub(crate) fn show_summary(
         }
         _ => {}
     }
-    if let Some(text) = &summary.summary {
-        screen.note(text);
+    if let Some(summary) = report.summary() {
+        screen.note(&summary);
     }
-    let notices: Vec<UserNotice> = summary
+    let notices: Vec<UserNotice> = report
         .notices
         .iter()
         // The failure names the same event; stored outputs are not shown here.
@@ -197,8 +222,8 @@ pub(crate) fn show_summary(
         .cloned()
         .collect();
     screen.print_notices(&notices);
-    if let Some(failure) = &summary.failure {
+    if let Some(failure) = &report.failure {
         screen.report_failure(failure);
     }
-    Ok(summary.exit_code())
+    Ok(report.exit_code())
 }

@@ -102,7 +102,7 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(
         };
         let server = Server::new(engine.clone(), kernels, options);
         let Some(address) = args.http else {
-            return stdio::serve(server).await;
+            return Box::pin(stdio::serve(server)).await;
         };
         let file = token_file(args, server.engine())?;
         let policy = AccessPolicy {

@@ -1,19 +1,19 @@
-//! [`CellEvent`]: the start and the end of a cell, for viewers.
+//! [`CellEvent`]: the start and the end of a cell of a notebook, for viewers.
 
 use serde::{Deserialize, Serialize};
 
 use super::report::ExecutionStatus;
 
-/// Something that happened between what cells say.
+/// The start or the end of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum CellEvent {
-    /// A cell begins.
+    /// A cell starts.
     Begin {
         #[serde(flatten)]
         cell: CellRef,
     },
-    /// A cell has ended.
+    /// A cell ended.
     End {
         #[serde(flatten)]
         cell: CellRef,
@@ -22,18 +22,19 @@ pub(crate) enum CellEvent {
         duration_ms: f64,
         /// Name and message of an exception.
         error: Option<(String, String)>,
-        /// Whether an exception was expected.
+        /// Whether the request expects an exception.
         expected: bool,
     },
 }
 
-/// Which cell it is.
+/// The position of a cell in the notebook and in the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CellRef {
-    /// Its place in the notebook.
+    /// Index in the notebook.
     pub(crate) index: usize,
     pub(crate) id: Option<String>,
-    /// The how many it is of those that run, from 1.
+    /// 1-based position among the cells that run.
     pub(crate) number: usize,
+    /// Number of cells that run.
     pub(crate) total: usize,
 }

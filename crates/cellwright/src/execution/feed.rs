@@ -1,55 +1,42 @@
-//! [`OutputFeed`]: output of running code on its way to a viewer. The writer never waits. Items that the reader has not
-//! taken wait in memory up to a limit, then on disk or not at all.
+//! [`OutputFeed`]: the items of a running execution on their way to a viewer. The writer never waits. Items that the
+//! reader has not taken wait in memory up to a limit, then on disk or not at all.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cellwright_output::Stream;
+use cellwright_stdext::{LockExt, SpoolFile};
 use tokio::sync::Notify;
 
-use super::CellEvent;
+pub(crate) use super::feed_item::{DisplayItem, FeedItem, ItemHead};
 
-/// How much may wait in memory for a reader.
+/// Size in bytes of the items that may wait in memory for a reader.
 const MEMORY_LIMIT: usize = 8 * 1024 * 1024;
 
-/// One piece on its way.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum FeedItem {
-    /// A cell begins.
-    CellStart,
-    /// Text as it came, in any pieces.
-    Text(Stream, Vec<u8>),
-    /// A whole piece of text that stands for something displayed.
-    Display(Stream, String),
-    /// Something happened to a cell of a notebook.
-    CellEvent(Box<CellEvent>),
-    /// So many bytes were not kept for this reader.
-    Dropped(u64),
-}
+/// Size in bytes up to which consecutive text of one stream becomes one item.
+const JOINED_TEXT_MAX: usize = 64 * 1024;
 
-/// What a thread that waited was given.
+/// Result of [`OutputFeed::poll_timeout`].
 #[derive(Debug, PartialEq)]
 pub(crate) enum FeedPoll {
     Item(FeedItem),
-    /// Nothing came in time.
+    /// No item arrived in time.
     TimedOut,
-    /// Nothing more will come.
+    /// No item follows.
     Closed,
 }
 
-/// What happens to what the reader does not take in time.
+/// What happens to items above the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overflow {
-    /// It is kept on disk.
+    /// They wait on disk.
     Spill,
-    /// It is counted.
+    /// They are dropped and their bytes are counted.
     Drop,
 }
 
-/// Both ends; clones share it.
+/// The feed of one reader; clones share it.
 #[derive(Clone)]
 pub(crate) struct OutputFeed(Arc<Shared>);
 
@@ -61,20 +48,21 @@ struct Shared {
 
 struct Queue {
     items: VecDeque<FeedItem>,
+    /// Size of the items in memory.
     bytes: usize,
     overflow: Overflow,
-    spill: Option<Spill>,
+    spool: Option<Spool>,
     closed: bool,
 }
 
 impl OutputFeed {
-    pub(crate) fn new(beyond: Overflow) -> Self {
+    pub(crate) fn new(overflow: Overflow) -> Self {
         Self(Arc::new(Shared {
             queue: Mutex::new(Queue {
                 items: VecDeque::new(),
                 bytes: 0,
-                overflow: beyond,
-                spill: None,
+                overflow,
+                spool: None,
                 closed: false,
             }),
             for_threads: Condvar::new(),
@@ -82,53 +70,53 @@ impl OutputFeed {
         }))
     }
 
-    /// Adds a chunk. Never waits for the reader.
-    pub(crate) fn push(&self, chunk: FeedItem) {
-        self.lock().push(chunk);
+    /// Adds an item. Never waits for the reader.
+    pub(crate) fn push(&self, item: FeedItem) {
+        self.lock().push(item);
         self.0.for_threads.notify_one();
         self.0.for_tasks.notify_one();
     }
 
-    /// Nothing more will come.
+    /// Ends the feed: the reader receives the remaining items and then [`FeedPoll::Closed`].
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.0.for_threads.notify_all();
         self.0.for_tasks.notify_one();
     }
 
-    /// What is there, for a thread that waits, so long at the most.
-    pub(crate) fn poll_timeout(&self, patience: Option<Duration>) -> FeedPoll {
+    /// Returns the next item, for a thread that waits at most `timeout`.
+    pub(crate) fn poll_timeout(&self, timeout: Option<Duration>) -> FeedPoll {
         let mut queue = self.lock();
         let condition = &self.0.for_threads;
         loop {
-            if let Some(chunk) = queue.pop() {
-                return FeedPoll::Item(chunk);
+            if let Some(item) = queue.pop() {
+                return FeedPoll::Item(item);
             }
             if queue.closed {
                 return FeedPoll::Closed;
             }
-            let Some(patience) = patience else {
+            let Some(timeout) = timeout else {
                 queue = condition
                     .wait(queue)
                     .unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let waited = condition.wait_timeout(queue, patience);
-            let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            let waited = condition.wait_timeout(queue, timeout);
+            let (locked, result) = waited.unwrap_or_else(PoisonError::into_inner);
             queue = locked;
-            if timeout.timed_out() && queue.is_empty() && !queue.closed {
+            if result.timed_out() && queue.is_empty() && !queue.closed {
                 return FeedPoll::TimedOut;
             }
         }
     }
 
-    /// What is there, for a task that waits; `None` at the end. Cancel-safe.
+    /// Returns the next item, for a task; `None` at the end. Cancel-safe.
     pub(crate) async fn next(&self) -> Option<FeedItem> {
         loop {
             {
                 let mut queue = self.lock();
-                if let Some(chunk) = queue.pop() {
-                    return Some(chunk);
+                if let Some(item) = queue.pop() {
+                    return Some(item);
                 }
                 if queue.closed {
                     return None;
@@ -138,171 +126,152 @@ impl OutputFeed {
         }
     }
 
-    /// Whether somebody else holds the other end.
+    /// Whether the reader still holds its clone of the feed.
     pub(crate) fn has_reader(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.queue.lock_ignoring_poison()
     }
 }
 
 impl Queue {
-    /// Whether nothing is there to be taken.
     fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.spill.is_none()
+        self.items.is_empty() && self.spool.is_none()
     }
 
-    fn push(&mut self, chunk: FeedItem) {
+    fn push(&mut self, item: FeedItem) {
         if self.closed {
             return;
         }
-        if let Some(spill) = &mut self.spill {
-            if spill.write(&chunk).is_ok() {
+        let size = item.size();
+        if let Some(spool) = &mut self.spool {
+            if spool.write(&item).is_ok() {
                 return;
             }
-        } else if self.bytes + item_size(&chunk) <= MEMORY_LIMIT {
-            self.bytes += item_size(&chunk);
-            self.add(chunk);
+        } else if self.bytes + size <= MEMORY_LIMIT {
+            self.bytes += size;
+            self.append(item);
             return;
         } else if self.overflow == Overflow::Spill {
-            match Spill::new().and_then(|mut spill| spill.write(&chunk).map(|()| spill)) {
-                Ok(spill) => {
-                    self.spill = Some(spill);
+            match Spool::new().and_then(|mut spool| spool.write(&item).map(|()| spool)) {
+                Ok(spool) => {
+                    self.spool = Some(spool);
                     return;
                 }
-                // Without a disk there is nothing else to be done.
                 Err(_) => self.overflow = Overflow::Drop,
             }
         }
-        let bytes = item_size(&chunk) as u64;
+        let size = size as u64;
         match self.items.back_mut() {
-            Some(FeedItem::Dropped(lost)) => *lost += bytes,
-            _ => self.items.push_back(FeedItem::Dropped(bytes)),
+            Some(FeedItem::Dropped(bytes)) => *bytes += size,
+            _ => self.items.push_back(FeedItem::Dropped(size)),
         }
     }
 
-    /// Many small writes of one stream are read as one.
-    fn add(&mut self, chunk: FeedItem) {
-        if let (FeedItem::Text(stream, bytes), Some(FeedItem::Text(last, before))) =
-            (&chunk, self.items.back_mut())
-            && stream == last
-            && before.len() < 64 * 1024
+    /// Appends an item, or joins it with the text before it.
+    fn append(&mut self, item: FeedItem) {
+        if let (FeedItem::Text(stream, bytes), Some(FeedItem::Text(last_stream, last))) =
+            (&item, self.items.back_mut())
+            && stream == last_stream
+            && last.len() < JOINED_TEXT_MAX
         {
-            before.extend_from_slice(bytes);
+            last.extend_from_slice(bytes);
         } else {
-            self.items.push_back(chunk);
+            self.items.push_back(item);
         }
     }
 
     fn pop(&mut self) -> Option<FeedItem> {
-        if let Some(chunk) = self.items.pop_front() {
-            self.bytes = self.bytes.saturating_sub(item_size(&chunk));
-            return Some(chunk);
+        if let Some(item) = self.items.pop_front() {
+            self.bytes = self.bytes.saturating_sub(item.size());
+            return Some(item);
         }
-        let spill = self.spill.as_mut()?;
-        match spill.read() {
-            Ok(Some(chunk)) => Some(chunk),
-            // All of it was read: from here on memory will do.
+        let spool = self.spool.as_mut()?;
+        match spool.read() {
+            Ok(Some(item)) => Some(item),
+            // The spool is empty: the next items wait in memory again.
             Ok(None) => {
-                self.spill = None;
+                self.spool = None;
                 None
             }
             Err(_) => {
-                let lost = spill.written - spill.taken;
-                self.spill = None;
-                Some(FeedItem::Dropped(lost))
+                let unread = spool.unread();
+                self.spool = None;
+                Some(FeedItem::Dropped(unread))
             }
         }
     }
 }
 
-fn item_size(chunk: &FeedItem) -> usize {
-    match chunk {
-        FeedItem::Text(_, bytes) => bytes.len(),
-        FeedItem::Display(_, text) => text.len(),
-        FeedItem::CellEvent(_) => size_of::<CellEvent>(),
-        FeedItem::CellStart | FeedItem::Dropped(_) => 0,
-    }
+/// Items in a spool file, each as the sizes of head and data, head and data.
+struct Spool {
+    file: SpoolFile,
+    /// Number of bytes read.
+    read: u64,
 }
 
-/// Chunks in a file that has no name and goes with us.
-struct Spill {
-    file: File,
-    written: u64,
-    taken: u64,
-}
+/// Size in bytes of the sizes before an item.
+const SIZES: usize = 2 * size_of::<u64>();
 
-impl Spill {
+impl Spool {
     fn new() -> io::Result<Self> {
         Ok(Self {
-            file: tempfile::tempfile()?,
-            written: 0,
-            taken: 0,
+            file: SpoolFile::create()?,
+            read: 0,
         })
     }
 
-    fn write(&mut self, chunk: &FeedItem) -> io::Result<()> {
-        let json;
-        let (kind, bytes): (u8, &[u8]) = match chunk {
-            FeedItem::CellStart => (0, &[]),
-            FeedItem::Text(Stream::Stdout, bytes) => (1, bytes),
-            FeedItem::Text(Stream::Stderr, bytes) => (2, bytes),
-            FeedItem::Display(Stream::Stdout, text) => (3, text.as_bytes()),
-            FeedItem::Display(Stream::Stderr, text) => (4, text.as_bytes()),
-            FeedItem::Dropped(bytes) => (5, &bytes.to_le_bytes()),
-            FeedItem::CellEvent(mark) => {
-                json = serde_json::to_vec(mark)?;
-                (6, &json)
-            }
-        };
-        let mut record = vec![kind];
-        record.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        record.extend_from_slice(bytes);
-        self.file.seek(SeekFrom::Start(self.written))?;
-        self.file.write_all(&record)?;
-        self.written += record.len() as u64;
+    fn write(&mut self, item: &FeedItem) -> io::Result<()> {
+        let (head, data) = item.encode()?;
+        let head = serde_json::to_vec(&head)?;
+        let mut record = Vec::with_capacity(SIZES + head.len() + data.len());
+        record.extend_from_slice(&(head.len() as u64).to_le_bytes());
+        record.extend_from_slice(&(data.len() as u64).to_le_bytes());
+        record.extend_from_slice(&head);
+        record.extend_from_slice(&data);
+        self.file.append(&record)?;
         Ok(())
     }
 
     fn read(&mut self) -> io::Result<Option<FeedItem>> {
-        if self.taken == self.written {
+        if self.unread() == 0 {
             return Ok(None);
         }
-        self.file.seek(SeekFrom::Start(self.taken))?;
-        let mut head = [0; 9];
-        self.file.read_exact(&mut head)?;
-        let mut length = [0; 8];
-        length.copy_from_slice(&head[1..]);
-        let length = usize::try_from(u64::from_le_bytes(length)).map_err(io::Error::other)?;
-        let mut bytes = vec![0; length];
-        self.file.read_exact(&mut bytes)?;
-        self.taken += 9 + length as u64;
-        let text = |bytes| String::from_utf8(bytes).map_err(io::Error::other);
-        Ok(Some(match head[0] {
-            0 => FeedItem::CellStart,
-            1 => FeedItem::Text(Stream::Stdout, bytes),
-            2 => FeedItem::Text(Stream::Stderr, bytes),
-            3 => FeedItem::Display(Stream::Stdout, text(bytes)?),
-            4 => FeedItem::Display(Stream::Stderr, text(bytes)?),
-            6 => FeedItem::CellEvent(serde_json::from_slice(&bytes)?),
-            _ => {
-                let mut lost = [0; 8];
-                lost.copy_from_slice(bytes.get(..8).unwrap_or(&[0; 8]));
-                FeedItem::Dropped(u64::from_le_bytes(lost))
-            }
-        }))
+        let sizes = self.read_bytes(SIZES as u64)?;
+        let (head, data) = sizes.split_at(SIZES / 2);
+        let head = self.read_bytes(decode_size(head)?)?;
+        let data = self.read_bytes(decode_size(data)?)?;
+        FeedItem::decode(serde_json::from_slice(&head)?, data).map(Some)
     }
+
+    fn read_bytes(&mut self, size: u64) -> io::Result<Vec<u8>> {
+        let bytes = self.file.read(self.read..self.read + size)?;
+        self.read += size;
+        Ok(bytes)
+    }
+
+    /// Number of bytes that were not read.
+    fn unread(&self) -> u64 {
+        self.file.end() - self.read
+    }
+}
+
+fn decode_size(bytes: &[u8]) -> io::Result<u64> {
+    let bytes = bytes.try_into().map_err(io::Error::other)?;
+    Ok(u64::from_le_bytes(bytes))
 }
 
 #[cfg(test)]
 mod tests {
+    use cellwright_output::Stream;
+
     use super::*;
 
     fn wait(feed: &OutputFeed) -> Option<FeedItem> {
         match feed.poll_timeout(None) {
-            FeedPoll::Item(chunk) => Some(chunk),
+            FeedPoll::Item(item) => Some(item),
             _ => None,
         }
     }
@@ -317,20 +286,21 @@ mod tests {
         let block = vec![b'x'; 1024 * 1024];
         for number in 0..20_u8 {
             feed.push(text(&block));
-            feed.push(FeedItem::Display(Stream::Stderr, number.to_string()));
+            feed.push(FeedItem::plain_text(number.to_string()));
         }
         feed.close();
-        let (mut bytes, mut pieces) = (0, Vec::new());
-        while let Some(chunk) = wait(&feed) {
-            match chunk {
+        let (mut bytes, mut displays) = (0, Vec::new());
+        while let Some(item) = wait(&feed) {
+            match item {
                 FeedItem::Text(_, text) => bytes += text.len(),
-                FeedItem::Display(_, piece) => pieces.push(piece),
-                other => panic!("{other:?}"),
+                display => displays.push(display),
             }
         }
         assert_eq!(bytes, 20 * block.len());
-        let expected: Vec<String> = (0..20).map(|number: u8| number.to_string()).collect();
-        assert_eq!(pieces, expected);
+        let expected: Vec<FeedItem> = (0..20_u8)
+            .map(|number| FeedItem::plain_text(number.to_string()))
+            .collect();
+        assert_eq!(displays, expected);
     }
 
     #[test]

@@ -6,31 +6,30 @@ use std::time::{Duration, Instant};
 
 use cellwright_kernel::session::{CellEnd, JobObserver, SessionId, SessionNotice};
 use cellwright_kernel::{Description, LateText, ShutdownReport, StopHandle, StopReason};
-use cellwright_output::{Artifacts, Capture, Event, Limits, Sink, Stream, displayed_text};
+use cellwright_output::{Artifacts, Capture, Event, Limits, Sink};
 use cellwright_run::{Stores, incomplete_cell_error};
 use cellwright_stdext::LockExt;
 use tokio::sync::watch;
 
 use super::feed::{FeedItem, OutputFeed, Overflow};
-use super::notebook::CellOutputs;
 use super::recording::NotebookRecorder;
-use super::report::{ExecutionReport, ExecutionStatus, KernelReport};
-use super::summary::ExecutionSummary;
+use super::report::{CellOutputs, ExecutionReport, ExecutionStatus, KernelReport};
+use super::report_builder::ReportBuilder;
 use super::{CellEvent, ExecutionRequest};
-use crate::notice::describe_session;
+use crate::notice::{UserNotice, describe_session};
 
-/// Sees an evaluation; clones see the same one.
+/// A handle to an execution; clones share it.
 #[derive(Clone)]
 pub(crate) struct Execution {
-    shared: Arc<Mutex<ExecutionState>>,
+    state: Arc<Mutex<ExecutionState>>,
     status: watch::Receiver<ExecutionStatus>,
 }
 
-/// What is known of an evaluation.
 struct ExecutionState {
-    report: ExecutionReport,
+    builder: ReportBuilder,
+    /// The capture of each cell that started and whose output may still grow.
     captures: Vec<Option<Capture>>,
-    /// The cell that runs, and since when.
+    /// The running cell and its start.
     running: Option<(usize, Instant)>,
     followers: Vec<OutputFeed>,
     limits: Limits,
@@ -39,145 +38,146 @@ struct ExecutionState {
     created: Instant,
 }
 
-/// A look at an evaluation.
+/// The progress of an execution.
 #[derive(Clone, Debug)]
 pub(crate) struct ExecutionSnapshot {
     pub(crate) status: ExecutionStatus,
-    /// Which cell runs, or ran last.
+    /// Position of the cell that runs, or ran last.
     pub(crate) cell: usize,
+    /// Number of cells.
     pub(crate) cells: usize,
-    /// How long the cell has been running.
+    /// Time since the running cell started.
     pub(crate) elapsed: Option<Duration>,
     /// The bounded text of the cell so far.
     pub(crate) text: Option<String>,
 }
 
-/// Is told what happens.
+/// Captures the output of a job, builds its report and records its notebook.
 pub(crate) struct ExecutionObserver {
     sink: CellSink,
     status: watch::Sender<ExecutionStatus>,
-    /// What cells put out is written into their notebook, if they are from one.
+    /// Saves the outputs, if the cells are from a notebook.
     recorder: Option<NotebookRecorder>,
-    /// Stops everything if it may not run.
-    stopper: StopHandle,
-    /// Called when everything is known.
+    /// Stops the job if its notebook cannot be edited.
+    stop_handle: StopHandle,
     on_finish: Option<OnFinish>,
     finished: bool,
 }
 
-/// What is done with an answer before anybody else sees it.
+/// Receives the report before any client does.
 pub(crate) type OnFinish = Box<dyn FnOnce(Option<SessionId>, &ExecutionReport) + Send>;
 
 impl Execution {
-    /// One that has not begun.
+    /// Creates an execution and the observer for its job.
     pub(crate) fn new(
-        wish: &ExecutionRequest,
+        request: &ExecutionRequest,
         session: Option<String>,
-        places: Stores,
-        stopper: StopHandle,
-        at_end: Option<OnFinish>,
+        stores: Stores,
+        stop_handle: StopHandle,
+        on_finish: Option<OnFinish>,
     ) -> io::Result<(Self, Box<ExecutionObserver>)> {
-        let artifacts = places.artifacts.clone();
-        let recording = match &wish.notebook {
-            Some(order) => Some(NotebookRecorder::start(order.clone(), places)?),
+        let artifacts = stores.artifacts.clone();
+        let recorder = match &request.notebook {
+            Some(spec) => Some(NotebookRecorder::start(spec.clone(), stores)?),
             None => None,
         };
-        let play = ExecutionState {
-            report: ExecutionReport::new(session, wish),
-            captures: wish.cells.iter().map(|_| None).collect(),
+        let state = Arc::new(Mutex::new(ExecutionState {
+            builder: ReportBuilder::new(session, request),
+            captures: request.cells.iter().map(|_| None).collect(),
             running: None,
             followers: Vec::new(),
-            limits: wish.limits(),
+            limits: request.limits(),
             artifacts,
             session: None,
             created: Instant::now(),
-        };
-        let (sender, phase) = watch::channel(ExecutionStatus::Pending);
-        let shared = Arc::new(Mutex::new(play));
-        let stage = ExecutionObserver {
+        }));
+        let (sender, status) = watch::channel(ExecutionStatus::Pending);
+        let observer = ExecutionObserver {
             sink: CellSink {
-                shared: Arc::clone(&shared),
+                state: Arc::clone(&state),
                 cell: 0,
             },
             status: sender,
-            recorder: recording,
-            stopper,
-            on_finish: at_end,
+            recorder,
+            stop_handle,
+            on_finish,
             finished: false,
         };
-        Ok((
-            Self {
-                shared,
-                status: phase,
-            },
-            Box::new(stage),
-        ))
+        Ok((Self { state, status }, Box::new(observer)))
     }
 
-    /// Everything that is said from now on.
-    pub(crate) fn follow(&self, beyond: Overflow) -> OutputFeed {
-        self.snapshot_and_follow(beyond).0
+    /// Returns a feed of all following items.
+    pub(crate) fn follow(&self, overflow: Overflow) -> OutputFeed {
+        self.snapshot_and_follow(overflow).0
     }
 
-    /// Everything that is said from now on, and what there was up to now: nothing is in both, and
-    /// nothing in neither.
-    pub(crate) fn snapshot_and_follow(&self, beyond: Overflow) -> (OutputFeed, ExecutionSnapshot) {
-        let feed = OutputFeed::new(beyond);
-        let mut play = lock(&self.shared);
+    /// Returns the progress so far and a feed of all following items; no output is in both or in neither.
+    pub(crate) fn snapshot_and_follow(
+        &self,
+        overflow: Overflow,
+    ) -> (OutputFeed, ExecutionSnapshot) {
+        let feed = OutputFeed::new(overflow);
+        let mut state = lock(&self.state);
         if self.status.borrow().is_final() {
             feed.close();
         } else {
-            play.followers.push(feed.clone());
+            state.followers.push(feed.clone());
         }
-        let glance = self.snapshot_of(&play);
-        (feed, glance)
+        let snapshot = self.snapshot_of(&state);
+        (feed, snapshot)
     }
 
     /// Waits for the end. Cancel-safe.
     pub(crate) async fn done(&self) {
-        let mut phase = self.status.clone();
-        // Without a stage nothing more will come, either.
-        phase.wait_for(|status| status.is_final()).await.ok();
+        let mut status = self.status.clone();
+        // The observer sends a final status before it is dropped.
+        status.wait_for(|status| status.is_final()).await.ok();
     }
 
     pub(crate) fn status(&self) -> ExecutionStatus {
         *self.status.borrow()
     }
 
-    pub(crate) fn summarize(&self) -> ExecutionSummary {
-        lock(&self.shared).report.summarize()
+    /// Sets the run id and adds notices.
+    pub(crate) fn annotate(
+        &self,
+        run: Option<String>,
+        notices: impl IntoIterator<Item = UserNotice>,
+    ) {
+        let report = &mut lock(&self.state).builder.report;
+        report.run = run;
+        report.notices.extend(notices);
     }
 
-    pub(crate) fn with_report<T>(&self, look: impl FnOnce(&mut ExecutionReport) -> T) -> T {
-        look(&mut lock(&self.shared).report)
+    /// Calls `read` with the report, which is complete once the status is final.
+    pub(crate) fn with_report<T>(&self, read: impl FnOnce(&ExecutionReport) -> T) -> T {
+        read(&lock(&self.state).builder.report)
     }
 
     pub(crate) fn snapshot(&self) -> ExecutionSnapshot {
-        self.snapshot_of(&lock(&self.shared))
+        self.snapshot_of(&lock(&self.state))
     }
 
-    fn snapshot_of(&self, play: &ExecutionState) -> ExecutionSnapshot {
-        let last = play.captures.iter().rposition(Option::is_some);
-        let cell = play.running.map(|(cell, _)| cell).or(last).unwrap_or(0);
+    fn snapshot_of(&self, state: &ExecutionState) -> ExecutionSnapshot {
+        let last = state.captures.iter().rposition(Option::is_some);
+        let cell = state.running.map(|(cell, _)| cell).or(last).unwrap_or(0);
+        let capture = state.captures.get(cell).and_then(Option::as_ref);
         ExecutionSnapshot {
             status: self.status(),
             cell,
-            cells: play.captures.len(),
-            elapsed: play.running.map(|(_, since)| since.elapsed()),
-            text: play
-                .captures
-                .get(cell)
-                .and_then(|capture| capture.as_ref().map(Capture::current_text)),
+            cells: state.captures.len(),
+            elapsed: state.running.map(|(_, since)| since.elapsed()),
+            text: capture.map(Capture::current_text),
         }
     }
 }
 
 impl ExecutionObserver {
     fn state(&self) -> MutexGuard<'_, ExecutionState> {
-        lock(&self.sink.shared)
+        lock(&self.sink.state)
     }
 
-    fn finish_all(&mut self, abandoned: bool) {
+    fn finish(&mut self, abandoned: bool) {
         if std::mem::replace(&mut self.finished, true) {
             return;
         }
@@ -185,67 +185,63 @@ impl ExecutionObserver {
         for cell in 0..count {
             self.finish_cell(cell);
         }
-        let written = self.recorder.take().map(NotebookRecorder::finish);
+        let saved = self.recorder.take().map(NotebookRecorder::finish);
         let status = {
-            let mut guard = self.state();
-            let play = &mut *guard;
+            let mut state = self.state();
             if abandoned {
-                play.report.record_abandoned();
+                state.builder.close_abandoned();
             } else {
-                play.report.close();
+                state.builder.close();
             }
-            if let Some((written, order)) = written {
-                play.report.record_saved(&written, &order);
+            if let Some((outcome, spec)) = saved {
+                state.builder.record_saved(&outcome, &spec);
             }
-            play.running = None;
-            play.report.elapsed = play.created.elapsed();
-            play.report.status
+            state.running = None;
+            state.builder.report.elapsed = state.created.elapsed();
+            state.builder.report.status
         };
-        if let Some(at_end) = self.on_finish.take() {
-            let play = self.state();
-            at_end(play.session, &play.report);
+        if let Some(on_finish) = self.on_finish.take() {
+            let state = self.state();
+            on_finish(state.session, &state.builder.report);
         }
         self.status.send_replace(status);
         for follower in self.state().followers.drain(..) {
             follower.close();
         }
     }
-}
 
-impl ExecutionObserver {
-    /// Ends what is captured of a cell.
+    /// Ends the capture of a cell.
     fn finish_cell(&mut self, cell: usize) {
-        let mut guard = self.state();
-        let play = &mut *guard;
-        let Some(capture) = play.captures.get_mut(cell).and_then(Option::take) else {
+        let mut state = self.state();
+        let Some(capture) = state.captures.get_mut(cell).and_then(Option::take) else {
             return;
         };
-        let outputs = play.report.record_output(cell, capture.finish());
-        let Some(report) = play.report.cells.get_mut(cell) else {
+        let outputs = state.builder.record_output(cell, capture.finish());
+        let Some(report) = state.builder.report.cells.get_mut(cell) else {
             return;
         };
         let count = report.execution_count;
         if self.recorder.is_none() {
-            report.outputs = Some(CellOutputs::Captured(Box::new(outputs)));
+            report.outputs = Some(CellOutputs::Captured(Arc::new(outputs)));
             return;
         }
-        drop(guard);
-        if let Some(recording) = &self.recorder {
-            recording.finish_cell(cell, count, outputs);
+        drop(state);
+        if let Some(recorder) = &self.recorder {
+            recorder.finish_cell(cell, count, outputs);
         }
     }
 
-    /// Tells those who look on what happens to a cell of a notebook.
-    fn send_event(&self, mark: impl FnOnce(&ExecutionReport) -> Option<CellEvent>) {
-        // Of a notebook that was refused nothing runs.
+    /// Sends the start or the end of a cell of a notebook to followers.
+    fn send_cell_event(&self, event: impl FnOnce(&ReportBuilder) -> Option<CellEvent>) {
+        // After a commit failure no cell runs.
         if self
             .recorder
             .as_ref()
             .is_some_and(NotebookRecorder::accepts_outputs)
         {
-            let mut play = self.state();
-            if let Some(mark) = mark(&play.report) {
-                play.send_to_followers(&FeedItem::CellEvent(Box::new(mark)));
+            let mut state = self.state();
+            if let Some(event) = event(&state.builder) {
+                state.send_to_followers(&FeedItem::CellEvent(Box::new(event)));
             }
         }
     }
@@ -257,74 +253,77 @@ impl JobObserver for ExecutionObserver {
     }
 
     fn on_kernel(&mut self, description: &Description, generation: u32) {
-        let mut play = self.state();
-        let ready = play.created.elapsed();
-        play.report.kernel_ready.get_or_insert(ready);
-        play.report.kernel = Some(KernelReport::new(description, generation));
-        drop(play);
-        let Some(recording) = &mut self.recorder else {
+        {
+            let mut state = self.state();
+            let ready = state.created.elapsed();
+            let report = &mut state.builder.report;
+            report.kernel_ready.get_or_insert(ready);
+            report.kernel = Some(KernelReport::new(description, generation));
+        }
+        let Some(recorder) = &mut self.recorder else {
             return;
         };
-        // Now that there is a kernel, and before anything runs on it.
-        if let Err(error) = recording.kernel_ready(description) {
-            let order = recording.order().clone();
-            self.state().report.record_commit_failure(error, &order);
-            self.stopper.stop(StopReason::Cancelled);
+        // The edits are applied when a kernel is ready, and before any cell runs.
+        if let Err(error) = recorder.kernel_ready(description) {
+            let spec = recorder.spec().clone();
+            self.state().builder.record_commit_failure(error, &spec);
+            self.stop_handle.stop(StopReason::Cancelled);
         }
     }
 
     fn on_cell_begin(&mut self, cell: usize) -> &mut dyn Sink {
         self.sink.cell = cell;
-        if let Some(recording) = &self.recorder {
-            recording.start_cell(cell);
+        if let Some(recorder) = &self.recorder {
+            recorder.start_cell(cell);
         }
-        self.send_event(|answer| {
+        self.send_cell_event(|builder| {
             Some(CellEvent::Begin {
-                cell: answer.cell_ref(cell)?,
+                cell: builder.cell_ref(cell)?,
             })
         });
         {
-            let mut play = self.state();
-            let capture = Capture::new(play.limits.clone(), play.artifacts.clone());
-            if let Some(place) = play.captures.get_mut(cell) {
-                *place = Some(capture);
+            let mut state = self.state();
+            let capture = Capture::new(state.limits.clone(), state.artifacts.clone());
+            if let Some(slot) = state.captures.get_mut(cell) {
+                *slot = Some(capture);
             }
-            play.running = Some((cell, Instant::now()));
-            play.report.status = ExecutionStatus::Running;
-            let generation = play.report.kernel.as_ref().map(|kernel| kernel.generation);
-            if let Some(cell) = play.report.cells.get_mut(cell) {
+            state.running = Some((cell, Instant::now()));
+            let report = &mut state.builder.report;
+            report.status = ExecutionStatus::Running;
+            let generation = report.kernel.as_ref().map(|kernel| kernel.generation);
+            if let Some(cell) = report.cells.get_mut(cell) {
                 cell.status = ExecutionStatus::Running;
                 cell.generation = generation.unwrap_or_default();
             }
-            play.send_to_followers(&FeedItem::CellStart);
+            state.send_to_followers(&FeedItem::CellStart);
         }
         // No task waits for this status, so none is woken.
-        self.status.send_if_modified(|phase| {
-            *phase = ExecutionStatus::Running;
+        self.status.send_if_modified(|status| {
+            *status = ExecutionStatus::Running;
             false
         });
         &mut self.sink
     }
 
     fn on_cell_end(&mut self, cell: usize, end: CellEnd) {
-        let mut play = self.state();
-        play.running = None;
-        let begun = matches!(play.captures.get(cell), Some(Some(_)));
+        let mut state = self.state();
+        state.running = None;
+        let started = matches!(state.captures.get(cell), Some(Some(_)));
         if self.recorder.is_some()
             && let Some(traceback) = incomplete_cell_error(&end)
-            && let Some(Some(capture)) = play.captures.get_mut(cell)
+            && let Some(Some(capture)) = state.captures.get_mut(cell)
         {
             // The notebook must show that the cell did not finish, even if its output was shown only.
             capture.push(Event::ShowOnly(false));
             capture.push(Event::Raised(traceback));
         }
-        play.report.record_end(cell, end);
-        drop(play);
+        state.builder.record_end(cell, end);
+        drop(state);
         if self.recorder.is_some() {
             self.finish_cell(cell);
         }
-        if begun {
-            self.send_event(|answer| answer.end_event(cell));
+        if started {
+            self.send_cell_event(|builder| builder.end_event(cell));
         }
     }
 
@@ -333,88 +332,68 @@ impl JobObserver for ExecutionObserver {
             stream: text.stream,
             bytes: &text.bytes,
         };
-        let mut play = self.state();
-        let ended = matches!(play.captures.get(cell), Some(None));
-        play.push(cell, event);
-        drop(play);
-        if let Some(recording) = self.recorder.as_ref().filter(|_| ended) {
-            recording.record_late(cell, text.stream, &text.bytes);
+        let mut state = self.state();
+        let ended = matches!(state.captures.get(cell), Some(None));
+        state.push(cell, event);
+        drop(state);
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| ended) {
+            recorder.record_late(cell, text.stream, &text.bytes);
         }
     }
 
     fn on_notice(&mut self, notice: SessionNotice) {
-        self.state().report.notices.push(describe_session(&notice));
+        let notice = describe_session(&notice);
+        self.state().builder.report.notices.push(notice);
     }
 
-    fn on_shutdown(&mut self, farewell: &ShutdownReport) {
-        self.state().report.record_shutdown(farewell);
+    fn on_shutdown(&mut self, shutdown: &ShutdownReport) {
+        self.state().builder.record_shutdown(shutdown);
     }
 
     fn on_done(mut self: Box<Self>) {
-        self.finish_all(false);
+        self.finish(false);
     }
 }
 
 impl Drop for ExecutionObserver {
     /// Dropped without `on_done`: marks the execution as abandoned, so that no caller waits forever.
     fn drop(&mut self) {
-        self.finish_all(true);
+        self.finish(true);
     }
 }
 
 struct CellSink {
-    shared: Arc<Mutex<ExecutionState>>,
+    state: Arc<Mutex<ExecutionState>>,
     cell: usize,
 }
 
 impl Sink for CellSink {
     fn push(&mut self, event: Event<'_>) {
-        lock(&self.shared).push(self.cell, event);
+        lock(&self.state).push(self.cell, event);
     }
 }
 
 impl ExecutionState {
     fn push(&mut self, cell: usize, event: Event<'_>) {
         if !self.followers.is_empty()
-            && let Some(chunk) = self.feed_item(&event)
+            && let Some(item) = FeedItem::from_event(&event)
         {
-            self.send_to_followers(&chunk);
+            self.send_to_followers(&item);
         }
         if let Some(Some(capture)) = self.captures.get_mut(cell) {
             capture.push(event);
         }
     }
 
-    /// What a follower is shown of an event.
-    fn feed_item(&self, event: &Event<'_>) -> Option<FeedItem> {
-        match event {
-            Event::Text { stream, bytes } => Some(FeedItem::Text(*stream, bytes.to_vec())),
-            Event::Display { bundle, .. } | Event::Update { bundle, .. } => {
-                displayed_text(bundle, &self.limits)
-                    .map(|text| FeedItem::Display(Stream::Stdout, text.into_owned()))
-            }
-            Event::Raised(traceback) => {
-                let text = if traceback.lines.is_empty() {
-                    format!("{}: {}", traceback.name, traceback.value)
-                } else {
-                    traceback.lines.join("\n")
-                };
-                Some(FeedItem::Display(Stream::Stderr, text))
-            }
-            // Said once, with the outcome.
-            Event::Clear { .. } | Event::ShowOnly(_) | Event::InputRefused { .. } => None,
-        }
-    }
-
-    fn send_to_followers(&mut self, chunk: &FeedItem) {
+    fn send_to_followers(&mut self, item: &FeedItem) {
         // A feed without a reader would otherwise collect items until the code ends.
         self.followers.retain(OutputFeed::has_reader);
         for follower in &self.followers {
-            follower.push(chunk.clone());
+            follower.push(item.clone());
         }
     }
 }
 
-fn lock(play: &Mutex<ExecutionState>) -> MutexGuard<'_, ExecutionState> {
-    play.lock_ignoring_poison()
+fn lock(state: &Mutex<ExecutionState>) -> MutexGuard<'_, ExecutionState> {
+    state.lock_ignoring_poison()
 }

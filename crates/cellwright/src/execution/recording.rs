@@ -7,35 +7,32 @@ use cellwright_kernel::Description;
 use cellwright_output::{Outputs, Stream};
 use cellwright_run::{CommitError, FinishedCell, RecordOutcome, Recorder, RunSpec, Stores};
 
-/// A recorder, and what was ordered.
+/// A recorder with its specification and phase.
 pub(super) struct NotebookRecorder {
-    order: RunSpec,
+    spec: RunSpec,
     recorder: Recorder,
     phase: RecordingPhase,
 }
 
-/// How far it has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RecordingPhase {
-    /// There was no kernel yet.
     WaitingForKernel,
-    /// Cells run.
     Running,
-    /// Nothing may run.
+    /// The commit failed, so no cell may run.
     Rejected,
 }
 
 impl NotebookRecorder {
-    pub(super) fn start(order: RunSpec, places: Stores) -> io::Result<Self> {
+    pub(super) fn start(spec: RunSpec, stores: Stores) -> io::Result<Self> {
         Ok(Self {
-            recorder: Recorder::start(order.clone(), places)?,
-            order,
+            recorder: Recorder::start(spec.clone(), stores)?,
+            spec,
             phase: RecordingPhase::WaitingForKernel,
         })
     }
 
-    pub(super) fn order(&self) -> &RunSpec {
-        &self.order
+    pub(super) fn spec(&self) -> &RunSpec {
+        &self.spec
     }
 
     /// Whether cells may run.
@@ -43,7 +40,7 @@ impl NotebookRecorder {
         self.phase == RecordingPhase::Running
     }
 
-    /// There is a kernel, the first or another one.
+    /// Applies the edits when the first kernel is ready, and sets the kernel of the following cells.
     pub(super) fn kernel_ready(&mut self, kernel: &Description) -> Result<(), CommitError> {
         match self.phase {
             RecordingPhase::WaitingForKernel => {
@@ -66,12 +63,11 @@ impl NotebookRecorder {
 
     pub(super) fn finish_cell(&self, cell: usize, count: Option<u32>, outputs: Outputs) {
         if self.phase == RecordingPhase::Running {
-            let at = SystemTime::now();
             self.recorder.finish_cell(FinishedCell {
                 cell,
                 execution_count: count,
                 outputs,
-                finished_at: at,
+                finished_at: SystemTime::now(),
             });
         }
     }
@@ -82,8 +78,8 @@ impl NotebookRecorder {
         }
     }
 
-    /// Writes the last word.
+    /// Saves the remaining changes.
     pub(super) fn finish(self) -> (RecordOutcome, RunSpec) {
-        (self.recorder.finish(), self.order)
+        (self.recorder.finish(), self.spec)
     }
 }

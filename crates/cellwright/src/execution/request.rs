@@ -9,28 +9,28 @@ use cellwright_output::Limits;
 use cellwright_run::RunSpec;
 use serde::{Deserialize, Serialize};
 
-/// The most characters of a cell that stand for it where there is little room.
+/// Number of characters of a cell in its label.
 const LABEL_MAX: usize = 60;
 
 /// Cells to run one after the other on one kernel.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ExecutionRequest {
     pub(crate) cells: Vec<CellRequest>,
-    /// What `input()` gets, one after the other over all cells.
+    /// Replies to `input()`, in order, for all cells together.
     #[serde(default)]
     pub(crate) answers: Vec<String>,
-    /// How much of what they say is shown.
+    /// Limits of the text of each cell in the report.
     #[serde(default)]
     pub(crate) inline_limits: InlineLimits,
-    /// How long all of them may take together.
+    /// Time limit of all cells together.
     #[serde(default)]
     pub(crate) total_timeout: Option<Duration>,
-    /// The notebook that they are from, if what they put out is to be written there.
+    /// The notebook in which the outputs are saved, if the cells are from one.
     #[serde(default)]
     pub(crate) notebook: Option<RunSpec>,
 }
 
-/// How much of an output is shown, in bytes.
+/// Limits of the text of a cell, in bytes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct InlineLimits {
     inline: usize,
@@ -71,52 +71,50 @@ impl InlineLimits {
 pub(crate) struct CellRequest {
     pub(crate) code: String,
     pub(crate) title: Option<String>,
-    /// `None`: as long as it takes.
+    /// Time limit; `None` for no limit.
     pub(crate) timeout: Option<Duration>,
-    /// Whether it begins with a fresh kernel.
+    /// Whether the cell starts with a fresh kernel.
     pub(crate) reset: bool,
-    /// The script that the code is.
+    /// The script from which the code was read.
     pub(crate) file: Option<PathBuf>,
-    /// What it means if it fails.
     pub(crate) on_error: OnError,
 }
 
-/// What it means if a cell fails.
+/// What happens when a cell raises an exception.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnError {
-    /// Everything ends.
+    /// The execution ends with an error.
     #[default]
     Stop,
-    /// The next one follows, and in the end it is told.
+    /// The next cell runs; the execution ends with an error.
     Continue,
-    /// Nothing: it was expected.
+    /// The next cell runs; the exception is not an error.
     Expected,
 }
 
-/// What the texts of all cells of a notebook may take in memory, in bytes; of each of them this many at
-/// the least.
+/// Size in bytes of the texts of all cells of a notebook in memory, with a minimum for each of them.
 const ALL_TEXT_MAX: usize = 8 * 1024 * 1024;
 const CELL_TEXT_MIN: usize = 2 * 1024;
 
-/// What a cell of a notebook holds in memory until it ends, in bytes. The rest waits on disk.
+/// Size in bytes of the outputs of a running cell of a notebook in memory. The rest waits on disk.
 const CELL_MEMORY_LIMIT: usize = 1024 * 1024;
 
-/// Outputs of such a cell: whoever writes on both streams by turns makes one of every line. More of them are
-/// counted and told.
+/// Number of outputs of a cell of a notebook: code that writes to both streams alternately creates one output per
+/// line. Further outputs are counted in a notice.
 const OUTPUTS_MAX: usize = 100_000;
 
 impl ExecutionRequest {
-    /// How much of what a cell says is held.
+    /// The limits of each cell.
     pub(crate) fn limits(&self) -> Limits {
         let limits = self.inline_limits.limits();
         if self.notebook.is_none() {
             return limits;
         }
-        let most = (ALL_TEXT_MAX / self.cells.len().max(1)).max(CELL_TEXT_MIN);
+        let text = (ALL_TEXT_MAX / self.cells.len().max(1)).max(CELL_TEXT_MIN);
         Limits {
-            inline_bytes: limits.inline_bytes.min(most),
-            head_bytes: limits.head_bytes.min(most / 2),
+            inline_bytes: limits.inline_bytes.min(text),
+            head_bytes: limits.head_bytes.min(text / 2),
             stream_bytes: CELL_MEMORY_LIMIT,
             display_bytes: CELL_MEMORY_LIMIT,
             outputs: OUTPUTS_MAX,
@@ -124,10 +122,10 @@ impl ExecutionRequest {
         }
     }
 
-    /// What it is in a few words.
+    /// A short label: the name of the notebook, or the first line of the code.
     pub(crate) fn label(&self) -> String {
-        if let Some(order) = &self.notebook {
-            let name = order.path.file_name().unwrap_or_default();
+        if let Some(spec) = &self.notebook {
+            let name = spec.path.file_name().unwrap_or_default();
             return name.to_string_lossy().into_owned();
         }
         let Some(cell) = self.cells.first() else {
@@ -147,28 +145,28 @@ impl ExecutionRequest {
         label
     }
 
-    /// The job that a session can run. Whatever it asks beyond the answers goes to the asker.
+    /// The job for a session. `input` receives the input requests for which there is no answer.
     pub(crate) fn job(
         &self,
         owner: &str,
-        (stopper, stop): (StopHandle, StopSignal),
-        audience: Box<dyn JobObserver>,
-        asker: Option<InputProvider>,
+        (stop_handle, stop): (StopHandle, StopSignal),
+        observer: Box<dyn JobObserver>,
+        input: Option<InputProvider>,
     ) -> Job {
         let answers: CannedAnswers = self.answers.iter().cloned().collect();
-        let stdin = Stdin::Answers(match asker {
-            Some(asker) => answers.with_provider(asker),
+        let stdin = Stdin::Answers(match input {
+            Some(provider) => answers.with_provider(provider),
             None => answers,
         });
-        let cell = |wish: &CellRequest| JobCell {
+        let cell = |cell: &CellRequest| JobCell {
             request: Request {
                 stdin: stdin.clone(),
-                script: wish.file.clone(),
-                ..Request::new(wish.code.clone())
+                script: cell.file.clone(),
+                ..Request::new(cell.code.clone())
             },
-            timeout: wish.timeout,
-            reset: wish.reset,
-            on_error: match wish.on_error {
+            timeout: cell.timeout,
+            reset: cell.reset,
+            on_error: match cell.on_error {
                 OnError::Stop => session::OnError::Stop,
                 OnError::Continue | OnError::Expected => session::OnError::Continue,
             },
@@ -181,10 +179,10 @@ impl ExecutionRequest {
             cells: self.cells.iter().map(cell).collect(),
             owner: owner.to_owned(),
             label: self.label(),
-            stop_handle: stopper,
+            stop_handle,
             stop,
             after: AfterJob::KeepKernel,
-            observer: audience,
+            observer,
         }
     }
 }

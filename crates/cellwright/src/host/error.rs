@@ -40,6 +40,9 @@ pub(crate) enum HostError {
     /// What is to be said does not fit into a message.
     #[error("what is to be sent to the host is larger than {} MiB", super::frame::LINE_LIMIT >> 20)]
     TooLarge,
+    /// The reply does not belong to the request.
+    #[error("the host sent a reply that does not belong to the request")]
+    UnexpectedReply,
     /// It went in the middle of an answer.
     #[error("the host ended before it had answered")]
     Disconnected,

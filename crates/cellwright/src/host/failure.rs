@@ -6,10 +6,13 @@ use crate::failure::{Failure, Kind, capitalize, command, flag_value, hint};
 use crate::runtime_dir::RuntimeDirError;
 
 impl Failure {
-    /// A host that was asked to stop code, and neither did nor answered.
+    /// The host did not stop the code.
     pub(crate) fn cancel_unanswered(pid: u32) -> Self {
+        if pid == std::process::id() {
+            return Self::new(Kind::Kernel, "The code could not be stopped in time");
+        }
         let message =
-            format!("Cancelled; the host (pid {pid}) does not answer, so the code may go on");
+            format!("Cancelled; the host (pid {pid}) does not answer, so the code may still run");
         Self::new(Kind::Cancelled, message).hint(hint![
             command("host status"),
             " checks it; ",
@@ -18,7 +21,7 @@ impl Failure {
         ])
     }
 
-    /// Something is wanted of a host, and there is none.
+    /// The request needs a host, and there is none.
     pub(crate) fn host_not_running() -> Self {
         let failure = Self::new(
             Kind::Host,
@@ -61,7 +64,9 @@ impl From<HostError> for Failure {
             HostError::TooLarge => failure.hint(
                 "put the code into a file and run it from there (`%run FILE`); nothing was run",
             ),
-            HostError::InvalidReply(_) => failure.hint(hint![command("host stop"), " stops it"]),
+            HostError::InvalidReply(_) | HostError::UnexpectedReply => {
+                failure.hint(hint![command("host stop"), " stops it"])
+            }
             HostError::Disconnected => failure.hint(hint![command("host log"), " may show why"]),
             HostError::NotStarted { words } => {
                 failure.causes.push(words.clone());

@@ -1,202 +1,260 @@
-//! [`KernelHost`]: the owner of sessions, either the shared host or this process.
+//! [`KernelHost`]: the owner of sessions, either the shared host or this process, and its requests.
 
-use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_kernel::BoxFuture;
-use serde::Deserialize;
 use serde_json::{Map, Value};
-use tokio::net::UnixStream;
-use tokio::runtime::Handle;
 
+use super::channel::RequestChannel;
 use super::client;
-use super::connection::Connection;
+use super::connection::Client;
 use super::error::HostError;
-use super::frame::FrameError;
-use super::keeper::HostService;
-use super::log::Log;
-use super::protocol::HostRequest;
-use super::service::{Service, ServiceRequest};
+use super::in_process::InProcessHost;
+use super::protocol::{HostRequest, SessionQuery, SessionSelector};
+use super::reply::{
+    Answer, CancelResult, EndResult, HostReply, InterruptResult, JournalInfo, ResetResult, RunInfo,
+    RunTail, SessionHistory, SessionInfo,
+};
 use crate::engine::Engine;
 use crate::failure::Failure;
-use crate::runtime_dir::RuntimeDir;
+use crate::runtime::runtime;
 
-/// What the folder of a process that keeps its own kernels begins with.
-const DIR_PREFIX: &str = "cellwright-own-";
+/// Time limit of a request that waits for no kernel.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The file in it that its owner holds locked.
-const LOCK_FILE: &str = "alive";
+/// Additional time for a request that waits for a kernel to react.
+const KERNEL_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Folders that are younger may have an owner who is about to lock them.
-const SWEEP_MIN_AGE: Duration = Duration::from_mins(1);
-
-/// Removes what processes left behind that were killed.
-fn sweep() {
-    let entries = std::fs::read_dir(std::env::temp_dir());
-    for entry in entries.into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(DIR_PREFIX) {
-            continue;
-        }
-        let age = entry.metadata().and_then(|found| found.modified());
-        let age = age.ok().and_then(|time| time.elapsed().ok());
-        if age.is_none_or(|age| age < SWEEP_MIN_AGE) {
-            continue;
-        }
-        // Whose it is nobody else can lock, and of another user's nothing can be removed.
-        let lock = File::options()
-            .write(true)
-            .open(entry.path().join(LOCK_FILE));
-        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            std::fs::remove_dir_all(entry.path()).ok();
-        }
-    }
-}
-
-/// The way to whoever keeps kernels; clones lead to the same.
+/// The owner of sessions; clones share it.
 #[derive(Clone)]
 pub(crate) enum KernelHost {
-    /// The background process of this user, started when it is needed.
+    /// The background process of this user.
     Shared,
-    /// This process.
+    /// This process; its kernels end with it.
     InProcess(Arc<InProcessHost>),
 }
 
-/// Kernels that are this process's own, and end with it.
-pub(crate) struct InProcessHost {
-    service: Arc<dyn Service>,
-    runtime: Handle,
-    /// Held as long as it lives.
-    _alive: File,
-    /// Where it writes down what ran; goes with it.
-    _folder: tempfile::TempDir,
+/// Extracts the expected variant of an answer.
+macro_rules! expect_answer {
+    ($answer:expr, $variant:path) => {
+        match $answer {
+            None => Ok(None),
+            Some($variant(value)) => Ok(Some(value)),
+            Some(_) => Err(Failure::from(HostError::UnexpectedReply)),
+        }
+    };
 }
 
 impl KernelHost {
-    /// A keeper of this process. Must be called within a runtime.
+    /// Creates a host in this process. Must be called within a runtime.
     pub(crate) fn in_process(engine: Engine) -> Result<Self, Failure> {
-        sweep();
-        let folder = tempfile::Builder::new().prefix(DIR_PREFIX).tempdir()?;
-        let alive = File::create(folder.path().join(LOCK_FILE))?;
-        // Where files cannot be locked, nobody sweeps.
-        alive.lock().ok();
-        let place = RuntimeDir::create(folder.path().join("kernels"))?;
-        let log = Arc::new(Log::open(&place));
-        let own = InProcessHost {
-            service: Arc::new(HostService::new(engine, &place, &log)),
-            runtime: Handle::current(),
-            _alive: alive,
-            _folder: folder,
-        };
-        Ok(Self::InProcess(Arc::new(own)))
+        Ok(Self::InProcess(Arc::new(InProcessHost::start(engine)?)))
     }
 
-    /// A connection for one request. A host is started if there is none.
-    pub(crate) async fn connect(&self, idle_exit: Option<Duration>) -> Result<Connection, Failure> {
-        match self {
-            Self::Shared => Ok(client::connect_or_start(idle_exit).await?.connection),
-            Self::InProcess(own) => own.connect(),
-        }
-    }
-
-    /// A connection for one request; `None` if there is no host.
-    pub(crate) async fn connect_existing(&self) -> Result<Option<Connection>, Failure> {
-        match self {
-            Self::Shared => Ok(client::connect_running()
-                .await?
-                .map(|client| client.connection)),
-            Self::InProcess(own) => own.connect().map(Some),
-        }
-    }
-
-    /// Asks something; `None` if there is nobody to ask. `more` is how long the answer may take beyond the
-    /// usual. Not to be called where a runtime must not be blocked.
-    pub(crate) fn request_blocking(
-        &self,
-        wanted: &HostRequest,
-        more: Duration,
-    ) -> Result<Option<Value>, Failure> {
-        match self {
-            Self::Shared => client::request_blocking(wanted, more),
-            Self::InProcess(own) => own.runtime.block_on(self.request(wanted, more)),
-        }
-    }
-
-    /// The same where a runtime is.
-    pub(crate) async fn request(
-        &self,
-        wanted: &HostRequest,
-        more: Duration,
-    ) -> Result<Option<Value>, Failure> {
-        let Some(mut connection) = self.connect_existing().await? else {
-            return Ok(None);
-        };
-        let answer = async {
-            connection.send(wanted).await.map_err(HostError::from)?;
-            loop {
-                let frame = connection.next().await.map_err(HostError::from)?;
-                let frame = frame.ok_or(HostError::Disconnected)?;
-                if let Some(end) = client::final_reply(&frame)? {
-                    return Ok(Some(end));
-                }
-            }
-        };
-        match tokio::time::timeout(client::REPLY_TIMEOUT + more, answer).await {
-            Ok(answer) => answer,
-            Err(_) => Err(HostError::Unresponsive {
-                pid: std::process::id(),
-            }
-            .into()),
-        }
-    }
-
-    /// Ends what is this process's own; a host stays.
-    pub(crate) fn shut_down(&self) -> BoxFuture<'static, Map<String, Value>> {
-        match self {
-            Self::Shared => Box::pin(async { Map::new() }),
-            Self::InProcess(own) => {
-                let own = Arc::clone(own);
-                Box::pin(async move { own.service.shut_down().await })
-            }
-        }
-    }
-
-    /// Whether kernels are this process's own.
+    /// Whether kernels end with this process.
     pub(crate) fn is_in_process(&self) -> bool {
         matches!(self, Self::InProcess(_))
     }
-}
 
-impl InProcessHost {
-    /// Both ends are here, so that whoever asks does not have to know who answers.
-    fn connect(&self) -> Result<Connection, Failure> {
-        let (ours, theirs) = UnixStream::pair()?;
-        let service = Arc::clone(&self.service);
-        self.runtime.spawn(async move {
-            let mut connection = Connection::new(theirs);
-            // Whoever asked and has gone does not want to know.
-            serve(&*service, &mut connection).await.ok();
-        });
-        Ok(Connection::new(ours))
+    /// Ends the kernels of this process; the shared host stays.
+    pub(crate) fn shut_down(&self) -> BoxFuture<'static, Map<String, Value>> {
+        match self {
+            Self::Shared => Box::pin(async { Map::new() }),
+            Self::InProcess(host) => {
+                let host = Arc::clone(host);
+                Box::pin(async move { host.shut_down().await })
+            }
+        }
+    }
+
+    /// Opens a request. The shared host is started if there is none.
+    pub(super) async fn open_or_start(
+        &self,
+        request: HostRequest,
+        idle_exit: Option<Duration>,
+    ) -> Result<RequestChannel, Failure> {
+        match self {
+            Self::Shared => {
+                let mut client = client::connect_or_start(idle_exit).await?;
+                send(&mut client, &request).await?;
+                Ok(RequestChannel::Socket(Box::new(client)))
+            }
+            Self::InProcess(host) => Ok(host.open(request)),
+        }
+    }
+
+    /// Opens a request; `None` if there is no host.
+    pub(super) async fn open(
+        &self,
+        request: HostRequest,
+    ) -> Result<Option<RequestChannel>, Failure> {
+        match self {
+            Self::Shared => {
+                let Some(mut client) = client::connect_running().await? else {
+                    return Ok(None);
+                };
+                send(&mut client, &request).await?;
+                Ok(Some(RequestChannel::Socket(Box::new(client))))
+            }
+            Self::InProcess(host) => Ok(Some(host.open(request))),
+        }
+    }
+
+    /// Sends a request that runs no code and returns its answer; `None` if there is no host. `extra` is the time that
+    /// the answer may take in addition to the usual limit.
+    async fn request(
+        &self,
+        request: HostRequest,
+        extra: Duration,
+    ) -> Result<Option<Answer>, Failure> {
+        let Some(mut channel) = self.open(request).await? else {
+            return Ok(None);
+        };
+        let pid = channel.host_pid();
+        let answer = async {
+            loop {
+                match channel.next().await? {
+                    HostReply::Answer(answer) => return Ok(Some(*answer)),
+                    HostReply::Failed(failure) => return Err(*failure),
+                    reply if reply.is_final() => return Err(HostError::UnexpectedReply.into()),
+                    _ => {}
+                }
+            }
+        };
+        match tokio::time::timeout(REPLY_TIMEOUT + extra, answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(HostError::Unresponsive { pid }.into()),
+        }
+    }
+
+    /// Waits for a request on a thread that has no runtime.
+    pub(crate) fn block_on<T>(
+        &self,
+        request: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        match self {
+            Self::Shared => runtime()?.block_on(request),
+            Self::InProcess(host) => host.runtime().block_on(request),
+        }
     }
 }
 
-async fn serve(service: &dyn Service, connection: &mut Connection) -> Result<(), FrameError> {
-    #[derive(Deserialize)]
-    struct Do {
-        r#do: String,
+/// The requests that run no code. Each returns `None` if there is no host.
+impl KernelHost {
+    pub(crate) async fn list_runs(&self) -> Result<Option<Vec<RunInfo>>, Failure> {
+        let answer = self.request(HostRequest::ListRuns, Duration::ZERO).await?;
+        expect_answer!(answer, Answer::Runs)
     }
-    while let Some(frame) = connection.next().await? {
-        let Do { r#do: name } = frame.parse()?;
-        service
-            .handle(ServiceRequest { name, frame }, connection)
+
+    /// The output of a run so far.
+    pub(crate) async fn tail_run(&self, run: &str) -> Result<Option<RunTail>, Failure> {
+        let request = HostRequest::TailRun {
+            run: run.to_owned(),
+            follow: false,
+        };
+        let answer = self.request(request, Duration::ZERO).await?;
+        expect_answer!(answer, Answer::Tail)
+    }
+
+    pub(crate) async fn cancel_run(&self, run: &str) -> Result<Option<CancelResult>, Failure> {
+        let request = HostRequest::CancelRun {
+            run: run.to_owned(),
+        };
+        let answer = self.request(request, Duration::ZERO).await?;
+        expect_answer!(answer, Answer::Cancelled)
+    }
+
+    pub(crate) async fn list_sessions(&self) -> Result<Option<Vec<SessionInfo>>, Failure> {
+        let answer = self
+            .request(HostRequest::ListSessions, Duration::ZERO)
             .await?;
+        expect_answer!(answer, Answer::Sessions)
     }
-    Ok(())
+
+    /// Interrupts the code that a session runs.
+    pub(crate) async fn interrupt(
+        &self,
+        session: SessionSelector,
+    ) -> Result<Option<InterruptResult>, Failure> {
+        let request = HostRequest::Interrupt { session };
+        let answer = self.request(request, KERNEL_TIMEOUT).await?;
+        expect_answer!(answer, Answer::Interrupted)
+    }
+
+    /// Gives a session a fresh kernel.
+    pub(crate) async fn reset(
+        &self,
+        session: SessionSelector,
+    ) -> Result<Option<ResetResult>, Failure> {
+        let request = HostRequest::Reset { session };
+        let answer = self.request(request, KERNEL_TIMEOUT).await?;
+        expect_answer!(answer, Answer::Reset)
+    }
+
+    /// Ends a session for one owner, or for all.
+    pub(crate) async fn end_session(
+        &self,
+        session: SessionSelector,
+        owner: Option<String>,
+    ) -> Result<Option<EndResult>, Failure> {
+        let request = HostRequest::EndSession { session, owner };
+        let answer = self.request(request, KERNEL_TIMEOUT).await?;
+        expect_answer!(answer, Answer::Ended)
+    }
+
+    /// Queries the kernel of a session, which may be busy for at most `timeout`.
+    pub(crate) async fn query(
+        &self,
+        session: SessionSelector,
+        query: SessionQuery,
+        timeout: Duration,
+    ) -> Result<Option<Value>, Failure> {
+        let request = HostRequest::Query {
+            session,
+            query,
+            timeout,
+        };
+        let answer = self.request(request, timeout).await?;
+        expect_answer!(answer, Answer::Query)
+    }
+
+    /// Where the journal of a session is.
+    pub(crate) async fn journal(
+        &self,
+        session: SessionSelector,
+    ) -> Result<Option<Box<JournalInfo>>, Failure> {
+        let request = HostRequest::Journal { session };
+        let answer = self.request(request, Duration::ZERO).await?;
+        expect_answer!(answer, Answer::Journal)
+    }
+
+    /// Which cells of a notebook ran in which session, the latest session first.
+    pub(crate) async fn histories(
+        &self,
+        path: PathBuf,
+    ) -> Result<Option<Vec<SessionHistory>>, Failure> {
+        let request = HostRequest::Histories { path };
+        let answer = self.request(request, Duration::ZERO).await?;
+        expect_answer!(answer, Answer::Histories)
+    }
+}
+
+async fn send(client: &mut Client, request: &HostRequest) -> Result<(), Failure> {
+    Ok(client
+        .connection
+        .send(request)
+        .await
+        .map_err(HostError::from)?)
 }
 
 impl std::fmt::Debug for KernelHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.is_in_process() { "Own" } else { "Host" })
+        f.write_str(if self.is_in_process() {
+            "InProcess"
+        } else {
+            "Shared"
+        })
     }
 }

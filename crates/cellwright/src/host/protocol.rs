@@ -1,4 +1,4 @@
-//! The requests that clients send to a host, as JSON on the socket.
+//! The requests that clients send to a host. [`super::reply`] has the replies.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,55 +16,52 @@ use crate::kernels::KernelTarget;
 pub(crate) enum HostRequest {
     /// Run code.
     Execute(Box<ExecuteParams>),
-    /// Which runs are there?
+    /// List the runs.
     ListRuns,
-    /// What came of a run? Its end is waited for.
+    /// Wait for the end of a run and return its report.
     WaitRun {
         run: String,
-        /// How long.
+        /// Time limit of the wait.
         wait: Option<Duration>,
-        /// Whether the answer is wanted as a document.
-        document: bool,
+        /// Whether the report contains the outputs of its cells.
+        outputs: bool,
     },
-    /// What has a run said so far?
+    /// Return the output of the cell that runs.
     TailRun {
         run: String,
-        /// Whether what it says from now on is wanted, too.
+        /// Whether to send all following output.
         follow: bool,
-        /// Whether all of it is wanted in the answer.
-        #[serde(default)]
-        document: bool,
     },
-    /// End a run.
+    /// Cancel a run.
     CancelRun { run: String },
-    /// Which sessions are there?
+    /// List the sessions.
     ListSessions,
-    /// Stop what a session runs.
+    /// Interrupt the code that a session runs.
     Interrupt { session: SessionSelector },
-    /// A fresh kernel for a session.
+    /// Give a session a fresh kernel.
     Reset { session: SessionSelector },
-    /// End a session; for one owner, or for everybody. Not `stop`: that ends the host.
+    /// End a session for one owner, or for all. (`stop` ends the host.)
     EndSession {
         session: SessionSelector,
         owner: Option<String>,
     },
-    /// Ask a session's kernel something.
+    /// Query the kernel of a session.
     Query {
         session: SessionSelector,
-        question: SessionQuery,
-        patience: Duration,
+        query: SessionQuery,
+        timeout: Duration,
     },
-    /// Where is written what ran on a session?
+    /// Return the path of a session's journal.
     Journal { session: SessionSelector },
-    /// Which cells of a notebook ran on which session?
-    Freshness { path: PathBuf },
+    /// Return which cells of a notebook ran in which session.
+    Histories { path: PathBuf },
 }
 
 impl HostRequest {
     /// The name of [`HostRequest::Execute`].
     pub(crate) const EXECUTE: &str = "execute";
 
-    /// What can be wanted.
+    /// The names of all requests.
     pub(crate) const NAMES: [&str; 12] = [
         Self::EXECUTE,
         "list_runs",
@@ -77,103 +74,106 @@ impl HostRequest {
         "end_session",
         "query",
         "journal",
-        "freshness",
+        "histories",
     ];
 }
 
-/// Code to run on a session.
+/// Code to run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExecuteParams {
     pub(crate) request: ExecutionRequest,
-    /// `None`: a kernel of its own.
+    /// Name of the session; `None` for a kernel that ends with the execution.
     pub(crate) session: Option<String>,
-    /// Whether one of that name will do that lives in another folder, if there is just one.
+    /// Whether a session with another working directory is used if it is the only one with this name.
     #[serde(default)]
     pub(crate) any_cwd: bool,
-    /// Whether the command is told the name of the run at once, and can answer `input()`.
     #[serde(default)]
     pub(crate) interaction: Interaction,
     pub(crate) owner: String,
     pub(crate) cwd: PathBuf,
     pub(crate) kernel: KernelTarget,
-    /// Whether it begins with a fresh kernel.
+    /// Whether to start with a fresh kernel.
     pub(crate) reset: bool,
-    /// Where full outputs are kept; nowhere if the command knows no place.
+    /// Where full outputs are stored; `None` to store none.
     #[serde(default)]
     pub(crate) artifacts: Option<ArtifactStoreParams>,
     pub(crate) wait_mode: WaitMode,
 }
 
-/// What is said to the command while its code runs.
+/// The replies that a client receives besides output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Interaction {
-    /// Only what the code says.
     #[default]
     OutputOnly,
-    /// The name of the run, too.
+    /// The id of the run.
     RunId,
-    /// The name of the run, and what `input()` asks: the command answers.
+    /// The id of the run, and input requests, which the client answers.
     RunIdAndInput,
 }
 
-/// Where full outputs are kept, and how long: where the command will look for them.
+/// Where full outputs are stored, and how long.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ArtifactStoreParams {
-    folder: PathBuf,
-    most_bytes: u64,
-    age: Duration,
+    dir: PathBuf,
+    max_bytes: u64,
+    max_age: Duration,
 }
 
 impl ArtifactStoreParams {
     pub(crate) fn new(artifacts: &Artifacts, retention: &Retention) -> Self {
-        let folder = artifacts.dir();
+        let dir = artifacts.dir();
         Self {
-            // The host is somewhere else.
-            folder: std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()),
-            most_bytes: retention.bytes,
-            age: retention.age,
+            // The host has another working directory.
+            dir: std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()),
+            max_bytes: retention.bytes,
+            max_age: retention.age,
         }
     }
 
     pub(crate) fn artifacts(&self) -> Artifacts {
         let retention = Retention {
-            bytes: self.most_bytes,
-            age: self.age,
+            bytes: self.max_bytes,
+            age: self.max_age,
         };
-        Artifacts::new(&self.folder, retention)
+        Artifacts::new(&self.dir, retention)
     }
 }
 
-/// What the command does while its code runs.
+/// How a client waits for its code.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WaitMode {
-    /// It goes at once.
+    /// It does not wait.
     Detached,
-    /// It waits for the end, or as long as this, and shows what is said meanwhile.
+    /// It receives the output and the report.
     Stream {
+        /// Time limit of the wait.
         wait: Option<Duration>,
-        /// Whether the end is wanted as a document, too.
-        document: bool,
+        /// Whether the report contains the outputs of its cells.
+        outputs: bool,
     },
-    /// It waits for the end, or as long as this, for the answer as a document.
-    Report { wait: Option<Duration> },
+    /// It receives the report.
+    Report {
+        /// Time limit of the wait.
+        wait: Option<Duration>,
+        /// Whether the report contains the outputs of its cells.
+        outputs: bool,
+    },
 }
 
-/// Which session, as people say it.
+/// Selects a session by name or, after `@`, by id.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SessionSelector {
     pub(crate) name: String,
-    /// Where its kernel started, if that was said.
+    /// Working directory of the session, if the user named one.
     pub(crate) cwd: Option<PathBuf>,
-    /// Where the command runs: sessions of this folder come first.
+    /// Working directory of the client; its sessions come first.
     pub(crate) here: Option<PathBuf>,
-    /// On whose behalf.
     pub(crate) owner: String,
 }
 
-/// What can be asked of a kernel.
+/// A query for the kernel of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SessionQuery {
@@ -182,18 +182,20 @@ pub(crate) enum SessionQuery {
     },
     Inspect {
         code: String,
+        /// Position in characters.
         cursor: usize,
         source: bool,
     },
     Complete {
         code: String,
+        /// Position in characters.
         cursor: usize,
     },
 }
 
 impl From<SessionQuery> for KernelQuery {
-    fn from(asked: SessionQuery) -> Self {
-        match asked {
+    fn from(query: SessionQuery) -> Self {
+        match query {
             SessionQuery::Variables { limit } => Self::Variables { limit },
             SessionQuery::Inspect {
                 code,
@@ -209,16 +211,16 @@ impl From<SessionQuery> for KernelQuery {
     }
 }
 
-/// What a command may say while its code runs.
+/// What a client sends while its code runs.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(crate) enum ClientMessage {
-    /// Stop it.
+    /// Cancel the run.
     Cancel {
-        /// Without waiting for the code to react.
-        at_once: bool,
+        /// Whether to stop without waiting for the code to react to the interrupt.
+        forced: bool,
     },
-    /// What somebody typed; `None`: nobody will.
+    /// The answer to an input request; `None`: there is none.
     Input { text: Option<String> },
 }
 
@@ -227,11 +229,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_one_that_is_understood() {
+    fn every_name_is_a_request() {
         let error = |name: &str| {
             let text = format!(r#"{{"do": "{name}"}}"#);
-            let wanted = serde_json::from_str::<HostRequest>(&text);
-            wanted.map_or_else(|error| error.to_string(), |_| String::new())
+            let request = serde_json::from_str::<HostRequest>(&text);
+            request.map_or_else(|error| error.to_string(), |_| String::new())
         };
         assert!(error("nonsense").contains("unknown variant"));
         for name in HostRequest::NAMES {

@@ -21,7 +21,7 @@ use super::connection::foreign_peer;
 use super::host_files::{FileCheck, HostFiles};
 use super::log::{Level, Log};
 use super::record::HostRecord;
-use super::service::Service;
+use super::service::HostService;
 use signals::Signals;
 
 /// How many clients there may be; more have to wait.
@@ -43,7 +43,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 struct Shared {
     record: HostRecord,
     begun: Instant,
-    service: Arc<dyn Service>,
+    service: Arc<HostService>,
     log: Arc<Log>,
     /// How many clients there are.
     clients: AtomicUsize,
@@ -56,7 +56,7 @@ struct Shared {
 /// A living host.
 pub(super) struct Server {
     pub(super) place: HostFiles,
-    pub(super) service: Arc<dyn Service>,
+    pub(super) service: Arc<HostService>,
     pub(super) log: Arc<Log>,
     /// How long it stays with nothing to do; `None` for ever.
     pub(super) idle_exit: Option<Duration>,

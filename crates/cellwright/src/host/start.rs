@@ -14,7 +14,7 @@ use super::error::HostError;
 use super::host_files::{ClaimResult, HostFiles};
 use super::log::{Level, Log};
 use super::server::Server;
-use super::service;
+use super::service::HostService;
 use crate::engine::Engine;
 use crate::logging;
 use crate::runtime_dir::RuntimeDir;
@@ -94,7 +94,7 @@ fn run(
     log.write(Level::Info, &words);
     let inside = runtime.enter();
     let server = Server {
-        service: service::new_service(engine(), &folder, &log),
+        service: Arc::new(HostService::new(engine(), &folder, &log)),
         place,
         log: Arc::clone(&log),
         idle_exit,

@@ -2,7 +2,8 @@
 
 use cellwright_output::{ArtifactId, Artifacts, BoundedImage, Image};
 use rmcp::model::ContentBlock;
-use serde_json::Value;
+
+use crate::execution::ImageReport;
 
 /// Maximum number of images in one reply; the reply names the others.
 const IMAGES_MAX: usize = 6;
@@ -15,11 +16,16 @@ pub(super) struct ReplyImages {
 }
 
 impl ReplyImages {
-    /// Adds the images of a cell's report.
-    pub(super) fn add_cell(&mut self, cell: u64, images: &Value, artifacts: Option<&Artifacts>) {
-        for image in images.as_array().into_iter().flatten() {
-            let mime = image["mime"].as_str().unwrap_or_default();
-            let Some(id) = image["artifact"].as_str() else {
+    /// Adds the images of a cell.
+    pub(super) fn add_cell(
+        &mut self,
+        cell: usize,
+        images: &[ImageReport],
+        artifacts: Option<&Artifacts>,
+    ) {
+        for image in images {
+            let mime = image.mime.as_str();
+            let Some(id) = &image.artifact else {
                 self.omit(cell, mime, "it could not be stored");
                 continue;
             };
@@ -55,7 +61,7 @@ impl ReplyImages {
         }
     }
 
-    fn omit(&mut self, cell: u64, mime: &str, why: &str) {
+    fn omit(&mut self, cell: usize, mime: &str, why: &str) {
         self.omissions.push(format!(
             "an image of cell {cell} ({mime}) is not shown: {why}"
         ));

@@ -18,8 +18,9 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, model::PrimitiveSchemaDefinition};
 use serde::Deserialize;
 
-use super::conversation::{Conversation, Question};
+use super::tool_run::ToolRun;
 use super::wording;
+use crate::host::reply::InputPrompt;
 use crate::notice::UserNotice;
 use crate::secret::random_token;
 
@@ -59,9 +60,9 @@ impl ElicitationMode {
 /// Sends an elicitation request. Returns `None` if the user declines or does not answer in time.
 pub(super) async fn elicit(
     context: &RequestContext<RoleServer>,
-    question: &Question,
+    prompt: &InputPrompt,
 ) -> Option<String> {
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(elicit_params(question)));
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(elicit_params(prompt)));
     let sent = context.peer.send_request(request);
     tokio::select! {
         response = sent => match response.ok()? {
@@ -73,11 +74,11 @@ pub(super) async fn elicit(
     }
 }
 
-fn elicit_params(question: &Question) -> ElicitRequestParams {
-    let prompt = wording::sanitize(question.prompt.trim());
-    let prompt = if prompt.is_empty() { "input" } else { &prompt };
-    let mut message = format!("The running code asks: {prompt}");
-    if question.secret {
+fn elicit_params(prompt: &InputPrompt) -> ElicitRequestParams {
+    let text = wording::sanitize(prompt.prompt.trim());
+    let text = if text.is_empty() { "input" } else { &text };
+    let mut message = format!("The running code asks: {text}");
+    if prompt.secret {
         message.push_str(" (the answer will not be shown)");
     }
     let field = PrimitiveSchemaDefinition::String(StringSchema::new());
@@ -100,19 +101,15 @@ fn accepted_answer(result: ElicitResult) -> Option<String> {
 
 /// A call whose code waits for the answer that the client's next call carries.
 pub(super) struct SuspendedCall {
-    pub(super) conversation: Conversation,
+    pub(super) run: ToolRun,
     pub(super) session: Option<String>,
     pub(super) notices: Vec<UserNotice>,
 }
 
 impl SuspendedCall {
-    pub(super) fn new(
-        conversation: Conversation,
-        session: Option<String>,
-        notices: Vec<UserNotice>,
-    ) -> Self {
+    pub(super) fn new(run: ToolRun, session: Option<String>, notices: Vec<UserNotice>) -> Self {
         Self {
-            conversation,
+            run,
             session,
             notices,
         }
@@ -128,7 +125,7 @@ impl SuspendedCalls {
     pub(super) fn suspend(
         &self,
         call: SuspendedCall,
-        question: &Question,
+        prompt: &InputPrompt,
     ) -> io::Result<InputRequiredResult> {
         let handle = random_token()?;
         self.calls().insert(handle.clone(), call);
@@ -138,7 +135,7 @@ impl SuspendedCalls {
             // Dropping the call cancels its code.
             calls.calls().remove(&expired);
         });
-        let request = InputRequest::Elicitation(ElicitRequest::new(elicit_params(question)));
+        let request = InputRequest::Elicitation(ElicitRequest::new(elicit_params(prompt)));
         let requests = BTreeMap::from([(ANSWER_FIELD.to_owned(), request)]);
         Ok(InputRequiredResult::new(Some(requests), Some(handle)))
     }

@@ -1,127 +1,122 @@
-//! Progress notifications while code runs, for clients that asked for them: some stop waiting for a server
-//! that is silent.
+//! Progress notifications while code runs, for clients that ask for them: some stop waiting for a server that sends
+//! nothing.
 
 use std::time::Duration;
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
-use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::host::kernel_host::KernelHost;
-use crate::host::protocol::HostRequest;
+use crate::host::reply::RunTail;
 
-/// How long nothing is told at first: most calls have ended by then.
-const FIRST: Duration = Duration::from_secs(1);
+/// Time until the first notification: most calls have ended by then.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
 
-/// How often something is told.
-const EVERY: Duration = Duration::from_secs(2);
+/// Time between two notifications.
+const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Characters of what the code said last.
-const LINE: usize = 100;
+/// Number of characters of the last line of output in a notification.
+const LINE_MAX: usize = 100;
 
-/// Tells one call's client how far it is.
-pub(super) struct ProgressViewer {
+/// Sends the progress of one call to its client.
+pub(super) struct ProgressReporter {
     peer: Peer<RoleServer>,
     token: ProgressToken,
     next: Instant,
-    /// What was told last: it may only grow.
-    told: f64,
+    /// The last value that was sent: values must increase.
+    sent: f64,
 }
 
-impl ProgressViewer {
-    /// For a call whose client wants to know.
-    pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
+impl ProgressReporter {
+    /// The reporter of a call; `None` if its client does not ask for progress.
+    pub(super) fn from_context(context: &RequestContext<RoleServer>) -> Option<Self> {
         Some(Self {
             peer: context.peer.clone(),
             token: context.meta.get_progress_token()?,
-            next: Instant::now() + FIRST,
-            told: 0.0,
+            next: Instant::now() + FIRST_DELAY,
+            sent: 0.0,
         })
     }
 
-    /// When there is something to tell.
+    /// When the next notification is due.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
 
-    /// There is nothing to tell yet.
-    pub(super) fn later(&mut self) {
-        self.next = Instant::now() + EVERY;
-    }
-
-    /// Tells how far a run is.
-    pub(super) async fn tell(&mut self, reach: &KernelHost, run: &str, elapsed: Duration) {
-        let wanted = HostRequest::TailRun {
-            run: run.to_owned(),
-            follow: false,
-            document: true,
-        };
-        // Whoever cannot be asked will say so to somebody who needs it.
-        let glance = reach.request(&wanted, Duration::ZERO).await;
-        let glance = glance.ok().flatten().unwrap_or_default();
-        let (done, total, message) = read(&glance, elapsed);
-        self.told = done.max(self.told + 1e-3);
-        let mut param = ProgressNotificationParam::new(self.token.clone(), self.told);
-        if let Some(total) = total {
-            param = param.with_total(total);
+    /// Sends the progress of a run, once its id is known.
+    pub(super) async fn report(&mut self, host: &KernelHost, run: Option<&str>, elapsed: Duration) {
+        if let Some(run) = run {
+            // A host that does not answer is reported by the call itself.
+            let tail = host.tail_run(run).await.ok().flatten();
+            let (done, total, message) = describe(tail.as_ref(), elapsed);
+            self.sent = done.max(self.sent + 1e-3);
+            let mut param = ProgressNotificationParam::new(self.token.clone(), self.sent);
+            if let Some(total) = total {
+                param = param.with_total(total);
+            }
+            // The client may be gone.
+            let param = param.with_message(message);
+            self.peer.notify_progress(param).await.ok();
         }
-        // A client that has gone does not want to know.
-        self.peer
-            .notify_progress(param.with_message(message))
-            .await
-            .ok();
-        self.later();
+        self.next = Instant::now() + INTERVAL;
     }
 }
 
-/// How far it is, of how much, and in words.
-fn read(glance: &Value, elapsed: Duration) -> (f64, Option<f64>, String) {
-    let number = |name: &str| glance[name].as_f64();
+/// The progress, the total if there is one, and a message.
+#[expect(clippy::cast_precision_loss, reason = "numbers of cells")]
+fn describe(tail: Option<&RunTail>, elapsed: Duration) -> (f64, Option<f64>, String) {
     let seconds = elapsed.as_secs_f64();
-    let cells = number("cells").unwrap_or(1.0);
-    let cell = number("cell").unwrap_or(0.0);
-    let mut message = match number("elapsed_s") {
-        Some(running) if cells > 1.0 => {
-            format!("cell {} of {cells}, running for {running:.0} s", cell + 1.0)
+    let cells = tail.map_or(1, |tail| tail.cells);
+    let cell = tail.map_or(0, |tail| tail.cell);
+    let running = tail.and_then(|tail| tail.elapsed_s);
+    let mut message = match running {
+        Some(running) if cells > 1 => {
+            format!("cell {} of {cells}, running for {running:.0} s", cell + 1)
         }
         Some(running) => format!("running for {running:.0} s"),
         None => format!("waiting for {seconds:.0} s"),
     };
-    let text = glance["text"].as_str().unwrap_or_default();
-    let line = text
-        .lines()
-        .rev()
-        .map(str::trim)
-        .find(|line| !line.is_empty());
-    if let Some(line) = line {
+    let text = tail.and_then(|tail| tail.text.as_deref());
+    let mut lines = text.unwrap_or_default().lines().rev().map(str::trim);
+    if let Some(line) = lines.find(|line| !line.is_empty()) {
         message.push_str(": ");
-        message.extend(line.chars().take(LINE));
+        message.extend(line.chars().take(LINE_MAX));
     }
-    if cells > 1.0 {
-        // Nobody knows how long a cell takes: it comes closer to its end, and never quite there.
-        let running = number("elapsed_s").unwrap_or(0.0);
-        return (cell + running / (running + 10.0), Some(cells), message);
+    if cells > 1 {
+        // The duration of a cell is unknown: its part approaches one and never reaches it.
+        let running = running.unwrap_or(0.0);
+        let done = cell as f64 + running / (running + 10.0);
+        return (done, Some(cells as f64), message);
     }
     (seconds, None, message)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::execution::ExecutionStatus;
 
     #[test]
-    fn progress_says_which_cell_and_what_it_said_last() {
-        let glance = json!({"cell": 2, "cells": 5, "elapsed_s": 10.0, "text": "a\n 40 % \n\n"});
-        let (done, total, message) = read(&glance, Duration::from_mins(1));
+    fn progress_names_the_cell_and_the_last_line_of_output() {
+        let mut tail = RunTail {
+            run: "r1".to_owned(),
+            session: None,
+            status: ExecutionStatus::Running,
+            cell: 2,
+            cells: 5,
+            elapsed_s: Some(10.0),
+            text: Some("a\n 40 % \n\n".to_owned()),
+        };
+        let (done, total, message) = describe(Some(&tail), Duration::from_mins(1));
         assert!((done - 2.5).abs() < 1e-9, "{done}");
         assert_eq!(total, Some(5.0));
         assert_eq!(message, "cell 3 of 5, running for 10 s: 40 %");
-        let glance = json!({"cell": 0, "cells": 1, "elapsed_s": 7.4, "text": ""});
-        let (done, total, message) = read(&glance, Duration::from_secs(8));
+        (tail.cell, tail.cells) = (0, 1);
+        tail.elapsed_s = Some(7.4);
+        tail.text = Some(String::new());
+        let (done, total, message) = describe(Some(&tail), Duration::from_secs(8));
         assert_eq!((done, total), (8.0, None));
         assert_eq!(message, "running for 7 s");
     }

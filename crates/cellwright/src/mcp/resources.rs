@@ -9,7 +9,7 @@ use cellwright_notebook::select::{self, Selector};
 use cellwright_output::Artifact;
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::images::encode_base64;
 use super::roots::{ConfinedPath, file_uri, percent_decode};
@@ -17,6 +17,7 @@ use super::server::Server;
 use super::tools::sessions;
 use super::wording;
 use crate::failure::{Failure, Kind};
+use crate::host::reply::SessionInfo;
 use crate::operations::artifact;
 use crate::operations::read::{ReadResult, read_selected};
 
@@ -86,13 +87,11 @@ pub(super) async fn list(server: &Server) -> Vec<Resource> {
             .with_mime_type("text/plain");
         all.push(resource);
     }
-    // A host that cannot be reached has no sessions to list.
-    let kernels = sessions(server).await.unwrap_or_default();
-    for kernel in kernels.as_array().into_iter().flatten() {
-        let id = kernel["id"].as_u64().unwrap_or_default();
-        let name = kernel["session"].as_str().unwrap_or_default();
-        let resource = Resource::new(format!("kernel://{id}"), name)
-            .with_description(format!("session {name}: its kernel and state"))
+    // A host that does not answer lists no sessions.
+    for session in sessions(server).await.unwrap_or_default() {
+        let (id, name) = (session.id, session.session);
+        let resource = Resource::new(format!("kernel://{id}"), name.as_str())
+            .with_description(format!("session {name}: its kernel and what it does"))
             .with_mime_type("application/json");
         all.push(resource);
     }
@@ -171,14 +170,11 @@ async fn run_blocking<T: Send + 'static>(
     done.map_err(std::io::Error::other)?
 }
 
-/// Returns the session with this id.
-pub(super) async fn read_kernel(server: &Server, id: u64) -> Result<Value, Failure> {
-    let kernels = sessions(server).await?;
-    let mut all = kernels.as_array().into_iter().flatten();
-    let kernel = all
-        .find(|kernel| kernel["id"].as_u64() == Some(id))
-        .cloned();
-    kernel.ok_or_else(|| unknown_resource(&format!("kernel://{id}")))
+/// The session with this id.
+pub(super) async fn read_kernel(server: &Server, id: u64) -> Result<SessionInfo, Failure> {
+    let mut sessions = sessions(server).await?.into_iter();
+    let session = sessions.find(|session| session.id == id);
+    session.ok_or_else(|| unknown_resource(&format!("kernel://{id}")))
 }
 
 /// Splits a path into the notebook and its selector.

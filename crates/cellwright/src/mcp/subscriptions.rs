@@ -177,12 +177,12 @@ async fn fingerprint(server: &Server, uri: &str) -> String {
             )
         }
         Ok(ResourceId::Kernel(id)) => match resources::read_kernel(server, id).await {
-            Ok(kernel) => json!([
-                kernel["state"],
-                kernel["generation"],
-                kernel["executions"],
-                kernel["waiting"],
-                kernel["pid"],
+            Ok(session) => json!([
+                session.state,
+                session.generation,
+                session.executions,
+                session.waiting,
+                session.pid,
             ])
             .to_string(),
             Err(_) => "none".to_owned(),

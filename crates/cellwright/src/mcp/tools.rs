@@ -139,7 +139,7 @@ pub(super) async fn call(
                            without requestState";
             return Err(ErrorData::invalid_params(message, None));
         };
-        let response = call.go_on(suspended, answer).await;
+        let response = call.resume(suspended, answer).await;
         return Ok(response.unwrap_or_else(|failure| failure_response(&failure)));
     }
     let response = match request.name.as_ref() {

@@ -19,7 +19,6 @@ use crate::operations::seconds::parse_seconds;
 use crate::startup::StartupTimer;
 use crate::verbs::text_source;
 use crate::viewer::live::OutputExtent;
-use crate::viewer::show_summary;
 use crate::{hosted_execution, local_execution};
 
 /// The session name that a kernel sees if it ends with the call.
@@ -165,10 +164,13 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result
     if prepared.session.is_some() || args.background || args.wait.is_some() {
         let wait_mode = match args.wait {
             _ if args.background => WaitMode::Detached,
-            wait if screen.json => WaitMode::Report { wait },
+            wait if screen.json => WaitMode::Report {
+                wait,
+                outputs: true,
+            },
             wait => WaitMode::Stream {
                 wait,
-                document: false,
+                outputs: false,
             },
         };
         let (params, settings, notices) = prepared.into_host_request(engine, wait_mode)?;
@@ -177,7 +179,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result
             &settings,
             screen,
             extent.into(),
-            notices,
+            &notices,
             startup,
         );
     }
@@ -194,20 +196,18 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result
         baselines: None,
     };
     let execution = prepared.execution;
-    let (mut report, stdout_error) =
+    let (report, stdout_error) =
         local_execution::run_locally(&execution, launch, stores, screen, extent.into())?;
-    let summary = report.summarize();
-    if let Some(line) = startup.report(summary.kernel_ready, &settings) {
+    if let Some(line) = startup.report(report.kernel_ready, &settings) {
         screen.note(&line);
     }
-    if screen.json {
-        report.notices.splice(0..0, prepared.notices);
-        return match screen.print_json(&report) {
-            Err(failure) if !failure.is_silent() => Err(failure),
-            _ => Ok(summary.exit_code()),
-        };
-    }
-    show_summary(&summary, screen, extent, stdout_error.as_ref())
+    hosted_execution::show_result(
+        &report,
+        screen,
+        extent,
+        &prepared.notices,
+        stdout_error.as_ref(),
+    )
 }
 
 /// Returns the script file as an absolute path: the kernel can have another working directory.

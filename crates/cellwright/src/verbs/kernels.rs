@@ -8,24 +8,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::Failure;
-use crate::host::client;
-use crate::host::protocol::{HostRequest, SessionQuery, SessionSelector};
-use crate::hosted_execution::without_end;
+use crate::host::kernel_host::KernelHost;
+use crate::host::protocol::{SessionQuery, SessionSelector};
 use crate::kernels::working_directory;
 use crate::operations::eval::canonical;
+use crate::operations::kernels::VARIABLES_MAX;
 use crate::operations::seconds::parse_seconds;
 use crate::verbs::kernel_args::interpreter;
-
-/// How long a reset or a stop may take: a cell is given time to react, a kernel to end.
-pub(crate) const SLOW: Duration = Duration::from_secs(90);
-
-/// How many variables are listed.
-pub(crate) const VARIABLES: usize = 1000;
 
 /// Arguments of `kernels`.
 #[derive(Debug, Args)]
@@ -222,33 +217,38 @@ pub(crate) fn kernels(
             specs::specs(cwd.as_deref(), python.as_deref(), engine, screen)
         }
         Action::Interrupt(session) => {
-            let answer = demand(&HostRequest::Interrupt {
-                session: session.who(engine)?,
-            })?;
-            let words = if answer["interrupted"] == true {
+            let host = KernelHost::Shared;
+            let result = host.block_on(host.interrupt(session.who(engine)?))?;
+            let result = result.ok_or_else(Failure::host_not_running)?;
+            let text = if result.interrupted {
                 format!("session {} was interrupted", session.name)
             } else {
                 format!("session {} runs nothing", session.name)
             };
-            told(answer, &words, screen)
+            show(&result, &text, screen)
         }
         Action::Reset(session) => {
-            let answer = demand(&HostRequest::Reset {
-                session: session.who(engine)?,
-            })?;
-            let words = if answer["private"] == true {
+            let host = KernelHost::Shared;
+            let result = host.block_on(host.reset(session.who(engine)?))?;
+            let result = result.ok_or_else(Failure::host_not_running)?;
+            let text = if result.private {
                 format!(
-                    "others use session {}: they keep its kernel, and you have a fresh one of your own",
+                    "other owners keep the kernel of session {}; you have a fresh private one",
                     session.name
                 )
             } else {
                 format!("session {} has a fresh kernel", session.name)
             };
-            told(answer, &words, screen)
+            show(&result, &text, screen)
         }
         Action::Stop(args) => stop(args, engine, screen),
         Action::Variables(question) => {
-            let answer = question.client(SessionQuery::Variables { limit: VARIABLES }, engine)?;
+            let answer = question.send(
+                SessionQuery::Variables {
+                    limit: VARIABLES_MAX,
+                },
+                engine,
+            )?;
             list::variables(&answer, screen)
         }
         Action::Inspect {
@@ -261,7 +261,7 @@ pub(crate) fn kernels(
                 cursor: code.chars().count(),
                 source: *source,
             };
-            list::inspection(&session.client(asked, engine)?, code, screen)
+            list::inspection(&session.send(asked, engine)?, code, screen)
         }
         Action::Complete {
             session,
@@ -272,7 +272,7 @@ pub(crate) fn kernels(
                 code: code.clone(),
                 cursor: cursor.unwrap_or_else(|| code.chars().count()),
             };
-            list::completions(&session.client(asked, engine)?, screen)
+            list::completions(&session.send(asked, engine)?, screen)
         }
         Action::History(session) => export::history(&session.who(engine)?, screen),
         Action::Export {
@@ -284,15 +284,11 @@ pub(crate) fn kernels(
 }
 
 impl Question {
-    fn client(&self, question: SessionQuery, engine: &Engine) -> Result<Value, Failure> {
-        let wanted = HostRequest::Query {
-            session: self.session.who(engine)?,
-            question,
-            patience: self.timeout,
-        };
-        let answer = client::request_blocking(&wanted, self.timeout)?;
-        let mut answer = answer.ok_or_else(Failure::host_not_running)?;
-        Ok(answer["answer"].take())
+    fn send(&self, query: SessionQuery, engine: &Engine) -> Result<Value, Failure> {
+        let host = KernelHost::Shared;
+        let session = self.session.who(engine)?;
+        let reply = host.block_on(host.query(session, query, self.timeout))?;
+        reply.ok_or_else(Failure::host_not_running)
     }
 }
 
@@ -301,28 +297,23 @@ fn stop(args: &StopArgs, engine: &Engine, screen: &Console) -> Result<(), Failur
         return list::stop_all(screen);
     }
     let name = args.name.as_deref().unwrap_or_default();
-    let answer = demand(&HostRequest::EndSession {
-        session: who(name, args.cwd.as_ref(), args.owner.as_ref(), engine)?,
-        owner: args.owner.clone(),
-    })?;
-    let words = if answer["ended"] == true {
+    let session = who(name, args.cwd.as_ref(), args.owner.as_ref(), engine)?;
+    let host = KernelHost::Shared;
+    let result = host.block_on(host.end_session(session, args.owner.clone()))?;
+    let result = result.ok_or_else(Failure::host_not_running)?;
+    let text = if result.ended {
         format!("session {name} was ended")
     } else {
-        format!("session {name} goes on: others use it")
+        format!("session {name} stays: other owners use it")
     };
-    told(answer, &words, screen)
+    show(&result, &text, screen)
 }
 
-/// Asks for something that needs a host.
-fn demand(wanted: &HostRequest) -> Result<Value, Failure> {
-    client::request_blocking(wanted, SLOW)?.ok_or_else(Failure::host_not_running)
-}
-
-/// Says what was done.
-fn told(answer: Value, words: &str, screen: &Console) -> Result<(), Failure> {
+/// Prints a result: as JSON, or as a note.
+fn show(result: &impl Serialize, text: &str, screen: &Console) -> Result<(), Failure> {
     if screen.json {
-        return screen.print_json(&without_end(answer));
+        return screen.print_json(result);
     }
-    screen.note(words);
+    screen.note(text);
     Ok(())
 }

@@ -2,14 +2,13 @@
 
 mod args;
 
-use std::io;
 use std::sync::Arc;
 
 pub(crate) use args::RunArgs;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::execution::ExecutionReport;
+use crate::execution::{ExecutionReport, ReportDocument};
 use crate::failure::{Failure, Kind};
 use crate::host::kernel_host::KernelHost;
 use crate::host::protocol::WaitMode;
@@ -44,21 +43,24 @@ fn execute(args: &RunArgs, engine: &Engine, screen: &Console) -> Result<u8, Fail
     screen.print_notices(&prepared.notices);
     let Some(chosen) = prepared.chosen.take() else {
         let report = prepared.finish_without_cells(engine)?;
-        return show(report, prepared.notices, args, screen, None);
+        return show(&report, &prepared.notices, args, screen, None);
     };
     let view = view(args, &prepared, screen);
     if args.session.is_some() || args.background || args.wait.is_some() {
         let attach = match args.wait {
             _ if args.background => WaitMode::Detached,
-            wait if screen.json => WaitMode::Report { wait },
+            wait if screen.json => WaitMode::Report {
+                wait,
+                outputs: true,
+            },
             wait => WaitMode::Stream {
                 wait,
-                document: args.events,
+                outputs: args.events,
             },
         };
         let request = prepared.host_request(chosen, engine, attach)?;
         let (settings, notices) = (prepared.settings, prepared.notices);
-        return hosted_execution::execute(request, &settings, screen, view, notices, startup);
+        return hosted_execution::execute(request, &settings, screen, view, &notices, startup);
     }
     let settings = &prepared.settings;
     let launch = chosen.into_launcher(KernelSetup {
@@ -75,8 +77,8 @@ fn execute(args: &RunArgs, engine: &Engine, screen: &Console) -> Result<u8, Fail
         screen.note(&line);
     }
     show(
-        report,
-        prepared.notices,
+        &report,
+        &prepared.notices,
         args,
         screen,
         Some((extent, stdout_error)),
@@ -85,28 +87,26 @@ fn execute(args: &RunArgs, engine: &Engine, screen: &Console) -> Result<u8, Fail
 
 /// Prints the report and returns the exit code. `shown` is how much of the output was shown, and why writing it failed.
 fn show(
-    mut report: ExecutionReport,
-    notices: Vec<UserNotice>,
+    report: &ExecutionReport,
+    notices: &[UserNotice],
     args: &RunArgs,
     screen: &Console,
     shown: Option<(OutputExtent, Option<StdoutError>)>,
 ) -> Result<u8, Failure> {
-    let summary = report.summarize();
     if screen.json || args.events {
-        report.notices.splice(0..0, notices);
+        let document = ReportDocument::new(report, notices);
         let printed = if args.events {
-            let report = serde_json::to_value(&report).map_err(io::Error::from)?;
-            events::print_done(screen, report)
+            events::print_done(screen, &document)
         } else {
-            screen.print_json(&report)
+            screen.print_json(&document)
         };
         return match printed {
             Err(failure) if !failure.is_silent() => Err(failure),
-            _ => Ok(summary.exit_code()),
+            _ => Ok(report.exit_code()),
         };
     }
     let (extent, stdout_error) = shown.unwrap_or((OutputExtent::Full, None));
-    show_summary(&summary, screen, extent, stdout_error.as_ref())
+    show_summary(report, screen, extent, stdout_error.as_ref())
 }
 
 fn view(args: &RunArgs, prepared: &PreparedRun, screen: &Console) -> ViewOptions {

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-use cellwright_output::Limits;
+use cellwright_output::{Limits, Stream};
 use clap::{Args, Subcommand};
-use serde_json::Value;
 
 use crate::console::Console;
 use crate::failure::{Failure, Kind, command, hint};
-use crate::host::client;
-use crate::host::protocol::HostRequest;
-use crate::hosted_execution::{self, Attachment, HostedResult, show_result, without_end};
+use crate::host::kernel_host::KernelHost;
+use crate::hosted_execution::{HostedResult, RunRequest, show_result, watch};
 use crate::notice::{NoticeKind, UserNotice};
 use crate::operations::seconds::parse_seconds;
 use crate::table::{align_columns, format_seconds};
-use crate::viewer::live::OutputExtent;
+use crate::viewer::live::{LiveWriter, OutputExtent};
 
 /// Exit code of `runs wait` if the time is up and the run continues.
 const TIME_IS_UP: u8 = 124;
@@ -92,9 +90,8 @@ pub(crate) fn runs(args: &RunsArgs, screen: &Console) -> Result<u8, Failure> {
 }
 
 fn list(screen: &Console) -> Result<u8, Failure> {
-    let answer = client::request_blocking(&HostRequest::ListRuns, Duration::ZERO)?;
-    let runs = answer.and_then(|mut answer| answer.get_mut("runs").map(Value::take));
-    let runs = runs.unwrap_or_else(|| Value::Array(Vec::new()));
+    let host = KernelHost::Shared;
+    let runs = host.block_on(host.list_runs())?.unwrap_or_default();
     if screen.json {
         screen.print_json(&runs)?;
         return Ok(0);
@@ -103,28 +100,18 @@ fn list(screen: &Console) -> Result<u8, Failure> {
         "RUN", "STATUS", "SESSION", "OWNER", "CELL", "RUNNING", "WHAT",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for run in runs.as_array().into_iter().flatten() {
-        let text = |name: &str| run[name].as_str().unwrap_or_default().to_owned();
-        let number = |name: &str| run[name].as_u64().unwrap_or_default();
+    for run in runs {
+        let none = || "-".to_owned();
         rows.push(vec![
-            text("run"),
-            text("status"),
-            match text("session") {
-                session if session.is_empty() => "-".to_owned(),
-                session => session,
-            },
-            text("owner"),
-            format!("{}/{}", number("cell") + 1, number("cells")),
-            match run["elapsed_s"].as_f64() {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "whole seconds"
-                )]
-                Some(seconds) => format_seconds(seconds as u64),
-                None => "-".to_owned(),
-            },
-            text("label"),
+            run.run,
+            run.status.name().to_owned(),
+            run.session.unwrap_or_else(none),
+            run.owner,
+            format!("{}/{}", run.cell + 1, run.cells),
+            run.elapsed_s.map_or_else(none, |seconds| {
+                format_seconds(Duration::from_secs_f64(seconds).as_secs())
+            }),
+            run.label,
         ]);
     }
     if rows.len() == 1 {
@@ -135,87 +122,89 @@ fn list(screen: &Console) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn wait_for(run: &str, wait: Option<Duration>, screen: &Console) -> Result<u8, Failure> {
-    let wanted = HostRequest::WaitRun {
-        run: run.to_owned(),
-        wait,
-        document: screen.json,
-    };
-    // What is told is bounded already.
-    let extent = if screen.json {
+/// How much of the output is shown. The host has bounded it already.
+fn extent(screen: &Console) -> OutputExtent {
+    if screen.json {
         OutputExtent::Nothing
     } else {
         OutputExtent::Full
+    }
+}
+
+fn wait_for(run: &str, wait: Option<Duration>, screen: &Console) -> Result<u8, Failure> {
+    let request = RunRequest::Wait {
+        run,
+        wait,
+        outputs: screen.json,
     };
-    match hosted_execution::watch(
-        &wanted,
-        screen,
-        extent,
-        &Limits::default(),
-        Attachment::Observer,
-    )? {
-        HostedResult::StillRunning(known) => {
+    match watch(request, screen, extent(screen), &Limits::default())? {
+        HostedResult::StillRunning(state) => {
             if screen.json {
-                screen.print_json(&without_end(known))?;
+                screen.print_json(&state)?;
             } else {
                 screen.print_notices(&[UserNotice::new(
                     NoticeKind::StillRunning,
-                    format!("run {run} goes on"),
+                    format!("run {run} is still running"),
                 )]);
             }
             Ok(TIME_IS_UP)
         }
-        ended @ HostedResult::Finished { .. } => {
-            show_result(ended, screen, OutputExtent::Bounded, Vec::new())
-        }
+        HostedResult::Finished {
+            report,
+            stdout_error,
+        } => show_result(
+            &report,
+            screen,
+            OutputExtent::Bounded,
+            &[],
+            stdout_error.as_ref(),
+        ),
+        HostedResult::Tail(_) => Ok(0),
     }
 }
 
 fn tail(run: &str, follow: bool, screen: &Console) -> Result<u8, Failure> {
-    if follow && screen.json {
-        let message = "`--follow` and `--json` cannot be combined";
-        let failure = Failure::new(Kind::BadArguments, message);
-        return Err(failure.hint(hint![command("runs wait RUN --json"), " waits for the end",]));
-    }
-    let wanted = HostRequest::TailRun {
-        run: run.to_owned(),
-        follow,
-        document: screen.json,
-    };
-    let limits = Limits::default();
-    let extent = if screen.json {
-        OutputExtent::Nothing
-    } else {
-        OutputExtent::Full
-    };
-    if let HostedResult::StillRunning(known) =
-        hosted_execution::watch(&wanted, screen, extent, &limits, Attachment::Observer)?
-    {
+    if follow {
         if screen.json {
-            screen.print_json(&without_end(known))?;
-        } else {
-            let status = known["status"].as_str().unwrap_or_default();
-            screen.note(&format!("run {run}: {status}"));
+            let message = "`--follow` and `--json` cannot be combined";
+            let failure = Failure::new(Kind::BadArguments, message);
+            return Err(failure.hint(hint![command("runs wait RUN --json"), " waits for the end"]));
         }
+        let request = RunRequest::Follow { run };
+        let followed = watch(request, screen, extent(screen), &Limits::default())?;
+        if let HostedResult::Tail(tail) = followed {
+            screen.note(&format!("run {run}: {}", tail.status.name()));
+        }
+        return Ok(0);
     }
+    let host = KernelHost::Shared;
+    let tail = host.block_on(host.tail_run(run))?;
+    let tail = tail.ok_or_else(Failure::host_not_running)?;
+    if screen.json {
+        screen.print_json(&tail)?;
+        return Ok(0);
+    }
+    if let Some(text) = &tail.text {
+        let mut writer = LiveWriter::new(screen, OutputExtent::Full, &Limits::default());
+        writer.write_display(Stream::Stdout, text);
+        writer.finish();
+    }
+    screen.note(&format!("run {run}: {}", tail.status.name()));
     Ok(0)
 }
 
 fn cancel(run: &str, screen: &Console) -> Result<u8, Failure> {
-    let wanted = HostRequest::CancelRun {
-        run: run.to_owned(),
-    };
-    let Some(answer) = client::request_blocking(&wanted, Duration::ZERO)? else {
-        return Err(Failure::host_not_running());
-    };
+    let host = KernelHost::Shared;
+    let result = host.block_on(host.cancel_run(run))?;
+    let result = result.ok_or_else(Failure::host_not_running)?;
     if screen.json {
-        screen.print_json(&without_end(answer))?;
-    } else if answer["cancelled"] == true {
+        screen.print_json(&result)?;
+    } else if result.cancelled {
         screen.note(&format!(
-            "run {run} was asked to stop; `cellwright runs wait {run}` tells its end"
+            "run {run} is being cancelled; `cellwright runs wait {run}` shows its result"
         ));
     } else {
-        screen.note(&format!("run {run} had ended before"));
+        screen.note(&format!("run {run} had already ended"));
     }
     Ok(0)
 }

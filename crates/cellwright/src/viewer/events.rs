@@ -1,10 +1,13 @@
 //! Prints the events of a run, one JSON document per line.
 
-use cellwright_output::Stream;
+use std::io;
+
+use cellwright_output::{Limits, Stream};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Viewer;
 use super::live::StdoutError;
+use super::{Viewer, display_text, traceback_text};
 use crate::console::{Console, StdStream};
 use crate::execution::CellEvent;
 use crate::execution::feed::FeedItem;
@@ -12,6 +15,7 @@ use crate::failure::Failure;
 
 pub(super) struct EventViewer<'s> {
     screen: &'s Console,
+    limits: Limits,
     /// The running cell.
     cell: Option<usize>,
     /// The bytes of an incomplete character of each stream.
@@ -20,9 +24,10 @@ pub(super) struct EventViewer<'s> {
 }
 
 impl<'s> EventViewer<'s> {
-    pub(super) fn new(screen: &'s Console) -> Self {
+    pub(super) fn new(screen: &'s Console, limits: Limits) -> Self {
         Self {
             screen,
+            limits,
             cell: None,
             partial: [Vec::new(), Vec::new()],
             error: None,
@@ -67,10 +72,12 @@ impl<'s> EventViewer<'s> {
 }
 
 /// Prints the result as the last event.
-pub(crate) fn print_done(screen: &Console, report: Value) -> Result<(), Failure> {
+pub(crate) fn print_done(screen: &Console, document: &impl Serialize) -> Result<(), Failure> {
+    // As a value, because the outputs of a notebook are JSON with line breaks.
+    let document = serde_json::to_value(document).map_err(io::Error::from)?;
     let mut event = json!({"event": "done"});
-    if let (Some(event), Value::Object(report)) = (event.as_object_mut(), report) {
-        event.extend(report);
+    if let (Some(event), Value::Object(document)) = (event.as_object_mut(), document) {
+        event.extend(document);
     }
     screen.write_bytes(format!("{event}\n").as_bytes())
 }
@@ -80,16 +87,23 @@ pub(crate) fn print_failure(screen: &Console, failure: &Failure) {
     if !failure.is_silent() {
         let mut report = failure.to_json();
         report["status"] = json!("not_started");
-        print_done(screen, report).ok();
+        print_done(screen, &report).ok();
     }
 }
 
 impl Viewer for EventViewer<'_> {
     fn write_item(&mut self, item: FeedItem) {
         match item {
-            FeedItem::CellStart => {}
+            FeedItem::CellStart | FeedItem::Clear { .. } => {}
             FeedItem::Text(stream, bytes) => self.write_text(stream, &bytes),
-            FeedItem::Display(stream, text) => self.print_text("display", stream, &text),
+            FeedItem::Display(display) => {
+                if let Some(text) = display_text(&display, &self.limits) {
+                    self.print_text("display", Stream::Stdout, &text);
+                }
+            }
+            FeedItem::Error(traceback) => {
+                self.print_text("display", Stream::Stderr, &traceback_text(&traceback));
+            }
             FeedItem::Dropped(bytes) => {
                 let cell = self.cell;
                 self.print(&json!({"event": "lost", "index": cell, "bytes": bytes}));

@@ -88,7 +88,7 @@ impl<'s> ProgressViewer<'s> {
         let writer = self
             .writer
             .get_or_insert_with(|| LiveWriter::new(self.screen, self.extent, &self.limits));
-        show(writer, item);
+        show(writer, item, &self.limits);
     }
 
     fn finish_cell(&mut self, event: &CellEvent) {

@@ -331,7 +331,12 @@ fn threads_are_waited_for_as_python_does() {
     assert!(context.path("saved").exists());
     let endless = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()";
     let ran = context.eval(&[endless, "--timeout", "1"]).exits(0);
-    assert!(ran.stderr.contains("did not end in time"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("did not exit after the last cell and was killed"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

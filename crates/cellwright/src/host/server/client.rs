@@ -11,11 +11,12 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::super::channel::ReplyChannel;
 use super::super::connection::Connection;
-use super::super::frame::FrameError;
+use super::super::frame::{Frame, FrameError};
 use super::super::hello::{ClientHello, Greeting, HostHello, PROTOCOL, VERSION};
 use super::super::log::Level;
-use super::super::service::ServiceRequest;
+use super::super::protocol::HostRequest;
 use super::Shared;
 
 /// How long a client may take to say who it is.
@@ -80,10 +81,13 @@ async fn serve_requests(connection: &mut Connection, shared: &Shared) -> Result<
                 );
                 connection.send_refusal("other_protocol", &message).await?;
             }
-            _ => {
-                let request = ServiceRequest { name, frame };
-                shared.service.handle(request, connection).await?;
-            }
+            _ => match parse_request(&name, &frame) {
+                Ok(request) => {
+                    let mut channel = ReplyChannel::Socket(connection);
+                    shared.service.serve(request, &mut channel).await?;
+                }
+                Err((code, message)) => connection.send_refusal(code, &message).await?,
+            },
         }
         drop(busy);
         // Nobody else has to wait for that.
@@ -92,6 +96,26 @@ async fn serve_requests(connection: &mut Connection, shared: &Shared) -> Result<
         }
     }
     Ok(())
+}
+
+/// Parses a request. The error has a code for programs and a message for users.
+fn parse_request(name: &str, frame: &Frame) -> Result<HostRequest, (&'static str, String)> {
+    // Parsed as its parameters: to find the tag, serde would first read the whole request into a buffer.
+    let parsed = if name == HostRequest::EXECUTE {
+        frame
+            .parse()
+            .map(|params| HostRequest::Execute(Box::new(params)))
+    } else {
+        frame.parse()
+    };
+    parsed.map_err(|error| {
+        let code = if HostRequest::NAMES.contains(&name) {
+            "not_understood"
+        } else {
+            "unknown_request"
+        };
+        (code, format!("`{name}` is not a valid request: {error}"))
+    })
 }
 
 async fn status(connection: &mut Connection, shared: &Shared) -> Result<(), FrameError> {

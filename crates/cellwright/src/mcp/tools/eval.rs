@@ -6,17 +6,18 @@ use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 
 use super::super::arguments::{self, LenientStrings, Seconds};
-use super::super::conversation::{Conversation, Said};
 use super::super::input::{self, ElicitationMode, SuspendedCall};
-use super::super::progress::ProgressViewer;
+use super::super::progress::ProgressReporter;
 use super::super::server::Server;
+use super::super::tool_run::ToolRun;
 use super::{Effect, ToolCall, ToolSpec, report};
-use crate::execution::ExecutionSummary;
+use crate::execution::ExecutionReport;
 use crate::failure::{Failure, Kind};
 use crate::host::protocol::{ExecuteParams, Interaction, WaitMode};
+use crate::host::run_stream::RunUpdate;
 use crate::kernels::KernelRequest;
-use crate::notice;
-use crate::operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare};
+use crate::notice::{NoticeKind, UserNotice};
+use crate::operations::eval::{self, EvalCell, EvalRequest, SessionRequest};
 use crate::settings::Backend;
 use crate::startup::StartupTimer;
 
@@ -77,30 +78,34 @@ pub(super) async fn eval(
     given: JsonObject,
 ) -> Result<CallToolResponse, Failure> {
     let given: Arguments = arguments::parse("eval", given)?;
-    let (server, way) = (
+    let (server, mode) = (
         call.server.clone(),
         ElicitationMode::from_context(call.context),
     );
-    let planned = tokio::task::spawn_blocking(move || plan(&server, given, way)).await;
-    let plan = planned.map_err(std::io::Error::other)??;
-    call.carry_out(plan).await
+    let prepared = tokio::task::spawn_blocking(move || prepare(&server, given, mode)).await;
+    call.execute(prepared.map_err(std::io::Error::other)??)
+        .await
 }
 
-/// What is to be run, and what is known before.
-pub(super) struct Plan {
-    pub(super) wanted: ExecuteParams,
-    pub(super) notices: Vec<notice::UserNotice>,
+/// An execution that is ready to start.
+pub(super) struct PreparedCall {
+    pub(super) params: ExecuteParams,
+    pub(super) notices: Vec<UserNotice>,
     pub(super) idle_exit: Option<Duration>,
 }
 
-fn plan(server: &Server, given: Arguments, way: ElicitationMode) -> Result<Plan, Failure> {
+fn prepare(
+    server: &Server,
+    given: Arguments,
+    mode: ElicitationMode,
+) -> Result<PreparedCall, Failure> {
     let engine = server.engine();
     if given.code.is_some() != given.cells.is_empty() {
         let failure = Failure::new(Kind::BadArguments, "Give either `code` or `cells`");
         return Err(failure.hint("nothing was run"));
     }
     if given.per_call && given.session.is_some() {
-        let message = "`session` and `per_call` do not go together";
+        let message = "`session` and `per_call` cannot be combined";
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"));
     }
     let cwd = match &given.cwd {
@@ -131,15 +136,15 @@ fn plan(server: &Server, given: Arguments, way: ElicitationMode) -> Result<Plan,
         owner: None,
         reset: given.reset,
     };
-    let mut prepared = prepare(request, engine, &mut StartupTimer::new())?;
+    let mut prepared = eval::prepare(request, engine, &mut StartupTimer::new())?;
     let count = prepared.execution.cells.len();
     prepared.execution.inline_limits = server.inline_limits(count, &prepared.settings);
-    let attach = server.attach(given.background, given.wait);
-    let (mut wanted, settings, notices) = prepared.into_host_request(engine, attach)?;
-    wanted.any_cwd = given.cwd.is_none();
-    wanted.interaction = talk(way);
-    Ok(Plan {
-        wanted,
+    let wait_mode = server.wait_mode(given.background, given.wait);
+    let (mut params, settings, notices) = prepared.into_host_request(engine, wait_mode)?;
+    params.any_cwd = given.cwd.is_none();
+    params.interaction = interaction(mode);
+    Ok(PreparedCall {
+        params,
         notices,
         idle_exit: crate::host::idle_exit(&settings),
     })
@@ -157,15 +162,16 @@ impl From<CellArguments> for EvalCell {
     }
 }
 
-pub(super) fn talk(way: ElicitationMode) -> Interaction {
-    if way == ElicitationMode::Unsupported {
+/// The replies that a call needs: clients that can ask their user answer input requests.
+pub(super) fn interaction(mode: ElicitationMode) -> Interaction {
+    if mode == ElicitationMode::Unsupported {
         Interaction::RunId
     } else {
         Interaction::RunIdAndInput
     }
 }
 
-/// What runs the code, by its name.
+/// The backend with this name.
 pub(super) fn backend(name: &str) -> Result<Backend, Failure> {
     Backend::from_name(&name.to_lowercase()).ok_or_else(|| {
         let message = format!("There is no backend `{name}`");
@@ -174,8 +180,7 @@ pub(super) fn backend(name: &str) -> Result<Backend, Failure> {
     })
 }
 
-/// An interpreter: what is there inside the roots is meant from their first, anything else is the user's
-/// own way of naming it.
+/// The interpreter: a path below the first root if it exists there, else as the client named it.
 pub(super) fn interpreter(
     server: &Server,
     given: Option<&str>,
@@ -191,8 +196,8 @@ pub(super) fn interpreter(
 }
 
 impl Server {
-    /// How long a call waits for its code.
-    pub(super) fn attach(&self, background: bool, wait: Option<Seconds>) -> WaitMode {
+    /// How a call waits for its code.
+    pub(super) fn wait_mode(&self, background: bool, wait: Option<Seconds>) -> WaitMode {
         if background {
             return WaitMode::Detached;
         }
@@ -200,87 +205,91 @@ impl Server {
             Some(Seconds(time)) => Some(time),
             None => self.options().wait,
         };
-        WaitMode::Report { wait }
+        WaitMode::Report {
+            wait,
+            outputs: false,
+        }
     }
 }
 
 impl ToolCall<'_> {
-    /// Has code run, and tells what comes of it.
-    pub(super) async fn carry_out(&self, plan: Plan) -> Result<CallToolResponse, Failure> {
-        let reach = self.server.kernels();
-        let session = plan.wanted.session.clone();
-        let begun = Conversation::begin(reach, plan.wanted, plan.idle_exit).await?;
-        self.follow(begun, session, plan.notices).await
+    /// Runs code and returns its result.
+    pub(super) async fn execute(
+        &self,
+        prepared: PreparedCall,
+    ) -> Result<CallToolResponse, Failure> {
+        let session = prepared.params.session.clone();
+        let host = self.server.kernels();
+        let run = ToolRun::start(host, prepared.params, prepared.idle_exit).await?;
+        self.follow(run, session, prepared.notices).await
     }
 
-    /// Goes on with code that waited for what its client's user says.
-    pub(super) async fn go_on(
+    /// Continues a run that waited for input.
+    pub(super) async fn resume(
         &self,
-        parked: SuspendedCall,
+        suspended: SuspendedCall,
         answer: Option<String>,
     ) -> Result<CallToolResponse, Failure> {
         let SuspendedCall {
-            mut conversation,
+            mut run,
             session,
             notices,
-        } = parked;
-        conversation.answer(answer).await?;
-        self.follow(conversation, session, notices).await
+        } = suspended;
+        run.send_input(answer).await?;
+        self.follow(run, session, notices).await
     }
 
-    /// Listens to code until there is something to tell.
-    pub(super) async fn follow(
+    /// Follows a run until the call can answer.
+    async fn follow(
         &self,
-        mut conversation: Conversation,
+        mut run: ToolRun,
         session: Option<String>,
-        mut notices: Vec<notice::UserNotice>,
+        mut notices: Vec<UserNotice>,
     ) -> Result<CallToolResponse, Failure> {
-        let flights = self.server.in_flight_calls();
-        let flight = session
+        let calls = self.server.in_flight_calls();
+        let call = session
             .as_deref()
-            .map(|session| flights.begin(session, &self.context.ct));
-        let mut progress = ProgressViewer::of(self.context);
-        let way = ElicitationMode::from_context(self.context);
-        let mut heard = None;
+            .map(|session| calls.begin(session, &self.context.ct));
+        let mut progress = ProgressReporter::from_context(self.context);
+        let mode = ElicitationMode::from_context(self.context);
+        let mut pending = None;
         let reply = loop {
-            let said = match heard.take() {
-                Some(said) => said,
-                None => conversation.listen(&self.context.ct, &mut progress).await?,
+            let update = match pending.take() {
+                Some(update) => update,
+                None => run.next(&self.context.ct, &mut progress).await?,
             };
-            match said {
-                Said::Ended { verdict, document } => {
+            match update {
+                RunUpdate::Finished(report) => {
                     if self.context.ct.is_cancelled() {
-                        // Nobody reads this answer: it is told with the next one.
-                        if let Some(word) = what_became(&verdict, session.as_deref())
-                            && let Some(flight) = &flight
+                        // The client ignores this reply: the next call on the session has the notice.
+                        if let Some(call) = &call
+                            && let Some(notice) = cancelled_notice(&report)
                         {
-                            flight.defer_notice(word);
+                            call.defer_notice(notice);
                         }
                     } else if let Some(session) = &session {
-                        notices.extend(flights.take_deferred(session).await);
+                        notices.extend(calls.take_deferred(session).await);
                     }
-                    break report::ended(self.server, &verdict, document, notices)?;
+                    break report::finished(self.server, &report, notices)?;
                 }
-                Said::GoesOn(known) => break report::goes_on(&known, &notices)?,
-                Said::Asks(question) if way == ElicitationMode::MultiRoundTrip => {
-                    let parked = SuspendedCall::new(conversation, session, notices);
-                    return Ok(self
-                        .server
-                        .suspended_calls()
-                        .suspend(parked, &question)?
-                        .into());
+                RunUpdate::StillRunning(state) => break report::still_running(&state, &notices)?,
+                RunUpdate::InputRequested(prompt) if mode == ElicitationMode::MultiRoundTrip => {
+                    let suspended = SuspendedCall::new(run, session, notices);
+                    let calls = self.server.suspended_calls();
+                    return Ok(calls.suspend(suspended, &prompt)?.into());
                 }
-                Said::Asks(question) => {
-                    // The code may end meanwhile: its time is up, or somebody stops it.
-                    let asked = tokio::select! {
-                        answer = input::elicit(self.context, &question) => Ok(answer),
-                        said = conversation.listen(&self.context.ct, &mut progress) => Err(said?),
-                    };
-                    match asked {
-                        Ok(answer) => conversation.answer(answer).await?,
-                        Err(said) => heard = Some(said),
+                RunUpdate::InputRequested(prompt) => {
+                    // The code may end before the user answers.
+                    tokio::select! {
+                        answer = input::elicit(self.context, &prompt) => {
+                            run.send_input(answer).await?;
+                        }
+                        update = run.next(&self.context.ct, &mut progress) => {
+                            pending = Some(update?);
+                        }
                     }
                 }
+                RunUpdate::Item(_) | RunUpdate::Tail(_) | RunUpdate::Tick => {}
             }
         };
         self.server.subscriptions().check_now();
@@ -288,20 +297,17 @@ impl ToolCall<'_> {
     }
 }
 
-/// What became of a call that was cancelled.
-fn what_became(verdict: &ExecutionSummary, session: Option<&str>) -> Option<notice::UserNotice> {
-    let (session, trouble) = (session?, verdict.trouble()?);
-    let variables = if verdict.has_notice(notice::NoticeKind::KernelKilled) {
+/// The notice about a cancelled call for the next call on its session.
+fn cancelled_notice(report: &ExecutionReport) -> Option<UserNotice> {
+    let (session, failure) = (report.session.as_ref()?, report.failure.as_ref()?);
+    let variables = if report.has_notice(NoticeKind::KernelKilled) {
         "variables are lost"
     } else {
         "variables are there"
     };
-    let words = format!(
+    let text = format!(
         "another call on session {session} ended: {}; {variables}",
-        trouble.message
+        failure.message
     );
-    Some(notice::UserNotice::new(
-        notice::NoticeKind::CallCancelled,
-        words,
-    ))
+    Some(UserNotice::new(NoticeKind::CallCancelled, text))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rmcp::model::{CallToolResponse, JsonObject};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::super::arguments::{self, Seconds};
@@ -12,11 +12,13 @@ use super::super::server::Server;
 use super::super::wording;
 use super::{Effect, ToolCall, ToolSpec};
 use crate::failure::{Failure, Kind};
-use crate::host::protocol::{HostRequest, SessionQuery, SessionSelector};
-use crate::hosted_execution::without_end;
+use crate::host::protocol::{SessionQuery, SessionSelector};
+use crate::host::reply::SessionInfo;
 use crate::operations::eval::canonical;
 use crate::operations::kernel_specs::list_kernel_specs;
-use crate::verbs::kernels::{SLOW, VARIABLES, list, specs};
+use crate::operations::kernels::{
+    VARIABLES_MAX, completions_text, inspection_text, sessions_table, specs_table, variables_table,
+};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "kernels",
@@ -44,8 +46,8 @@ pub(super) struct Arguments {
     timeout: Option<Seconds>,
 }
 
-/// How long a busy kernel is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time to wait for a busy kernel.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) async fn kernels(
     call: &ToolCall<'_>,
@@ -53,53 +55,55 @@ pub(super) async fn kernels(
 ) -> Result<CallToolResponse, Failure> {
     let given: Arguments = arguments::parse("kernels", given)?;
     let server = call.server;
+    let host = server.kernels();
     let mut reply = match given.action.as_str() {
-        "list" => of_sessions(server).await?,
-        "specs" => of_specs(server).await?,
+        "list" => list_sessions(server).await?,
+        "specs" => list_specs(server).await?,
         "interrupt" => {
-            let session = who(server, &given)?;
-            let answer = demand(server, &HostRequest::Interrupt { session }, SLOW).await?;
-            let words = if answer["interrupted"] == true {
-                "it was interrupted; variables are there"
+            let result = host.interrupt(select(server, &given)?).await?;
+            let result = result.ok_or_else(Failure::host_not_running)?;
+            let text = if result.interrupted {
+                "interrupted; variables are there"
             } else {
                 "it runs nothing"
             };
-            done(&given, words, &answer)?
+            confirm(&given, text, &result)?
         }
         "reset" => {
-            let session = who(server, &given)?;
-            let answer = demand(server, &HostRequest::Reset { session }, SLOW).await?;
-            done(&given, "it has a fresh kernel; variables are gone", &answer)?
+            let result = host.reset(select(server, &given)?).await?;
+            let result = result.ok_or_else(Failure::host_not_running)?;
+            confirm(&given, "it has a fresh kernel; variables are lost", &result)?
         }
         "stop" => {
-            let session = who(server, &given)?;
-            let owner = None;
-            let answer = demand(server, &HostRequest::EndSession { session, owner }, SLOW).await?;
-            done(&given, "it was ended", &answer)?
+            let result = host.end_session(select(server, &given)?, None).await?;
+            let result = result.ok_or_else(Failure::host_not_running)?;
+            confirm(&given, "ended", &result)?
         }
         "variables" => {
-            let answer = ask(server, &given, SessionQuery::Variables { limit: VARIABLES }).await?;
-            let table = list::variables_table(&answer);
-            shown(server, &given, table.as_deref().unwrap_or("no variables"))?
+            let query = SessionQuery::Variables {
+                limit: VARIABLES_MAX,
+            };
+            let table = variables_table(&send_query(server, &given, query).await?);
+            show(server, &given, table.as_deref().unwrap_or("no variables"))?
         }
         "inspect" => {
             let code = code(&given)?;
-            let asked = SessionQuery::Inspect {
+            let query = SessionQuery::Inspect {
                 code: code.to_owned(),
                 cursor: given.cursor.unwrap_or_else(|| code.chars().count()),
                 source: given.source,
             };
-            let answer = ask(server, &given, asked).await?;
-            shown(server, &given, list::inspected(&answer, code)?)?
+            let reply = send_query(server, &given, query).await?;
+            show(server, &given, &inspection_text(&reply, code)?)?
         }
         "complete" => {
             let code = code(&given)?;
-            let asked = SessionQuery::Complete {
+            let query = SessionQuery::Complete {
                 code: code.to_owned(),
                 cursor: given.cursor.unwrap_or_else(|| code.chars().count()),
             };
-            let answer = ask(server, &given, asked).await?;
-            shown(server, &given, &list::completed(&answer))?
+            let reply = send_query(server, &given, query).await?;
+            show(server, &given, &completions_text(&reply))?
         }
         other => {
             let message = format!("There is no action `{other}`");
@@ -123,40 +127,35 @@ pub(super) async fn kernels(
     Ok(reply.into_result().into())
 }
 
-/// The sessions there are.
-pub(in crate::mcp) async fn sessions(server: &Server) -> Result<Value, Failure> {
-    let reach = server.kernels();
-    let answer = reach
-        .request(&HostRequest::ListSessions, Duration::ZERO)
-        .await?;
-    let kernels = answer.and_then(|mut answer| answer.get_mut("kernels").map(Value::take));
-    Ok(kernels.unwrap_or_else(|| json!([])))
+/// The sessions of the host.
+pub(in crate::mcp) async fn sessions(server: &Server) -> Result<Vec<SessionInfo>, Failure> {
+    Ok(server.kernels().list_sessions().await?.unwrap_or_default())
 }
 
-async fn of_sessions(server: &Server) -> Result<Reply, Failure> {
+async fn list_sessions(server: &Server) -> Result<Reply, Failure> {
     let sessions = sessions(server).await?;
-    let text = match list::table(&sessions) {
-        // What a session is busy with are words of code.
+    let text = match sessions_table(&sessions) {
+        // Labels are code of the client.
         Some(table) => Delimiter::new()?.enclose("text", &table),
-        None => "no sessions; `eval` or `run` makes one\n".to_owned(),
+        None => "no sessions; `eval` or `run` starts one\n".to_owned(),
     };
     Ok(Reply::new(text, &json!({"kernels": sessions}))?)
 }
 
-async fn of_specs(server: &Server) -> Result<Reply, Failure> {
+async fn list_specs(server: &Server) -> Result<Reply, Failure> {
     let (engine, base) = (server.engine().clone(), server.roots().base()?);
     let found =
         tokio::task::spawn_blocking(move || list_kernel_specs(Some(&base), None, &engine)).await;
     let rows = found.map_err(std::io::Error::other)??;
-    let text = Delimiter::new()?.enclose("text", &specs::table(&rows));
+    let text = Delimiter::new()?.enclose("text", &specs_table(&rows));
     Ok(Reply::new(text, &json!({"specs": rows}))?)
 }
 
-fn who(server: &Server, given: &Arguments) -> Result<SessionSelector, Failure> {
+fn select(server: &Server, given: &Arguments) -> Result<SessionSelector, Failure> {
     let Some(name) = given.name.clone() else {
         let message = format!("`{}` needs the name of a session", given.action);
         let failure = Failure::new(Kind::BadArguments, message);
-        return Err(failure.hint("`kernels` list names them"));
+        return Err(failure.hint("`kernels` list shows them"));
     };
     let base = server.roots().base().ok();
     let settings = server
@@ -177,31 +176,23 @@ fn code(given: &Arguments) -> Result<&str, Failure> {
     })
 }
 
-async fn demand(server: &Server, wanted: &HostRequest, more: Duration) -> Result<Value, Failure> {
-    let answer = server.kernels().request(wanted, more).await?;
-    answer
-        .map(without_end)
-        .ok_or_else(Failure::host_not_running)
+async fn send_query(
+    server: &Server,
+    given: &Arguments,
+    query: SessionQuery,
+) -> Result<Value, Failure> {
+    let timeout = given.timeout.map_or(QUERY_TIMEOUT, |time| time.0);
+    let session = select(server, given)?;
+    let reply = server.kernels().query(session, query, timeout).await?;
+    reply.ok_or_else(Failure::host_not_running)
 }
 
-async fn ask(server: &Server, given: &Arguments, question: SessionQuery) -> Result<Value, Failure> {
-    let patience = given.timeout.map_or(PATIENCE, |time| time.0);
-    let session = who(server, given)?;
-    let wanted = HostRequest::Query {
-        session,
-        question,
-        patience,
-    };
-    let mut answer = demand(server, &wanted, patience).await?;
-    Ok(answer["answer"].take())
-}
-
-fn done(given: &Arguments, words: &str, answer: &Value) -> Result<Reply, Failure> {
+fn confirm(given: &Arguments, text: &str, result: &impl Serialize) -> Result<Reply, Failure> {
     let name = given.name.as_deref().unwrap_or_default();
-    Ok(Reply::new(format!("session {name}: {words}\n"), answer)?)
+    Ok(Reply::new(format!("session {name}: {text}\n"), result)?)
 }
 
-fn shown(server: &Server, given: &Arguments, text: &str) -> Result<Reply, Failure> {
+fn show(server: &Server, given: &Arguments, text: &str) -> Result<Reply, Failure> {
     let (text, missing) = truncate_middle(text, server.options().text_limit);
     let mut whole = Delimiter::new()?.enclose("text", &text);
     if missing > 0 {

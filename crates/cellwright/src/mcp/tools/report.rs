@@ -1,387 +1,417 @@
-//! What came of code, for a model: how it went, what it printed, what to do next.
+//! The reply to a call that ran code: status, output of each cell, failure, next step.
+
+use std::cmp::Reverse;
 
 use cellwright_output::Artifacts;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::super::content::{Delimiter, Reply, fair_shares, truncate_middle};
 use super::super::images::ReplyImages;
 use super::super::server::Server;
 use super::super::wording;
-use crate::execution::{ExecutionStatus, ExecutionSummary};
+use crate::execution::{CellReport, ExecutionReport, ExecutionStatus, ImageReport};
 use crate::failure::Failure;
+use crate::host::reply::RunState;
 use crate::notice::{NoticeKind, UserNotice};
 
-/// What `eval`, `run` and `runs wait` answer.
+/// Schema of the replies of `eval`, `run` and `runs wait`.
 pub(super) const OUTPUT_PROPERTIES: &str = r#"{"status": {"enum": ["ok", "error", "timeout", "cancelled", "died", "not_started", "running"]}, "run": {"type": "string"}, "session": {"type": ["string", "null"]}, "cells": {"type": "array", "description": "index, id, status, text, error, images, truncated of each"}, "notebook": {"type": "object"}, "notices": {"type": "array"}}"#;
 
-/// What telling of a cell takes besides its output, in characters: at most half of an answer.
-const OVERHEAD: usize = 200;
+/// Number of characters that a cell takes besides its output. All of them take at most half of a reply.
+const CELL_OVERHEAD: usize = 200;
 
-/// Of so many cells also those are in the structured content that said nothing.
-const DOCUMENTED: usize = 50;
+/// Number of cells up to which the structured content lists cells without output.
+const LISTED_CELLS_MAX: usize = 50;
 
-/// JSON that a cell displayed is told as such up to here, in characters.
-const JSON: usize = 2000;
+/// Number of characters up to which displayed JSON is in the structured content.
+const JSON_MAX: usize = 2000;
 
-/// Characters of the name and the message of an exception; the traceback has them whole.
-const ERROR: usize = 300;
+/// Number of characters of the name and the message of an exception; the traceback contains them completely.
+const ERROR_MAX: usize = 300;
 
-/// Notices that are told as such elsewhere, or say what an answer of ours shows anyway.
-const SAID: [NoticeKind; 3] = [
+/// Notices about facts that the reply shows anyway.
+const REDUNDANT_NOTICES: [NoticeKind; 3] = [
     NoticeKind::OutputCut,
     NoticeKind::OutputsOmitted,
     NoticeKind::StreamsShortened,
 ];
 
-/// The answer for code that has ended.
-pub(super) fn ended(
+/// Notices that repeat the failure of a cell.
+const STOP_NOTICES: [NoticeKind; 3] = [
+    NoticeKind::Interrupted,
+    NoticeKind::KernelKilled,
+    NoticeKind::KernelDied,
+];
+
+/// The reply for an execution that has ended. Some hosts give their model the text, some the structured content, some
+/// both, so each is complete.
+pub(super) fn finished(
     server: &Server,
-    verdict: &ExecutionSummary,
-    mut document: Value,
-    before: Vec<UserNotice>,
+    report: &ExecutionReport,
+    mut notices: Vec<UserNotice>,
 ) -> Result<Reply, Failure> {
-    // Some hosts give their model the text, some the structured content, some both: each says everything.
-    if let Some(refusal) = verdict.start_failure() {
-        return Err(refusal);
+    if let Some(failure) = report.start_failure() {
+        return Err(failure.clone());
     }
-    let told: Vec<UserNotice> =
-        serde_json::from_value(document["notices"].take()).unwrap_or_default();
-    let notices: Vec<UserNotice> = before
-        .into_iter()
-        .chain(told)
-        .filter(|notice: &UserNotice| !SAID.contains(&notice.kind))
-        .collect();
-    let cells = match document["cells"].take() {
-        Value::Array(cells) => cells,
-        _ => Vec::new(),
-    };
-    if document["status"] == "ok" && verdict.exit_code() != 0 {
-        // What was not allowed to run, or could not be written, is not fine.
-        let idle =
-            |cell: &Value| matches!(cell["status"].as_str(), Some("skipped" | "not_started"));
-        let word = if cells.iter().all(idle) {
-            "not_started"
-        } else {
-            "error"
-        };
-        document["status"] = json!(word);
-    }
+    notices.extend(report.notices.iter().cloned());
+    notices.retain(|notice| !REDUNDANT_NOTICES.contains(&notice.kind));
+    let status = reported_status(report);
     let artifacts = server.engine().artifacts.as_ref();
-    let mut told = Telling::new(server, artifacts)?;
-    told.cells(&cells, document["notebook"].is_object());
-    let all = notices.into_iter().chain(std::mem::take(&mut told.notices));
-    let notices: Vec<UserNotice> = all.collect();
-    let mut text = heading(verdict, &document, &cells);
-    // What stopped a cell is said once, as an error.
-    let stops = [
-        NoticeKind::Interrupted,
-        NoticeKind::KernelKilled,
-        NoticeKind::KernelDied,
-    ];
-    let told_twice =
-        |notice: &UserNotice| verdict.trouble().is_some() && stops.contains(&notice.kind);
-    let said: Vec<UserNotice> = notices
+    let mut builder = ReportBuilder::new(server, artifacts)?;
+    builder.add_cells(&report.cells, report.notebook.is_some());
+    notices.append(&mut builder.notices);
+    let mut text = heading(status, report);
+    let repeats_failure =
+        |notice: &UserNotice| report.failure.is_some() && STOP_NOTICES.contains(&notice.kind);
+    let shown: Vec<UserNotice> = notices
         .iter()
-        .filter(|notice| !told_twice(notice))
+        .filter(|notice| !repeats_failure(notice))
         .cloned()
         .collect();
-    text.push_str(&wording::format_notices(&said));
-    text.push_str(&told.text);
+    text.push_str(&wording::format_notices(&shown));
+    text.push_str(&builder.text);
     let mut next: Vec<String> = Vec::new();
-    if let Some(trouble) = verdict.trouble() {
-        text.push_str(&wording::format_failure(trouble));
-        next.extend(trouble.hints.iter().map(wording::format_hint));
+    if let Some(failure) = &report.failure {
+        text.push_str(&wording::format_failure(failure));
+        next.extend(failure.hints.iter().map(wording::format_hint));
     }
-    if let Some(step) = next_step(verdict.status, &document) {
+    if let Some(step) = next_step(report) {
         text.push_str(&format!("next: {step}\n"));
         next.push(step.to_owned());
     }
-    let document = told.document(
-        verdict,
-        &document,
-        &wording::sanitize_notices(notices),
-        &next,
-    );
+    let notices = wording::sanitize_notices(notices);
+    let document = ReplyDocument {
+        status,
+        session: report.session.as_deref(),
+        summary: report.summary(),
+        trouble: report.failure.as_ref().map(FailureDocument::new),
+        cells: builder.cells,
+        notices: &notices,
+        next: (!next.is_empty()).then_some(next),
+        notebook: report.notebook.as_ref().map(|notebook| json!(notebook)),
+        died: report.died.as_ref().map(|died| json!(died)),
+        kernel: report.kernel.as_ref().map(|kernel| {
+            json!({
+                "backend": kernel.backend, "name": kernel.name, "pid": kernel.pid,
+                "generation": kernel.generation,
+            })
+        }),
+    };
     let mut reply = Reply::new(text, &document)?;
-    reply.is_error = verdict.exit_code() != 0;
-    reply.blocks.extend(told.images.blocks);
-    for (artifact, what) in told.links {
-        reply.add_link(&artifact, &what, "text/plain");
+    reply.is_error = report.exit_code() != 0;
+    reply.blocks.extend(builder.images.blocks);
+    for (artifact, description) in builder.links {
+        reply.add_link(&artifact, &description, "text/plain");
     }
     Ok(reply)
 }
 
-/// The answer for code that goes on.
-pub(super) fn goes_on(known: &Value, before: &[UserNotice]) -> Result<Reply, Failure> {
-    let run = known["run"].as_str().unwrap_or_default();
+/// The reply for an execution that continues in the background.
+pub(super) fn still_running(state: &RunState, notices: &[UserNotice]) -> Result<Reply, Failure> {
+    let run = &state.run;
     let mut text = format!(
-        "running: it goes on as run {run}; `runs` {{\"action\": \"wait\", \"run\": \"{run}\"}} waits for its \
-         end, `tail` shows what it says, `cancel` stops it\n"
+        "running: it continues as run {run}; `runs` {{\"action\": \"wait\", \"run\": \"{run}\"}} waits for its \
+         result, `tail` shows its output, `cancel` stops it\n"
     );
-    text.push_str(&wording::format_notices(before));
+    text.push_str(&wording::format_notices(notices));
     let next = format!("`runs` with action wait and run {run}");
     let document = json!({
-        "status": "running", "run": run, "session": known["session"], "notices": before, "next": [next],
+        "status": "running", "run": run, "session": state.session, "notices": notices, "next": [next],
     });
     Ok(Reply::new(text, &document)?)
 }
 
-fn heading(verdict: &ExecutionSummary, document: &Value, cells: &[Value]) -> String {
-    let mut line = document["status"].as_str().unwrap_or_default().to_owned();
-    if let Some(session) = document["session"].as_str() {
-        line.push_str(&format!(", session {}", wording::sanitize_name(session)));
+/// The status for the client: code that ended well is an error if its result could not be saved.
+fn reported_status(report: &ExecutionReport) -> ExecutionStatus {
+    if report.status != ExecutionStatus::Ok || report.exit_code() == 0 {
+        report.status
+    } else if report.cells.iter().any(CellReport::ran) {
+        ExecutionStatus::Error
+    } else {
+        ExecutionStatus::NotStarted
     }
-    if let Some(kernel) = document["kernel"]["name"].as_str() {
-        let backend = document["kernel"]["backend"].as_str().unwrap_or_default();
-        line.push_str(&format!(", {backend} {}", wording::sanitize_name(kernel)));
-    }
-    if document["notebook"].is_null() {
-        let times = cells.iter().filter_map(|cell| cell["duration_ms"].as_f64());
-        let took = times.fold(0.0, |all, time| all + time);
-        line.push_str(&format!(", {took:.1} ms"));
-    }
-    line.push('\n');
-    if let Some(summary) = verdict.summary() {
-        for part in summary.lines() {
-            line.push_str(&wording::sanitize(part));
-            line.push('\n');
-        }
-    }
-    line
 }
 
-/// What a model might do now.
-fn next_step(status: ExecutionStatus, document: &Value) -> Option<&'static str> {
-    let in_notebook = document["notebook"].is_object();
-    let kept = document["session"].is_string();
-    match status {
-        ExecutionStatus::Error if in_notebook && kept => {
+fn heading(status: ExecutionStatus, report: &ExecutionReport) -> String {
+    let mut text = status.name().to_owned();
+    if let Some(session) = &report.session {
+        text.push_str(&format!(", session {}", wording::sanitize_name(session)));
+    }
+    if let Some(kernel) = &report.kernel {
+        let name = wording::sanitize_name(&kernel.name);
+        text.push_str(&format!(", {} {name}", kernel.backend));
+    }
+    if report.notebook.is_none() {
+        let duration: f64 = report.cells.iter().map(|cell| cell.duration_ms).sum();
+        text.push_str(&format!(", {duration:.1} ms"));
+    }
+    text.push('\n');
+    if let Some(summary) = report.summary() {
+        for line in summary.lines() {
+            text.push_str(&wording::sanitize(line));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// What the model can do next.
+fn next_step(report: &ExecutionReport) -> Option<&'static str> {
+    let has_session = report.session.is_some();
+    match report.status {
+        ExecutionStatus::Error if report.notebook.is_some() && has_session => {
             Some("correct the cell with `edit` or `notebook`, then `run` with \"stale\": true")
         }
-        ExecutionStatus::Died if kept => {
+        ExecutionStatus::Died if has_session => {
             Some("the next call on this session starts a fresh kernel")
         }
         _ => None,
     }
 }
 
-/// Cells on their way into an answer.
-struct Telling<'a> {
-    most: usize,
-    artifacts: Option<&'a Artifacts>,
-    border: Delimiter,
+/// The structured content, the most important members first.
+#[derive(Serialize)]
+struct ReplyDocument<'a> {
+    status: ExecutionStatus,
+    session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<FailureDocument>,
+    cells: Vec<CellDocument>,
+    notices: &'a [UserNotice],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notebook: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    died: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct FailureDocument {
+    message: String,
+    causes: Vec<String>,
+}
+
+impl FailureDocument {
+    fn new(failure: &Failure) -> Self {
+        Self {
+            message: wording::sanitize(&failure.message),
+            causes: failure
+                .causes
+                .iter()
+                .map(|cause| wording::sanitize(cause))
+                .collect(),
+        }
+    }
+}
+
+/// A cell without the members that only a notebook needs.
+#[derive(Serialize)]
+struct CellDocument {
+    index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    status: ExecutionStatus,
     text: String,
-    documents: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<ImageReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_count: Option<u32>,
+    duration_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorDocument>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    json: Vec<Value>,
+}
+
+#[derive(Serialize)]
+struct ErrorDocument {
+    ename: String,
+    evalue: String,
+}
+
+impl CellDocument {
+    fn new(cell: &CellReport, text: String) -> Self {
+        let name = |name: &Option<String>| name.as_deref().map(wording::sanitize_name);
+        let json_size = |json: &[Value]| json.iter().map(|value| value.to_string().len()).sum();
+        let json_size: usize = json_size(&cell.json);
+        Self {
+            index: cell.index,
+            id: name(&cell.id),
+            title: name(&cell.title),
+            status: cell.status,
+            text,
+            truncated: cell.truncated.as_ref().map(|truncated| json!(truncated)),
+            images: cell.images.clone(),
+            execution_count: cell.execution_count,
+            duration_ms: cell.duration_ms,
+            error: cell.error.as_ref().map(|error| ErrorDocument {
+                ename: truncate_middle(&error.ename, ERROR_MAX).0,
+                evalue: truncate_middle(&error.evalue, ERROR_MAX).0,
+            }),
+            json: if json_size <= JSON_MAX {
+                cell.json.clone()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+/// Collects the cells of a reply as text and as structured content.
+struct ReportBuilder<'a> {
+    /// Number of characters of the text.
+    text_max: usize,
+    artifacts: Option<&'a Artifacts>,
+    delimiter: Delimiter,
+    text: String,
+    cells: Vec<CellDocument>,
     images: ReplyImages,
+    /// Artifacts with their descriptions.
     links: Vec<(String, String)>,
-    /// What is to be said of what is not shown.
+    /// Notices about output that the reply does not show.
     notices: Vec<UserNotice>,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> ReportBuilder<'a> {
     fn new(server: &Server, artifacts: Option<&'a Artifacts>) -> Result<Self, Failure> {
         Ok(Self {
-            most: server.options().text_limit,
+            text_max: server.options().text_limit,
             artifacts,
-            border: Delimiter::new()?,
+            delimiter: Delimiter::new()?,
             text: String::new(),
-            documents: Vec::new(),
+            cells: Vec::new(),
             images: ReplyImages::default(),
             links: Vec::new(),
             notices: Vec::new(),
         })
     }
 
-    /// The same as a document, what matters most first.
-    fn document(
-        &mut self,
-        verdict: &ExecutionSummary,
-        answer: &Value,
-        notices: &[UserNotice],
-        next: &[String],
-    ) -> Value {
-        let mut document = json!({"status": answer["status"], "session": answer["session"]});
-        if let Some(summary) = verdict.summary() {
-            document["summary"] = json!(summary);
-        }
-        if let Some(trouble) = verdict.trouble() {
-            let causes: Vec<String> = trouble
-                .causes
-                .iter()
-                .map(|text| wording::sanitize(text))
-                .collect();
-            let message = wording::sanitize(&trouble.message);
-            document["trouble"] = json!({"message": message, "causes": causes});
-        }
-        document["cells"] = Value::Array(std::mem::take(&mut self.documents));
-        document["notices"] = json!(notices);
-        if !next.is_empty() {
-            document["next"] = json!(next);
-        }
-        for name in ["notebook", "died"] {
-            if answer[name].is_object() {
-                document[name] = answer[name].clone();
-            }
-        }
-        if answer["kernel"].is_object() {
-            let kernel = &answer["kernel"];
-            document["kernel"] = json!({
-                "backend": kernel["backend"], "name": kernel["name"], "pid": kernel["pid"],
-                "generation": kernel["generation"],
-            });
-        }
-        document
-    }
-
-    fn cells(&mut self, cells: &[Value], in_notebook: bool) {
-        let speaks = |cell: &&Value| {
-            let quiet = matches!(cell["status"].as_str(), Some("ok" | "skipped"));
-            let text = cell["text"].as_str().unwrap_or_default();
-            let images = cell["images"]
-                .as_array()
-                .is_some_and(|images| !images.is_empty());
-            !quiet || !text.is_empty() || images
-        };
-        let speaking: Vec<&Value> = cells.iter().filter(speaks).collect();
-        let told = most_telling(&speaking, (self.most / (2 * OVERHEAD)).max(1));
-        let lengths: Vec<usize> = told
+    fn add_cells(&mut self, cells: &[CellReport], in_notebook: bool) {
+        let (shown, silent): (Vec<&CellReport>, Vec<&CellReport>) =
+            cells.iter().partition(|cell| has_result(cell));
+        let selected = select_cells(&shown, (self.text_max / (2 * CELL_OVERHEAD)).max(1));
+        let lengths: Vec<usize> = selected
             .iter()
-            .map(|cell| cell["text"].as_str().unwrap_or_default().chars().count())
+            .map(|cell| cell.text.chars().count())
             .collect();
-        let alone = cells.len() == 1;
         let room = self
-            .most
-            .saturating_sub(told.len() * OVERHEAD)
-            .max(self.most / 2);
-        for (cell, share) in told.iter().zip(fair_shares(&lengths, room)) {
-            self.cell(cell, share, alone, in_notebook);
+            .text_max
+            .saturating_sub(selected.len() * CELL_OVERHEAD)
+            .max(self.text_max / 2);
+        let is_only = cells.len() == 1;
+        for (cell, share) in selected.iter().zip(fair_shares(&lengths, room)) {
+            self.add_cell(cell, share, is_only, in_notebook);
         }
-        if alone && told.is_empty() && cells[0]["status"] == "ok" {
+        if is_only && selected.is_empty() && cells[0].status == ExecutionStatus::Ok {
             self.text.push_str("no output\n");
         }
-        if cells.len() <= DOCUMENTED {
-            let silent = cells.iter().filter(|cell| !speaks(cell));
-            let silent = silent.map(|cell| documented(cell, String::new()));
-            self.documents.extend(silent);
-            let place = |cell: &Value| cell["index"].as_u64();
-            self.documents.sort_by_key(place);
-        }
-        let silent = cells.iter().filter(|cell| !speaks(cell)).count();
-        if silent > 0 && !alone {
-            let plural = if silent == 1 { "" } else { "s" };
-            let ok = cells
+        if cells.len() <= LISTED_CELLS_MAX {
+            let listed = silent
                 .iter()
-                .filter(|cell| !speaks(cell) && cell["status"] == "ok")
-                .count();
+                .map(|cell| CellDocument::new(cell, String::new()));
+            self.cells.extend(listed);
+            self.cells.sort_by_key(|cell| cell.index);
+        }
+        if !silent.is_empty() && !is_only {
+            let count = silent.len();
+            let plural = if count == 1 { "" } else { "s" };
+            let is_ok = |cell: &&&CellReport| cell.status == ExecutionStatus::Ok;
+            let ok = silent.iter().filter(is_ok).count();
             self.text.push_str(&format!(
-                "{silent} cell{plural} without output: {ok} ok, {} not run\n",
-                silent - ok
+                "{count} cell{plural} without output: {ok} ok, {} not run\n",
+                count - ok
             ));
         }
-        let left = speaking.len() - told.len();
-        if left > 0 {
-            let mut words = format!("{left} more cells have outputs, which are not shown here");
+        let left_out = shown.len() - selected.len();
+        if left_out > 0 {
+            let mut text = format!("{left_out} more cells have outputs, which are not shown here");
             if in_notebook {
-                words.push_str("; `read` shows them with :outputs");
+                text.push_str("; `read` shows them with :outputs");
             }
             self.notices
-                .push(UserNotice::new(NoticeKind::CellsLeftOut, words));
+                .push(UserNotice::new(NoticeKind::CellsLeftOut, text));
         }
-        for remark in self.images.omissions.drain(..) {
+        for text in self.images.omissions.drain(..) {
             self.notices
-                .push(UserNotice::new(NoticeKind::ImageNotShown, remark));
+                .push(UserNotice::new(NoticeKind::ImageNotShown, text));
         }
     }
 
-    fn cell(&mut self, cell: &Value, share: usize, alone: bool, in_notebook: bool) {
-        let index = cell["index"].as_u64().unwrap_or_default();
-        let status = cell["status"].as_str().unwrap_or_default();
-        let printed = cell["text"].as_str().unwrap_or_default();
-        let (shown, missing) = truncate_middle(printed, share);
-        if !(alone || printed.is_empty() && matches!(status, "ok" | "skipped")) {
-            let id = cell["id"]
-                .as_str()
+    fn add_cell(&mut self, cell: &CellReport, share: usize, is_only: bool, in_notebook: bool) {
+        let (shown, missing) = truncate_middle(&cell.text, share);
+        if !is_only && (!cell.text.is_empty() || is_failed(cell)) {
+            let id = cell
+                .id
+                .as_deref()
                 .map(|id| format!(" (id {})", wording::sanitize_name(id)));
-            let title = cell["title"].as_str();
-            let title = title.map(|title| format!(" `{}`", wording::sanitize_name(title)));
+            let title = cell
+                .title
+                .as_deref()
+                .map(|title| format!(" `{}`", wording::sanitize_name(title)));
             self.text.push_str(&format!(
-                "cell {index}{}{}: {status}\n",
+                "cell {}{}{}: {}\n",
+                cell.index,
                 id.unwrap_or_default(),
-                title.unwrap_or_default()
+                title.unwrap_or_default(),
+                cell.status.name()
             ));
         }
         if !shown.is_empty() {
-            self.text.push_str(&self.border.enclose("output", &shown));
+            self.text
+                .push_str(&self.delimiter.enclose("output", &shown));
         }
-        let artifact = cell["truncated"]["artifact"].as_str();
-        if missing > 0 || cell["truncated"].is_object() {
-            let bytes = cell["truncated"]["total_bytes"].as_u64();
-            let lines = cell["truncated"]["total_lines"].as_u64();
-            let mut words = format!("cut: {} characters shown", shown.chars().count());
-            if let (Some(bytes), Some(lines)) = (bytes, lines) {
-                words.push_str(&format!(" of {bytes} bytes in {lines} lines"));
+        let truncated = cell.truncated.as_ref();
+        let artifact = truncated.and_then(|truncated| truncated.artifact.as_deref());
+        if missing > 0 || truncated.is_some() {
+            let mut text = format!("cut: {} characters shown", shown.chars().count());
+            if let Some(truncated) = truncated {
+                let (bytes, lines) = (truncated.total_bytes, truncated.total_lines);
+                text.push_str(&format!(" of {bytes} bytes in {lines} lines"));
             }
             match artifact {
-                Some(artifact) => words.push_str(&format!(
+                Some(artifact) => text.push_str(&format!(
                     "; all of it: `read` {artifact}, such as {artifact}:1-100"
                 )),
-                None if in_notebook => words.push_str("; all of it is in the notebook (:outputs)"),
+                None if in_notebook => text.push_str("; all of it is in the notebook (:outputs)"),
                 None => {}
             }
-            words.push('\n');
-            self.text.push_str(&words);
+            text.push('\n');
+            self.text.push_str(&text);
         }
         if let Some(artifact) = artifact {
-            let what = format!("all that cell {index} printed");
-            self.links.push((artifact.to_owned(), what));
+            let description = format!("full output of cell {}", cell.index);
+            self.links.push((artifact.to_owned(), description));
         }
-        self.images.add_cell(index, &cell["images"], self.artifacts);
-        self.documents.push(documented(cell, shown));
+        self.images
+            .add_cell(cell.index, &cell.images, self.artifacts);
+        self.cells.push(CellDocument::new(cell, shown));
     }
 }
 
-/// Of many cells those that say most: the ones that failed, and the last ones. In their order.
-fn most_telling<'v>(cells: &[&'v Value], most: usize) -> Vec<&'v Value> {
-    let failed = |cell: &Value| !matches!(cell["status"].as_str(), Some("ok" | "skipped"));
+fn is_failed(cell: &CellReport) -> bool {
+    !matches!(cell.status, ExecutionStatus::Ok | ExecutionStatus::Skipped)
+}
+
+/// Whether a cell has output, or failed.
+fn has_result(cell: &CellReport) -> bool {
+    is_failed(cell) || !cell.text.is_empty() || !cell.images.is_empty()
+}
+
+/// Selects at most `max` cells, failed cells first and then the last ones. Keeps their order.
+fn select_cells<'c>(cells: &[&'c CellReport], max: usize) -> Vec<&'c CellReport> {
     let mut order: Vec<usize> = (0..cells.len()).collect();
-    order.sort_by_key(|&at| (!failed(cells[at]), std::cmp::Reverse(at)));
-    order.truncate(most);
+    order.sort_by_key(|&at| (!is_failed(cells[at]), Reverse(at)));
+    order.truncate(max);
     order.sort_unstable();
     order.into_iter().map(|at| cells[at]).collect()
-}
-
-/// A cell without what only a notebook needs.
-fn documented(cell: &Value, shown: String) -> Value {
-    let mut document = Map::new();
-    for name in ["index", "id", "title", "status"] {
-        match &cell[name] {
-            Value::Null => {}
-            Value::String(text) => {
-                document.insert(name.to_owned(), wording::sanitize_name(text).into());
-            }
-            other => {
-                document.insert(name.to_owned(), other.clone());
-            }
-        }
-    }
-    document.insert("text".to_owned(), shown.into());
-    for name in ["truncated", "images", "execution_count", "duration_ms"] {
-        let empty = cell[name].as_array().is_some_and(Vec::is_empty);
-        if !cell[name].is_null() && !empty {
-            document.insert(name.to_owned(), cell[name].clone());
-        }
-    }
-    if let Some(error) = cell["error"].as_object() {
-        let mut brief = Map::new();
-        for name in ["ename", "evalue"] {
-            let text = error.get(name).and_then(Value::as_str).unwrap_or_default();
-            brief.insert(name.to_owned(), truncate_middle(text, ERROR).0.into());
-        }
-        document.insert("error".to_owned(), Value::Object(brief));
-    }
-    let json = &cell["json"];
-    if json.as_array().is_some_and(|json| !json.is_empty()) && json.to_string().len() <= JSON {
-        document.insert("json".to_owned(), json.clone());
-    }
-    Value::Object(document)
 }

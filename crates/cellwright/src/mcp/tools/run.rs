@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::super::arguments::{self, LenientString, LenientStrings, Seconds};
 use super::super::input::ElicitationMode;
 use super::super::server::Server;
-use super::eval::{Plan, backend, interpreter, talk};
+use super::eval::{PreparedCall, backend, interaction, interpreter};
 use super::{Effect, ToolCall, ToolSpec, report};
 use crate::execution::ExecutionReport;
 use crate::failure::{Failure, Kind};
 use crate::kernels::KernelRequest;
-use crate::notice;
-use crate::operations::run::{RunRequest, prepare};
+use crate::notice::UserNotice;
+use crate::operations::run::{self, RunRequest};
 use crate::parameters::ParameterSet;
 use crate::startup::StartupTimer;
 
@@ -74,11 +74,11 @@ pub(super) struct Arguments {
     wait: Option<Seconds>,
 }
 
-/// What a call comes to.
-enum Planned {
-    Runs(Box<Plan>),
-    /// No cell is to run.
-    Settled(Box<ExecutionReport>, Vec<notice::UserNotice>),
+/// What a call does.
+enum RunCall {
+    Execute(Box<PreparedCall>),
+    /// No cell runs.
+    Finished(Box<ExecutionReport>, Vec<UserNotice>),
 }
 
 pub(super) async fn run(
@@ -86,22 +86,21 @@ pub(super) async fn run(
     given: JsonObject,
 ) -> Result<CallToolResponse, Failure> {
     let given: Arguments = arguments::parse("run", given)?;
-    let (server, way) = (
+    let (server, mode) = (
         call.server.clone(),
         ElicitationMode::from_context(call.context),
     );
-    let planned = tokio::task::spawn_blocking(move || plan(&server, given, way)).await;
-    match planned.map_err(std::io::Error::other)?? {
-        Planned::Runs(plan) => call.carry_out(*plan).await,
-        Planned::Settled(answer, notices) => {
-            let document = serde_json::to_value(&*answer).map_err(std::io::Error::from)?;
-            let reply = report::ended(call.server, &answer.summarize(), document, notices)?;
+    let prepared = tokio::task::spawn_blocking(move || prepare(&server, given, mode)).await;
+    match prepared.map_err(std::io::Error::other)?? {
+        RunCall::Execute(prepared) => call.execute(*prepared).await,
+        RunCall::Finished(report, notices) => {
+            let reply = report::finished(call.server, &report, notices)?;
             Ok(reply.into_result().into())
         }
     }
 }
 
-fn plan(server: &Server, given: Arguments, way: ElicitationMode) -> Result<Planned, Failure> {
+fn prepare(server: &Server, given: Arguments, mode: ElicitationMode) -> Result<RunCall, Failure> {
     let engine = server.engine();
     // A run saves again and again, and the name must stay the same that others know it by.
     let place = server.roots().resolve_file(&given.path)?;
@@ -158,19 +157,19 @@ fn plan(server: &Server, given: Arguments, way: ElicitationMode) -> Result<Plann
         like_jupyter: true,
         ..RunRequest::default()
     };
-    let mut prepared = prepare(request, engine, server.kernels(), &mut StartupTimer::new())
+    let mut prepared = run::prepare(request, engine, server.kernels(), &mut StartupTimer::new())
         .map_err(|failure| place.with_display_path(failure))?;
     let Some(chosen) = prepared.chosen.take() else {
-        let answer = prepared.finish_without_cells(engine)?;
-        return Ok(Planned::Settled(Box::new(answer), prepared.notices));
+        let report = prepared.finish_without_cells(engine)?;
+        return Ok(RunCall::Finished(Box::new(report), prepared.notices));
     };
     let count = prepared.execution.cells.len();
     prepared.execution.inline_limits = server.inline_limits(count, &prepared.settings);
-    let attach = server.attach(given.background, given.wait);
-    let mut wanted = prepared.host_request(chosen, engine, attach)?;
-    wanted.interaction = talk(way);
-    Ok(Planned::Runs(Box::new(Plan {
-        wanted,
+    let wait_mode = server.wait_mode(given.background, given.wait);
+    let mut params = prepared.host_request(chosen, engine, wait_mode)?;
+    params.interaction = interaction(mode);
+    Ok(RunCall::Execute(Box::new(PreparedCall {
+        params,
         idle_exit: crate::host::idle_exit(&prepared.settings),
         notices: prepared.notices,
     })))

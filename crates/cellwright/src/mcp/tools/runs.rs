@@ -1,19 +1,17 @@
 //! `runs`: what goes on in the background.
 
-use std::time::Duration;
-
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::arguments::{self, Seconds};
 use super::super::content::{Delimiter, Reply, truncate_middle};
-use super::super::conversation::{Conversation, Said};
-use super::super::progress::ProgressViewer;
+use super::super::progress::ProgressReporter;
+use super::super::tool_run::ToolRun;
 use super::{Effect, ToolCall, ToolSpec, report};
 use crate::failure::{Failure, Kind};
-use crate::host::protocol::HostRequest;
-use crate::hosted_execution::without_end;
+use crate::host::reply::{RunInfo, RunTail};
+use crate::host::run_stream::RunUpdate;
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "runs",
@@ -47,131 +45,111 @@ pub(super) async fn runs(
             Failure::new(Kind::BadArguments, message).hint("`runs` list names them")
         })
     };
-    let reach = call.server.kernels();
-    let ask = async |wanted: HostRequest| {
-        let answer = reach.request(&wanted, Duration::ZERO).await?;
-        answer
-            .map(without_end)
-            .ok_or_else(Failure::host_not_running)
-    };
+    let host = call.server.kernels();
     let reply = match given.action.as_str() {
-        "list" => {
-            let answer = reach
-                .request(&HostRequest::ListRuns, Duration::ZERO)
-                .await?;
-            list(&answer.map_or_else(|| json!({"runs": []}), without_end))?
-        }
+        "list" => list(&host.list_runs().await?.unwrap_or_default())?,
         "wait" => {
             let wait = match given.wait {
                 Some(Seconds(time)) => Some(time),
                 None => call.server.options().wait,
             };
-            let attended = Conversation::attend(reach, &run()?, wait).await?;
-            return call.attend(attended).await;
+            let run = ToolRun::wait(host, &run()?, wait).await?;
+            return call.wait(run).await;
         }
         "tail" => {
-            let wanted = HostRequest::TailRun {
-                run: run()?,
-                follow: false,
-                document: true,
-            };
-            tail(ask(wanted).await?, call.server.options().text_limit)?
+            let tail = host.tail_run(&run()?).await?;
+            let tail = tail.ok_or_else(Failure::host_not_running)?;
+            show_tail(tail, call.server.options().text_limit)?
         }
         "cancel" => {
-            let answer = ask(HostRequest::CancelRun { run: run()? }).await?;
-            let name = answer["run"].as_str().unwrap_or_default();
-            let text = if answer["cancelled"] == true {
-                format!("run {name} was asked to stop; `runs` wait tells its end\n")
+            let result = host.cancel_run(&run()?).await?;
+            let result = result.ok_or_else(Failure::host_not_running)?;
+            let text = if result.cancelled {
+                format!(
+                    "run {} is being cancelled; `runs` wait shows its result\n",
+                    result.run
+                )
             } else {
-                format!("run {name} had ended before\n")
+                format!("run {} had already ended\n", result.run)
             };
-            Reply::new(text, &answer)?
+            Reply::new(text, &result)?
         }
         other => {
             let message = format!("There is no action `{other}`");
             let failure = Failure::new(Kind::BadArguments, message);
-            return Err(failure.hint("there are list, wait, tail and cancel"));
+            return Err(failure.hint("the actions are list, wait, tail and cancel"));
         }
     };
     Ok(reply.into_result().into())
 }
 
 impl ToolCall<'_> {
-    /// Waits for a run. Whoever stops waiting does not stop the run.
-    async fn attend(&self, conversation: Conversation) -> Result<CallToolResponse, Failure> {
+    /// Waits for a run. Cancelling the call does not cancel the run.
+    async fn wait(&self, run: ToolRun) -> Result<CallToolResponse, Failure> {
         tokio::select! {
             biased;
-            answer = self.follow_unstopped(conversation) => answer,
+            response = self.follow_uncancelled(run) => response,
             () = self.context.ct.cancelled() => {
-                Err(Failure::new(Kind::Cancelled, "Nobody waits for the run any more; it goes on"))
+                Err(Failure::new(Kind::Cancelled, "The wait was cancelled; the run continues"))
             }
         }
     }
 
-    async fn follow_unstopped(
-        &self,
-        mut conversation: Conversation,
-    ) -> Result<CallToolResponse, Failure> {
+    async fn follow_uncancelled(&self, mut run: ToolRun) -> Result<CallToolResponse, Failure> {
         let never = tokio_util::sync::CancellationToken::new();
-        let mut progress = ProgressViewer::of(self.context);
-        let reply = match conversation.listen(&never, &mut progress).await? {
-            Said::Ended { verdict, document } => {
-                report::ended(self.server, &verdict, document, Vec::new())?
-            }
-            Said::GoesOn(known) => report::goes_on(&known, &[])?,
-            Said::Asks(_) => {
-                return Err(Failure::new(Kind::Kernel, "The run asks for input"));
+        let mut progress = ProgressReporter::from_context(self.context);
+        let reply = loop {
+            match run.next(&never, &mut progress).await? {
+                RunUpdate::Finished(report) => {
+                    break report::finished(self.server, &report, Vec::new())?;
+                }
+                RunUpdate::StillRunning(state) => break report::still_running(&state, &[])?,
+                // The call that started the run answers input requests.
+                _ => {}
             }
         };
         Ok(reply.into_result().into())
     }
 }
 
-/// Runs that are listed, the newest.
-const LISTED: usize = 50;
+/// Number of listed runs, the newest.
+const LISTED_MAX: usize = 50;
 
-fn list(document: &Value) -> Result<Reply, Failure> {
+fn list(runs: &[RunInfo]) -> Result<Reply, Failure> {
     let mut text = String::new();
-    let runs = document["runs"].as_array().map_or(&[][..], Vec::as_slice);
-    let newest = &runs[runs.len().saturating_sub(LISTED)..];
+    let newest = &runs[runs.len().saturating_sub(LISTED_MAX)..];
     if newest.len() < runs.len() {
         text.push_str(&format!("the newest {} of {}\n", newest.len(), runs.len()));
     }
-    let document = &json!({"runs": newest, "total": runs.len()});
     for run in newest {
-        let word = |name: &str| run[name].as_str().unwrap_or("-");
         text.push_str(&format!(
             "{} {} session {}: {}\n",
-            word("run"),
-            word("status"),
-            word("session"),
-            word("label")
+            run.run,
+            run.status.name(),
+            run.session.as_deref().unwrap_or("-"),
+            run.label
         ));
     }
+    let document = json!({"runs": newest, "total": runs.len()});
     if text.is_empty() {
-        return Ok(Reply::new("no runs\n", document)?);
+        return Ok(Reply::new("no runs\n", &document)?);
     }
-    // What a run is called are its first words.
-    Ok(Reply::new(
-        Delimiter::new()?.enclose("text", &text),
-        document,
-    )?)
+    // Labels are code of the client.
+    let text = Delimiter::new()?.enclose("text", &text);
+    Ok(Reply::new(text, &document)?)
 }
 
-fn tail(mut document: Value, most: usize) -> Result<Reply, Failure> {
-    let said = document["text"].as_str().unwrap_or_default();
-    let (shown, missing) = truncate_middle(said, most);
-    let name = document["run"].as_str().unwrap_or_default();
-    let status = document["status"].as_str().unwrap_or_default();
-    let mut text = format!("run {name}: {status}\n");
+fn show_tail(mut tail: RunTail, text_max: usize) -> Result<Reply, Failure> {
+    let (shown, missing) = truncate_middle(tail.text.as_deref().unwrap_or_default(), text_max);
+    let mut text = format!("run {}: {}\n", tail.run, tail.status.name());
     if shown.is_empty() {
-        text.push_str("nothing printed so far\n");
+        text.push_str("no output so far\n");
     } else {
         text.push_str(&Delimiter::new()?.enclose("output", &shown));
     }
     if missing > 0 {
         text.push_str(&format!("{missing} characters are not shown\n"));
     }
-    document["text"] = json!(shown);
-    Ok(Reply::new(text, &document)?)
+    tail.text = Some(shown);
+    Ok(Reply::new(text, &tail)?)
 }

@@ -3,15 +3,16 @@
 use std::fs::{File, Permissions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::demand;
 use crate::console::Console;
 use crate::failure::{Failure, Kind, flag, hint};
-use crate::host::protocol::{HostRequest, SessionSelector};
+use crate::host::kernel_host::KernelHost;
+use crate::host::protocol::SessionSelector;
+use crate::host::reply::SessionInfo;
 use crate::notice::{NoticeKind, UserNotice};
 use crate::table::align_columns;
 
@@ -30,19 +31,17 @@ struct Cell {
 /// The cells that ran on a session, one after the other.
 struct Journal {
     lines: Option<std::io::Split<BufReader<File>>>,
-    /// The session as the host knows it.
-    kernel: Value,
-    /// How many runs could not be written down, or be read again.
+    session: SessionInfo,
+    /// Number of runs that could not be written or read.
     lost: u64,
 }
 
 impl Journal {
     fn open(who: &SessionSelector) -> Result<Self, Failure> {
-        let mut answer = demand(&HostRequest::Journal {
-            session: who.clone(),
-        })?;
-        let path: PathBuf = answer["journal"].as_str().unwrap_or_default().into();
-        let lines = match File::open(&path) {
+        let host = KernelHost::Shared;
+        let info = host.block_on(host.journal(who.clone()))?;
+        let info = info.ok_or_else(Failure::host_not_running)?;
+        let lines = match File::open(&info.journal) {
             Ok(file) => Some(BufReader::new(file).split(b'\n')),
             // Nothing ran so far.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -50,8 +49,8 @@ impl Journal {
         };
         Ok(Self {
             lines,
-            lost: answer["lost"].as_u64().unwrap_or(0),
-            kernel: answer["kernel"].take(),
+            lost: info.lost,
+            session: info.kernel,
         })
     }
 
@@ -215,7 +214,7 @@ fn write(
             "source": lines(&ran.code),
         }))?;
     }
-    let metadata = metadata(&journal.kernel);
+    let metadata = metadata(&journal.session);
     let end = if count == 0 {
         "{\n \"cells\": []"
     } else {
@@ -231,15 +230,15 @@ fn write(
     Ok(count)
 }
 
-/// What a notebook says about its kernel.
-fn metadata(kernel: &Value) -> Value {
-    let name = kernel["name"].as_str().unwrap_or("python3");
-    let language = kernel["language"].as_str().unwrap_or("python");
+/// The notebook metadata that describes the kernel.
+fn metadata(session: &SessionInfo) -> Value {
+    let name = session.name.as_deref().unwrap_or("python3");
+    let language = session.language.as_deref().unwrap_or("python");
     // As Jupyter calls it; others are named by their kernelspec, which need not be here.
     let display_name = if name == "python3" { "Python 3" } else { name };
     let mut language_info = json!({"name": language});
-    if let Some(version) = kernel["version"].as_str() {
-        language_info["version"] = version.into();
+    if let Some(version) = &session.version {
+        language_info["version"] = version.as_str().into();
     }
     json!({
         "kernelspec": {"display_name": display_name, "language": language, "name": name},

@@ -395,7 +395,7 @@ fn a_kernel_that_runs_already_is_joined_and_left_running() {
     assert_eq!(fixture.run(&joined).exits(0).stdout, "41\n");
     let refused = fixture.run(&["kernels", "reset", "s"]).exits(2);
     assert!(
-        refused.stderr.contains("somebody else's"),
+        refused.stderr.contains("started by another program"),
         "{}",
         refused.stderr
     );

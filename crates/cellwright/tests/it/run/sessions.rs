@@ -213,7 +213,7 @@ fn a_run_continues_in_the_background_and_writes_when_it_is_done() {
         let vain = fixture
             .other(&["runs", "wait", &run, "--wait", "0.1"])
             .exits(124);
-        assert!(vain.stderr.contains("goes on"), "{}", vain.stderr);
+        assert!(vain.stderr.contains("is still running"), "{}", vain.stderr);
         let tail = fixture
             .other(&["runs", "tail", &run, "--json"])
             .exits(0)

@@ -57,7 +57,11 @@ fn variables_are_listed_with_what_they_are() {
     // None of that counts as a cell.
     assert_eq!(fixture.kernel("s")["executions"], 1);
     let other = fixture.run(&["kernels", "variables", "t"]).exits(2);
-    assert!(other.stderr.contains("there are: s"), "{}", other.stderr);
+    assert!(
+        other.stderr.contains("existing sessions: s"),
+        "{}",
+        other.stderr
+    );
 }
 
 #[test]

@@ -84,7 +84,11 @@ fn a_session_ends_with_its_last_owner() {
     let stranger = fixture
         .run(&["kernels", "stop", "s", "--owner", "c"])
         .exits(2);
-    assert!(stranger.stderr.contains("used by b"), "{}", stranger.stderr);
+    assert!(
+        stranger.stderr.contains("its owners are b"),
+        "{}",
+        stranger.stderr
+    );
     assert_eq!(leave("b"), true);
     assert_eq!(fixture.kernels().len(), 0);
     assert!(!crate::survivors::runs(pid), "its kernel is gone");

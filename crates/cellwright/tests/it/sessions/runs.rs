@@ -51,7 +51,7 @@ fn waiting_in_vain_touches_nothing() {
     let vain = fixture
         .run(&["runs", "wait", &run, "--wait", "0.2"])
         .exits(124);
-    assert!(vain.stderr.contains("goes on"), "{}", vain.stderr);
+    assert!(vain.stderr.contains("is still running"), "{}", vain.stderr);
     let waiter = Terminal::new(&fixture, fixture.command(&["runs", "wait", &run]));
     std::thread::sleep(std::time::Duration::from_millis(200));
     waiter.kill();

@@ -11,88 +11,87 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::execution::CellOutputs;
 use cellwright_kernel::session::SessionId;
 use cellwright_stdext::LockExt;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
 use super::create_private_dir;
-use crate::execution::{ExecutionReport, ExecutionStatus};
+use crate::execution::{CellOutputs, ExecutionReport, ExecutionStatus};
 
-/// How many entries may wait for the disk before whoever runs code waits, too.
+/// Number of entries that may wait for the disk; then the session waits, too.
 const QUEUE_CAPACITY: usize = 256;
 
-/// How long the thread waits for more before it writes: to be woken for every entry would take a
-/// processor away from whoever waits for the answer.
+/// Delay between the first entry and the write, so that the thread does not wake up for every entry while a client
+/// waits for its reply.
 const BATCH_DELAY: Duration = Duration::from_millis(10);
 
 pub(super) struct Journals {
     folder: PathBuf,
-    orders: SyncSender<JournalCommand>,
+    commands: SyncSender<JournalCommand>,
     lost: LostCounts,
 }
 
-/// How many runs of a session could not be written down.
+/// Number of runs of each session that could not be written.
 type LostCounts = Arc<Mutex<BTreeMap<u64, u64>>>;
 
-/// What the thread is to do, in this order.
+/// A command for the writer thread.
 enum JournalCommand {
     Write(SessionId, Vec<u8>),
     Forget(SessionId),
-    /// Everything before this is done.
-    Tell(oneshot::Sender<()>),
+    /// Replies when all earlier commands are done.
+    Flush(oneshot::Sender<()>),
 }
 
-/// One cell, as it is written.
+/// A cell in the journal.
 #[derive(Serialize)]
 struct JournalLine<'a> {
     generation: u32,
     count: Option<u32>,
     status: ExecutionStatus,
     title: Option<&'a str>,
-    /// When it ended, in seconds since 1970.
+    /// End of the run, in seconds since 1970.
     at: u64,
     code: &'a str,
     outputs: Option<&'a CellOutputs>,
 }
 
 impl Journals {
-    /// Journals in this folder. What a host before this one left there is of no use.
+    /// Creates the journals in `folder` and removes those of the previous host.
     pub(super) fn new(folder: PathBuf) -> Self {
         std::fs::remove_dir_all(&folder).ok();
-        let (orders, receiver) = sync_channel(QUEUE_CAPACITY);
+        let (commands, receiver) = sync_channel(QUEUE_CAPACITY);
         let lost = LostCounts::default();
         let writer = JournalWriter {
             folder: folder.clone(),
             lost: Arc::clone(&lost),
             open: None,
         };
-        let begun = thread::Builder::new()
+        let started = thread::Builder::new()
             .name("journal".to_owned())
             .spawn(move || writer.run(&receiver));
-        // Without it nothing is written, which is counted.
-        drop(begun);
+        // Without the thread every run counts as lost.
+        drop(started);
         Self {
             folder,
-            orders,
+            commands,
             lost,
         }
     }
 
-    /// Where the cells of a session are written.
+    /// Path of the journal of a session.
     pub(super) fn path(&self, session: SessionId) -> PathBuf {
         path(&self.folder, session)
     }
 
-    /// Has written down what ran.
-    pub(super) fn write(&self, session: SessionId, codes: &[String], answer: &ExecutionReport) {
-        let lines = render_lines(codes, answer).unwrap_or_default();
+    /// Writes the cells that ran.
+    pub(super) fn write(&self, session: SessionId, codes: &[String], report: &ExecutionReport) {
+        let lines = render_lines(codes, report).unwrap_or_default();
         if lines.is_empty() {
             return;
         }
         if self
-            .orders
+            .commands
             .send(JournalCommand::Write(session, lines))
             .is_err()
         {
@@ -100,30 +99,29 @@ impl Journals {
         }
     }
 
-    /// Waits until everything is written that is to be.
+    /// Waits until all entries are written.
     pub(super) async fn flush(&self) {
-        let (reply, told) = oneshot::channel();
-        if self.orders.send(JournalCommand::Tell(reply)).is_ok() {
-            told.await.ok();
+        let (sender, flushed) = oneshot::channel();
+        if self.commands.send(JournalCommand::Flush(sender)).is_ok() {
+            flushed.await.ok();
         }
     }
 
-    /// How many runs of a session could not be written down.
+    /// Number of runs of a session that could not be written.
     pub(super) fn lost(&self, session: SessionId) -> u64 {
         let lost = self.lost.lock_ignoring_poison();
         lost.get(&session.0).copied().unwrap_or(0)
     }
 
-    /// Forgets a session.
+    /// Removes the journal of a session.
     pub(super) fn forget(&self, session: SessionId) {
-        // A thread that is gone has nothing to remember.
-        self.orders.send(JournalCommand::Forget(session)).ok();
+        self.commands.send(JournalCommand::Forget(session)).ok();
     }
 
-    /// Forgets all sessions but these, and those that are younger: they were made since the list was.
+    /// Removes the journals of all other sessions, except those that were created after the list.
     pub(super) fn retain(&self, sessions: impl Iterator<Item = SessionId>) {
-        let wanted: BTreeSet<u64> = sessions.map(|id| id.0).collect();
-        let Some(youngest) = wanted.last() else {
+        let existing: BTreeSet<u64> = sessions.map(|id| id.0).collect();
+        let Some(newest) = existing.last() else {
             return;
         };
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
@@ -133,8 +131,8 @@ impl Journals {
                 .file_stem()
                 .and_then(|name| name.to_str()?.parse().ok());
             if let Some(id) = id
-                && id < *youngest
-                && !wanted.contains(&id)
+                && id < *newest
+                && !existing.contains(&id)
             {
                 self.forget(SessionId(id));
             }
@@ -146,29 +144,29 @@ impl Journals {
     }
 }
 
-/// The thread's own.
+/// The state of the writer thread.
 struct JournalWriter {
     folder: PathBuf,
     lost: LostCounts,
-    /// The journal that was written to last: often the next entry is for the same.
+    /// The last journal that was written; often the next entry belongs to the same.
     open: Option<(SessionId, File)>,
 }
 
 impl JournalWriter {
-    /// Works until nobody is left who could order anything.
-    fn run(mut self, orders: &Receiver<JournalCommand>) {
-        while let Ok(first) = orders.recv() {
+    /// Handles commands until the journals are dropped.
+    fn run(mut self, commands: &Receiver<JournalCommand>) {
+        while let Ok(first) = commands.recv() {
             thread::sleep(BATCH_DELAY);
-            for order in std::iter::once(first).chain(orders.try_iter()) {
-                self.handle(order);
+            for command in std::iter::once(first).chain(commands.try_iter()) {
+                self.handle(command);
             }
         }
     }
 
-    fn handle(&mut self, order: JournalCommand) {
-        match order {
+    fn handle(&mut self, command: JournalCommand) {
+        match command {
             JournalCommand::Write(session, lines) => {
-                // A disk that is full takes the history, not the run.
+                // A full disk costs the history, not the run.
                 if self.write(session, &lines).is_err() {
                     self.open = None;
                     count_lost(&self.lost, session);
@@ -176,12 +174,12 @@ impl JournalWriter {
             }
             JournalCommand::Forget(session) => {
                 self.open = self.open.take().filter(|(open, _)| *open != session);
-                // Nothing may have run on it.
+                // The journal does not exist if nothing ran.
                 std::fs::remove_file(path(&self.folder, session)).ok();
             }
-            JournalCommand::Tell(reply) => {
-                // Whoever asked may have gone.
-                reply.send(()).ok();
+            JournalCommand::Flush(sender) => {
+                // The client may be gone.
+                sender.send(()).ok();
             }
         }
     }
@@ -193,7 +191,7 @@ impl JournalWriter {
         };
         let before = file.metadata()?.len();
         if let Err(error) = file.write_all(lines) {
-            // Half a line would make the next one unreadable.
+            // An incomplete line would make the next one unreadable.
             file.set_len(before)?;
             return Err(error);
         }
@@ -224,11 +222,11 @@ fn count_lost(lost: &Mutex<BTreeMap<u64, u64>>, session: SessionId) {
     *lost.entry(session.0).or_default() += 1;
 }
 
-/// The cells that ran, as they are written.
-fn render_lines(codes: &[String], answer: &ExecutionReport) -> io::Result<Vec<u8>> {
+/// The journal lines of the cells that ran.
+fn render_lines(codes: &[String], report: &ExecutionReport) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
     let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    for (cell, code) in answer.cells.iter().zip(codes) {
+    for (cell, code) in report.cells.iter().zip(codes) {
         let ran = !matches!(
             cell.status,
             ExecutionStatus::Skipped | ExecutionStatus::NotStarted
@@ -237,7 +235,7 @@ fn render_lines(codes: &[String], answer: &ExecutionReport) -> io::Result<Vec<u8
             continue;
         }
         let line = JournalLine {
-            generation: answer.kernel.as_ref().map_or(0, |kernel| kernel.generation),
+            generation: report.kernel.as_ref().map_or(0, |kernel| kernel.generation),
             count: cell.execution_count,
             status: cell.status,
             title: cell.title.as_deref(),

@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex};
 use cellwright_kernel::session::{KernelLauncher, SessionKey, SessionReport};
 use cellwright_stdext::LockExt;
 
-/// The launches of the sessions there are. Whoever does not care which kernel a session has brings along
-/// how to start its own; when that of the session is lost, it must be the same kernel again.
+/// The launchers of the existing sessions. A call that accepts any kernel brings a launcher for its own default; when
+/// the kernel of the session is lost, the session needs the launcher of its own kernel.
 #[derive(Default)]
 pub(super) struct LauncherCache(Mutex<HashMap<SessionKey, Arc<dyn KernelLauncher>>>);
 
 impl LauncherCache {
-    /// The latest call that wanted this very kernel knows best how to start it.
-    pub(super) fn insert(&self, key: &SessionKey, launch: &Arc<dyn KernelLauncher>) {
-        self.lock().insert(key.clone(), Arc::clone(launch));
+    /// Stores the launcher of the latest call that names the kernel of the session.
+    pub(super) fn insert(&self, key: &SessionKey, launcher: &Arc<dyn KernelLauncher>) {
+        self.lock().insert(key.clone(), Arc::clone(launcher));
     }
 
     pub(super) fn get(&self, key: &SessionKey) -> Option<Arc<dyn KernelLauncher>> {
         self.lock().get(key).cloned()
     }
 
-    /// Forgets those of other sessions.
+    /// Removes the launchers of all other sessions.
     pub(super) fn retain(&self, sessions: &[SessionReport]) {
         self.lock()
             .retain(|key, _| sessions.iter().any(|report| report.key == *key));

@@ -7,25 +7,25 @@ use std::time::{Duration, Instant, SystemTime};
 
 use cellwright_kernel::{StopHandle, StopReason};
 use cellwright_stdext::LockExt;
-use serde_json::{Value, json};
 
+use super::super::reply::{RunInfo, unix_seconds};
 use crate::execution::{Execution, ExecutionStatus};
 use crate::settings::Settings;
 
-/// How long an end that was told can be asked for again.
+/// How long a collected result can be collected again.
 const COLLECTED_RETENTION: Duration = Duration::from_mins(10);
 
-/// How many numbers are set aside at once, so that not every run writes to disk.
+/// Number of run numbers that are reserved at once, so that not every run writes to disk.
 const RESERVED_NUMBERS: u64 = 64;
 
 /// The runs.
 pub(super) struct Runs {
     inner: Mutex<RunTable>,
-    /// Where the numbers that have been used are written down: an old run's number never means a new
-    /// one, also after the host was killed.
+    /// The file with the reserved numbers: no number is used twice, even after the host was killed.
     numbers: PathBuf,
-    keep: Duration,
-    most: usize,
+    /// How long a result is kept.
+    retention: Duration,
+    max_runs: usize,
 }
 
 struct RunTable {
@@ -41,11 +41,11 @@ pub(super) struct Run {
     pub(super) owner: String,
     pub(super) label: String,
     pub(super) execution: Execution,
-    pub(super) stopper: StopHandle,
+    pub(super) stop_handle: StopHandle,
     started: SystemTime,
-    /// When its end was told.
+    /// When a client received the result.
     collected: Option<Instant>,
-    /// When it was first seen to have ended.
+    /// When the run was first found to have ended.
     ended: Option<Instant>,
 }
 
@@ -60,25 +60,25 @@ impl Runs {
                 reserved: last,
             }),
             numbers,
-            keep: settings.runs.keep,
-            most: settings.runs.max,
+            retention: settings.runs.keep,
+            max_runs: settings.runs.max,
         }
     }
 
-    /// Takes a run in, and gives it a name.
+    /// Adds a run and returns its id.
     pub(super) fn add(
         &self,
         session: &str,
         owner: &str,
         label: String,
-        evaluation: Execution,
-        stopper: StopHandle,
+        execution: Execution,
+        stop_handle: StopHandle,
     ) -> String {
         let mut inner = self.lock();
         inner.last += 1;
         if inner.last > inner.reserved {
             inner.reserved = inner.last + RESERVED_NUMBERS;
-            // Without it numbers may come again after a crash.
+            // If this fails, numbers may be used again after a crash.
             std::fs::write(&self.numbers, inner.reserved.to_string()).ok();
         }
         let number = inner.last;
@@ -86,8 +86,8 @@ impl Runs {
             session: session.to_owned(),
             owner: owner.to_owned(),
             label,
-            execution: evaluation,
-            stopper,
+            execution,
+            stop_handle,
             started: SystemTime::now(),
             collected: None,
             ended: None,
@@ -103,7 +103,7 @@ impl Runs {
         inner.runs.get(&run_number(run)?).cloned()
     }
 
-    /// Whoever wanted to know it does.
+    /// Marks the result as collected.
     pub(super) fn mark_collected(&self, run: &str) {
         let mut inner = self.lock();
         if let Some(run) = run_number(run).and_then(|number| inner.runs.get_mut(&number)) {
@@ -111,25 +111,25 @@ impl Runs {
         }
     }
 
-    /// Nobody will ask for it again.
+    /// Removes a run that no client asks for again.
     pub(super) fn remove(&self, run: &str) {
         if let Some(number) = run_number(run) {
             self.lock().runs.remove(&number);
         }
     }
 
-    /// Stops everything that goes on; says how many.
+    /// Stops all active runs and returns their number.
     pub(super) fn stop_all(&self, reason: StopReason) -> usize {
         let inner = self.lock();
-        let going_on = inner.runs.values().filter(|run| !run.status().is_final());
-        going_on.map(|run| run.stopper.stop(reason)).count()
+        let active = inner.runs.values().filter(|run| !run.status().is_final());
+        active.map(|run| run.stop_handle.stop(reason)).count()
     }
 
     pub(super) fn count(&self) -> usize {
         self.lock().runs.len()
     }
 
-    /// Whether nothing goes on, and nothing is left to be told.
+    /// Whether all runs have ended and their results are collected.
     pub(super) fn is_idle(&self) -> bool {
         let mut inner = self.lock();
         self.expire(&mut inner);
@@ -141,29 +141,28 @@ impl Runs {
         self.lock().runs.keys().copied().map(run_id).collect()
     }
 
-    pub(super) fn list(&self) -> Vec<Value> {
+    pub(super) fn list(&self) -> Vec<RunInfo> {
         let mut inner = self.lock();
         self.expire(&mut inner);
         let list = inner.runs.iter().map(|(number, run)| {
-            let glance = run.execution.snapshot();
-            let begun = run.started.duration_since(SystemTime::UNIX_EPOCH);
-            json!({
-                "run": run_id(*number),
-                "status": glance.status,
-                "session": Some(&run.session).filter(|session| !session.is_empty()),
-                "owner": run.owner,
-                "label": run.label,
-                "cell": glance.cell,
-                "cells": glance.cells,
-                "started_at": begun.unwrap_or_default().as_secs(),
-                "elapsed_s": glance.elapsed.map(|elapsed| elapsed.as_secs_f64()),
-                "collected": run.collected.is_some(),
-            })
+            let snapshot = run.execution.snapshot();
+            RunInfo {
+                run: run_id(*number),
+                status: snapshot.status,
+                session: run.session_name(),
+                owner: run.owner.clone(),
+                label: run.label.clone(),
+                cell: snapshot.cell,
+                cells: snapshot.cells,
+                started_at: unix_seconds(run.started),
+                elapsed_s: snapshot.elapsed.map(|elapsed| elapsed.as_secs_f64()),
+                collected: run.collected.is_some(),
+            }
         });
         list.collect()
     }
 
-    /// Lets go of ends that were told long ago, or that nobody asked for.
+    /// Removes results that were collected some time ago, that are too old, or that are too many.
     fn expire(&self, inner: &mut RunTable) {
         let now = Instant::now();
         inner.runs.retain(|_, run| {
@@ -171,19 +170,19 @@ impl Runs {
                 return true;
             }
             let ended = *run.ended.get_or_insert(now);
-            let told_long_ago = run
+            let expired = run
                 .collected
-                .is_some_and(|told| now - told > COLLECTED_RETENTION);
-            !told_long_ago && now - ended <= self.keep
+                .is_some_and(|collected| now - collected > COLLECTED_RETENTION);
+            !expired && now - ended <= self.retention
         });
-        while inner.runs.len() > self.most {
+        while inner.runs.len() > self.max_runs {
             let ended = |run: &Run| run.ended.is_some();
-            let oldest = |wanted: &dyn Fn(&Run) -> bool| {
-                let mut found = inner.runs.iter().filter(|(_, run)| wanted(run));
+            let oldest = |matches: &dyn Fn(&Run) -> bool| {
+                let mut found = inner.runs.iter().filter(|(_, run)| matches(run));
                 found.next().map(|(number, _)| *number)
             };
-            let told = oldest(&|run| ended(run) && run.collected.is_some());
-            let Some(number) = told.or_else(|| oldest(&ended)) else {
+            let collected = oldest(&|run| ended(run) && run.collected.is_some());
+            let Some(number) = collected.or_else(|| oldest(&ended)) else {
                 return;
             };
             inner.runs.remove(&number);
@@ -196,6 +195,11 @@ impl Runs {
 }
 
 impl Run {
+    /// Name of the session; `None` for a kernel that ends with the run.
+    pub(super) fn session_name(&self) -> Option<String> {
+        Some(self.session.clone()).filter(|session| !session.is_empty())
+    }
+
     pub(super) fn status(&self) -> ExecutionStatus {
         self.execution.status()
     }

@@ -3,26 +3,26 @@
 use cellwright_kernel::{InputProvider, Prompt};
 use tokio::sync::{mpsc, oneshot};
 
-/// Questions of a run, for the one who answers them. Dropped, nobody does: whoever goes, or does not wait
-/// any longer, leaves the code without an answer.
+/// The input requests of a run, for the client that answers them. When the client is gone, this is dropped and the
+/// code receives no answer.
 #[derive(Default)]
 pub(super) struct InputRequests {
-    coming: Option<mpsc::UnboundedReceiver<PendingInput>>,
-    /// Who waits for an answer.
+    requests: Option<mpsc::UnboundedReceiver<PendingInput>>,
+    /// Receives the answer to the current request.
     waiting: Option<oneshot::Sender<Option<String>>>,
 }
 
-/// A question, and where the answer goes.
+/// An input request with the receiver of its answer.
 struct PendingInput {
     prompt: Prompt,
     answer: oneshot::Sender<Option<String>>,
 }
 
 impl InputRequests {
-    /// Both ends.
+    /// Returns the requests and the provider for the job.
     pub(super) fn new() -> (Self, InputProvider) {
-        let (sender, coming) = mpsc::unbounded_channel();
-        let asker = InputProvider::new(move |prompt| {
+        let (sender, requests) = mpsc::unbounded_channel();
+        let provider = InputProvider::new(move |prompt| {
             let (answer, answered) = oneshot::channel();
             let sent = sender.send(PendingInput { prompt, answer });
             Box::pin(async move {
@@ -30,35 +30,35 @@ impl InputRequests {
                 answered.await.ok().flatten()
             })
         });
-        let questions = Self {
-            coming: Some(coming),
+        let input_requests = Self {
+            requests: Some(requests),
             waiting: None,
         };
-        (questions, asker)
+        (input_requests, provider)
     }
 
-    /// The next question. Cancel-safe.
+    /// Returns the prompt of the next request. Cancel-safe.
     pub(super) async fn next(&mut self) -> Prompt {
-        if let Some(coming) = &mut self.coming
-            && let Some(asked) = coming.recv().await
+        if let Some(requests) = &mut self.requests
+            && let Some(request) = requests.recv().await
         {
-            self.waiting = Some(asked.answer);
-            return asked.prompt;
+            self.waiting = Some(request.answer);
+            return request.prompt;
         }
         std::future::pending().await
     }
 
-    /// Whether somebody is being asked: people take their time.
+    /// Whether a request waits for an answer. Time limits do not apply then.
     pub(super) fn is_waiting(&self) -> bool {
         self.waiting
             .as_ref()
             .is_some_and(|waiting| !waiting.is_closed())
     }
 
-    /// What somebody said to the last one.
+    /// Answers the current request.
     pub(super) fn answer(&mut self, text: Option<String>) {
         if let Some(waiting) = self.waiting.take() {
-            // Code that was stopped meanwhile does not want to know.
+            // The code may have been stopped since.
             waiting.send(text).ok();
         }
     }

@@ -1,0 +1,343 @@
+//! [`HostReply`]: what a host sends for a request. [`super::protocol`] has the requests.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use cellwright_kernel::session::{Activity, SessionReport};
+use cellwright_run::{ExecutionHistory, Freshness, Listing};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::frame::FrameError;
+use crate::execution::feed::{FeedItem, ItemHead};
+use crate::execution::{ExecutionReport, ExecutionStatus};
+use crate::failure::Failure;
+
+/// A reply. [`HostReply::is_final`] replies end the answer to a request.
+#[derive(Debug)]
+pub(crate) enum HostReply {
+    /// The execution was accepted as this run.
+    Started { run: String },
+    /// Output of the run.
+    Item(FeedItem),
+    /// The code asks for input; the client answers with [`super::protocol::ClientMessage::Input`].
+    InputRequested(InputPrompt),
+    /// The run has ended.
+    Finished(Box<ExecutionReport>),
+    /// The run continues in the background.
+    StillRunning(RunState),
+    /// The result of a request that runs no code.
+    Answer(Box<Answer>),
+    /// The request failed.
+    Failed(Box<Failure>),
+}
+
+impl HostReply {
+    pub(crate) fn is_final(&self) -> bool {
+        !matches!(
+            self,
+            Self::Started { .. } | Self::Item(_) | Self::InputRequested(_)
+        )
+    }
+}
+
+/// The results of the requests that run no code.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    Runs(Vec<RunInfo>),
+    Tail(RunTail),
+    Cancelled(CancelResult),
+    Sessions(Vec<SessionInfo>),
+    Interrupted(InterruptResult),
+    Reset(ResetResult),
+    Ended(EndResult),
+    Query(Value),
+    Journal(Box<JournalInfo>),
+    Histories(Vec<SessionHistory>),
+}
+
+/// `input()` in a cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct InputPrompt {
+    pub(crate) prompt: String,
+    /// Whether the answer must not be shown.
+    pub(crate) secret: bool,
+}
+
+/// A run that continues.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RunState {
+    pub(crate) run: String,
+    pub(crate) session: Option<String>,
+    pub(crate) status: ExecutionStatus,
+}
+
+/// A run in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RunInfo {
+    pub(crate) run: String,
+    pub(crate) status: ExecutionStatus,
+    pub(crate) session: Option<String>,
+    pub(crate) owner: String,
+    pub(crate) label: String,
+    /// Position of the cell that runs, or ran last.
+    pub(crate) cell: usize,
+    /// Number of cells.
+    pub(crate) cells: usize,
+    /// Start, in seconds since 1970.
+    pub(crate) started_at: u64,
+    /// Time since the running cell started, in seconds.
+    pub(crate) elapsed_s: Option<f64>,
+    /// Whether a client has received the result.
+    pub(crate) collected: bool,
+}
+
+/// The output of a run so far.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RunTail {
+    pub(crate) run: String,
+    pub(crate) session: Option<String>,
+    pub(crate) status: ExecutionStatus,
+    /// Position of the cell that runs, or ran last.
+    pub(crate) cell: usize,
+    /// Number of cells.
+    pub(crate) cells: usize,
+    /// Time since the running cell started, in seconds.
+    pub(crate) elapsed_s: Option<f64>,
+    /// Output of the cell so far, unless it was sent as items.
+    pub(crate) text: Option<String>,
+}
+
+/// Result of cancelling a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CancelResult {
+    pub(crate) run: String,
+    pub(crate) session: Option<String>,
+    pub(crate) status: ExecutionStatus,
+    /// Whether it was still running.
+    pub(crate) cancelled: bool,
+}
+
+/// Result of interrupting a session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct InterruptResult {
+    pub(crate) session: String,
+    /// Whether code was running.
+    pub(crate) interrupted: bool,
+}
+
+/// Result of resetting a session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ResetResult {
+    pub(crate) session: String,
+    pub(crate) generation: u32,
+    /// Whether the owner now has a kernel apart from the one that other owners share.
+    pub(crate) private: bool,
+}
+
+/// Result of ending a session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct EndResult {
+    pub(crate) session: String,
+    /// `false` if other owners still use the session.
+    pub(crate) ended: bool,
+}
+
+/// Where the journal of a session is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct JournalInfo {
+    pub(crate) journal: PathBuf,
+    /// Number of runs that could not be written.
+    pub(crate) lost: u64,
+    pub(crate) kernel: SessionInfo,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SessionInfo {
+    pub(crate) id: u64,
+    pub(crate) session: String,
+    pub(crate) name: Option<String>,
+    pub(crate) backend: Option<String>,
+    pub(crate) interpreter: Option<String>,
+    pub(crate) language: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) pid: Option<u32>,
+    pub(crate) cwd: String,
+    pub(crate) state: SessionState,
+    pub(crate) busy: Option<BusyInfo>,
+    /// Number of queued calls.
+    pub(crate) waiting: usize,
+    pub(crate) owners: Vec<String>,
+    pub(crate) private_to: Option<String>,
+    pub(crate) generation: u32,
+    pub(crate) executions: u64,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) age_s: u64,
+    pub(crate) idle_s: u64,
+}
+
+/// What the kernel of a session does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SessionState {
+    Empty,
+    Starting,
+    Idle,
+    Busy,
+}
+
+impl SessionState {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Starting => "starting",
+            Self::Idle => "idle",
+            Self::Busy => "busy",
+        }
+    }
+}
+
+/// What a session runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct BusyInfo {
+    pub(crate) owner: String,
+    pub(crate) label: String,
+    /// Start, in seconds since 1970.
+    pub(crate) since: u64,
+    /// Time since the start, in seconds.
+    pub(crate) seconds: u64,
+}
+
+/// Which cells of a notebook ran in a session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SessionHistory {
+    pub(crate) session: String,
+    pub(crate) cwd: PathBuf,
+    /// Generation of the live kernel.
+    pub(crate) generation: Option<u32>,
+    pub(crate) history: ExecutionHistory,
+}
+
+impl SessionHistory {
+    /// The freshness of each cell.
+    pub(crate) fn states(&self, listing: &Listing) -> Vec<Option<Freshness>> {
+        self.history.freshness(listing, self.generation)
+    }
+}
+
+impl From<&SessionReport> for SessionInfo {
+    fn from(report: &SessionReport) -> Self {
+        let (state, busy) = match &report.activity {
+            Activity::Empty => (SessionState::Empty, None),
+            Activity::Starting => (SessionState::Starting, None),
+            Activity::Idle => (SessionState::Idle, None),
+            Activity::Busy {
+                owner,
+                label,
+                since,
+            } => {
+                let busy = BusyInfo {
+                    owner: owner.clone(),
+                    label: label.clone(),
+                    since: unix_seconds(*since),
+                    seconds: seconds_since(*since),
+                };
+                (SessionState::Busy, Some(busy))
+            }
+        };
+        let kernel = report.kernel.as_ref();
+        let path = |path: &Path| path.display().to_string();
+        Self {
+            id: report.id.0,
+            session: report.key.name.clone(),
+            name: kernel.map(|kernel| kernel.name.clone()),
+            backend: kernel.map(|kernel| kernel.backend.to_owned()),
+            interpreter: kernel
+                .and_then(|kernel| kernel.interpreter.as_deref())
+                .map(path),
+            language: kernel.and_then(|kernel| kernel.language.clone()),
+            version: kernel.and_then(|kernel| kernel.version.clone()),
+            pid: kernel.and_then(|kernel| kernel.pid),
+            cwd: path(&report.key.cwd),
+            state,
+            busy,
+            waiting: report.waiting,
+            owners: report.owners.clone(),
+            private_to: report.private_to.clone(),
+            generation: report.generation,
+            executions: report.executions,
+            memory_bytes: report.memory,
+            age_s: report.age.as_secs(),
+            idle_s: report.idle.as_secs(),
+        }
+    }
+}
+
+/// Seconds since 1970.
+pub(super) fn unix_seconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
+
+/// Seconds since a time in the past.
+pub(super) fn seconds_since(time: SystemTime) -> u64 {
+    let elapsed = SystemTime::now().duration_since(time);
+    elapsed.unwrap_or_default().as_secs()
+}
+
+/// A reply in the line of a frame. The report and the data of an item follow as the payload.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ReplyHead {
+    Started { run: String },
+    Item(ItemHead),
+    InputRequested(InputPrompt),
+    Finished,
+    StillRunning(RunState),
+    Answer(Box<Answer>),
+    Failed(Box<Failure>),
+}
+
+impl HostReply {
+    /// Encodes a reply for a socket.
+    pub(super) fn encode(&self) -> Result<(ReplyHead, Cow<'_, [u8]>), FrameError> {
+        let mut payload = Cow::Borrowed(&[][..]);
+        let reply = match self {
+            Self::Started { run } => ReplyHead::Started { run: run.clone() },
+            Self::Item(item) => {
+                let (head, data) = item.encode()?;
+                payload = data;
+                ReplyHead::Item(head)
+            }
+            Self::InputRequested(prompt) => ReplyHead::InputRequested(prompt.clone()),
+            Self::Finished(report) => {
+                let report = serde_json::to_vec(report).map_err(FrameError::InvalidJson)?;
+                payload = Cow::Owned(report);
+                ReplyHead::Finished
+            }
+            Self::StillRunning(state) => ReplyHead::StillRunning(state.clone()),
+            Self::Answer(answer) => ReplyHead::Answer(answer.clone()),
+            Self::Failed(failure) => ReplyHead::Failed(failure.clone()),
+        };
+        Ok((reply, payload))
+    }
+
+    /// Decodes a reply from a socket.
+    pub(super) fn decode(head: ReplyHead, payload: Vec<u8>) -> Result<Self, FrameError> {
+        Ok(match head {
+            ReplyHead::Started { run } => Self::Started { run },
+            ReplyHead::Item(head) => Self::Item(FeedItem::decode(head, payload)?),
+            ReplyHead::InputRequested(prompt) => Self::InputRequested(prompt),
+            ReplyHead::Finished => {
+                let report = serde_json::from_slice(&payload);
+                Self::Finished(Box::new(report.map_err(FrameError::InvalidJson)?))
+            }
+            ReplyHead::StillRunning(state) => Self::StillRunning(state),
+            ReplyHead::Answer(answer) => Self::Answer(answer),
+            ReplyHead::Failed(failure) => Self::Failed(failure),
+        })
+    }
+}

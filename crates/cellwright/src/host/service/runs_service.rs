@@ -1,0 +1,432 @@
+//! Starts runs, streams them to clients, waits for them and cancels them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_kernel::session::{Job, KernelLauncher, SessionCall, SessionKey, SessionReport};
+use cellwright_kernel::{StopReason, StopSignal};
+use cellwright_run::Stores;
+use tokio::time::{Instant, sleep_until};
+
+use super::super::channel::ReplyChannel;
+use super::super::frame::FrameError;
+use super::super::log::Level;
+use super::super::protocol::{
+    ArtifactStoreParams, ClientMessage, ExecuteParams, Interaction, WaitMode,
+};
+use super::super::reply::{Answer, CancelResult, HostReply, InputPrompt, RunState, RunTail};
+use super::input_requests::InputRequests;
+use super::runs::Run;
+use super::sessions_service::check_replaceable;
+use super::{HostService, final_reply};
+use crate::execution::feed::{FeedItem, OutputFeed, Overflow};
+use crate::execution::{Execution, ExecutionStatus, OnFinish};
+use crate::failure::{Failure, Kind};
+use crate::notice::{NoticeKind, UserNotice};
+
+/// Number of runs that an error lists.
+const RUNS_LISTED_MAX: usize = 10;
+
+/// How a wait for a run ended.
+enum WaitEnd {
+    Done,
+    TimedOut,
+    ClientGone,
+}
+
+impl HostService {
+    pub(super) async fn execute(
+        &self,
+        params: ExecuteParams,
+        channel: &mut ReplyChannel<'_>,
+    ) -> Result<(), FrameError> {
+        let (stop_handle, stop) = StopSignal::new();
+        if let Err(failure) = self.check(&params) {
+            return channel.send(final_reply(Err(failure))).await;
+        }
+        let stores = Stores {
+            artifacts: params
+                .artifacts
+                .as_ref()
+                .map(ArtifactStoreParams::artifacts),
+            baselines: self.engine.baselines.clone(),
+        };
+        let created = Execution::new(
+            &params.request,
+            params.session.clone(),
+            stores,
+            stop_handle.clone(),
+            Some(self.record_in_journal(&params)),
+        );
+        let (execution, observer) = match created {
+            Ok(created) => created,
+            Err(error) => return channel.send(final_reply(Err(error.into()))).await,
+        };
+        let feed = match params.wait_mode {
+            // The owner receives everything, even if it reads more slowly than the code writes.
+            WaitMode::Stream { .. } => Some(execution.follow(Overflow::Spill)),
+            _ => None,
+        };
+        let session = params.session.as_deref().unwrap_or_default();
+        let (input_requests, provider) = InputRequests::new();
+        let provider = (params.interaction == Interaction::RunIdAndInput).then_some(provider);
+        let signal = (stop_handle.clone(), stop);
+        let job = params
+            .request
+            .job(&params.owner, signal, observer, provider);
+        let launcher =
+            params
+                .kernel
+                .clone()
+                .into_launcher(&self.engine, &self.bridge, session, &params.cwd);
+        let notice = if let Some(session) = &params.session {
+            self.submit(session, &params, launcher, job)
+        } else {
+            self.spawn_local(launcher, job);
+            None
+        };
+        let label = params.request.label();
+        let id = self.runs.add(
+            session,
+            &params.owner,
+            label,
+            execution.clone(),
+            stop_handle.clone(),
+        );
+        // A client that waits for the end does not ask for the run again.
+        let waits = matches!(
+            params.wait_mode,
+            WaitMode::Stream { wait: None, .. } | WaitMode::Report { wait: None, .. }
+        );
+        execution.annotate((!waits).then(|| id.clone()), notice);
+        let still_running = || {
+            HostReply::StillRunning(RunState {
+                run: id.clone(),
+                session: params.session.clone(),
+                status: ExecutionStatus::Running,
+            })
+        };
+        let (wait, outputs) = match params.wait_mode {
+            WaitMode::Detached => return channel.send(still_running()).await,
+            WaitMode::Stream { wait, outputs } | WaitMode::Report { wait, outputs } => {
+                (wait, outputs)
+            }
+        };
+        let Some(run) = self.runs.get(&id) else {
+            return channel
+                .send(final_reply(Err(run_not_found(&id, &[]))))
+                .await;
+        };
+        if params.interaction != Interaction::OutputOnly {
+            channel.send(HostReply::Started { run: id.clone() }).await?;
+        }
+        let waited = self
+            .stream_run(&run, feed, wait, channel, input_requests)
+            .await;
+        match waited {
+            Ok(WaitEnd::Done) => {
+                let sent = channel.send(finished(&run, outputs)).await;
+                self.runs.remove(&id);
+                sent
+            }
+            Ok(WaitEnd::TimedOut) => channel.send(still_running()).await,
+            // A client that closes its end while it receives a reply is an error of the channel.
+            Ok(WaitEnd::ClientGone) | Err(_) => {
+                // No other client knows the run.
+                stop_handle.stop(StopReason::Cancelled);
+                self.runs.remove(&id);
+                waited.map(|_| ())
+            }
+        }
+    }
+
+    /// Checks a request before another session is evicted for it.
+    fn check(&self, params: &ExecuteParams) -> Result<(), Failure> {
+        params.kernel.check_directory(&params.cwd)?;
+        if let Some(session) = params.session.as_ref().filter(|_| params.reset) {
+            let (key, _) = self.session_key(session, params);
+            check_replaceable(&key)?;
+        }
+        Ok(())
+    }
+
+    /// Submits a job to a session. Returns a notice for the caller.
+    fn submit(
+        &self,
+        session: &str,
+        params: &ExecuteParams,
+        launcher: Arc<dyn KernelLauncher>,
+        job: Job,
+    ) -> Option<UserNotice> {
+        let (key, notice) = self.session_key(session, params);
+        let same_kernel = key.kernel == params.kernel.id;
+        let other = self.launchers.get(&key).filter(|_| !same_kernel);
+        let call = SessionCall {
+            key,
+            owner: params.owner.clone(),
+            launcher: other.unwrap_or(launcher),
+            reset: params.reset,
+        };
+        let submitted = self.sessions.submit(&call, job)?;
+        if same_kernel {
+            self.launchers.insert(&call.key, &call.launcher);
+        }
+        if !submitted.created {
+            return None;
+        }
+        self.save_sessions();
+        let text = format!(
+            "session `{}` in {} on {}",
+            call.key.name,
+            call.key.cwd.display(),
+            call.key.kernel
+        );
+        self.log.write(Level::Info, &text);
+        notice
+    }
+
+    pub(super) async fn wait_run(
+        &self,
+        id: &str,
+        wait: Option<Duration>,
+        outputs: bool,
+        channel: &mut ReplyChannel<'_>,
+    ) -> Result<(), FrameError> {
+        let Some(run) = self.runs.get(id) else {
+            let failure = run_not_found(id, &self.runs.ids());
+            return channel.send(final_reply(Err(failure))).await;
+        };
+        let waited = self
+            .stream_run(&run, None, wait, channel, InputRequests::default())
+            .await?;
+        match waited {
+            WaitEnd::Done => {
+                channel.send(finished(&run, outputs)).await?;
+                self.runs.mark_collected(id);
+                Ok(())
+            }
+            WaitEnd::TimedOut => {
+                let state = RunState {
+                    run: id.to_owned(),
+                    session: run.session_name(),
+                    status: ExecutionStatus::Running,
+                };
+                channel.send(HostReply::StillRunning(state)).await
+            }
+            // A client that waits does not own the run.
+            WaitEnd::ClientGone => Ok(()),
+        }
+    }
+
+    pub(super) async fn tail_run(
+        &self,
+        id: &str,
+        follow: bool,
+        channel: &mut ReplyChannel<'_>,
+    ) -> Result<(), FrameError> {
+        let Some(run) = self.runs.get(id) else {
+            let failure = run_not_found(id, &self.runs.ids());
+            return channel.send(final_reply(Err(failure))).await;
+        };
+        let (feed, snapshot) = if follow {
+            let (feed, snapshot) = run.execution.snapshot_and_follow(Overflow::Drop);
+            (Some(feed), snapshot)
+        } else {
+            (None, run.execution.snapshot())
+        };
+        let mut text = match (snapshot.text, run.status().is_final()) {
+            (Some(text), _) => text,
+            (None, true) => run.execution.with_report(|report| {
+                let last = report.cells.iter().rev().find(|cell| !cell.text.is_empty());
+                last.map(|cell| cell.text.clone()).unwrap_or_default()
+            }),
+            (None, false) => String::new(),
+        };
+        if let Some(feed) = feed {
+            if !text.is_empty() {
+                let item = FeedItem::plain_text(std::mem::take(&mut text));
+                channel.send(HostReply::Item(item)).await?;
+            }
+            let input_requests = InputRequests::default();
+            let waited = self
+                .stream_run(&run, Some(feed), None, channel, input_requests)
+                .await?;
+            if let WaitEnd::ClientGone = waited {
+                return Ok(());
+            }
+        }
+        let snapshot = run.execution.snapshot();
+        let tail = RunTail {
+            run: id.to_owned(),
+            session: run.session_name(),
+            status: snapshot.status,
+            cell: snapshot.cell,
+            cells: snapshot.cells,
+            elapsed_s: snapshot.elapsed.map(|elapsed| elapsed.as_secs_f64()),
+            text: (!follow).then_some(text),
+        };
+        channel.send(final_reply(Ok(Answer::Tail(tail)))).await
+    }
+
+    pub(super) fn cancel_run(&self, id: &str) -> Result<CancelResult, Failure> {
+        let run = self.runs.get(id);
+        let run = run.ok_or_else(|| run_not_found(id, &self.runs.ids()))?;
+        let ended = run.status().is_final();
+        if !ended {
+            run.stop_handle.stop(StopReason::Cancelled);
+        }
+        Ok(CancelResult {
+            run: id.to_owned(),
+            session: run.session_name(),
+            status: run.status(),
+            cancelled: !ended,
+        })
+    }
+
+    /// Sends the items of a run until its end, until the time limit, or until the client is gone.
+    async fn stream_run(
+        &self,
+        run: &Run,
+        feed: Option<OutputFeed>,
+        wait: Option<Duration>,
+        channel: &mut ReplyChannel<'_>,
+        mut input_requests: InputRequests,
+    ) -> Result<WaitEnd, FrameError> {
+        let until = wait.and_then(|wait| Instant::now().checked_add(wait));
+        loop {
+            let timed_out = sleep_until(until.unwrap_or_else(Instant::now));
+            tokio::select! {
+                // Items come last, so that code which prints without end can be cancelled.
+                biased;
+                message = channel.next() => match message? {
+                    None => return Ok(WaitEnd::ClientGone),
+                    Some(ClientMessage::Cancel { forced: false }) => {
+                        run.stop_handle.stop(StopReason::Cancelled);
+                    }
+                    Some(ClientMessage::Cancel { forced: true }) => {
+                        run.stop_handle.force_stop(StopReason::Cancelled);
+                    }
+                    Some(ClientMessage::Input { text }) => input_requests.answer(text),
+                },
+                () = timed_out, if until.is_some() && !input_requests.is_waiting() => {
+                    return Ok(WaitEnd::TimedOut);
+                }
+                prompt = input_requests.next() => {
+                    let prompt = InputPrompt {
+                        prompt: prompt.text,
+                        secret: prompt.secret,
+                    };
+                    channel.send(HostReply::InputRequested(prompt)).await?;
+                }
+                item = next_item(feed.as_ref(), &run.execution) => match item {
+                    Some(item) => channel.send(HostReply::Item(item)).await?,
+                    None => return Ok(WaitEnd::Done),
+                },
+            }
+        }
+    }
+
+    /// The key of the session that a request names: an existing session, or a new one.
+    fn session_key(
+        &self,
+        session: &str,
+        params: &ExecuteParams,
+    ) -> (SessionKey, Option<UserNotice>) {
+        let kernel = &params.kernel.id;
+        let sessions = self.sessions.list();
+        let named = || sessions.iter().filter(|report| report.key.name == session);
+        let accepts =
+            |report: &&SessionReport| params.kernel.accepts.matches(kernel, &report.key.kernel);
+        let existing = named()
+            .filter(|report| report.key.cwd == params.cwd)
+            .filter(accepts)
+            // A request without a kernel uses the existing one.
+            .min_by_key(|report| (report.key.kernel != *kernel, report.idle));
+        if let Some(report) = existing {
+            return (report.key.clone(), None);
+        }
+        if params.any_cwd {
+            let mut elsewhere = named().filter(accepts);
+            if let (Some(only), None) = (elsewhere.next(), elsewhere.next()) {
+                return (only.key.clone(), None);
+            }
+        }
+        let notice = named().next().map(|other| {
+            let cwd = other.key.cwd.display();
+            UserNotice::new(
+                NoticeKind::SessionOtherCwd,
+                format!(
+                    "this is a new session; another session `{session}` exists in {cwd} on {}",
+                    other.key.kernel
+                ),
+            )
+        });
+        let key = SessionKey {
+            name: session.to_owned(),
+            cwd: params.cwd.clone(),
+            kernel: kernel.clone(),
+        };
+        (key, notice)
+    }
+
+    /// Writes the cells that ran to the journal of their session, before the client receives the report.
+    fn record_in_journal(&self, params: &ExecuteParams) -> OnFinish {
+        let journals = Arc::clone(&self.journals);
+        let codes: Vec<String> = params
+            .request
+            .cells
+            .iter()
+            .map(|cell| cell.code.clone())
+            .collect();
+        let histories = Arc::clone(&self.histories);
+        let spec = params.request.notebook.clone();
+        Box::new(move |session, report| {
+            if let Some(session) = session {
+                journals.write(session, &codes, report);
+                if let Some(spec) = &spec {
+                    histories.record(session, spec, report);
+                }
+            }
+        })
+    }
+}
+
+/// Returns the next item of a run; `None` when the run has ended and all items are sent. Cancel-safe.
+async fn next_item(feed: Option<&OutputFeed>, execution: &Execution) -> Option<FeedItem> {
+    if let Some(feed) = feed
+        && let Some(item) = feed.next().await
+    {
+        return Some(item);
+    }
+    execution.done().await;
+    None
+}
+
+/// The report of a run that has ended.
+fn finished(run: &Run, outputs: bool) -> HostReply {
+    let report = run.execution.with_report(|report| {
+        if outputs {
+            report.clone()
+        } else {
+            report.without_outputs()
+        }
+    });
+    HostReply::Finished(Box::new(report))
+}
+
+fn run_not_found(id: &str, ids: &[String]) -> Failure {
+    let failure = Failure::new(Kind::BadArguments, format!("There is no run `{id}`"));
+    let failure = failure.hint(
+        "results are kept until collected (at most a day) and are lost if the host is killed",
+    );
+    if ids.is_empty() {
+        return failure;
+    }
+    let latest = &ids[ids.len().saturating_sub(RUNS_LISTED_MAX)..];
+    let more = if latest.len() < ids.len() {
+        "…, "
+    } else {
+        ""
+    };
+    failure.hint(format!("existing runs: {more}{}", latest.join(", ")))
+}
