@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-/// A hint. Build it with [`hint!`](crate::failure::hint), or from a string if it names no flag and no command.
+/// A hint. Build it with [`hint!`], or from a string if it names no flag and no command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Hint {
@@ -28,7 +28,7 @@ pub(crate) enum HintPart {
     Command(String),
 }
 
-/// Builds a [`Hint`] from texts, [`flag`](crate::failure::flag)s and [`command`](crate::failure::command)s.
+/// Builds a [`Hint`] from texts, [`flag`]s and [`command`]s.
 macro_rules! hint {
     ($($part:expr),+ $(,)?) => {
         $crate::failure::Hint::new(vec![$($crate::failure::HintPart::from($part)),+])
