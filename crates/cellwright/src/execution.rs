@@ -4,6 +4,7 @@
 
 mod cell_event;
 pub(crate) mod duration;
+mod failure;
 pub(crate) mod feed;
 mod feed_item;
 mod observer;
@@ -15,6 +16,7 @@ mod request;
 mod saved_notebook;
 
 pub(crate) use cell_event::{CellEvent, CellRef};
+pub(crate) use failure::{commit_failure, preview_failure, run_failure, selection_failure};
 pub(crate) use observer::{Execution, OnFinish};
 pub(crate) use report::{CellOutputs, CellReport, ExecutionReport, ExecutionStatus, ImageReport};
 pub(crate) use report_document::ReportDocument;

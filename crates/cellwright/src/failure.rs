@@ -2,8 +2,6 @@
 
 mod hint;
 mod kernel;
-mod run;
-mod settings;
 
 use std::any::Any;
 use std::io;
@@ -25,7 +23,7 @@ pub(crate) struct Failure {
     pub(crate) causes: Vec<String>,
     pub(crate) hints: Vec<Hint>,
     #[serde(skip)]
-    position: Option<Position>,
+    pub(crate) position: Option<Position>,
 }
 
 /// The kind of an error; it decides the exit code.
@@ -353,7 +351,7 @@ impl Failure {
 }
 
 /// A hint that names the command that lists the cells.
-fn outline_hint(path: &Path) -> Hint {
+pub(crate) fn outline_hint(path: &Path) -> Hint {
     hint![
         command(format!("notebook outline {}", path.display())),
         " lists the cells",

@@ -34,6 +34,8 @@ pub(crate) mod stop;
 
 use std::time::Duration;
 
+pub(crate) use failure::{cancel_unanswered, host_not_running};
+
 use crate::settings::Settings;
 
 /// Time after which a host without work ends; `None`: never.

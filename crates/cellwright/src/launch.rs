@@ -6,6 +6,7 @@ use cellwright_kernel::{
 };
 
 use crate::env;
+use crate::ipykernel;
 use crate::kernel_setup::KernelSetup;
 use crate::runtime::check_descriptors;
 use crate::runtime_dir;
@@ -73,7 +74,7 @@ impl KernelLauncher for SessionLauncher {
             let kernel = match kernels.spec() {
                 // The bridge starts while Python starts.
                 KernelSpec::Runner(_) => tokio::join!(kernel, setup.open_bridge()).0?,
-                KernelSpec::Jupyter(_) => kernel.await?,
+                KernelSpec::Jupyter(_) => kernel.await.map_err(add_install_command)?,
                 // Cellwright sets up only the kernels that it started.
                 KernelSpec::Attached(_) => return kernel.await,
             };
@@ -100,6 +101,17 @@ impl KernelLauncher for SessionLauncher {
             let kernel = kernels.adopt(kernel, stop.clone()).await?;
             set_up(&setup, kernel, &kernels, &stop).await
         })
+    }
+}
+
+/// Adds the command that installs ipykernel to the error that it is missing.
+fn add_install_command(error: KernelError) -> KernelError {
+    match error {
+        KernelError::NoIpykernel { python, .. } => KernelError::NoIpykernel {
+            install_command: Some(ipykernel::install_command(&python)),
+            python,
+        },
+        error => error,
     }
 }
 

@@ -30,6 +30,7 @@ mod runtime_dir;
 mod secret;
 mod settings;
 mod startup;
+mod suggest;
 mod table;
 mod trust;
 mod verbs;

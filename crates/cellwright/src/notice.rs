@@ -6,16 +6,12 @@ mod kind;
 mod merge;
 mod session;
 
-use std::time::Duration;
-
 use cellwright_notebook::Notice;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use kind::NoticeKind;
 pub(crate) use merge::describe_merge;
 pub(crate) use session::describe_session;
-
-use crate::settings::{FileLine, Origin, SettingEntry};
 
 /// A notice for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,36 +52,6 @@ pub(crate) fn describe_output(notices: &[cellwright_output::Notice]) -> Vec<User
         UserNotice::new(kind, notice.to_string())
     };
     notices.iter().map(describe).collect()
-}
-
-/// Describes that a call asked for a longer time limit than the settings allow.
-pub(crate) fn describe_capped_timeout(max: Duration, origin: &Origin) -> UserNotice {
-    UserNotice::new(
-        NoticeKind::TimeoutCapped,
-        format!(
-            "the time limit is {} s, the maximum of `eval.max_timeout` ({origin})",
-            max.as_secs_f64()
-        ),
-    )
-}
-
-/// Describes the settings of an untrusted project that are ignored.
-pub(crate) fn describe_ignored_settings(entries: &[SettingEntry]) -> Option<UserNotice> {
-    let ignored = |entry: &SettingEntry| Some((entry.definition.name, entry.ignored_at.clone()?));
-    let ignored: Vec<(&str, FileLine)> = entries.iter().filter_map(ignored).collect();
-    let (_, first) = ignored.first()?;
-    let names: Vec<String> = ignored
-        .iter()
-        .map(|(name, at)| format!("`{name}` (line {})", at.line))
-        .collect();
-    Some(UserNotice::new(
-        NoticeKind::SettingsIgnored,
-        format!(
-            "ignored {} in {}: the project is not trusted; review the file, then run `cellwright trust`",
-            names.join(", "),
-            first.file.display()
-        ),
-    ))
 }
 
 fn describe_one(notice: &Notice) -> UserNotice {

@@ -1,5 +1,7 @@
 //! [`RuntimeDir`]: the directory with the socket and the locks of the host. It is used only if other users have no access.
 
+mod failure;
+
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;

@@ -3,10 +3,11 @@
 
 mod definitions;
 mod error;
+mod failure;
 mod file;
+mod notices;
 mod origin;
 pub(crate) mod paths;
-mod suggest;
 mod value;
 mod value_kind;
 
@@ -20,8 +21,9 @@ use cellwright_output::{Limits, Retention};
 pub(crate) use cellwright_kernel::Backend;
 pub(crate) use definitions::{SETTINGS, SettingDef, SettingValues};
 pub(crate) use error::SettingsError;
+pub(crate) use failure::eval_disabled;
+pub(crate) use notices::{describe_capped_timeout, describe_ignored_settings};
 pub(crate) use origin::{FileLine, Origin};
-pub(crate) use suggest::nearest;
 pub(crate) use value::Value;
 
 use definitions::ProjectPolicy;

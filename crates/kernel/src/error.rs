@@ -131,6 +131,8 @@ pub enum KernelError {
     NoIpykernel {
         /// The interpreter.
         python: PathBuf,
+        /// The shell command that installs it, if the launcher knows one.
+        install_command: Option<String>,
     },
     /// A connection file is not usable.
     #[error(transparent)]

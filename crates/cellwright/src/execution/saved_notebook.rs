@@ -27,7 +27,7 @@ pub(crate) fn finish_without_cells(
     let notice = match spec.filter(|spec| !spec.edits.is_empty() || spec.output.is_some()) {
         Some(spec) => {
             let outcome = cellwright_run::apply_edits(spec.clone(), stores);
-            let outcome = outcome.map_err(|error| Failure::from_run_error(error, spec))?;
+            let outcome = outcome.map_err(|error| crate::execution::run_failure(error, spec))?;
             builder.record_saved(&outcome, spec);
             "no cell is to run; the notebook was written"
         }
@@ -41,7 +41,7 @@ pub(crate) fn finish_without_cells(
 impl ReportBuilder {
     /// Records that the cells had changed, or that the edits did not apply: no cell may start.
     pub(super) fn record_commit_failure(&mut self, error: CommitError, spec: &RunSpec) {
-        self.record_not_started(Failure::from_commit_error(error, spec));
+        self.record_not_started(crate::execution::commit_failure(error, spec));
     }
 
     /// Records the result of saving the notebook.

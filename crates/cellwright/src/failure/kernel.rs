@@ -8,8 +8,7 @@ use cellwright_kernel::{KernelError, KernelState, StopReason};
 use cellwright_output::ByteSize;
 
 use super::{Failure, Hint, Kind, capitalize, command, flag, flag_value, hint};
-use crate::ipykernel::install_command;
-use crate::settings::nearest;
+use crate::suggest::nearest;
 
 impl From<KernelError> for Failure {
     fn from(error: KernelError) -> Self {
@@ -117,8 +116,14 @@ impl Failure {
                     " shows its path",
                 ]),
             },
-            KernelError::NoIpykernel { python } => self
-                .hint(format!("install it: `{}`", install_command(python)))
+            KernelError::NoIpykernel {
+                python,
+                install_command,
+            } => self
+                .hint(match install_command {
+                    Some(command) => format!("install it: `{command}`"),
+                    None => format!("install it for {}", python.display()),
+                })
                 .hint(hint![
                     "or name another Python with ",
                     flag("python"),

@@ -102,7 +102,7 @@ impl RunStream {
 
     async fn observe(host: &KernelHost, run: &str, request: HostRequest) -> Result<Self, Failure> {
         let Some(channel) = host.open(request).await? else {
-            return Err(Failure::host_not_running());
+            return Err(crate::host::host_not_running());
         };
         let run = Some(run.to_owned());
         Ok(Self::new(channel, run, Ownership::Observer))
@@ -153,7 +153,7 @@ impl RunStream {
                     self.request_cancel(CancelState::Forced).await?;
                 }
                 () = sleep_until(self.deadline), if self.cancel == CancelState::Forced => {
-                    return Err(Failure::cancel_unanswered(self.channel.host_pid()));
+                    return Err(crate::host::cancel_unanswered(self.channel.host_pid()));
                 }
                 reply = self.channel.next() => {
                     let reply = reply.map_err(|error| self.connection_lost(error))?;

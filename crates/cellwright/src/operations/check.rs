@@ -92,7 +92,9 @@ pub(crate) fn check(
     let mut settings = engine.settings(&cwd)?;
     settings.disable_prelude_unless_set();
     if !settings.eval.enabled {
-        return Err(Failure::eval_disabled(settings.origin("eval.enabled")));
+        return Err(crate::settings::eval_disabled(
+            settings.origin("eval.enabled"),
+        ));
     }
     let stored = file::survey(&path)?;
     let listing = Listing::from_survey(&stored);

@@ -15,8 +15,8 @@ use serde::Serialize;
 use crate::engine::{Engine, SettingsFiles};
 use crate::failure::{Failure, Hint};
 use crate::finding::{Finding, Severity};
+use crate::kernels;
 use crate::settings::{Origin, Settings, SettingsError};
-use crate::{kernels, notice};
 
 /// A request to check the installation.
 #[derive(Debug)]
@@ -230,7 +230,7 @@ fn check_settings(
             files.join(", ")
         },
     ));
-    if let Some(notice) = notice::describe_ignored_settings(settings.entries()) {
+    if let Some(notice) = crate::settings::describe_ignored_settings(settings.entries()) {
         findings.push(Finding::new(
             Severity::Note,
             "settings-ignored",

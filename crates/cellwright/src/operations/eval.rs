@@ -9,7 +9,7 @@ use crate::execution::{CellRequest, ExecutionRequest};
 use crate::failure::{Failure, Kind};
 use crate::host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
 use crate::kernels::{KernelRequest, KernelSelection, KernelTarget, working_directory};
-use crate::notice::{self, UserNotice};
+use crate::notice::UserNotice;
 use crate::settings::Settings;
 use crate::startup::StartupTimer;
 
@@ -79,9 +79,13 @@ pub(crate) fn prepare(
     let settings = engine.settings(&cwd)?;
     startup.step("settings");
     if !settings.eval.enabled {
-        return Err(Failure::eval_disabled(settings.origin("eval.enabled")));
+        return Err(crate::settings::eval_disabled(
+            settings.origin("eval.enabled"),
+        ));
     }
-    let mut notices = Vec::from_iter(notice::describe_ignored_settings(settings.entries()));
+    let mut notices = Vec::from_iter(crate::settings::describe_ignored_settings(
+        settings.entries(),
+    ));
     let usual = settings.eval.timeout;
     let common = cell_timeout(request.timeout, usual, &settings, &mut notices);
     let mut cell = |cell: EvalCell| CellRequest {
@@ -187,7 +191,7 @@ pub(super) fn cell_timeout(
     }
     if requested.is_some() {
         let origin = settings.origin("eval.max_timeout");
-        let notice = notice::describe_capped_timeout(max, origin);
+        let notice = crate::settings::describe_capped_timeout(max, origin);
         if !notices.contains(&notice) {
             notices.push(notice);
         }

@@ -18,7 +18,7 @@ use crate::host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, Wai
 use crate::kernels::{
     KernelRequest, KernelSelection, KernelTarget, select_for_notebook, working_directory,
 };
-use crate::notice::{self, UserNotice};
+use crate::notice::UserNotice;
 use crate::parameters::ParameterSet;
 use crate::settings::Settings;
 use crate::startup::StartupTimer;
@@ -97,9 +97,13 @@ pub(crate) fn prepare(
     }
     startup.step("settings");
     if !settings.eval.enabled {
-        return Err(Failure::eval_disabled(settings.origin("eval.enabled")));
+        return Err(crate::settings::eval_disabled(
+            settings.origin("eval.enabled"),
+        ));
     }
-    let mut notices = Vec::from_iter(notice::describe_ignored_settings(settings.entries()));
+    let mut notices = Vec::from_iter(crate::settings::describe_ignored_settings(
+        settings.entries(),
+    ));
     let plan = RunPlan::new(&request, &path, &cwd, kernels)?;
     notices.extend(plan.notices.iter().cloned());
     let usual = settings.run.timeout;

@@ -10,8 +10,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::definitions::{SETTINGS, SettingDef};
 use super::error::SettingsError;
-use super::suggest::nearest;
 use super::value::Value;
+use crate::suggest::nearest;
 
 /// Largest settings file, in bytes. A project's file may come from other people.
 const FILE_SIZE_LIMIT: u64 = 1 << 20;

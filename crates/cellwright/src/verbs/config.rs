@@ -9,8 +9,8 @@ use crate::console::Console;
 use crate::engine::Engine;
 use crate::failure::{Failure, Kind, command, hint};
 use crate::kernels;
-use crate::notice;
-use crate::settings::{SETTINGS, SettingDef, SettingEntry, Value, nearest};
+use crate::settings::{SETTINGS, SettingDef, SettingEntry, Value};
+use crate::suggest::nearest;
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]
@@ -119,7 +119,7 @@ fn list(long: bool, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(),
         }
     }
     screen.print(&text)?;
-    screen.print_notices(notice::describe_ignored_settings(entries).as_slice());
+    screen.print_notices(crate::settings::describe_ignored_settings(entries).as_slice());
     Ok(())
 }
 
@@ -148,7 +148,7 @@ fn get(name: &str, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), 
     }
     screen.print(&text)?;
     let entries = std::slice::from_ref(entry);
-    screen.print_notices(notice::describe_ignored_settings(entries).as_slice());
+    screen.print_notices(crate::settings::describe_ignored_settings(entries).as_slice());
     Ok(())
 }
 

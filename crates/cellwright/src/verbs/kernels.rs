@@ -219,7 +219,7 @@ pub(crate) fn kernels(
         Action::Interrupt(session) => {
             let host = KernelHost::Shared;
             let result = host.block_on(host.interrupt(session.who(engine)?))?;
-            let result = result.ok_or_else(Failure::host_not_running)?;
+            let result = result.ok_or_else(crate::host::host_not_running)?;
             let text = if result.interrupted {
                 format!("session {} was interrupted", session.name)
             } else {
@@ -230,7 +230,7 @@ pub(crate) fn kernels(
         Action::Reset(session) => {
             let host = KernelHost::Shared;
             let result = host.block_on(host.reset(session.who(engine)?))?;
-            let result = result.ok_or_else(Failure::host_not_running)?;
+            let result = result.ok_or_else(crate::host::host_not_running)?;
             let text = if result.private {
                 format!(
                     "other owners keep the kernel of session {}; you have a fresh private one",
@@ -288,7 +288,7 @@ impl Question {
         let host = KernelHost::Shared;
         let session = self.session.who(engine)?;
         let reply = host.block_on(host.query(session, query, self.timeout))?;
-        reply.ok_or_else(Failure::host_not_running)
+        reply.ok_or_else(crate::host::host_not_running)
     }
 }
 
@@ -300,7 +300,7 @@ fn stop(args: &StopArgs, engine: &Engine, screen: &Console) -> Result<(), Failur
     let session = who(name, args.cwd.as_ref(), args.owner.as_ref(), engine)?;
     let host = KernelHost::Shared;
     let result = host.block_on(host.end_session(session, args.owner.clone()))?;
-    let result = result.ok_or_else(Failure::host_not_running)?;
+    let result = result.ok_or_else(crate::host::host_not_running)?;
     let text = if result.ended {
         format!("session {name} was ended")
     } else {

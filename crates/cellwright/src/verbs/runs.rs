@@ -179,7 +179,7 @@ fn tail(run: &str, follow: bool, screen: &Console) -> Result<u8, Failure> {
     }
     let host = KernelHost::Shared;
     let tail = host.block_on(host.tail_run(run))?;
-    let tail = tail.ok_or_else(Failure::host_not_running)?;
+    let tail = tail.ok_or_else(crate::host::host_not_running)?;
     if screen.json {
         screen.print_json(&tail)?;
         return Ok(0);
@@ -196,7 +196,7 @@ fn tail(run: &str, follow: bool, screen: &Console) -> Result<u8, Failure> {
 fn cancel(run: &str, screen: &Console) -> Result<u8, Failure> {
     let host = KernelHost::Shared;
     let result = host.block_on(host.cancel_run(run))?;
-    let result = result.ok_or_else(Failure::host_not_running)?;
+    let result = result.ok_or_else(crate::host::host_not_running)?;
     if screen.json {
         screen.print_json(&result)?;
     } else if result.cancelled {

@@ -61,7 +61,7 @@ pub(super) async fn kernels(
         "specs" => list_specs(server).await?,
         "interrupt" => {
             let result = host.interrupt(select(server, &given)?).await?;
-            let result = result.ok_or_else(Failure::host_not_running)?;
+            let result = result.ok_or_else(crate::host::host_not_running)?;
             let text = if result.interrupted {
                 "interrupted; variables are there"
             } else {
@@ -71,12 +71,12 @@ pub(super) async fn kernels(
         }
         "reset" => {
             let result = host.reset(select(server, &given)?).await?;
-            let result = result.ok_or_else(Failure::host_not_running)?;
+            let result = result.ok_or_else(crate::host::host_not_running)?;
             confirm(&given, "it has a fresh kernel; variables are lost", &result)?
         }
         "stop" => {
             let result = host.end_session(select(server, &given)?, None).await?;
-            let result = result.ok_or_else(Failure::host_not_running)?;
+            let result = result.ok_or_else(crate::host::host_not_running)?;
             confirm(&given, "ended", &result)?
         }
         "variables" => {
@@ -184,7 +184,7 @@ async fn send_query(
     let timeout = given.timeout.map_or(QUERY_TIMEOUT, |time| time.0);
     let session = select(server, given)?;
     let reply = server.kernels().query(session, query, timeout).await?;
-    reply.ok_or_else(Failure::host_not_running)
+    reply.ok_or_else(crate::host::host_not_running)
 }
 
 fn confirm(given: &Arguments, text: &str, result: &impl Serialize) -> Result<Reply, Failure> {

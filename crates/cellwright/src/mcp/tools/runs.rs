@@ -58,12 +58,12 @@ pub(super) async fn runs(
         }
         "tail" => {
             let tail = host.tail_run(&run()?).await?;
-            let tail = tail.ok_or_else(Failure::host_not_running)?;
+            let tail = tail.ok_or_else(crate::host::host_not_running)?;
             show_tail(tail, call.server.options().text_limit)?
         }
         "cancel" => {
             let result = host.cancel_run(&run()?).await?;
-            let result = result.ok_or_else(Failure::host_not_running)?;
+            let result = result.ok_or_else(crate::host::host_not_running)?;
             let text = if result.cancelled {
                 format!(
                     "run {} is being cancelled; `runs` wait shows its result\n",

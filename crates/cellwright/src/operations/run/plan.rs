@@ -36,7 +36,8 @@ impl RunPlan {
         kernels: &KernelHost,
     ) -> Result<Self, Failure> {
         let mut edits = request.edits.clone();
-        let mut preview = preview_notebook(path, &edits).map_err(Failure::from_preview_error)?;
+        let mut preview =
+            preview_notebook(path, &edits).map_err(crate::execution::preview_failure)?;
         let parameters = &request.parameters.parameters;
         let mut notices = request.parameters.notices.clone();
         let mut selected = select_cells(request, &preview, path)?;
@@ -65,7 +66,7 @@ impl RunPlan {
             selected.push(index);
             selected.sort_unstable();
             selected.dedup();
-            preview = preview_notebook(path, &edits).map_err(Failure::from_preview_error)?;
+            preview = preview_notebook(path, &edits).map_err(crate::execution::preview_failure)?;
         }
         let NotebookPreview {
             revision, listing, ..
@@ -154,7 +155,7 @@ fn select_cells(
     }
     selection
         .resolve(&preview.listing)
-        .map_err(|error| Failure::from_selection_error(error, path))
+        .map_err(|error| crate::execution::selection_failure(error, path))
 }
 
 /// The edit that inserts the cell with the parameters.

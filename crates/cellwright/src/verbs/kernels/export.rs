@@ -40,7 +40,7 @@ impl Journal {
     fn open(who: &SessionSelector) -> Result<Self, Failure> {
         let host = KernelHost::Shared;
         let info = host.block_on(host.journal(who.clone()))?;
-        let info = info.ok_or_else(Failure::host_not_running)?;
+        let info = info.ok_or_else(crate::host::host_not_running)?;
         let lines = match File::open(&info.journal) {
             Ok(file) => Some(BufReader::new(file).split(b'\n')),
             // Nothing ran so far.

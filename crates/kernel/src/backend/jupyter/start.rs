@@ -223,7 +223,10 @@ impl LaunchAttempt<'_> {
             || stderr.contains("No module named ipykernel");
         if missing {
             let python = self.program();
-            return KernelError::NoIpykernel { python };
+            return KernelError::NoIpykernel {
+                python,
+                install_command: None,
+            };
         }
         KernelError::FailedToStart { exit, stderr }
     }

@@ -42,7 +42,10 @@ async fn a_missing_ipykernel_is_reported() {
         &sandbox.context(),
     )
     .await;
-    let KernelError::NoIpykernel { python: reported } = &error else {
+    let KernelError::NoIpykernel {
+        python: reported, ..
+    } = &error
+    else {
         panic!("{error:?}")
     };
     assert_eq!(*reported, python);

@@ -1,17 +1,15 @@
 //! Failures of settings.
 
-use super::{Failure, Kind, command, hint};
-use crate::settings::{Origin, SettingsError};
+use super::{Origin, SettingsError};
+use crate::failure::{Failure, Kind, command, hint};
 
-impl Failure {
-    /// The settings forbid running code.
-    pub(crate) fn eval_disabled(origin: &Origin) -> Self {
-        let mut failure = Self::new(Kind::Refused, "Running code is turned off");
-        failure
-            .causes
-            .push(format!("`eval.enabled` is false: {origin}"));
-        failure.hint("the setting can be changed there; reading and editing notebooks still works")
-    }
+/// The failure of code that the settings forbid to run.
+pub(crate) fn eval_disabled(origin: &Origin) -> Failure {
+    let mut failure = Failure::new(Kind::Refused, "Running code is turned off");
+    failure
+        .causes
+        .push(format!("`eval.enabled` is false: {origin}"));
+    failure.hint("the setting can be changed there; reading and editing notebooks still works")
 }
 
 impl From<SettingsError> for Failure {
