@@ -5,13 +5,13 @@ mod mcp;
 #[cfg(test)]
 mod tests;
 
+use cellwright_diagnostics::failure::Failure;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::mcp::McpArgs;
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::verbs::artifact::ArtifactArgs;
 use crate::verbs::check::CheckArgs;
 use crate::verbs::config::ConfigArgs;

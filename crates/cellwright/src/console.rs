@@ -5,14 +5,14 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_output::LiveTarget;
 use cellwright_stdext::rfc3339;
 use serde::Serialize;
 
 use crate::env;
-use crate::failure::{Failure, Kind};
 use crate::finding::{Finding, Severity};
-use crate::notice::UserNotice;
 
 /// Stdout and stderr, and the form of the output.
 pub(crate) struct Console {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use cellwright_run::Freshness;
+use cellwright_diagnostics::failure::Failure;
+use cellwright_execution::Freshness;
 
-use crate::failure::Failure;
 use crate::host::kernel_host::KernelHost;
 use crate::host::reply::SessionHistory;
 

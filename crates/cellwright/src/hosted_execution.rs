@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::feed::{FeedItem, OutputFeed, Overflow};
+use cellwright_execution::{ExecutionReport, ReportDocument};
 use cellwright_kernel::{StopHandle, StopSignal};
 use cellwright_output::Limits;
 use serde::Serialize;
 
 use crate::console::Console;
-use crate::execution::feed::{FeedItem, OutputFeed, Overflow};
-use crate::execution::{ExecutionReport, ReportDocument};
-use crate::failure::Failure;
 use crate::host;
 use crate::host::kernel_host::KernelHost;
 use crate::host::protocol::{ExecuteParams, WaitMode};
 use crate::host::reply::{RunState, RunTail};
 use crate::host::run_stream::{RunStream, RunUpdate};
 use crate::local_execution::watch_signals;
-use crate::notice::{NoticeKind, UserNotice};
 use crate::runtime::runtime;
 use crate::settings::Settings;
 use crate::startup::StartupTimer;

@@ -14,9 +14,9 @@ pub(crate) use managed::{KernelSetup, SharedBridge};
 use crate::bridge::{Bridge, CallContext, CellGuard, SessionAccess};
 use crate::engine::Engine;
 use crate::env;
-use crate::notice::{NoticeKind, UserNotice};
 use crate::settings::Settings;
 use crate::trust::{self, Trust, TrustState};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 
 /// How modules are loaded.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -22,9 +22,9 @@ pub(crate) use target::{KernelTarget, NoLauncher};
 
 use crate::engine::Engine;
 use crate::env;
-use crate::failure::{Failure, Kind, flag, hint};
 use crate::program::{SUPERVISE_ARG, current_program};
 use crate::settings::{Origin, Settings};
+use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 
 /// Smallest interrupt grace. It stands for none: the backends repeat the interrupt within the grace, so it cannot be 0.
 const INTERRUPT_GRACE_MIN: Duration = Duration::from_millis(10);

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use cellwright_kernel::session::{KernelLauncher, Policy, run_once};
+use cellwright_diagnostics::failure::Failure;
+use cellwright_execution::Stores;
+use cellwright_execution::feed::Overflow;
+use cellwright_execution::{Execution, ExecutionReport, ExecutionRequest, execute};
+use cellwright_kernel::session::KernelLauncher;
 use cellwright_kernel::{StopHandle, StopReason, StopSignal};
-use cellwright_run::Stores;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::console::Console;
-use crate::execution::feed::Overflow;
-use crate::execution::{Execution, ExecutionReport, ExecutionRequest};
-use crate::failure::Failure;
 use crate::runtime::runtime;
 use crate::viewer::live::{OutputExtent, StdoutError};
 use crate::viewer::{self, ViewOptions};
@@ -28,28 +28,27 @@ pub(crate) fn run_locally(
 ) -> Result<(ExecutionReport, Option<StdoutError>), Failure> {
     let runtime = runtime()?;
     let (stop_handle, stop) = StopSignal::new();
-    let (execution, observer) = Execution::new(request, None, stores, stop_handle.clone(), None)?;
-    let stdout_error = std::thread::scope(|scope| {
-        let viewer = (view.extent != OutputExtent::Nothing).then(|| {
-            let feed = execution.follow(Overflow::Spill);
-            let limits = request.inline_limits.limits();
-            viewer::spawn_viewer(scope, feed, console, view, limits, stop_handle.clone())
-        });
-        runtime.block_on(async {
+    std::thread::scope(|scope| {
+        let mut viewer = None;
+        let report = runtime.block_on(async {
             let mut signals = tokio::task::JoinSet::new();
             signals.spawn(watch_signals(stop_handle.clone())?);
-            let job = request.job("", (stop_handle.clone(), stop), observer, None);
-            run_once(launcher, Policy::default(), job).await;
-            Ok::<_, Failure>(())
-        })?;
+            let stop = (stop_handle.clone(), stop);
+            let start_viewer = |execution: &Execution| {
+                if view.extent != OutputExtent::Nothing {
+                    let feed = execution.follow(Overflow::Spill);
+                    let limits = request.inline_limits.limits();
+                    let handle = stop_handle.clone();
+                    let started = viewer::spawn_viewer(scope, feed, console, view, limits, handle);
+                    viewer = Some(started);
+                }
+            };
+            execute(request, launcher, stores, stop, start_viewer).await
+        });
         // A viewer that panicked has shown what it could.
-        Ok::<_, Failure>(viewer.and_then(|viewer| viewer.join().ok().flatten()))
-    })?;
-    let report = execution.with_report(ExecutionReport::clone);
-    match report.start_failure() {
-        Some(failure) => Err(failure.clone()),
-        None => Ok((report, stdout_error)),
-    }
+        let stdout_error = viewer.and_then(|viewer| viewer.join().ok().flatten());
+        Ok((report?, stdout_error))
+    })
 }
 
 /// Turns SIGINT, SIGTERM and SIGHUP into a stop; a second signal does not wait for the code. Never returns.

@@ -5,13 +5,13 @@
 
 use std::fmt::{self, Write as _};
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::filter::Targets;
 
 use crate::env;
-use crate::failure::{Failure, Kind};
 
 /// Events of other crates are never written: some of them contain whole messages.
 const OWN_TARGET_PREFIX: &str = "cellwright";

@@ -7,8 +7,6 @@ mod cli;
 mod console;
 mod engine;
 mod env;
-mod execution;
-mod failure;
 mod finding;
 mod freshness;
 mod host;
@@ -21,7 +19,6 @@ mod local_execution;
 mod logging;
 mod loopback;
 mod mcp;
-mod notice;
 mod operations;
 mod parameters;
 mod program;
@@ -30,7 +27,6 @@ mod runtime_dir;
 mod secret;
 mod settings;
 mod startup;
-mod suggest;
 mod table;
 mod trust;
 mod verbs;
@@ -38,15 +34,15 @@ mod viewer;
 
 use std::process::ExitCode;
 
+use cellwright_diagnostics::failure::Failure;
 use clap::Parser;
 
 use crate::cli::Cli;
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    failure::quiet_panics();
+    cellwright_diagnostics::failure::quiet_panics();
     if let Some(well) = program::run_supervisor()
         .or_else(|| host::start::run_if_host(engine, console::notify_starter))
     {

@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use cellwright_run::parameters::{Parameter, Value, deduplicate};
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::parameters::{Parameter, Value, deduplicate};
 
-use crate::failure::{Failure, Kind};
-use crate::notice::{NoticeKind, UserNotice};
 use scalar::Scalar;
 
 /// Largest parameter file, in bytes. The parameters become the source of a cell.

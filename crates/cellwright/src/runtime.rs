@@ -1,8 +1,7 @@
 //! The tokio runtime of a command, and the file descriptors that it needs.
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_kernel::KernelError;
-
-use crate::failure::Failure;
 
 /// How many file descriptors an execution needs.
 const RUN_DESCRIPTOR_RESERVE: usize = 14;

@@ -106,7 +106,7 @@ fn short_paths() -> [PathBuf; 2] {
 
 /// The directory in a shared temporary directory, for users without a runtime directory.
 fn per_user_temp_path(temporary: &Path) -> PathBuf {
-    let name = format!("cellwright-run-{}", daemon::effective_user());
+    let name = format!("cellwright-execution-{}", daemon::effective_user());
     let temporary = std::path::absolute(temporary).unwrap_or_else(|_| temporary.to_owned());
     temporary.join(name)
 }

@@ -7,14 +7,14 @@ mod progress;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::feed::{DisplayItem, FeedItem, FeedPoll, OutputFeed};
+use cellwright_execution::{ExecutionReport, ExecutionStatus};
 use cellwright_kernel::{StopHandle, StopReason};
 use cellwright_output::{ByteSize, Limits, Stream, Traceback, displayed_text};
 
 use crate::console::Console;
-use crate::execution::feed::{DisplayItem, FeedItem, FeedPoll, OutputFeed};
-use crate::execution::{ExecutionReport, ExecutionStatus};
-use crate::failure::{Failure, Kind};
-use crate::notice::{NoticeKind, UserNotice};
 use events::EventViewer;
 use live::{LiveWriter, OutputExtent, StdoutError};
 use progress::ProgressViewer;

@@ -1,11 +1,11 @@
 //! The bridge over HTTP: which requests it accepts, and when.
 
+use cellwright_kernel::StopReason;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
-use cellwright_kernel::StopReason;
 
 /// Sends a request. Returns the status and the body.
 async fn send(bridge: &Bridge, head: &str, body: &str) -> (u16, Value) {

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use clap::Args;
 use serde_json::json;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
 use crate::host::kernel_host::KernelHost;
 use crate::mcp::config::{self, Client, Transport};
 use crate::mcp::http::{self, AccessPolicy};

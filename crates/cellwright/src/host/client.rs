@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::Failure;
+
 use super::connection::Client;
 use super::find::{connect_existing, find_or_start};
-use crate::failure::Failure;
 use crate::runtime_dir::{self, RuntimeDir};
 
 /// Connects to the host and starts it if there is none.

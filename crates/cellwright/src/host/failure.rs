@@ -1,8 +1,9 @@
 //! Describes host errors to users.
 
+use cellwright_diagnostics::failure::{Failure, Kind, capitalize, command, flag_value, hint};
+
 use super::error::HostError;
 use super::hello::PROTOCOL;
-use crate::failure::{Failure, Kind, capitalize, command, flag_value, hint};
 
 /// The failure of a cancellation that the host did not confirm.
 pub(crate) fn cancel_unanswered(pid: u32) -> Failure {

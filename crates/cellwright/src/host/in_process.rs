@@ -4,6 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::Failure;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
@@ -12,7 +13,6 @@ use super::log::Log;
 use super::protocol::HostRequest;
 use super::service::HostService;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::runtime_dir::RuntimeDir;
 
 /// Prefix of the directory of an in-process host.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_kernel::BoxFuture;
 use serde_json::{Map, Value};
 
@@ -18,7 +19,6 @@ use super::reply::{
     RunTail, SessionHistory, SessionInfo,
 };
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::runtime::runtime;
 
 /// Time limit of a request that waits for no kernel.

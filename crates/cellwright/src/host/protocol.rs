@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellwright_execution::ExecutionRequest;
 use cellwright_kernel::KernelQuery;
 use cellwright_output::{Artifacts, Retention};
 use serde::{Deserialize, Serialize};
 
-use crate::execution::ExecutionRequest;
 use crate::kernels::KernelTarget;
 
 /// A request.

@@ -4,15 +4,15 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use cellwright_diagnostics::failure::Failure;
+use cellwright_execution::feed::{FeedItem, ItemHead};
+use cellwright_execution::{ExecutionHistory, Freshness, Listing};
+use cellwright_execution::{ExecutionReport, ExecutionStatus};
 use cellwright_kernel::session::{Activity, SessionReport};
-use cellwright_run::{ExecutionHistory, Freshness, Listing};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::frame::FrameError;
-use crate::execution::feed::{FeedItem, ItemHead};
-use crate::execution::{ExecutionReport, ExecutionStatus};
-use crate::failure::Failure;
 
 /// A reply. [`HostReply::is_final`] replies end the answer to a request.
 #[derive(Debug)]

@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::Failure;
+use cellwright_execution::ExecutionReport;
+use cellwright_execution::feed::FeedItem;
 use cellwright_kernel::StopSignal;
 use tokio::time::{Instant, sleep_until};
 
@@ -11,9 +14,6 @@ use super::error::HostError;
 use super::kernel_host::KernelHost;
 use super::protocol::{ClientMessage, ExecuteParams, HostRequest};
 use super::reply::{Answer, HostReply, InputPrompt, RunState, RunTail};
-use crate::execution::ExecutionReport;
-use crate::execution::feed::FeedItem;
-use crate::failure::Failure;
 
 /// Time in which cancelled code must end; it can react to the interrupt.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(20);

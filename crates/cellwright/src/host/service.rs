@@ -12,6 +12,7 @@ mod sessions_service;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_kernel::session::{
     Activity, Job, KernelLauncher, Policy, SessionReport, Sessions, SpareKernels, run_once,
 };
@@ -26,7 +27,6 @@ use super::log::{Level, Log};
 use super::protocol::HostRequest;
 use super::reply::{Answer, HostReply, JournalInfo, SessionInfo};
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::kernel_setup::SharedBridge;
 use crate::runtime_dir::RuntimeDir;
 use crate::settings::Settings;

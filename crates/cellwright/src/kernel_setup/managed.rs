@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_kernel::{
     BoxFuture, Description, Kernel, KernelError, KernelNotice, KernelQuery, LateText, Outcome,
     Request, ShutdownReport, StopSignal,
@@ -16,7 +17,6 @@ use tokio::sync::OnceCell;
 use super::{KernelContext, ModuleOptions};
 use crate::bridge::{Bridge, CallContext};
 use crate::engine::Engine;
-use crate::notice::UserNotice;
 
 /// The bridge, started when the first kernel needs it; clones share it. `None`: it could not be started; calls from
 /// cells then fail.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_jupyter::connection::Connection;
 use cellwright_jupyter::kernelspec::{self, Kernelspec};
 use cellwright_jupyter::paths::{JupyterPaths, PathInputs};
@@ -15,7 +16,6 @@ use cellwright_kernel::{KernelError, KernelSpec, environment};
 use super::selection::{KernelMatch, KernelSelection};
 use crate::engine::Engine;
 use crate::env;
-use crate::failure::{Failure, Kind};
 use crate::ipykernel;
 use crate::runtime_dir;
 use crate::settings::Settings;

@@ -3,16 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
+use cellwright_diagnostics::failure::{Failure, Kind, command, flag, hint};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::Listing;
 use cellwright_kernel::KernelSpec;
 use cellwright_kernel::backend::jupyter::JupyterSpec;
-use cellwright_run::Listing;
 
 use super::jupyter;
 use super::selection::{KernelMatch, KernelRequest, KernelSelection};
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind, command, flag, hint};
 use crate::ipykernel::{self, IpykernelStatus};
-use crate::notice::{NoticeKind, UserNotice};
 use crate::settings::{Backend, Origin, Settings};
 
 /// Returns the kernel for a notebook, and a notice if another one replaces the kernel in its metadata.

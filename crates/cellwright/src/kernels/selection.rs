@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cellwright_diagnostics::failure::{Failure, Kind, flag, flag_value, hint};
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_kernel::{KernelId, KernelSpec};
 use serde::{Deserialize, Serialize};
 
 use super::{jupyter, launch_context, named_interpreter, runner_spec};
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind, flag, flag_value, hint};
 use crate::kernel_setup::KernelSetup;
 use crate::launch::SessionLauncher;
 use crate::settings::{Backend, Settings};

@@ -1,11 +1,10 @@
 //! Arguments of tools as typed values.
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-use crate::failure::{Failure, Kind};
 
 /// Parses the arguments of a tool. An argument that is `null` counts as missing.
 pub(super) fn parse<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Failure> {

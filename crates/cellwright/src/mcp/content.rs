@@ -5,13 +5,13 @@
 
 use std::io;
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_stdext::hex;
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::wording;
-use crate::failure::Failure;
 
 /// The reply of a tool.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::OnceLock;
 
+use cellwright_diagnostics::failure::Failure;
 use futures_util::FutureExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
@@ -17,7 +18,6 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::server::{Server, failure_response};
 use super::{prompts, resources, tools};
-use crate::failure::Failure;
 use crate::host::hello::VERSION;
 
 /// Instructions for models, sent to every client at initialization.

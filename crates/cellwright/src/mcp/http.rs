@@ -13,6 +13,7 @@ use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use cellwright_diagnostics::failure::{Failure, Kind, flag, flag_value, hint};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
@@ -21,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
 use super::server::Server;
-use crate::failure::{Failure, Kind, flag, flag_value, hint};
 use crate::local_execution::watch_signals;
 use crate::loopback::listener::LimitedListener;
 use crate::loopback::{LOOPBACK, bearer_token, host_name};

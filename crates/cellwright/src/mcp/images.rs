@@ -1,9 +1,8 @@
 //! Images in replies: scaled down to what models accept, with the MIME type of their content.
 
+use cellwright_execution::ImageReport;
 use cellwright_output::{ArtifactId, Artifacts, BoundedImage, Image};
 use rmcp::model::ContentBlock;
-
-use crate::execution::ImageReport;
 
 /// Maximum number of images in one reply; the reply names the others.
 const IMAGES_MAX: usize = 6;

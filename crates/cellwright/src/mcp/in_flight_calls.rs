@@ -7,11 +7,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_stdext::LockExt;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
-
-use crate::notice::UserNotice;
 
 /// How long a call waits for a cancelled call to end, in order to report its notices.
 const CANCELLED_CALL_TIMEOUT: Duration = Duration::from_secs(2);

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_stdext::LockExt;
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
@@ -21,7 +22,6 @@ use serde::Deserialize;
 use super::tool_run::ToolRun;
 use super::wording;
 use crate::host::reply::InputPrompt;
-use crate::notice::UserNotice;
 use crate::secret::random_token;
 
 /// How long the user has to answer.

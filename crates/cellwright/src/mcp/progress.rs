@@ -96,7 +96,7 @@ fn describe(tail: Option<&RunTail>, elapsed: Duration) -> (f64, Option<f64>, Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::ExecutionStatus;
+    use cellwright_execution::ExecutionStatus;
 
     #[test]
     fn progress_names_the_cell_and_the_last_line_of_output() {

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_notebook::select::{self, Selector};
 use cellwright_output::Artifact;
 use rmcp::ErrorData;
@@ -16,7 +17,6 @@ use super::roots::{ConfinedPath, file_uri, percent_decode};
 use super::server::Server;
 use super::tools::sessions;
 use super::wording;
-use crate::failure::{Failure, Kind};
 use crate::host::reply::SessionInfo;
 use crate::operations::artifact;
 use crate::operations::read::{ReadResult, read_selected};

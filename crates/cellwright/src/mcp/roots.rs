@@ -10,12 +10,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_stdext::LockExt;
 use rustix::fs::AtFlags;
 use serde_json::Value;
 
 use self::beneath::{OpenTarget, open_beneath, real_path};
-use crate::failure::{Failure, Kind, command, hint};
 
 /// How many links at the end of a path are followed.
 const LINKS_MAX: usize = 20;

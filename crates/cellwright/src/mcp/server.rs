@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::Failure;
+use cellwright_execution::InlineLimits;
 use cellwright_output::Limits;
 use rmcp::RoleServer;
 use rmcp::model::CallToolResponse;
@@ -16,8 +18,6 @@ use super::input::SuspendedCalls;
 use super::roots::{self, Roots};
 use super::subscriptions::Subscriptions;
 use crate::engine::Engine;
-use crate::execution::InlineLimits;
-use crate::failure::Failure;
 use crate::host::kernel_host::KernelHost;
 use crate::settings::Settings;
 

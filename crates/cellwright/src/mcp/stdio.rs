@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use rmcp::ServiceExt;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::stdio_pipes;
@@ -11,7 +12,6 @@ use tokio::sync::mpsc;
 use super::handler::Handler;
 use super::line_guard;
 use super::server::Server;
-use crate::failure::{Failure, Kind, command, hint};
 use crate::local_execution::watch_signals;
 
 /// Serves until the client disconnects or a signal arrives, then shuts down the kernels.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_stdext::LockExt;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{SubscriptionContext, SubscriptionSink};
@@ -15,7 +16,6 @@ use tokio::sync::Notify;
 
 use super::resources::{self, ResourceId};
 use super::server::Server;
-use crate::failure::{Failure, Kind};
 
 /// Time between two checks of the resources.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

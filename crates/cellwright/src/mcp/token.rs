@@ -5,8 +5,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind, flag, hint};
 use crate::secret::random_token;
 
 /// Minimum length of a token, in characters.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_kernel::{StopHandle, StopReason, StopSignal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::ProgressReporter;
-use crate::failure::Failure;
 use crate::host::kernel_host::KernelHost;
 use crate::host::protocol::ExecuteParams;
 use crate::host::run_stream::{RunStream, RunUpdate};

@@ -23,8 +23,8 @@ pub(super) use kernels::sessions;
 
 use super::content::Reply;
 use super::server::{Server, failure_response};
-use crate::failure::Failure;
 use crate::settings::Backend;
+use cellwright_diagnostics::failure::Failure;
 
 /// Definition of a tool.
 struct ToolSpec {
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn every_schema_names_the_fields_of_objects_in_lists() {
         let accepted = BTreeMap::from([
-            (("run", "edits"), accepted::<cellwright_run::Edit>()),
+            (("run", "edits"), accepted::<cellwright_execution::Edit>()),
             (("eval", "cells"), accepted::<eval::CellArguments>()),
         ]);
         let schemas = TOOLS.map(|spec| (spec.name, parse_schema(spec.input_properties)));

@@ -1,8 +1,9 @@
 //! Renders failures, hints and notices for callers of tools.
 
+use cellwright_diagnostics::failure::{Failure, Hint, HintPart};
+use cellwright_diagnostics::notice::UserNotice;
+
 use super::tools;
-use crate::failure::{Failure, Hint, HintPart};
-use crate::notice::UserNotice;
 
 /// Arguments of tools that have another name than the flag.
 const ARGUMENT_NAMES: [(&str, &str); 1] = [("answer", "answers")];
@@ -108,7 +109,7 @@ pub(super) fn format_notices(notices: &[UserNotice]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::{command, flag, flag_value, hint};
+    use cellwright_diagnostics::failure::{command, flag, flag_value, hint};
 
     #[test]
     fn quoted_text_stays_on_one_line() {

@@ -3,15 +3,15 @@
 use std::ops::Range;
 use std::time::SystemTime;
 
+use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_notebook::select::{self, IndexRange, Part, View};
 use cellwright_output::{
-    Artifact, ArtifactError, ArtifactId, ArtifactInfo, ArtifactKind, Artifacts, ByteSize, Pattern,
-    SearchOptions, SearchResults, clean,
+    Artifact, ArtifactId, ArtifactInfo, ArtifactKind, Artifacts, ByteSize, Pattern, SearchOptions,
+    SearchResults, clean,
 };
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind, command, hint};
 
 /// Largest text in an [`ArtifactReport`] in bytes: the whole text is in memory, here and in the reader.
 const REPORT_LIMIT: u64 = 8 << 20;
@@ -41,23 +41,6 @@ pub(crate) fn store(engine: &Engine) -> Result<&Artifacts, Failure> {
         Failure::new(Kind::BadFile, "There is no directory for artifacts")
             .hint("set HOME, or name one in CELLWRIGHT_ARTIFACTS_DIR")
     })
-}
-
-impl From<ArtifactError> for Failure {
-    fn from(error: ArtifactError) -> Self {
-        let failure = Self::new(Kind::BadArguments, error.to_string());
-        match error {
-            ArtifactError::Missing { available, .. } if available.is_empty() => {
-                failure.hint("no artifacts are stored")
-            }
-            ArtifactError::Missing { available, .. } => {
-                let last = &available[available.len().saturating_sub(10)..];
-                let names: Vec<String> = last.iter().map(ArtifactId::to_string).collect();
-                failure.hint(format!("available: {}", names.join(", ")))
-            }
-            _ => failure,
-        }
-    }
 }
 
 /// All artifacts, oldest first.

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::{Failure, Kind, capitalize};
 use cellwright_notebook::edit::Operation;
 use cellwright_notebook::{Cells, file};
 
 use super::change::{BaseRevision, ChangeReport, hint_create};
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind, capitalize};
 
 /// A request for one operation on one cell.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) fn change_cell(request: &CellRequest, engine: &Engine) -> Result<Chan
 }
 
 /// The operation that an edit in JSON describes.
-pub(crate) fn parse_operation(edit: &cellwright_run::Edit) -> Result<Operation, Failure> {
+pub(crate) fn parse_operation(edit: &cellwright_execution::Edit) -> Result<Operation, Failure> {
     edit.to_operation().map_err(|error| {
         let failure = Failure::new(Kind::BadArguments, capitalize(&error.to_string()));
         failure.hint("nothing was written")

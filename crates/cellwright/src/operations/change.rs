@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_notebook::file::{ChangeOutcome, ChangeRequest, OnMissing};
 use cellwright_notebook::{Notice, Revision, Tally};
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind, flag, hint};
-use crate::notice::{self, UserNotice};
 
 /// The revision that an edit was made for. If the file has another one, both changes are merged or the edit is
 /// rejected.

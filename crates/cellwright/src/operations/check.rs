@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_execution::compare::{self, Difference, OrderProblem, Rule, Rules, StoredCount};
+use cellwright_execution::{ExecutionReport, ExecutionRequest, ExecutionStatus};
+use cellwright_execution::{Listing, PlannedCell, RunSpec, SKIP_EXECUTION_TAG};
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_notebook::file::{self, Survey};
 use cellwright_notebook::{CellKind, Cells};
-use cellwright_run::compare::{self, Difference, OrderProblem, Rule, Rules, StoredCount};
-use cellwright_run::{Listing, PlannedCell, RAISES_EXCEPTION_TAG, RunSpec, SKIP_EXECUTION_TAG};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::eval::cell_timeout;
 use crate::engine::Engine;
-use crate::execution::{CellRequest, ExecutionReport, ExecutionRequest, ExecutionStatus, OnError};
-use crate::failure::{Failure, Kind};
 use crate::kernel_setup::{KernelSetup, SharedBridge};
 use crate::kernels::{KernelRequest, select_for_notebook, working_directory};
-use crate::notice::UserNotice;
 use crate::settings::Settings;
 
 /// Tags of cells whose outputs are not compared.
@@ -176,38 +176,20 @@ fn execution_request(
     (path, copy): (&Path, &Path),
     timeout: Option<Duration>,
 ) -> ExecutionRequest {
-    let runs = |index: &usize| {
-        listing.kind(*index) == CellKind::Code
-            && !listing.source(*index).trim().is_empty()
-            && !listing.has_tag(*index, SKIP_EXECUTION_TAG)
+    let is_code = |index: &usize| listing.kind(*index) == CellKind::Code;
+    let spec = RunSpec {
+        path: path.to_owned(),
+        output: Some(copy.to_owned()),
+        revision: stored.revision().to_string(),
+        cells: PlannedCell::runnable(listing, (0..listing.count()).filter(is_code)),
+        ..RunSpec::default()
     };
-    let cells: Vec<PlannedCell> = (0..listing.count())
-        .filter(runs)
-        .map(|index| PlannedCell::from_listing(listing, index))
-        .collect();
-    let requests = cells.iter().map(|planned| CellRequest {
-        code: planned.source.clone(),
-        timeout,
-        // A stored exception may occur again; a new one is a difference.
-        on_error: if listing.has_tag(planned.index, RAISES_EXCEPTION_TAG) {
-            OnError::Expected
-        } else {
-            OnError::Continue
-        },
-        ..CellRequest::default()
-    });
+    // A stored exception may occur again; a new one is a difference.
+    let keep_going = true;
     ExecutionRequest {
-        cells: requests.collect(),
         inline_limits: (&settings.output_limits()).into(),
         total_timeout: request.total_timeout.filter(|total| !total.is_zero()),
-        notebook: Some(RunSpec {
-            path: path.to_owned(),
-            output: Some(copy.to_owned()),
-            revision: stored.revision().to_string(),
-            cells,
-            ..RunSpec::default()
-        }),
-        ..ExecutionRequest::default()
+        ..ExecutionRequest::for_notebook(spec, listing, timeout, keep_going)
     }
 }
 

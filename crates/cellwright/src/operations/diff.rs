@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_notebook::outputs::OutputSummary;
 use cellwright_notebook::{
     CellDifference, CellKind, Comparison, Hunk, MarkerStyle, MemberDifference, Notebook,
@@ -13,7 +14,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::git::program::Git;
-use crate::failure::Failure;
 
 /// A request to compare two notebooks. Each is a path, or a revision in git such as `HEAD:a.ipynb`.
 #[derive(Debug)]

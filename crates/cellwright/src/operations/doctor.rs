@@ -6,6 +6,7 @@ mod jupyter;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use cellwright_diagnostics::failure::{Failure, Hint};
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::python::{self, Interpreter};
 use cellwright_kernel::{Kernel, KernelError, LaunchContext, Request, StopSignal};
@@ -13,7 +14,6 @@ use cellwright_output::{ArtifactKind, Artifacts, ByteSize, Capture, Limits};
 use serde::Serialize;
 
 use crate::engine::{Engine, SettingsFiles};
-use crate::failure::{Failure, Hint};
 use crate::finding::{Finding, Severity};
 use crate::kernels;
 use crate::settings::{Origin, Settings, SettingsError};

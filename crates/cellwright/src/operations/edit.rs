@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_notebook::edit::{self, Occurrences};
 use cellwright_notebook::{Cells, file};
 
 use super::change::{BaseRevision, ChangeReport};
 use crate::engine::Engine;
-use crate::failure::Failure;
 
 /// A request of `edit`.
 #[derive(Debug)]

@@ -4,12 +4,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_execution::{CellRequest, ExecutionRequest};
+
 use crate::engine::Engine;
-use crate::execution::{CellRequest, ExecutionRequest};
-use crate::failure::{Failure, Kind};
 use crate::host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
 use crate::kernels::{KernelRequest, KernelSelection, KernelTarget, working_directory};
-use crate::notice::UserNotice;
 use crate::settings::Settings;
 use crate::startup::StartupTimer;
 

@@ -13,10 +13,9 @@ pub(crate) mod textconv;
 use std::fs;
 use std::path::Path;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_notebook::FormatError;
-
-use crate::failure::{Failure, Kind};
-use crate::notice::{NoticeKind, UserNotice};
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| {

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::{Kernel, KernelQuery, LaunchContext, StopSignal};
 use serde::{Deserialize, Serialize};
 
 use crate::bridge::CallContext;
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
 use crate::kernel_setup::KernelContext;
 use crate::kernels;
-use crate::notice::UserNotice;
 
 /// Time limit for the kernel and the user's modules.
 const QUERY_TIMEOUT: Duration = Duration::from_mins(1);

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_kernel::KernelError;
 use cellwright_kernel::python::{self, Interpreter, Origin, RejectedInterpreter};
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::kernels::installed::{InstalledKernel, list_installed};
 use crate::kernels::{self, NamedInterpreter, jupyter};
 

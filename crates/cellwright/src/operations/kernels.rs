@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_output::ByteSize;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::kernel_specs::KernelSpecEntry;
-use crate::failure::{Failure, Kind};
 use crate::host::reply::SessionInfo;
 use crate::table::{align_columns, format_seconds};
 

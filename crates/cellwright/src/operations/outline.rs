@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
+use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::{self, UserNotice};
+use cellwright_execution::{Freshness, Listing};
 use cellwright_notebook::outline::{self, OutlineEntry};
 use cellwright_notebook::{Cells, Notebook, Notice, file};
-use cellwright_run::{Freshness, Listing};
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::freshness;
 use crate::host::kernel_host::KernelHost;
-use crate::notice::{self, UserNotice};
 
 /// The cells of a notebook, one entry each.
 #[derive(Debug, Serialize)]

@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_notebook::select::{self, Part, Selector, View};
 use cellwright_notebook::{
     Cells, MarkerStyle, Notebook, NotebookError, append_cell, file, outline, outputs,
@@ -11,8 +13,6 @@ use serde::Serialize;
 
 use super::outline::OutlineReport;
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
-use crate::notice::{self, UserNotice};
 
 /// A request of `read`.
 #[derive(Debug)]

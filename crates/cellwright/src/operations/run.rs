@@ -6,19 +6,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_run::{CellSelection, Edit, PlannedCell, RunSpec, Stores};
+use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_execution::{CellSelection, Edit, PlannedCell, RunSpec, Stores};
+use cellwright_execution::{ExecutionReport, ExecutionRequest, finish_without_cells};
 
 use self::plan::RunPlan;
 use super::eval::{canonical, cell_timeout};
 use crate::engine::Engine;
-use crate::execution::{CellRequest, ExecutionReport, ExecutionRequest, finish_without_cells};
-use crate::failure::Failure;
 use crate::host::kernel_host::KernelHost;
 use crate::host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
 use crate::kernels::{
     KernelRequest, KernelSelection, KernelTarget, select_for_notebook, working_directory,
 };
-use crate::notice::UserNotice;
 use crate::parameters::ParameterSet;
 use crate::settings::Settings;
 use crate::startup::StartupTimer;
@@ -179,31 +179,25 @@ fn execution_request(
     settings: &Settings,
     timeout: Option<Duration>,
 ) -> Result<ExecutionRequest, Failure> {
-    let cells = plan.cells.iter().map(|planned| CellRequest {
-        code: planned.source.clone(),
-        timeout,
-        on_error: plan.on_error(planned.index, request.keep_going),
-        ..CellRequest::default()
-    });
     let max = settings.run.max_outputs;
+    let spec = RunSpec {
+        path: path.to_owned(),
+        output: request
+            .output
+            .as_deref()
+            .map(std::path::absolute)
+            .transpose()?,
+        revision: plan.revision.clone(),
+        edits: plan.edits.clone(),
+        cells: plan.cells.clone(),
+        timing: settings.run.timing,
+        kernel_named: request.kernel.kernel.is_some(),
+        outputs_limit: (max > 0).then_some(max),
+    };
     Ok(ExecutionRequest {
-        cells: cells.collect(),
         answers: request.answers.clone(),
         inline_limits: (&settings.output_limits()).into(),
         total_timeout: request.total_timeout.filter(|total| !total.is_zero()),
-        notebook: Some(RunSpec {
-            path: path.to_owned(),
-            output: request
-                .output
-                .as_deref()
-                .map(std::path::absolute)
-                .transpose()?,
-            revision: plan.revision.clone(),
-            edits: plan.edits.clone(),
-            cells: plan.cells.clone(),
-            timing: settings.run.timing,
-            kernel_named: request.kernel.kernel.is_some(),
-            outputs_limit: (max > 0).then_some(max),
-        }),
+        ..ExecutionRequest::for_notebook(spec, &plan.listing, timeout, request.keep_going)
     })
 }

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_kernel::modules;
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
 use crate::kernels::working_directory;
-use crate::notice::{NoticeKind, UserNotice};
 use crate::trust::{self, Trust, TrustState};
 
 /// A request about trust. A path is that of a project or of one of its files; the default is the current directory.

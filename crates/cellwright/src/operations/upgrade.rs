@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_notebook::file;
 use serde::Serialize;
 
 use super::change::BaseRevision;
 use crate::engine::Engine;
-use crate::failure::Failure;
 
 /// What the upgrade did.
 #[derive(Debug, Serialize)]

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_notebook::{Cells, edit, file};
 
 use super::change::{BaseRevision, ChangeReport, hint_create};
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
 
 /// A request of `write`.
 #[derive(Debug)]

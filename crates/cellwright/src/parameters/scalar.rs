@@ -1,6 +1,6 @@
 //! Plain scalars of YAML: the core schema of YAML 1.2.
 
-use cellwright_run::parameters::{Integer, Value};
+use cellwright_execution::parameters::{Integer, Value};
 
 /// The meaning of a plain scalar.
 #[derive(Debug, PartialEq)]

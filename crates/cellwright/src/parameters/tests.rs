@@ -1,11 +1,11 @@
 //! Parsing of parameters from arguments and files.
 
-use cellwright_run::parameters::Integer;
+use cellwright_diagnostics::failure::Hint;
+use cellwright_execution::parameters::Integer;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::failure::Hint;
 
 fn parse_argument(value: &str) -> Value {
     from_argument(&format!("x={value}")).unwrap().value

@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use cellwright_execution::parameters::Value;
 use cellwright_notebook::Position;
-use cellwright_run::parameters::Value;
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Tag, options};
 
 use super::scalar::{self, Scalar};

@@ -1,7 +1,8 @@
 //! Describes problems of the runtime directory to users.
 
+use cellwright_diagnostics::failure::{Failure, Kind, capitalize};
+
 use super::RuntimeDirError;
-use crate::failure::{Failure, Kind, capitalize};
 
 impl From<RuntimeDirError> for Failure {
     fn from(error: RuntimeDirError) -> Self {

@@ -1,7 +1,8 @@
 //! Failures of settings.
 
+use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
+
 use super::{Origin, SettingsError};
-use crate::failure::{Failure, Kind, command, hint};
 
 /// The failure of code that the settings forbid to run.
 pub(crate) fn eval_disabled(origin: &Origin) -> Failure {

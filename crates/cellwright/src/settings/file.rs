@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use cellwright_diagnostics::suggest::nearest;
 use cellwright_notebook::Position;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -11,7 +12,6 @@ use toml::de::{DeTable, DeValue};
 use super::definitions::{SETTINGS, SettingDef};
 use super::error::SettingsError;
 use super::value::Value;
-use crate::suggest::nearest;
 
 /// Largest settings file, in bytes. A project's file may come from other people.
 const FILE_SIZE_LIMIT: u64 = 1 << 20;

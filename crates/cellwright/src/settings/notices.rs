@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+
 use super::{FileLine, Origin, SettingEntry};
-use crate::notice::{NoticeKind, UserNotice};
 
 /// Describes that a call asked for a longer time limit than the settings allow.
 pub(crate) fn describe_capped_timeout(max: Duration, origin: &Origin) -> UserNotice {

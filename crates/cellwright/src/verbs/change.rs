@@ -1,7 +1,8 @@
 //! Prints what was done to a notebook.
 
+use cellwright_diagnostics::failure::Failure;
+
 use crate::console::Console;
-use crate::failure::Failure;
 use crate::operations::change::ChangeReport;
 
 /// Prints the report. If printing fails, the error says that the notebook was written.

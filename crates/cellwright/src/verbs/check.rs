@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellwright_run::Stores;
+use cellwright_diagnostics::failure::Failure;
+use cellwright_execution::Stores;
 use clap::Args;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::finding::Severity;
 use crate::local_execution;
 use crate::operations::check::{CellResult, CheckReport, CheckRequest, check as check_notebook};

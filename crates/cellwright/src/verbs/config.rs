@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
+use cellwright_diagnostics::suggest::nearest;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind, command, hint};
 use crate::kernels;
 use crate::settings::{SETTINGS, SettingDef, SettingEntry, Value};
-use crate::suggest::nearest;
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]

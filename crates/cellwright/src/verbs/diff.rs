@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_notebook::Scope;
 use clap::Args;
 
 use crate::console::Console;
-use crate::failure::Failure;
 use crate::operations::diff::{DiffRequest, diff as diff_notebooks};
 
 /// Arguments of `diff`.

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::Failure;
 use clap::Args;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::operations::doctor::{DoctorRequest, check_installation};
 use crate::verbs::kernel_args::interpreter;
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use clap::Args;
 
 use super::change::show_change;
@@ -9,7 +10,6 @@ use super::text_source;
 use super::write::RevisionArg;
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind};
 use crate::operations::edit::{EditRequest, edit as edit_notebook};
 
 /// Arguments of `edit`.

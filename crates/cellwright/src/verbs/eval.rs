@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_run::Stores;
+use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+use cellwright_execution::Stores;
 use clap::Args;
 
 use super::kernel_args::{ExistingArg, KernelArgs};
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind, flag, hint};
 use crate::host::protocol::WaitMode;
 use crate::kernel_setup::{KernelSetup, SharedBridge};
 use crate::operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare};

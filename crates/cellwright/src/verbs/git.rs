@@ -5,11 +5,11 @@ mod setup;
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_notebook::Scope;
 use clap::{Args, Subcommand};
 
 use crate::console::Console;
-use crate::failure::Failure;
 
 /// Arguments of `git`.
 #[derive(Debug, Args)]

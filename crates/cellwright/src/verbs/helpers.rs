@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::Failure;
 use clap::Args;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::operations::helpers::{HelpersRequest, list_helpers};
 use crate::verbs::kernel_args::interpreter;
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_output::ByteSize;
 use cellwright_stdext::rfc3339;
 use clap::{Args, Subcommand};
@@ -9,7 +10,6 @@ use serde_json::{Map, Value, json};
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::host::error::HostError;
 use crate::host::hello::PROTOCOL;
 use crate::host::stop::StopOutcome;

@@ -7,13 +7,13 @@ pub(crate) mod specs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::Failure;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::host::kernel_host::KernelHost;
 use crate::host::protocol::{SessionQuery, SessionSelector};
 use crate::kernels::working_directory;

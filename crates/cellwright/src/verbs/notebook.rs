@@ -4,11 +4,11 @@ mod cells;
 mod outline;
 mod upgrade;
 
+use cellwright_diagnostics::failure::Failure;
 use clap::{Args, Subcommand};
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 
 pub(crate) use outline::show_outline;
 

@@ -8,17 +8,17 @@ pub(crate) use args::RunArgs;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::execution::{ExecutionReport, ReportDocument};
-use crate::failure::{Failure, Kind};
 use crate::host::kernel_host::KernelHost;
 use crate::host::protocol::WaitMode;
 use crate::kernel_setup::{KernelSetup, SharedBridge};
-use crate::notice::UserNotice;
 use crate::operations::run::{PreparedRun, prepare, stores};
 use crate::startup::StartupTimer;
 use crate::viewer::live::{OutputExtent, StdoutError};
 use crate::viewer::{ViewMode, ViewOptions, events, show_summary};
 use crate::{hosted_execution, local_execution};
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_execution::{ExecutionReport, ReportDocument};
 
 /// The session name that a kernel sees if it ends with the run.
 const PER_CALL: &str = "per-call";

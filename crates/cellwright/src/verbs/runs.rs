@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_output::{Limits, Stream};
 use clap::{Args, Subcommand};
 
 use crate::console::Console;
-use crate::failure::{Failure, Kind, command, hint};
 use crate::host::kernel_host::KernelHost;
 use crate::hosted_execution::{HostedResult, RunRequest, show_result, watch};
-use crate::notice::{NoticeKind, UserNotice};
 use crate::operations::seconds::parse_seconds;
 use crate::table::{align_columns, format_seconds};
 use crate::viewer::live::{LiveWriter, OutputExtent};

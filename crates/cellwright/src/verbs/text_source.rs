@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::failure::{Failure, Kind};
+use cellwright_diagnostics::failure::{Failure, Kind};
 
 /// Reads a whole file, or stdin for `-`. Rejects text that is not UTF-8, which a notebook cannot store.
 pub(crate) fn read(source: &str) -> Result<String, Failure> {

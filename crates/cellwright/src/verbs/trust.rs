@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_output::ByteSize;
 use clap::Args;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::operations::trust::{FileTrust, TrustAction, TrustReport, TrustRequest, change_trust};
 
 /// Arguments of `trust`.

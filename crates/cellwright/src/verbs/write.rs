@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::Failure;
 use clap::Args;
 
 use super::change::show_change;
 use super::text_source;
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::operations::change::BaseRevision;
 use crate::operations::write::{WriteRequest, write as write_notebook};
 

@@ -2,6 +2,9 @@
 
 use std::io;
 
+use cellwright_diagnostics::failure::Failure;
+use cellwright_execution::CellEvent;
+use cellwright_execution::feed::FeedItem;
 use cellwright_output::{Limits, Stream};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,9 +12,6 @@ use serde_json::{Value, json};
 use super::live::StdoutError;
 use super::{Viewer, display_text, traceback_text};
 use crate::console::{Console, StdStream};
-use crate::execution::CellEvent;
-use crate::execution::feed::FeedItem;
-use crate::failure::Failure;
 
 pub(super) struct EventViewer<'s> {
     screen: &'s Console,

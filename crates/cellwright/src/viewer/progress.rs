@@ -3,14 +3,14 @@
 
 use std::time::{Duration, Instant};
 
+use cellwright_execution::duration::format_duration;
+use cellwright_execution::feed::FeedItem;
+use cellwright_execution::{CellEvent, CellRef, ExecutionStatus};
 use cellwright_output::Limits;
 
 use super::live::{LiveWriter, OutputExtent, StdoutError};
 use super::{Viewer, show};
 use crate::console::{Console, StdStream};
-use crate::execution::duration::format_duration;
-use crate::execution::feed::FeedItem;
-use crate::execution::{CellEvent, CellRef, ExecutionStatus};
 
 /// Shortest duration that the status line of a cell shows.
 const DURATION_SHOWN_FROM: Duration = Duration::from_millis(100);

@@ -210,7 +210,7 @@ fn only_folders_of_exited_owners_are_swept() {
     let ownerless = leak_socket_dir(&root);
     fs::remove_file(ownerless.join("owner.json")).unwrap();
     // The name of another kind of folder.
-    let other = root.join("cellwright-run-1000");
+    let other = root.join("cellwright-execution-1000");
     fs::create_dir(&other).unwrap();
     fs::copy(dead.join("owner.json"), other.join("owner.json")).unwrap();
     // Links are not followed.

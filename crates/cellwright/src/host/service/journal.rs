@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use cellwright_execution::{CellOutputs, ExecutionReport, ExecutionStatus};
 use cellwright_kernel::session::SessionId;
 use cellwright_stdext::LockExt;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
 use super::create_private_dir;
-use crate::execution::{CellOutputs, ExecutionReport, ExecutionStatus};
 
 /// Number of entries that may wait for the disk; then the session waits, too.
 const QUEUE_CAPACITY: usize = 256;

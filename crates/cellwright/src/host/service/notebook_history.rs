@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use cellwright_execution::{ExecutionHistory, RunSpec};
+use cellwright_execution::{ExecutionReport, ExecutionStatus};
 use cellwright_kernel::session::{SessionId, SessionReport};
-use cellwright_run::{ExecutionHistory, RunSpec};
 use cellwright_stdext::LockExt;
 
 use super::super::reply::SessionHistory;
-use crate::execution::{ExecutionReport, ExecutionStatus};
 
 /// The cells that ran, as long as their sessions exist.
 #[derive(Default)]

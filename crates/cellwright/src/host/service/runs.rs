@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
+use cellwright_execution::{Execution, ExecutionStatus};
 use cellwright_kernel::{StopHandle, StopReason};
 use cellwright_stdext::LockExt;
 
 use super::super::reply::{RunInfo, unix_seconds};
-use crate::execution::{Execution, ExecutionStatus};
 use crate::settings::Settings;
 
 /// How long a collected result can be collected again.

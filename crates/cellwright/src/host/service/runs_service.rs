@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::Stores;
+use cellwright_execution::feed::{FeedItem, OutputFeed, Overflow};
+use cellwright_execution::{Execution, ExecutionStatus, OnFinish};
 use cellwright_kernel::session::{Job, KernelLauncher, SessionCall, SessionKey, SessionReport};
 use cellwright_kernel::{StopReason, StopSignal};
-use cellwright_run::Stores;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::channel::ReplyChannel;
@@ -19,10 +23,6 @@ use super::input_requests::InputRequests;
 use super::runs::Run;
 use super::sessions_service::check_replaceable;
 use super::{HostService, final_reply};
-use crate::execution::feed::{FeedItem, OutputFeed, Overflow};
-use crate::execution::{Execution, ExecutionStatus, OnFinish};
-use crate::failure::{Failure, Kind};
-use crate::notice::{NoticeKind, UserNotice};
 
 /// Number of runs that an error lists.
 const RUNS_LISTED_MAX: usize = 10;

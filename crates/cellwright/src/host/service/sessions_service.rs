@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cellwright_diagnostics::failure::{Failure, Kind, command, flag_value, hint};
 use cellwright_kernel::KernelError;
 use cellwright_kernel::session::{Activity, KernelLoss, SessionCall, SessionKey, SessionReport};
 
@@ -9,7 +10,6 @@ use super::super::log::Level;
 use super::super::protocol::SessionSelector;
 use super::super::reply::{EndResult, InterruptResult, ResetResult, seconds_since};
 use super::HostService;
-use crate::failure::{Failure, Kind, command, flag_value, hint};
 use crate::kernels::NoLauncher;
 
 impl HostService {

@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_output::{ByteSize, Pattern, SearchOptions};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -11,7 +12,6 @@ use super::super::arguments::{self, LenientString};
 use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::server::Server;
 use super::{Effect, ToolSpec};
-use crate::failure::{Failure, Kind};
 use crate::operations::artifact::{format_hits, parse_address, store};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {

@@ -1,10 +1,11 @@
 //! Replies of the tools that change a notebook.
 
+use cellwright_diagnostics::failure::Failure;
+
 use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::roots::ConfinedPath;
 use super::super::server::Server;
 use super::super::wording;
-use crate::failure::Failure;
 use crate::operations::change::ChangeReport;
 
 /// Properties of the structured content, the same for all of these tools.

@@ -1,5 +1,6 @@
 //! `edit`: replaces text in a notebook.
 
+use cellwright_diagnostics::failure::Failure;
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
@@ -7,7 +8,6 @@ use super::super::arguments;
 use super::super::content::Reply;
 use super::super::server::Server;
 use super::{Effect, ToolSpec, change};
-use crate::failure::Failure;
 use crate::operations::change::BaseRevision;
 use crate::operations::edit::{self, EditRequest};
 

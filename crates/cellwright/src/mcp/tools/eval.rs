@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::ExecutionReport;
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 
@@ -11,12 +14,9 @@ use super::super::progress::ProgressReporter;
 use super::super::server::Server;
 use super::super::tool_run::ToolRun;
 use super::{Effect, ToolCall, ToolSpec, report};
-use crate::execution::ExecutionReport;
-use crate::failure::{Failure, Kind};
 use crate::host::protocol::{ExecuteParams, Interaction, WaitMode};
 use crate::host::run_stream::RunUpdate;
 use crate::kernels::KernelRequest;
-use crate::notice::{NoticeKind, UserNotice};
 use crate::operations::eval::{self, EvalCell, EvalRequest, SessionRequest};
 use crate::settings::Backend;
 use crate::startup::StartupTimer;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,7 +12,6 @@ use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::server::Server;
 use super::super::wording;
 use super::{Effect, ToolCall, ToolSpec};
-use crate::failure::{Failure, Kind};
 use crate::host::protocol::{SessionQuery, SessionSelector};
 use crate::host::reply::SessionInfo;
 use crate::operations::eval::canonical;

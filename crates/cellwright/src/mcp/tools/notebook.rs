@@ -1,6 +1,7 @@
 //! `notebook`: changes, inserts, deletes or moves one cell, and lists cells.
 
-use cellwright_run::Edit;
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_execution::Edit;
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::json;
@@ -9,7 +10,6 @@ use super::super::arguments::{self, LenientString};
 use super::super::content::Reply;
 use super::super::server::Server;
 use super::{Effect, ToolSpec, change, read};
-use crate::failure::{Failure, Kind};
 use crate::operations::cells::{CellRequest, change_cell, parse_operation};
 use crate::operations::change::BaseRevision;
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice;
 use cellwright_notebook::select::{self, Part, View};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -12,8 +14,6 @@ use super::super::roots::ConfinedPath;
 use super::super::server::Server;
 use super::super::{arguments, wording};
 use super::{Effect, ToolSpec};
-use crate::failure::{Failure, Kind};
-use crate::notice;
 use crate::operations::artifact::read_excerpt;
 use crate::operations::outline::outline;
 use crate::operations::read::{ReadResult, read_selected};

@@ -2,6 +2,9 @@
 
 use std::cmp::Reverse;
 
+use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::{CellReport, ExecutionReport, ExecutionStatus, ImageReport};
 use cellwright_output::Artifacts;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,10 +13,7 @@ use super::super::content::{Delimiter, Reply, fair_shares, truncate_middle};
 use super::super::images::ReplyImages;
 use super::super::server::Server;
 use super::super::wording;
-use crate::execution::{CellReport, ExecutionReport, ExecutionStatus, ImageReport};
-use crate::failure::Failure;
 use crate::host::reply::RunState;
-use crate::notice::{NoticeKind, UserNotice};
 
 /// Schema of the replies of `eval`, `run` and `runs wait`.
 pub(super) const OUTPUT_PROPERTIES: &str = r#"{"status": {"enum": ["ok", "error", "timeout", "cancelled", "died", "not_started", "running"]}, "run": {"type": "string"}, "session": {"type": ["string", "null"]}, "cells": {"type": "array", "description": "index, id, status, text, error, images, truncated of each"}, "notebook": {"type": "object"}, "notices": {"type": "array"}}"#;

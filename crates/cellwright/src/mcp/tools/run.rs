@@ -1,7 +1,10 @@
 //! `run`: a notebook's cells on its kernel, with what they put out written back.
 
-use cellwright_run::parameters::Parameter;
-use cellwright_run::{CellSelection, Edit};
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_execution::ExecutionReport;
+use cellwright_execution::parameters::Parameter;
+use cellwright_execution::{CellSelection, Edit};
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,10 +14,7 @@ use super::super::input::ElicitationMode;
 use super::super::server::Server;
 use super::eval::{PreparedCall, backend, interaction, interpreter};
 use super::{Effect, ToolCall, ToolSpec, report};
-use crate::execution::ExecutionReport;
-use crate::failure::{Failure, Kind};
 use crate::kernels::KernelRequest;
-use crate::notice::UserNotice;
 use crate::operations::run::{self, RunRequest};
 use crate::parameters::ParameterSet;
 use crate::startup::StartupTimer;

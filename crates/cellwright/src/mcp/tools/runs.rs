@@ -1,5 +1,6 @@
 //! `runs`: what goes on in the background.
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 use serde_json::json;
@@ -9,7 +10,6 @@ use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::progress::ProgressReporter;
 use super::super::tool_run::ToolRun;
 use super::{Effect, ToolCall, ToolSpec, report};
-use crate::failure::{Failure, Kind};
 use crate::host::reply::{RunInfo, RunTail};
 use crate::host::run_stream::RunUpdate;
 

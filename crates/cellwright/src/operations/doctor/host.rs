@@ -1,7 +1,8 @@
 //! Checks the host and its directory.
 
+use cellwright_diagnostics::failure::{Failure, Hint};
+
 use super::message_with_causes;
-use crate::failure::{Failure, Hint};
 use crate::finding::{Finding, Severity};
 use crate::host::error::HostError;
 use crate::host::find;

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use cellwright_diagnostics::failure::Failure;
 use cellwright_jupyter::kernelspec::KernelspecError;
 use cellwright_kernel::python::{self, Interpreter};
 
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::finding::{Finding, Severity};
 use crate::ipykernel::{self, IpykernelStatus, install_command};
 use crate::kernels::installed::{KernelProblem, list_installed};

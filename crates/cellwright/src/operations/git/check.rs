@@ -1,11 +1,11 @@
 //! Checks the setup of git: what is set up, and what is missing.
 
+use cellwright_diagnostics::failure::Failure;
 use serde::Serialize;
 
 use super::attributes;
 use super::settings::{self, Purpose};
 use super::setup::SetupTarget;
-use crate::failure::Failure;
 use crate::finding::{Finding, Severity};
 
 /// The result of a check.

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_notebook::{Notebook, strip_outputs};
 
 use super::not_a_notebook;
-use crate::notice::UserNotice;
 
 /// A notebook without outputs; or the same bytes with a notice, if they are not a notebook.
 #[derive(Debug)]

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{UserNotice, describe_merge};
 use cellwright_notebook::{
     Cells, ConflictMarkers, MergeNotice, MergedNotebook, Notebook, NotebookError, merge_three_way,
 };
@@ -9,8 +11,6 @@ use serde::Serialize;
 
 use super::read_file;
 use super::replace_file::replace_file;
-use crate::failure::{Failure, Kind};
-use crate::notice::{UserNotice, describe_merge};
 
 /// A request to merge notebooks.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::failure::{Failure, Kind, flag, hint};
+use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 
 /// Runs git in a directory.
 #[derive(Clone, Debug)]

@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+
 use super::program::Git;
 use crate::env;
-use crate::failure::{Failure, Kind};
 use crate::ipykernel::shell_quoted;
 
 /// The configuration that `git setup` changes.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::{fs, io};
 
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use etcetera::BaseStrategy;
 use serde::{Serialize, Serializer};
 
@@ -11,8 +13,6 @@ use super::check::{self, SetupCheck};
 use super::program::Git;
 use super::replace_file::replace_file;
 use super::settings::{self, ATTRIBUTES_ADDED, ConfigScope, Entry};
-use crate::failure::{Failure, Kind};
-use crate::notice::{NoticeKind, UserNotice};
 
 /// A request to change the setup.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_notebook::{FormatError, Notebook, NotebookError, Scope, render_textconv, upgrade};
 
 use super::{not_a_notebook, read_file};
-use crate::failure::Failure;
-use crate::notice::UserNotice;
 
 /// A request to render a notebook.
 #[derive(Debug)]

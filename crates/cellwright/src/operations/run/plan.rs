@@ -2,21 +2,20 @@
 
 use std::path::Path;
 
-use cellwright_notebook::{CellKind, Cells};
-use cellwright_run::parameters::{
+use cellwright_diagnostics::failure::{Failure, Kind, capitalize, flag_value, hint};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::parameters::{
     INJECTED_TAG, Injection, InjectionPoint, Parameter, TaggedCell, plan_injection, unknown_names,
 };
-use cellwright_run::{
+use cellwright_execution::{
     CellSelection, Edit, ExecutionHistory, Freshness, Listing, NotebookPreview, PlannedCell,
-    RAISES_EXCEPTION_TAG, SKIP_EXECUTION_TAG, preview as preview_notebook,
+    preview as preview_notebook,
 };
+use cellwright_notebook::{CellKind, Cells};
 
 use super::RunRequest;
-use crate::execution::OnError;
-use crate::failure::{Failure, Kind, capitalize, flag_value, hint};
 use crate::freshness;
 use crate::host::kernel_host::KernelHost;
-use crate::notice::{NoticeKind, UserNotice};
 use crate::operations::eval::canonical;
 
 /// The edits to make and the cells to run.
@@ -37,7 +36,7 @@ impl RunPlan {
     ) -> Result<Self, Failure> {
         let mut edits = request.edits.clone();
         let mut preview =
-            preview_notebook(path, &edits).map_err(crate::execution::preview_failure)?;
+            preview_notebook(path, &edits).map_err(cellwright_execution::preview_failure)?;
         let parameters = &request.parameters.parameters;
         let mut notices = request.parameters.notices.clone();
         let mut selected = select_cells(request, &preview, path)?;
@@ -66,38 +65,19 @@ impl RunPlan {
             selected.push(index);
             selected.sort_unstable();
             selected.dedup();
-            preview = preview_notebook(path, &edits).map_err(crate::execution::preview_failure)?;
+            preview =
+                preview_notebook(path, &edits).map_err(cellwright_execution::preview_failure)?;
         }
         let NotebookPreview {
             revision, listing, ..
         } = preview;
-        let runs = |index: &usize| {
-            let empty = listing.source(*index).trim().is_empty();
-            !empty && !listing.has_tag(*index, SKIP_EXECUTION_TAG)
-        };
-        let cells = selected
-            .into_iter()
-            .filter(runs)
-            .map(|index| PlannedCell::from_listing(&listing, index))
-            .collect();
         Ok(Self {
             revision: request.revision.clone().unwrap_or(revision),
-            cells,
+            cells: PlannedCell::runnable(&listing, selected),
             listing,
             edits,
             notices,
         })
-    }
-
-    /// What the run does if the cell fails.
-    pub(super) fn on_error(&self, index: usize, keep_going: bool) -> OnError {
-        if self.listing.has_tag(index, RAISES_EXCEPTION_TAG) {
-            OnError::Expected
-        } else if keep_going {
-            OnError::Continue
-        } else {
-            OnError::Stop
-        }
     }
 }
 
@@ -155,7 +135,7 @@ fn select_cells(
     }
     selection
         .resolve(&preview.listing)
-        .map_err(|error| crate::execution::selection_failure(error, path))
+        .map_err(|error| cellwright_execution::selection_failure(error, path))
 }
 
 /// The edit that inserts the cell with the parameters.
@@ -165,7 +145,7 @@ fn inject_parameters(
 ) -> Result<(Edit, Option<UserNotice>), Failure> {
     let language = listing.language().unwrap_or("python");
     let source =
-        cellwright_run::parameters::cell_source(language, parameters).map_err(|error| {
+        cellwright_execution::parameters::cell_source(language, parameters).map_err(|error| {
             let failure = Failure::new(Kind::BadArguments, capitalize(&error.to_string()));
             failure.hint("nothing was written, nothing ran")
         })?;
@@ -203,7 +183,7 @@ fn inject_parameters(
 }
 
 fn cells(listing: &Listing) -> Vec<TaggedCell> {
-    let cell = |(index, cell): (usize, &cellwright_run::ListedCell)| TaggedCell {
+    let cell = |(index, cell): (usize, &cellwright_execution::ListedCell)| TaggedCell {
         index,
         is_code: cell.kind == CellKind::Code,
         tags: cell.tags.clone(),

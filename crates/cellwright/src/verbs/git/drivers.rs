@@ -3,11 +3,11 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_notebook::{ConflictMarkers, Scope};
 use clap::Args;
 
 use crate::console::Console;
-use crate::failure::{Failure, Kind};
 use crate::operations::git::clean::clean as remove_outputs;
 use crate::operations::git::merge::{MergeRequest, merge as merge_notebooks};
 use crate::operations::git::textconv::{

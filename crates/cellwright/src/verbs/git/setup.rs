@@ -1,9 +1,9 @@
 //! `git setup`: sets up git for notebooks.
 
+use cellwright_diagnostics::failure::Failure;
 use clap::Args;
 
 use crate::console::Console;
-use crate::failure::Failure;
 use crate::operations::git::setup::{
     EntryChange, SetupAction, SetupReport, SetupRequest, check_setup, set_up,
 };

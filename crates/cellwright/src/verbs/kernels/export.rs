@@ -5,15 +5,15 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::console::Console;
-use crate::failure::{Failure, Kind, flag, hint};
 use crate::host::kernel_host::KernelHost;
 use crate::host::protocol::SessionSelector;
 use crate::host::reply::SessionInfo;
-use crate::notice::{NoticeKind, UserNotice};
 use crate::table::align_columns;
 
 /// One cell, as the host wrote it down.

@@ -1,9 +1,9 @@
 //! Lists and ends sessions, and prints the replies of kernel queries.
 
+use cellwright_diagnostics::failure::Failure;
 use serde_json::{Value, json};
 
 use crate::console::Console;
-use crate::failure::Failure;
 use crate::host::kernel_host::KernelHost;
 use crate::host::protocol::SessionSelector;
 use crate::host::reply::SessionInfo;

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use cellwright_diagnostics::failure::Failure;
+
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::operations::kernel_specs::list_kernel_specs;
 use crate::operations::kernels::specs_table;
 

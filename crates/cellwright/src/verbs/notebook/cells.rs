@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::{Failure, Kind, flag_value, hint};
 use cellwright_notebook::CellKind;
 use cellwright_notebook::edit::{Address, CellPosition, Operation};
 use clap::Args;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::{Failure, Kind, flag_value, hint};
 use crate::operations::cells::{CellRequest, change_cell};
 use crate::verbs::change::show_change;
 use crate::verbs::text_source;

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use cellwright_diagnostics::failure::Failure;
 use clap::Args;
 
 use crate::console::Console;
 use crate::engine::Engine;
-use crate::failure::Failure;
 use crate::host::kernel_host::KernelHost;
 use crate::operations::outline::{OutlineReport, outline as outline_cells};
 

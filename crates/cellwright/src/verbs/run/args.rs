@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellwright_run::{CellSelection, Edit};
+use cellwright_diagnostics::failure::{Failure, Kind, flag_value, hint};
+use cellwright_execution::{CellSelection, Edit};
 use clap::Args;
 
-use crate::failure::{Failure, Kind, flag_value, hint};
 use crate::operations::run::RunRequest;
 use crate::operations::seconds::parse_seconds;
 use crate::parameters;

@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 8] = [
         ],
     ),
     (
-        "cellwright-run",
+        "cellwright-execution",
         &[
             "cellwright-stdext",
             "cellwright-notebook",
@@ -39,7 +39,7 @@ const ARROWS: [(&str, &[&str]); 8] = [
             "cellwright-output",
             "cellwright-jupyter",
             "cellwright-kernel",
-            "cellwright-run",
+            "cellwright-execution",
         ],
     ),
     // Only for tests.
@@ -67,7 +67,7 @@ const FENCES: [(&str, &[&str]); 24] = [
         "tempfile",
         &["cellwright", "cellwright-jupyter", "cellwright-stdext"],
     ),
-    ("unicode-ident", &["cellwright-run"]),
+    ("unicode-ident", &["cellwright-execution"]),
     (
         "serde_json",
         &[
@@ -75,7 +75,7 @@ const FENCES: [(&str, &[&str]); 24] = [
             "cellwright-output",
             "cellwright-jupyter",
             "cellwright-kernel",
-            "cellwright-run",
+            "cellwright-execution",
         ],
     ),
     (
@@ -94,7 +94,7 @@ const FENCES: [(&str, &[&str]); 24] = [
             "cellwright",
             "cellwright-jupyter",
             "cellwright-kernel",
-            "cellwright-run",
+            "cellwright-execution",
         ],
     ),
     ("image", &["cellwright-output"]),

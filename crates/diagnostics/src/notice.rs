@@ -1,0 +1,116 @@
+//! [`UserNotice`]: what the caller should know although nothing failed, as a kind and a text.
+//!
+//! The library crates report notices as data. The functions here describe them.
+
+mod kind;
+mod merge;
+mod session;
+
+use cellwright_notebook::Notice;
+use serde::{Deserialize, Serialize};
+
+pub use kind::NoticeKind;
+pub use merge::describe_merge;
+pub use session::describe_session;
+
+/// A notice for the caller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserNotice {
+    pub kind: NoticeKind,
+    pub text: String,
+}
+
+impl UserNotice {
+    pub fn new(kind: NoticeKind, text: impl Into<String>) -> Self {
+        Self {
+            kind,
+            text: text.into(),
+        }
+    }
+}
+
+/// Describes the notices of an operation on a notebook.
+pub fn describe(notices: &[Notice]) -> Vec<UserNotice> {
+    notices.iter().map(describe_one).collect()
+}
+
+/// Describes notices about the output of a cell.
+pub fn describe_output(notices: &[cellwright_output::Notice]) -> Vec<UserNotice> {
+    use cellwright_output::Notice;
+
+    let describe = |notice: &Notice| {
+        let kind = match notice {
+            Notice::Truncated(_) => NoticeKind::OutputCut,
+            Notice::NotKept { .. } => NoticeKind::OutputNotKept,
+            Notice::StreamsShortened { .. } => NoticeKind::StreamsShortened,
+            Notice::DisplaysMoved { .. } => NoticeKind::DisplaysMoved,
+            Notice::OutputsDropped { .. } => NoticeKind::OutputsDropped,
+            Notice::ImagesOmitted { .. } => NoticeKind::ImagesOmitted,
+            Notice::JsonOmitted { .. } => NoticeKind::JsonOmitted,
+            Notice::StatusDropped { .. } => NoticeKind::StatusDropped,
+        };
+        UserNotice::new(kind, notice.to_string())
+    };
+    notices.iter().map(describe).collect()
+}
+
+fn describe_one(notice: &Notice) -> UserNotice {
+    let (kind, text) = match notice {
+        Notice::NearMarker { line, text } => (
+            NoticeKind::NearMarker,
+            format!(
+                "line {line} looks like a cell marker but is not one, so it stays text: `{text}` \
+                 (a marker is exactly `# %% [code]`, `# %% [markdown]` or `# %% [raw]`)"
+            ),
+        ),
+        Notice::UnknownCell { line, name } => (
+            NoticeKind::UnknownCell,
+            format!("line {line} names `{name}`, which does not exist: a new cell was created"),
+        ),
+        Notice::UsedTwice { line, name } => (
+            NoticeKind::CellUsedTwice,
+            format!("line {line} names `{name}` a second time: a new cell was created"),
+        ),
+        Notice::SurrogateLost { cell } => (
+            NoticeKind::SurrogateLost,
+            format!(
+                "cell {cell} contained half of a surrogate pair, which text cannot represent; the edited \
+                 line now has U+FFFD in its place"
+            ),
+        ),
+        Notice::OutputsDropped { cell } => (
+            NoticeKind::OutputsDropped,
+            format!("the outputs of cell {cell} were removed: it is not a code cell any more"),
+        ),
+        Notice::AttachmentsDropped { cell } => (
+            NoticeKind::AttachmentsDropped,
+            format!("the attachments of cell {cell} were removed: code cells have none"),
+        ),
+        Notice::Merged { with } => (
+            NoticeKind::Merged,
+            format!("the file had changed to revision {with}; both changes are in the file now"),
+        ),
+        Notice::Unchanged => (
+            NoticeKind::Unchanged,
+            "nothing to change, nothing written".to_owned(),
+        ),
+        Notice::Irregular {
+            cell,
+            problem: what,
+        } => (
+            NoticeKind::Irregular,
+            format!("cell {cell}: {what}; left unchanged"),
+        ),
+        Notice::RangeSkipped { start, end, total } => {
+            let range = match end {
+                Some(end) => format!("{start}-{end}"),
+                None => format!("{start}-"),
+            };
+            (
+                NoticeKind::RangeSkipped,
+                format!("Range {range} is beyond end of notebook ({total} lines total); skipped"),
+            )
+        }
+    };
+    UserNotice::new(kind, text)
+}

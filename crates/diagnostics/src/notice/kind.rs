@@ -1,0 +1,174 @@
+//! [`NoticeKind`]: the names of all notices.
+
+use std::fmt;
+
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Hint, flag, flag_value, hint};
+
+/// What a notice is about. The names in `--json`, in MCP replies and in the host protocol are those of the variants in
+/// `snake_case`; [`fmt::Display`] writes the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoticeKind {
+    // Edits of a notebook.
+    NearMarker,
+    UnknownCell,
+    CellUsedTwice,
+    SurrogateLost,
+    AttachmentsDropped,
+    Merged,
+    Unchanged,
+    Irregular,
+    RangeSkipped,
+    /// By an edit, or because a cell has more outputs than a notebook should have.
+    OutputsDropped,
+
+    // Merges of notebooks.
+    ConflictSource,
+    ConflictDeleted,
+    ConflictKind,
+    ConflictMoved,
+    Member,
+    OutputsCleared,
+    IdChanged,
+    NotANotebook,
+    AttributesOverridden,
+    AttributesReplaced,
+
+    // Output of cells.
+    OutputCut,
+    OutputNotKept,
+    StreamsShortened,
+    DisplaysMoved,
+    ImagesOmitted,
+    JsonOmitted,
+    StatusDropped,
+    LateOutput,
+    InputRefused,
+
+    // Runs of notebooks.
+    NothingToRun,
+    OutputsMoved,
+    OutputsOmitted,
+    ParameterRepeated,
+    UnknownParameter,
+    YamlAmbiguous,
+
+    // Kernels.
+    KernelReplaced,
+    KernelRestarted,
+    KernelReset,
+    KernelDied,
+    KernelKilled,
+    Interrupted,
+    UncleanShutdown,
+    MemoryHigh,
+    MemoryExceeded,
+    OutputIncomplete,
+    ProtocolVersion,
+    InsideFailed,
+    MessagesRefused,
+    /// A notice of a kernel backend whose name this enum does not have.
+    KernelNotice,
+
+    // Sessions and runs.
+    SessionBusy,
+    SessionEnded,
+    SessionEvicted,
+    SessionOtherCwd,
+    HostLost,
+    StillRunning,
+    HistoryIncomplete,
+
+    // Settings, trust and modules.
+    TimeoutCapped,
+    SettingsIgnored,
+    NotTrusted,
+    TrustUnreadable,
+    ModuleChanged,
+    ModuleFailed,
+    ModulePrinted,
+    ModuleUntrusted,
+
+    // MCP replies.
+    CallCancelled,
+    CellsLeftOut,
+    ImageNotShown,
+    ListCut,
+    TextCut,
+}
+
+impl NoticeKind {
+    /// What the caller can do about a notice of this kind.
+    pub fn hint(self) -> Option<Hint> {
+        match self {
+            Self::InputRefused => Some(hint![flag_value("answer", "TEXT"), " supplies input"]),
+            Self::SessionOtherCwd => Some(hint![
+                flag("cwd"),
+                ", ",
+                flag("python"),
+                " and ",
+                flag("kernel"),
+                " select a session",
+            ]),
+            _ => None,
+        }
+    }
+
+    /// Whether the failure of the execution reports the same event.
+    pub fn repeats_failure(self) -> bool {
+        matches!(
+            self,
+            Self::Interrupted | Self::KernelKilled | Self::KernelDied
+        )
+    }
+
+    /// Whether the notice concerns outputs in a notebook or a report, not the output that a viewer shows.
+    pub fn is_about_stored_outputs(self) -> bool {
+        matches!(self, Self::StreamsShortened | Self::OutputsOmitted)
+    }
+
+    /// Returns the kind with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let name: StrDeserializer<'_, Error> = name.into_deserializer();
+        Self::deserialize(name).ok()
+    }
+}
+
+impl fmt::Display for NoticeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_json_form() {
+        for kind in [NoticeKind::NearMarker, NoticeKind::SessionOtherCwd] {
+            let json = serde_json::to_value(kind).unwrap();
+            assert_eq!(json, kind.to_string());
+            assert_eq!(NoticeKind::from_name(&kind.to_string()), Some(kind));
+        }
+        assert_eq!(NoticeKind::NotANotebook.to_string(), "not_a_notebook");
+        assert_eq!(NoticeKind::from_name("no_such_kind"), None);
+    }
+
+    /// The `kernel` crate names the notices of its backends itself.
+    #[test]
+    fn notices_of_kernel_backends_have_kinds() {
+        for name in [
+            "output_incomplete",
+            "protocol_version",
+            "inside_failed",
+            "messages_refused",
+        ] {
+            assert!(NoticeKind::from_name(name).is_some(), "{name}");
+        }
+    }
+}

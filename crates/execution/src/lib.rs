@@ -1,0 +1,117 @@
+//! Runs cells on a kernel, follows them while they run, reports the results and saves the outputs in their notebook.
+//!
+//! The types in the order in which a run uses them:
+//!
+//! * [`preview`] reads a notebook as a [`Listing`] of its cells, after [`Edit`]s that are not applied yet.
+//! * [`CellSelection`] selects cells of a listing, and [`ExecutionHistory`] reports which of them are not
+//!   [fresh](Freshness). [`parameters`] writes the cell that sets parameters.
+//! * [`ExecutionRequest`] states the cells to run with their limits; for a notebook it contains a [`RunSpec`], which
+//!   states where the outputs are saved.
+//! * [`Execution`] captures the output of a job and lets any thread follow it: viewers read a [`feed`] of events with
+//!   their MIME bundles. [`ExecutionObserver`] is its end at the session.
+//! * [`Recorder`] applies the edits when the kernel is ready, receives each [`FinishedCell`] and saves the notebook
+//!   while the cells run. [`RecordOutcome`] is its result.
+//! * [`ExecutionReport`] is the result: plain data, the same in the process that ran the cells and in a client of the
+//!   host. [`ReportDocument`] is what users see of it in JSON.
+//! * [`execute`] runs a request on a kernel that ends with it, [`run_notebook`] a whole notebook. The command line uses
+//!   the same path.
+//! * [`compare`] compares the outputs of two runs.
+//!
+//! A recorder needs no kernel. Here a cell is recorded as if a kernel had run it:
+//!
+//! ```
+//! use std::time::SystemTime;
+//!
+//! use cellwright_output::{Capture, Event, Limits, Sink, Stream};
+//! use cellwright_execution::{CellSelection, FinishedCell, PlannedCell, Recorder, RunSpec, Stores, preview};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("sum.ipynb");
+//! # let cell = r#"{"cell_type": "code", "id": "sum", "metadata": {}, "source": "print(1 + 1)", "outputs": []}"#;
+//! # let text = format!(r#"{{"cells": [{cell}], "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}"#);
+//! # std::fs::write(&path, text)?;
+//! let notebook = preview(&path, &[])?;
+//! let selected = CellSelection::default().resolve(&notebook.listing)?;
+//! let cells = selected.into_iter().map(|index| PlannedCell::from_listing(&notebook.listing, index));
+//! let spec = RunSpec {
+//!     path: path.clone(),
+//!     revision: notebook.revision.clone(),
+//!     cells: cells.collect(),
+//!     ..RunSpec::default()
+//! };
+//! let recorder = Recorder::start(spec, Stores::default())?;
+//! recorder.commit()?;
+//! recorder.begin_cell(0);
+//! let mut capture = Capture::new(Limits::default(), None);
+//! capture.push(Event::Text { stream: Stream::Stdout, bytes: b"2\n" });
+//! recorder.finish_cell(FinishedCell {
+//!     cell: 0,
+//!     execution_count: Some(1),
+//!     outputs: capture.finish().outputs,
+//!     finished_at: SystemTime::now(),
+//! });
+//! let outcome = recorder.finish();
+//! assert_eq!(outcome.saves, 1);
+//! assert!(std::fs::read_to_string(&path)?.contains(r#""2\n""#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cell_event;
+pub mod compare;
+pub mod duration;
+mod edits;
+mod error;
+mod execute;
+mod failure;
+pub mod feed;
+mod feed_item;
+mod freshness;
+mod incomplete_cell;
+mod lenient_json;
+mod listing;
+mod notebook_metadata;
+mod observer;
+pub mod parameters;
+mod preview;
+mod record;
+mod recorder;
+mod recording;
+mod report;
+mod report_builder;
+mod report_document;
+mod request;
+mod run_notebook;
+mod run_spec;
+mod saved_notebook;
+mod saver;
+mod selection;
+mod spool;
+
+pub use cell_event::{CellEvent, CellRef};
+pub use edits::{Edit, InvalidEdit};
+pub use error::RunError;
+pub use execute::execute;
+pub use failure::{commit_failure, preview_failure, run_failure, selection_failure};
+pub use freshness::{ExecutionHistory, Freshness};
+pub use incomplete_cell::incomplete_cell_error;
+pub use listing::{ListedCell, Listing};
+pub use observer::{Execution, ExecutionObserver, ExecutionSnapshot, OnFinish};
+pub use preview::{NotebookPreview, PreviewError, preview};
+pub use record::{CellConflict, CommitError, FinishedCell, RecordOutcome, Stores};
+pub use recorder::{Recorder, apply_edits};
+pub use report::{
+    CellOutputs, CellReport, ConflictReason, ConflictReport, DeathReport, ErrorReport,
+    ExecutionReport, ExecutionStatus, ImageReport, KernelReport, NotebookReport, TruncationReport,
+};
+pub use report_document::ReportDocument;
+pub use request::{CellRequest, ExecutionRequest, InlineLimits, OnError};
+pub use run_notebook::{RunOptions, run_notebook};
+pub use run_spec::{PlannedCell, RunSpec};
+pub use saved_notebook::finish_without_cells;
+pub use selection::{CellSelection, SelectionError};
+
+/// The tag of a cell that does not run.
+pub const SKIP_EXECUTION_TAG: &str = "skip-execution";
+
+/// The tag of a cell that may raise an exception without ending the run.
+pub const RAISES_EXCEPTION_TAG: &str = "raises-exception";

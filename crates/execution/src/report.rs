@@ -1,0 +1,405 @@
+//! [`ExecutionReport`]: how each cell ended and what it produced.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_kernel::{Description, StopReason};
+use cellwright_output::{Outputs, Traceback};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::duration::format_duration;
+use super::request::OnError;
+
+/// The result of an execution. Serialized, it is complete: a client of the host receives the same report as the
+/// process that ran the cells. [`super::ReportDocument`] is what `--json` prints of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExecutionReport {
+    /// How the execution ended.
+    pub status: ExecutionStatus,
+    /// Id of the run, if a client can ask for it again.
+    pub run: Option<String>,
+    /// Name of the session; `None` for a kernel that ended with the execution.
+    pub session: Option<String>,
+    /// The kernel that ran the cells.
+    pub kernel: Option<KernelReport>,
+    /// The cells in the order of the request.
+    pub cells: Vec<CellReport>,
+    /// How the kernel died, if it did.
+    pub died: Option<DeathReport>,
+    /// The saved notebook, if the cells are from one.
+    pub notebook: Option<NotebookReport>,
+    /// What the caller should know although nothing failed.
+    pub notices: Vec<UserNotice>,
+    /// Time until the kernel was ready.
+    pub kernel_ready: Option<Duration>,
+    /// Time until everything was finished.
+    pub elapsed: Duration,
+    /// Why the execution failed. `None` although `status` is an error if the traceback of the only cell is enough.
+    pub failure: Option<Failure>,
+}
+
+/// How a cell, or the whole execution, ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionStatus {
+    /// Not started yet.
+    Pending,
+    /// Not finished yet.
+    Running,
+    /// Finished.
+    Ok,
+    /// Raised an exception.
+    Error,
+    /// Exceeded its time limit.
+    Timeout,
+    /// Was cancelled.
+    Cancelled,
+    /// The kernel died.
+    Died,
+    /// Could not be started.
+    NotStarted,
+    /// Not run, because an earlier cell failed.
+    Skipped,
+}
+
+impl ExecutionStatus {
+    /// The exit code of a command.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Ok | Self::Skipped | Self::Pending | Self::Running => 0,
+            Self::Error => 1,
+            Self::Died | Self::NotStarted => 2,
+            Self::Timeout => 124,
+            Self::Cancelled => 130,
+        }
+    }
+
+    /// The name in JSON and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Died => "died",
+            Self::NotStarted => "not_started",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// Whether the status does not change any more.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Self::Pending | Self::Running)
+    }
+
+    pub(super) fn from_stop_reason(reason: StopReason) -> Self {
+        match reason {
+            StopReason::TimedOut(_) => Self::Timeout,
+            StopReason::Cancelled
+            | StopReason::ShuttingDown
+            | StopReason::Reset
+            | StopReason::MemoryLimit { .. } => Self::Cancelled,
+        }
+    }
+}
+
+/// The kernel that ran the cells.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct KernelReport {
+    /// Name of the backend.
+    pub backend: String,
+    /// Name of the kernelspec, or of the runner.
+    pub name: String,
+    /// Process id.
+    pub pid: Option<u32>,
+    /// Path of the interpreter.
+    pub interpreter: Option<String>,
+    /// Programming language.
+    pub language: Option<String>,
+    /// Version of the language.
+    pub version: Option<String>,
+    /// Number of kernels that the session has had.
+    pub generation: u32,
+}
+
+impl KernelReport {
+    /// Describes a kernel.
+    pub fn new(description: &Description, generation: u32) -> Self {
+        Self {
+            backend: description.backend.to_owned(),
+            name: description.name.clone(),
+            pid: description.pid,
+            interpreter: description
+                .interpreter
+                .as_ref()
+                .map(|path| path.display().to_string()),
+            language: description.language.clone(),
+            version: description.version.clone(),
+            generation,
+        }
+    }
+}
+
+/// The result of one cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CellReport {
+    /// Index in the notebook, or in the request.
+    pub index: usize,
+    /// Cell id.
+    pub id: Option<String>,
+    /// Title from the request.
+    pub title: Option<String>,
+    /// How the cell ended.
+    pub status: ExecutionStatus,
+    /// The number that the kernel gave the execution.
+    pub execution_count: Option<u32>,
+    /// Duration in milliseconds.
+    pub duration_ms: f64,
+    /// Output as text, bounded.
+    pub text: String,
+    /// What is missing in `text`.
+    pub truncated: Option<TruncationReport>,
+    /// Displayed images.
+    pub images: Vec<ImageReport>,
+    /// Displayed JSON values.
+    pub json: Vec<Value>,
+    /// Status events.
+    pub events: Vec<Value>,
+    /// The exception that the cell raised.
+    pub error: Option<ErrorReport>,
+    /// `None` for a cell that did not run, and in a report without outputs.
+    pub outputs: Option<CellOutputs>,
+    /// What an exception means for the execution.
+    pub on_error: OnError,
+    /// Generation of the kernel that ran the cell.
+    pub generation: u32,
+}
+
+impl CellReport {
+    /// Whether the cell ended as intended: also with an exception, if the request expects one.
+    pub fn ended_as_expected(&self) -> bool {
+        self.status == ExecutionStatus::Ok
+            || (self.status == ExecutionStatus::Error && self.on_error == OnError::Expected)
+    }
+
+    /// Whether the cell was started.
+    pub fn ran(&self) -> bool {
+        self.status.is_final()
+            && !matches!(
+                self.status,
+                ExecutionStatus::Skipped | ExecutionStatus::NotStarted
+            )
+    }
+}
+
+/// The nbformat outputs of a cell.
+#[derive(Clone, Debug)]
+pub enum CellOutputs {
+    /// As captured.
+    Captured(Arc<Outputs>),
+    /// As JSON: read from the saved notebook, or received from the host.
+    Json(Box<RawValue>),
+}
+
+impl Serialize for CellOutputs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Captured(outputs) => outputs.serialize(serializer),
+            Self::Json(outputs) => outputs.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for CellOutputs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self::Json)
+    }
+}
+
+/// How much of the output is in [`CellReport::text`], and where all of it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TruncationReport {
+    /// Size of the whole output in bytes.
+    pub total_bytes: u64,
+    /// Number of lines of the whole output.
+    pub total_lines: u64,
+    /// Size of the text in bytes.
+    pub shown_bytes: u64,
+    /// Number of lines of the text.
+    pub shown_lines: u64,
+    /// The artifact with the whole output.
+    pub artifact: Option<String>,
+}
+
+/// An image that a cell displayed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ImageReport {
+    /// MIME type.
+    pub mime: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Width in pixels.
+    pub width: Option<u32>,
+    /// Height in pixels.
+    pub height: Option<u32>,
+    /// The artifact with the image.
+    pub artifact: Option<String>,
+}
+
+/// An exception.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ErrorReport {
+    /// Name of the exception.
+    pub ename: String,
+    /// Message of the exception.
+    pub evalue: String,
+    /// Lines of the traceback.
+    pub traceback: Vec<String>,
+}
+
+impl From<Traceback> for ErrorReport {
+    fn from(traceback: Traceback) -> Self {
+        Self {
+            ename: traceback.name,
+            evalue: traceback.value,
+            traceback: traceback.lines,
+        }
+    }
+}
+
+/// How the kernel died.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeathReport {
+    /// Signal that ended the kernel.
+    pub signal: Option<i32>,
+    /// Exit code of the kernel.
+    pub exit_code: Option<i32>,
+    /// The end of what it wrote to stderr.
+    pub stderr_tail: String,
+}
+
+/// The notebook after the run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NotebookReport {
+    /// Path of the written file.
+    pub path: String,
+    /// Whether the file was written.
+    pub changed: bool,
+    /// Revision after the run.
+    pub revision: Option<String>,
+    /// Whether another writer changed the file during the run.
+    pub merged: bool,
+    /// Cells whose outputs could not be saved.
+    pub conflicts: Vec<ConflictReport>,
+    /// The artifact with the outputs that could not be saved.
+    pub artifact: Option<String>,
+}
+
+/// A cell whose outputs could not be saved.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ConflictReport {
+    /// Index of the cell.
+    pub index: usize,
+    /// Cell id.
+    pub id: Option<String>,
+    /// What another writer did to it.
+    pub why: ConflictReason,
+}
+
+/// What another writer did to the cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConflictReason {
+    /// It changed the source.
+    Changed,
+    /// It removed the cell.
+    Gone,
+}
+
+impl ConflictReason {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl ExecutionReport {
+    /// The exit code of the execution, or of saving its results if the code ended well.
+    pub fn exit_code(&self) -> u8 {
+        match &self.failure {
+            Some(failure) if self.status == ExecutionStatus::Ok => failure.exit_code(),
+            _ => self.status.exit_code(),
+        }
+    }
+
+    /// Why no cell was started, if so.
+    pub fn start_failure(&self) -> Option<&Failure> {
+        let not_started = self.status == ExecutionStatus::NotStarted;
+        self.failure.as_ref().filter(|_| not_started)
+    }
+
+    /// Whether there is a notice of this kind.
+    pub fn has_notice(&self, kind: NoticeKind) -> bool {
+        self.notices.iter().any(|notice| notice.kind == kind)
+    }
+
+    /// The report without the outputs of its cells, for a client that does not need them.
+    #[must_use]
+    pub fn without_outputs(&self) -> Self {
+        let mut report = self.clone();
+        for cell in &mut report.cells {
+            cell.outputs = None;
+        }
+        report
+    }
+
+    /// A summary of the run of a notebook, in a few lines.
+    pub fn summary(&self) -> Option<String> {
+        let notebook = self.notebook.as_ref()?;
+        let (mut ok, mut failed, mut skipped) = (0, 0, 0);
+        for cell in &self.cells {
+            match cell.status {
+                _ if cell.ended_as_expected() => ok += 1,
+                ExecutionStatus::Skipped
+                | ExecutionStatus::NotStarted
+                | ExecutionStatus::Pending => skipped += 1,
+                _ => failed += 1,
+            }
+        }
+        let all = ok + failed + skipped;
+        let plural = if all == 1 { "" } else { "s" };
+        let elapsed = format_duration(self.elapsed);
+        let mut lines = if ok == all {
+            format!("ran {all} cell{plural} in {elapsed}")
+        } else {
+            let ran = ok + failed;
+            format!("ran {ran} of {all} cell{plural} in {elapsed}: {ok} ok")
+        };
+        if failed > 0 {
+            lines.push_str(&format!(", {failed} failed"));
+        }
+        if skipped > 0 {
+            lines.push_str(&format!(", {skipped} not run"));
+        }
+        if let Some(revision) = &notebook.revision {
+            let verb = if notebook.changed {
+                "written"
+            } else {
+                "unchanged"
+            };
+            lines.push_str(&format!(
+                "\n{verb}: {}\nrevision: {revision}",
+                notebook.path
+            ));
+        }
+        Some(lines)
+    }
+}

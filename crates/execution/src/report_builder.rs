@@ -1,0 +1,360 @@
+//! [`ReportBuilder`]: collects the results of the cells while they run.
+
+use std::time::Duration;
+
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
+use cellwright_kernel::process::Exit;
+use cellwright_kernel::session::CellEnd;
+use cellwright_kernel::{Ending, KernelError, KernelState, ShutdownReport, StopReason};
+use cellwright_output::{BoundedJson, Captured, Outputs};
+use serde_json::Value;
+
+use super::cell_event::{CellEvent, CellRef};
+use super::report::{
+    CellReport, DeathReport, ErrorReport, ExecutionReport, ExecutionStatus, ImageReport,
+    TruncationReport,
+};
+use super::request::{CellRequest, ExecutionRequest, OnError};
+
+/// A report under construction.
+#[derive(Debug)]
+pub(super) struct ReportBuilder {
+    pub(super) report: ExecutionReport,
+    /// How the first cell ended that did not end as intended.
+    first_failure: Option<ExecutionStatus>,
+    /// Whether no cell may start.
+    not_started: bool,
+    /// Whether the outputs are saved in a notebook.
+    in_notebook: bool,
+}
+
+impl ReportBuilder {
+    pub(super) fn new(session: Option<String>, request: &ExecutionRequest) -> Self {
+        let planned = request.notebook.as_ref().map(|spec| &spec.cells);
+        let cell = |(at, cell): (usize, &CellRequest)| match planned.and_then(|cells| cells.get(at))
+        {
+            Some(planned) => new_cell(planned.index, planned.id.clone(), cell),
+            None => new_cell(at, None, cell),
+        };
+        Self {
+            report: ExecutionReport {
+                status: ExecutionStatus::Pending,
+                run: None,
+                session,
+                kernel: None,
+                cells: request.cells.iter().enumerate().map(cell).collect(),
+                died: None,
+                notebook: None,
+                notices: Vec::new(),
+                kernel_ready: None,
+                elapsed: Duration::ZERO,
+                failure: None,
+            },
+            first_failure: None,
+            not_started: false,
+            in_notebook: request.notebook.is_some(),
+        }
+    }
+
+    /// Records why no cell may start.
+    pub(super) fn record_not_started(&mut self, failure: Failure) {
+        self.not_started = true;
+        self.report.status = ExecutionStatus::NotStarted;
+        self.report.failure = Some(failure);
+    }
+
+    /// Records that the outputs could not be saved. The failure of a cell comes first.
+    pub(super) fn record_save_failure(&mut self, failure: Failure) {
+        match &mut self.report.failure {
+            None => self.report.failure = Some(failure),
+            Some(first) => {
+                first.causes.push(failure.message);
+                first.causes.extend(failure.causes);
+                first.hints.extend(failure.hints);
+            }
+        }
+    }
+
+    /// Records how a cell ended.
+    pub(super) fn record_end(&mut self, index: usize, end: CellEnd) {
+        let not_started = self.not_started;
+        let Some(cell) = self.report.cells.get_mut(index).filter(|_| !not_started) else {
+            return;
+        };
+        // A cell of a notebook that was not started keeps its stored outputs.
+        let untouched = self.in_notebook && cell.status == ExecutionStatus::Pending;
+        // Rounded to microseconds.
+        cell.duration_ms = (end.duration.as_secs_f64() * 1e6).round() / 1e3;
+        let status = match end.result {
+            Ok(outcome) => {
+                cell.execution_count = outcome.execution_count;
+                self.record_ending(index, outcome.ending)
+            }
+            Err(KernelError::StoppedEarly { reason }) => {
+                self.record_stop_before(index, reason);
+                ExecutionStatus::from_stop_reason(reason)
+            }
+            Err(error @ (KernelError::Died { .. } | KernelError::Protocol { .. })) => {
+                self.record_death(index, error);
+                ExecutionStatus::Died
+            }
+            // The kernel could not be started, or not restarted.
+            Err(error) => {
+                self.report.failure = Some(Failure::from(error));
+                if self.report.cells.iter().any(CellReport::ran) {
+                    ExecutionStatus::Died
+                } else {
+                    ExecutionStatus::NotStarted
+                }
+            }
+        };
+        let cell = &mut self.report.cells[index];
+        cell.status = if untouched {
+            ExecutionStatus::Skipped
+        } else {
+            status
+        };
+        if !cell.ended_as_expected() {
+            // The status that ended the execution wins; among the others, the first.
+            if !matches!(status, ExecutionStatus::Error | ExecutionStatus::Timeout) {
+                self.first_failure = Some(status);
+            }
+            self.first_failure.get_or_insert(status);
+        }
+        self.report.status = self.first_failure.unwrap_or(ExecutionStatus::Ok);
+    }
+
+    fn record_death(&mut self, index: usize, error: KernelError) {
+        let (exit, stderr) = match &error {
+            KernelError::Died { exit, stderr, .. } => (Some(*exit), stderr.clone()),
+            _ => (None, String::new()),
+        };
+        self.report.died = Some(DeathReport {
+            signal: exit.and_then(|exit| exit.signal),
+            exit_code: exit.and_then(|exit| exit.code),
+            stderr_tail: stderr,
+        });
+        let failure = Failure::from_cell_error(error, self.report.cells[index].index);
+        self.add_notice(NoticeKind::KernelDied, failure.message.clone());
+        self.report.failure = Some(failure);
+    }
+
+    /// Records that the execution was stopped before a cell started.
+    fn record_stop_before(&mut self, index: usize, reason: StopReason) {
+        let cell = self.in_notebook.then(|| self.report.cells[index].index);
+        let failure = Failure::from_stop(reason, None, cell);
+        // An exception after which the execution continued is not what ended it.
+        let raised = |failure: &Failure| matches!(failure.kind, Kind::Raised);
+        if self.report.failure.as_ref().is_none_or(raised) {
+            self.report.failure = Some(failure);
+        }
+    }
+
+    fn record_ending(&mut self, index: usize, ending: Ending) -> ExecutionStatus {
+        let count = self.report.cells.len();
+        let cell = &mut self.report.cells[index];
+        match ending {
+            Ending::Completed | Ending::Exited { code: 0, .. } => ExecutionStatus::Ok,
+            Ending::Raised(traceback) => {
+                let message = format!("{} raised {}", describe_cell(cell), traceback.name);
+                cell.error = Some(traceback.into());
+                let on_error = cell.on_error;
+                // The traceback of a single cell is enough.
+                if count > 1 && on_error != OnError::Expected {
+                    let failure = Failure::new(Kind::Raised, message);
+                    self.report
+                        .failure
+                        .get_or_insert(match (count - index - 1, on_error) {
+                            (0, _) | (_, OnError::Continue) => failure,
+                            (1, _) => failure.hint("the cell after it was skipped"),
+                            (after, _) => {
+                                failure.hint(format!("the {after} cells after it were skipped"))
+                            }
+                        });
+                }
+                ExecutionStatus::Error
+            }
+            Ending::Exited { code, .. } => {
+                cell.error = Some(ErrorReport {
+                    ename: "SystemExit".to_owned(),
+                    evalue: code.to_string(),
+                    traceback: Vec::new(),
+                });
+                self.report.failure.get_or_insert(Failure::new(
+                    Kind::Raised,
+                    format!("The code asked to exit with code {code}"),
+                ));
+                ExecutionStatus::Error
+            }
+            Ending::Stopped { reason, state } => {
+                let cell = self.in_notebook.then_some(cell.index);
+                let failure = Failure::from_stop(reason, Some(state), cell);
+                let kind = match state {
+                    KernelState::Preserved => NoticeKind::Interrupted,
+                    KernelState::Lost => NoticeKind::KernelKilled,
+                };
+                self.add_notice(kind, failure.message.clone());
+                self.report.failure = Some(failure);
+                ExecutionStatus::from_stop_reason(reason)
+            }
+        }
+    }
+
+    /// Ends the report: cells that did not start are skipped.
+    pub(super) fn close(&mut self) {
+        let pending = |cell: &&mut CellReport| !cell.status.is_final();
+        for cell in self.report.cells.iter_mut().filter(pending) {
+            cell.status = ExecutionStatus::Skipped;
+        }
+        if !self.report.status.is_final() {
+            self.report.status = self.first_failure.unwrap_or(ExecutionStatus::Ok);
+        }
+    }
+
+    /// Ends the report of an execution whose worker panicked.
+    pub(super) fn close_abandoned(&mut self) {
+        if !self.report.status.is_final() {
+            self.report.status = ExecutionStatus::NotStarted;
+            self.report.failure = Some(Failure::new(
+                Kind::Bug,
+                "This is a bug in cellwright: the session broke",
+            ));
+        }
+        self.close();
+    }
+
+    /// Records how the kernel ended after the last cell.
+    pub(super) fn record_shutdown(&mut self, shutdown: &ShutdownReport) {
+        let status = self.report.status;
+        let text = match shutdown.exit {
+            _ if status.is_final() && status != ExecutionStatus::Ok => return,
+            _ if !shutdown.graceful => {
+                "the kernel did not exit after the last cell and was killed; running threads and exit \
+                 handlers were cut off"
+                    .to_owned()
+            }
+            Some(Exit { code: Some(0), .. }) | None => return,
+            Some(Exit { signal: Some(signal), .. }) => {
+                format!("after the last cell, signal {signal} ended the interpreter")
+            }
+            Some(Exit { code, .. }) => format!(
+                "after the last cell, the interpreter ended with exit code {}",
+                code.unwrap_or(-1)
+            ),
+        };
+        self.add_notice(NoticeKind::UncleanShutdown, text);
+    }
+
+    /// Records the output of a cell and returns the outputs for the notebook.
+    pub(super) fn record_output(&mut self, index: usize, captured: Captured) -> Outputs {
+        let in_notebook = self.in_notebook;
+        // The notebook contains these outputs completely.
+        let is_relevant = |notice: &UserNotice| {
+            let shortened = [NoticeKind::StreamsShortened, NoticeKind::DisplaysMoved];
+            !in_notebook || !shortened.contains(&notice.kind)
+        };
+        let notices = notice::describe_output(&captured.notices);
+        self.report
+            .notices
+            .extend(notices.into_iter().filter(is_relevant));
+        let Some(cell) = self.report.cells.get_mut(index) else {
+            return captured.outputs;
+        };
+        cell.truncated = captured.truncation.map(|truncation| TruncationReport {
+            total_bytes: truncation.total.bytes,
+            total_lines: truncation.total.lines,
+            shown_bytes: truncation.shown.bytes,
+            shown_lines: truncation.shown.lines,
+            artifact: truncation.artifact.map(|id| id.to_string()),
+        });
+        cell.images = captured
+            .images
+            .iter()
+            .map(|image| ImageReport {
+                mime: image.mime.clone(),
+                bytes: image.bytes,
+                width: image.width,
+                height: image.height,
+                artifact: image.artifact.map(|id| id.to_string()),
+            })
+            .collect();
+        cell.text = captured.text;
+        cell.json = captured.json.into_iter().map(json_value).collect();
+        cell.events = captured.status;
+        let index = cell.index;
+        if let Some(prompt) = captured.stdin_refused {
+            self.add_notice(
+                NoticeKind::InputRefused,
+                format!(
+                    "cell {index} asked for input (`{}`) and got none",
+                    prompt.escape_debug()
+                ),
+            );
+        }
+        captured.outputs
+    }
+
+    /// The position of a cell in the notebook and in the run.
+    pub(super) fn cell_ref(&self, at: usize) -> Option<CellRef> {
+        let cell = self.report.cells.get(at)?;
+        Some(CellRef {
+            index: cell.index,
+            id: cell.id.clone(),
+            number: at + 1,
+            total: self.report.cells.len(),
+        })
+    }
+
+    /// The event that reports the end of a cell to viewers.
+    pub(super) fn end_event(&self, at: usize) -> Option<CellEvent> {
+        let cell = self.report.cells.get(at)?;
+        let error = cell.error.as_ref();
+        Some(CellEvent::End {
+            cell: self.cell_ref(at)?,
+            status: cell.status,
+            execution_count: cell.execution_count,
+            duration_ms: cell.duration_ms,
+            error: error.map(|error| (error.ename.clone(), error.evalue.clone())),
+            expected: cell.on_error == OnError::Expected,
+        })
+    }
+
+    pub(super) fn add_notice(&mut self, kind: NoticeKind, text: impl Into<String>) {
+        self.report.notices.push(UserNotice::new(kind, text));
+    }
+}
+
+fn new_cell(index: usize, id: Option<String>, request: &CellRequest) -> CellReport {
+    CellReport {
+        index,
+        id,
+        title: request.title.clone(),
+        status: ExecutionStatus::Pending,
+        execution_count: None,
+        duration_ms: 0.0,
+        text: String::new(),
+        truncated: None,
+        images: Vec::new(),
+        json: Vec::new(),
+        events: Vec::new(),
+        error: None,
+        outputs: None,
+        on_error: request.on_error,
+        generation: 0,
+    }
+}
+
+fn describe_cell(cell: &CellReport) -> String {
+    match &cell.id {
+        Some(id) => format!("Cell {} (id {id})", cell.index),
+        None => format!("Cell {}", cell.index),
+    }
+}
+
+fn json_value(json: BoundedJson) -> Value {
+    match json {
+        BoundedJson::Whole(value) => value,
+        BoundedJson::Truncated { text, .. } => Value::String(text),
+    }
+}
