@@ -6,12 +6,12 @@ mod mcp;
 mod tests;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::mcp::McpArgs;
 use crate::console::Console;
-use crate::engine::Engine;
 use crate::verbs::artifact::ArtifactArgs;
 use crate::verbs::check::CheckArgs;
 use crate::verbs::config::ConfigArgs;

@@ -7,12 +7,11 @@ use std::time::SystemTime;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
+use cellwright_engine::env;
+use cellwright_operations::finding::{Finding, Severity};
 use cellwright_output::LiveTarget;
 use cellwright_stdext::rfc3339;
 use serde::Serialize;
-
-use crate::env;
-use crate::finding::{Finding, Severity};
 
 /// Stdout and stderr, and the form of the output.
 pub(crate) struct Console {

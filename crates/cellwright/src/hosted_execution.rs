@@ -4,22 +4,21 @@ use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_engine::runtime::runtime;
+use cellwright_engine::settings::Settings;
+use cellwright_engine::signals::watch_signals;
+use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::feed::{FeedItem, OutputFeed, Overflow};
 use cellwright_execution::{ExecutionReport, ReportDocument};
+use cellwright_host::kernel_host::KernelHost;
+use cellwright_host::protocol::{ExecuteParams, WaitMode};
+use cellwright_host::reply::{RunState, RunTail};
+use cellwright_host::run_stream::{RunStream, RunUpdate};
 use cellwright_kernel::{StopHandle, StopSignal};
 use cellwright_output::Limits;
 use serde::Serialize;
 
 use crate::console::Console;
-use crate::host;
-use crate::host::kernel_host::KernelHost;
-use crate::host::protocol::{ExecuteParams, WaitMode};
-use crate::host::reply::{RunState, RunTail};
-use crate::host::run_stream::{RunStream, RunUpdate};
-use crate::local_execution::watch_signals;
-use crate::runtime::runtime;
-use crate::settings::Settings;
-use crate::startup::StartupTimer;
 use crate::viewer::live::{OutputExtent, StdoutError};
 use crate::viewer::{self, ViewMode, ViewOptions, events, show_summary};
 
@@ -145,7 +144,7 @@ pub(crate) fn execute(
     let detached = matches!(params.wait_mode, WaitMode::Detached);
     let request = RunRequest::Execute {
         params: Box::new(params),
-        idle_exit: host::idle_exit(settings),
+        idle_exit: cellwright_host::idle_exit(settings),
     };
     match watch(request, console, view, &settings.output_limits())? {
         HostedResult::Finished {

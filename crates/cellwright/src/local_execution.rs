@@ -3,20 +3,17 @@
 use std::sync::Arc;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::runtime::runtime;
+use cellwright_engine::signals::watch_signals;
 use cellwright_execution::Stores;
 use cellwright_execution::feed::Overflow;
 use cellwright_execution::{Execution, ExecutionReport, ExecutionRequest, execute};
+use cellwright_kernel::StopSignal;
 use cellwright_kernel::session::KernelLauncher;
-use cellwright_kernel::{StopHandle, StopReason, StopSignal};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::console::Console;
-use crate::runtime::runtime;
 use crate::viewer::live::{OutputExtent, StdoutError};
 use crate::viewer::{self, ViewOptions};
-
-/// The signal for a file that exceeds its size limit.
-const SIGXFSZ: i32 = 25;
 
 /// Runs cells and shows their output. Returns the report, and why the output could not be shown completely.
 pub(crate) fn run_locally(
@@ -48,29 +45,5 @@ pub(crate) fn run_locally(
         // A viewer that panicked has shown what it could.
         let stdout_error = viewer.and_then(|viewer| viewer.join().ok().flatten());
         Ok((report?, stdout_error))
-    })
-}
-
-/// Turns SIGINT, SIGTERM and SIGHUP into a stop; a second signal does not wait for the code. Never returns.
-pub(crate) fn watch_signals(stop_handle: StopHandle) -> Result<impl Future<Output = ()>, Failure> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    // With a handler, a file that exceeds its size limit is a write error instead of the end of this process.
-    let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
-    Ok(async move {
-        loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
-            }
-            let reason = StopReason::Cancelled;
-            if stop_handle.is_requested() {
-                stop_handle.force_stop(reason);
-            } else {
-                stop_handle.stop(reason);
-            }
-        }
     })
 }

@@ -2,49 +2,26 @@
 //!
 //! This file parses, runs and reports; everything a verb does is in [`verbs`].
 
-mod bridge;
 mod cli;
 mod console;
-mod engine;
-mod env;
-mod finding;
-mod freshness;
-mod host;
 mod hosted_execution;
-mod ipykernel;
-mod kernel_setup;
-mod kernels;
-mod launch;
 mod local_execution;
-mod logging;
-mod loopback;
-mod mcp;
-mod operations;
-mod parameters;
-mod program;
-mod runtime;
-mod runtime_dir;
-mod secret;
-mod settings;
-mod startup;
-mod table;
-mod trust;
 mod verbs;
 mod viewer;
 
 use std::process::ExitCode;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
 use clap::Parser;
 
 use crate::cli::Cli;
 use crate::console::Console;
-use crate::engine::Engine;
 
 fn main() -> ExitCode {
     cellwright_diagnostics::failure::quiet_panics();
-    if let Some(well) = program::run_supervisor()
-        .or_else(|| host::start::run_if_host(engine, console::notify_starter))
+    if let Some(well) = cellwright_engine::program::run_supervisor()
+        .or_else(|| cellwright_host::start::run_if_host(engine, console::notify_starter))
     {
         return if well {
             ExitCode::SUCCESS
@@ -57,7 +34,7 @@ fn main() -> ExitCode {
         Err(error) => return console::print_usage(&error, cli::wants_json()),
     };
     let screen = Console::new(cli.global.json, cli.global.quiet);
-    if let Err(failure) = logging::install(console::print_event) {
+    if let Err(failure) = cellwright_engine::logging::install(console::print_event) {
         return screen.report_failure(&failure);
     }
     let result = std::panic::catch_unwind(|| cli::run(&cli.verb, &engine(), &screen))

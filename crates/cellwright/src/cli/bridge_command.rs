@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use cellwright_engine::bridge::BridgeCommand;
 use clap::{Arg, Command, CommandFactory};
 use serde_json::{Map, Value};
 
 use super::Cli;
-use crate::bridge::BridgeCommand;
 
 /// The verbs that cells can call. None of them reaches another session or changes what the user trusts.
 const VERBS: [&str; 6] = ["read", "write", "edit", "notebook", "artifact", "doctor"];

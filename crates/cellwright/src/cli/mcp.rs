@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
-use clap::Args;
+use cellwright_engine::engine::Engine;
+use cellwright_host::kernel_host::KernelHost;
+use cellwright_mcp::config::{self, Client, Transport};
+use cellwright_mcp::http::{self, AccessPolicy};
+use cellwright_mcp::{Server, ServerOptions, stdio, token};
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::host::kernel_host::KernelHost;
-use crate::mcp::config::{self, Client, Transport};
-use crate::mcp::http::{self, AccessPolicy};
-use crate::mcp::{Server, ServerOptions, stdio, token};
 
 /// Arguments of `mcp`.
 #[derive(Debug, Args)]
@@ -66,13 +66,43 @@ pub(crate) struct McpArgs {
     origins: Vec<String>,
     /// Print the configuration for a client and exit
     #[arg(long, value_name = "CLIENT")]
-    print_config: Option<Client>,
+    print_config: Option<ClientName>,
+}
+
+/// An MCP client.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ClientName {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// Cursor
+    Cursor,
+    /// VS Code
+    Vscode,
+    /// Zed
+    Zed,
+    /// Gemini CLI
+    Gemini,
+}
+
+impl From<ClientName> for Client {
+    fn from(name: ClientName) -> Self {
+        match name {
+            ClientName::Claude => Self::Claude,
+            ClientName::Codex => Self::Codex,
+            ClientName::Cursor => Self::Cursor,
+            ClientName::Vscode => Self::Vscode,
+            ClientName::Zed => Self::Zed,
+            ClientName::Gemini => Self::Gemini,
+        }
+    }
 }
 
 /// Serves until the client disconnects.
 pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
     if let Some(client) = args.print_config {
-        return print_config(args, client, engine, screen);
+        return print_config(args, client.into(), engine, screen);
     }
     let start_dir = std::env::current_dir()?;
     for root in &args.roots {

@@ -1,16 +1,16 @@
 //! `artifact`, and `read artifact://N`: prints full outputs.
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_operations::artifact::{
+    SearchRequest, find_artifact, format_hits, list_artifacts, open_artifact, refuse_binary,
+    search_artifact,
+};
 use cellwright_output::{ArtifactId, ByteSize, LiveTarget, LiveText, Pattern, SearchResults};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::console::{Console, StdStream};
-use crate::engine::Engine;
-use crate::operations::artifact::{
-    SearchRequest, find_artifact, format_hits, list_artifacts, open_artifact, refuse_binary,
-    search_artifact,
-};
 
 /// Arguments of `artifact`.
 #[derive(Debug, Args)]

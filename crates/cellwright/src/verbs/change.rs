@@ -1,9 +1,9 @@
 //! Prints what was done to a notebook.
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_operations::change::ChangeReport;
 
 use crate::console::Console;
-use crate::operations::change::ChangeReport;
 
 /// Prints the report. If printing fails, the error says that the notebook was written.
 pub(super) fn show_change(report: &ChangeReport, screen: &Console) -> Result<(), Failure> {

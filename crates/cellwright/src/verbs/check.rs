@@ -4,15 +4,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
 use cellwright_execution::Stores;
+use cellwright_operations::check::{
+    CellResult, CheckReport, CheckRequest, check as check_notebook,
+};
+use cellwright_operations::finding::Severity;
+use cellwright_operations::seconds::parse_seconds;
 use clap::Args;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::finding::Severity;
 use crate::local_execution;
-use crate::operations::check::{CellResult, CheckReport, CheckRequest, check as check_notebook};
-use crate::operations::seconds::parse_seconds;
 use crate::verbs::kernel_args::KernelArgs;
 use crate::viewer::live::OutputExtent;
 use crate::viewer::{ViewMode, ViewOptions};

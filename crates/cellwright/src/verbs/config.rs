@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_diagnostics::suggest::nearest;
+use cellwright_engine::engine::Engine;
+use cellwright_engine::kernels;
+use cellwright_engine::settings::{SETTINGS, SettingDef, SettingEntry, Value};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::kernels;
-use crate::settings::{SETTINGS, SettingDef, SettingEntry, Value};
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]
@@ -119,7 +119,8 @@ fn list(long: bool, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(),
         }
     }
     screen.print(&text)?;
-    screen.print_notices(crate::settings::describe_ignored_settings(entries).as_slice());
+    screen
+        .print_notices(cellwright_engine::settings::describe_ignored_settings(entries).as_slice());
     Ok(())
 }
 
@@ -148,7 +149,8 @@ fn get(name: &str, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), 
     }
     screen.print(&text)?;
     let entries = std::slice::from_ref(entry);
-    screen.print_notices(crate::settings::describe_ignored_settings(entries).as_slice());
+    screen
+        .print_notices(cellwright_engine::settings::describe_ignored_settings(entries).as_slice());
     Ok(())
 }
 

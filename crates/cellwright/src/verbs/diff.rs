@@ -4,10 +4,10 @@ use std::ffi::OsString;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_notebook::Scope;
+use cellwright_operations::diff::{DiffRequest, diff as diff_notebooks};
 use clap::Args;
 
 use crate::console::Console;
-use crate::operations::diff::{DiffRequest, diff as diff_notebooks};
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]

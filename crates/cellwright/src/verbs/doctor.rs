@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_operations::doctor::{DoctorRequest, check_installation};
 use clap::Args;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::operations::doctor::{DoctorRequest, check_installation};
 use crate::verbs::kernel_args::interpreter;
 
 /// Arguments of `doctor`.

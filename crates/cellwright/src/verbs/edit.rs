@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_engine::engine::Engine;
+use cellwright_operations::edit::{EditRequest, edit as edit_notebook};
 use clap::Args;
 
 use super::change::show_change;
 use super::text_source;
 use super::write::RevisionArg;
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::operations::edit::{EditRequest, edit as edit_notebook};
 
 /// Arguments of `edit`.
 #[derive(Debug, Args)]

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+use cellwright_engine::engine::Engine;
+use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
+use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::Stores;
+use cellwright_host::protocol::WaitMode;
+use cellwright_operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare};
+use cellwright_operations::seconds::parse_seconds;
 use clap::Args;
 
 use super::kernel_args::{ExistingArg, KernelArgs};
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::host::protocol::WaitMode;
-use crate::kernel_setup::{KernelSetup, SharedBridge};
-use crate::operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare};
-use crate::operations::seconds::parse_seconds;
-use crate::startup::StartupTimer;
 use crate::verbs::text_source;
 use crate::viewer::live::OutputExtent;
 use crate::{hosted_execution, local_execution};

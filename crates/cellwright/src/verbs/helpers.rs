@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_operations::helpers::{HelpersRequest, list_helpers};
 use clap::Args;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::operations::helpers::{HelpersRequest, list_helpers};
 use crate::verbs::kernel_args::interpreter;
 
 /// Arguments of `helpers`.

@@ -3,18 +3,18 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_engine::runtime_dir::{self, RuntimeDir};
+use cellwright_host::error::HostError;
+use cellwright_host::hello::PROTOCOL;
+use cellwright_host::stop::StopOutcome;
+use cellwright_host::{find, idle_exit, log, stop};
 use cellwright_output::ByteSize;
 use cellwright_stdext::rfc3339;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::host::error::HostError;
-use crate::host::hello::PROTOCOL;
-use crate::host::stop::StopOutcome;
-use crate::host::{find, idle_exit, log, stop};
-use crate::runtime_dir::{self, RuntimeDir};
 
 /// Time limit for the status of a host that answers.
 const STATUS: Duration = Duration::from_secs(5);
@@ -178,7 +178,7 @@ fn stop(screen: &Console) -> Result<(), Failure> {
 }
 
 fn start(engine: &Engine, screen: &Console) -> Result<(), Failure> {
-    let settings = engine.settings(&crate::kernels::working_directory(None)?)?;
+    let settings = engine.settings(&cellwright_engine::kernels::working_directory(None)?)?;
     let idle_exit = idle_exit(&settings);
     let met = block_on(find::find_or_start(runtime_dir::default_path(), idle_exit))?;
     let (pid, started) = (met.client.host.pid, met.started);

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
+use cellwright_engine::kernels::KernelRequest;
+use cellwright_engine::settings::Backend;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-
-use crate::kernels::KernelRequest;
-use crate::settings::Backend;
 
 /// Flags that select the kernel to start.
 #[derive(Clone, Debug, Default, Args)]

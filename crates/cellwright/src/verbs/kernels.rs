@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_engine::kernels::working_directory;
+use cellwright_host::kernel_host::KernelHost;
+use cellwright_host::protocol::{SessionQuery, SessionSelector};
+use cellwright_operations::eval::canonical;
+use cellwright_operations::kernels::VARIABLES_MAX;
+use cellwright_operations::seconds::parse_seconds;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::host::kernel_host::KernelHost;
-use crate::host::protocol::{SessionQuery, SessionSelector};
-use crate::kernels::working_directory;
-use crate::operations::eval::canonical;
-use crate::operations::kernels::VARIABLES_MAX;
-use crate::operations::seconds::parse_seconds;
 use crate::verbs::kernel_args::interpreter;
 
 /// Arguments of `kernels`.
@@ -219,7 +219,7 @@ pub(crate) fn kernels(
         Action::Interrupt(session) => {
             let host = KernelHost::Shared;
             let result = host.block_on(host.interrupt(session.who(engine)?))?;
-            let result = result.ok_or_else(crate::host::host_not_running)?;
+            let result = result.ok_or_else(cellwright_host::host_not_running)?;
             let text = if result.interrupted {
                 format!("session {} was interrupted", session.name)
             } else {
@@ -230,7 +230,7 @@ pub(crate) fn kernels(
         Action::Reset(session) => {
             let host = KernelHost::Shared;
             let result = host.block_on(host.reset(session.who(engine)?))?;
-            let result = result.ok_or_else(crate::host::host_not_running)?;
+            let result = result.ok_or_else(cellwright_host::host_not_running)?;
             let text = if result.private {
                 format!(
                     "other owners keep the kernel of session {}; you have a fresh private one",
@@ -288,7 +288,7 @@ impl Question {
         let host = KernelHost::Shared;
         let session = self.session.who(engine)?;
         let reply = host.block_on(host.query(session, query, self.timeout))?;
-        reply.ok_or_else(crate::host::host_not_running)
+        reply.ok_or_else(cellwright_host::host_not_running)
     }
 }
 
@@ -300,7 +300,7 @@ fn stop(args: &StopArgs, engine: &Engine, screen: &Console) -> Result<(), Failur
     let session = who(name, args.cwd.as_ref(), args.owner.as_ref(), engine)?;
     let host = KernelHost::Shared;
     let result = host.block_on(host.end_session(session, args.owner.clone()))?;
-    let result = result.ok_or_else(crate::host::host_not_running)?;
+    let result = result.ok_or_else(cellwright_host::host_not_running)?;
     let text = if result.ended {
         format!("session {name} was ended")
     } else {

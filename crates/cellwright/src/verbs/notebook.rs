@@ -5,10 +5,10 @@ mod outline;
 mod upgrade;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
 use clap::{Args, Subcommand};
 
 use crate::console::Console;
-use crate::engine::Engine;
 
 pub(crate) use outline::show_outline;
 

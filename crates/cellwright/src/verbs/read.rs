@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_operations::read::{ReadRequest, ReadResult, read as read_notebook};
 use clap::Args;
 
 use super::artifact::print_artifact;
 use super::notebook::show_outline;
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::operations::read::{ReadRequest, ReadResult, read as read_notebook};
 
 /// Arguments of `read`.
 #[derive(Debug, Args)]

@@ -7,18 +7,18 @@ use std::sync::Arc;
 pub(crate) use args::RunArgs;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::host::kernel_host::KernelHost;
-use crate::host::protocol::WaitMode;
-use crate::kernel_setup::{KernelSetup, SharedBridge};
-use crate::operations::run::{PreparedRun, prepare, stores};
-use crate::startup::StartupTimer;
 use crate::viewer::live::{OutputExtent, StdoutError};
 use crate::viewer::{ViewMode, ViewOptions, events, show_summary};
 use crate::{hosted_execution, local_execution};
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
+use cellwright_engine::engine::Engine;
+use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
+use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::{ExecutionReport, ReportDocument};
+use cellwright_host::kernel_host::KernelHost;
+use cellwright_host::protocol::WaitMode;
+use cellwright_operations::run::{PreparedRun, prepare, stores};
 
 /// The session name that a kernel sees if it ends with the run.
 const PER_CALL: &str = "per-call";

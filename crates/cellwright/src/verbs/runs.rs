@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_host::kernel_host::KernelHost;
+use cellwright_operations::seconds::parse_seconds;
+use cellwright_operations::table::{align_columns, format_seconds};
 use cellwright_output::{Limits, Stream};
 use clap::{Args, Subcommand};
 
 use crate::console::Console;
-use crate::host::kernel_host::KernelHost;
 use crate::hosted_execution::{HostedResult, RunRequest, show_result, watch};
-use crate::operations::seconds::parse_seconds;
-use crate::table::{align_columns, format_seconds};
 use crate::viewer::live::{LiveWriter, OutputExtent};
 
 /// Exit code of `runs wait` if the time is up and the run continues.
@@ -179,7 +179,7 @@ fn tail(run: &str, follow: bool, screen: &Console) -> Result<u8, Failure> {
     }
     let host = KernelHost::Shared;
     let tail = host.block_on(host.tail_run(run))?;
-    let tail = tail.ok_or_else(crate::host::host_not_running)?;
+    let tail = tail.ok_or_else(cellwright_host::host_not_running)?;
     if screen.json {
         screen.print_json(&tail)?;
         return Ok(0);
@@ -196,7 +196,7 @@ fn tail(run: &str, follow: bool, screen: &Console) -> Result<u8, Failure> {
 fn cancel(run: &str, screen: &Console) -> Result<u8, Failure> {
     let host = KernelHost::Shared;
     let result = host.block_on(host.cancel_run(run))?;
-    let result = result.ok_or_else(crate::host::host_not_running)?;
+    let result = result.ok_or_else(cellwright_host::host_not_running)?;
     if screen.json {
         screen.print_json(&result)?;
     } else if result.cancelled {

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_operations::trust::{
+    FileTrust, TrustAction, TrustReport, TrustRequest, change_trust,
+};
 use cellwright_output::ByteSize;
 use clap::Args;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::operations::trust::{FileTrust, TrustAction, TrustReport, TrustRequest, change_trust};
 
 /// Arguments of `trust`.
 #[derive(Debug, Args)]

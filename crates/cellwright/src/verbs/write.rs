@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_operations::change::BaseRevision;
+use cellwright_operations::write::{WriteRequest, write as write_notebook};
 use clap::Args;
 
 use super::change::show_change;
 use super::text_source;
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::operations::change::BaseRevision;
-use crate::operations::write::{WriteRequest, write as write_notebook};
 
 /// Arguments of `write`.
 #[derive(Debug, Args)]

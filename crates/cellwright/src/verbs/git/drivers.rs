@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_notebook::{ConflictMarkers, Scope};
+use cellwright_operations::git::clean::clean as remove_outputs;
+use cellwright_operations::git::merge::{MergeRequest, merge as merge_notebooks};
+use cellwright_operations::git::textconv::{
+    TextconvRequest, TextconvResult, textconv as render_notebook,
+};
 use clap::Args;
 
 use crate::console::Console;
-use crate::operations::git::clean::clean as remove_outputs;
-use crate::operations::git::merge::{MergeRequest, merge as merge_notebooks};
-use crate::operations::git::textconv::{
-    TextconvRequest, TextconvResult, textconv as render_notebook,
-};
 
 /// Prints a notebook as text.
 pub(super) fn textconv(path: &Path, scope: Scope, console: &Console) -> Result<u8, Failure> {

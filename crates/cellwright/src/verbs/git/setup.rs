@@ -1,12 +1,12 @@
 //! `git setup`: sets up git for notebooks.
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_operations::git::setup::{
+    EntryChange, SetupAction, SetupReport, SetupRequest, check_setup, set_up,
+};
 use clap::Args;
 
 use crate::console::Console;
-use crate::operations::git::setup::{
-    EntryChange, SetupAction, SetupReport, SetupRequest, check_setup, set_up,
-};
 
 /// Arguments of `git setup`.
 #[derive(Debug, Args)]

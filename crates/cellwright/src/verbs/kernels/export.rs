@@ -7,14 +7,14 @@ use std::path::Path;
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_host::kernel_host::KernelHost;
+use cellwright_host::protocol::SessionSelector;
+use cellwright_host::reply::SessionInfo;
+use cellwright_operations::table::align_columns;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::console::Console;
-use crate::host::kernel_host::KernelHost;
-use crate::host::protocol::SessionSelector;
-use crate::host::reply::SessionInfo;
-use crate::table::align_columns;
 
 /// One cell, as the host wrote it down.
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ impl Journal {
     fn open(who: &SessionSelector) -> Result<Self, Failure> {
         let host = KernelHost::Shared;
         let info = host.block_on(host.journal(who.clone()))?;
-        let info = info.ok_or_else(crate::host::host_not_running)?;
+        let info = info.ok_or_else(cellwright_host::host_not_running)?;
         let lines = match File::open(&info.journal) {
             Ok(file) => Some(BufReader::new(file).split(b'\n')),
             // Nothing ran so far.

@@ -1,15 +1,15 @@
 //! Lists and ends sessions, and prints the replies of kernel queries.
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_host::kernel_host::KernelHost;
+use cellwright_host::protocol::SessionSelector;
+use cellwright_host::reply::SessionInfo;
+use cellwright_operations::kernels::{
+    completions_text, inspection_text, sessions_table, variables_table,
+};
 use serde_json::{Value, json};
 
 use crate::console::Console;
-use crate::host::kernel_host::KernelHost;
-use crate::host::protocol::SessionSelector;
-use crate::host::reply::SessionInfo;
-use crate::operations::kernels::{
-    completions_text, inspection_text, sessions_table, variables_table,
-};
 
 fn sessions() -> Result<Vec<SessionInfo>, Failure> {
     let host = KernelHost::Shared;

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_operations::kernel_specs::list_kernel_specs;
+use cellwright_operations::kernels::specs_table;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::operations::kernel_specs::list_kernel_specs;
-use crate::operations::kernels::specs_table;
 
 /// Prints the kernels that can be started.
 pub(super) fn specs(

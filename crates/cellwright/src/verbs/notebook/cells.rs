@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag_value, hint};
+use cellwright_engine::engine::Engine;
 use cellwright_notebook::CellKind;
 use cellwright_notebook::edit::{Address, CellPosition, Operation};
+use cellwright_operations::cells::{CellRequest, change_cell};
 use clap::Args;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::operations::cells::{CellRequest, change_cell};
 use crate::verbs::change::show_change;
 use crate::verbs::text_source;
 use crate::verbs::write::RevisionArg;

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_host::kernel_host::KernelHost;
+use cellwright_operations::outline::{OutlineReport, outline as outline_cells};
 use clap::Args;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::host::kernel_host::KernelHost;
-use crate::operations::outline::{OutlineReport, outline as outline_cells};
 
 /// Arguments of `notebook outline`.
 #[derive(Debug, Args)]

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_operations::upgrade::{UpgradeReport, upgrade as upgrade_notebook};
 use clap::Args;
 
 use crate::console::Console;
-use crate::engine::Engine;
-use crate::operations::upgrade::{UpgradeReport, upgrade as upgrade_notebook};
 use crate::verbs::write::RevisionArg;
 
 /// Arguments of `notebook upgrade`.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag_value, hint};
 use cellwright_execution::{CellSelection, Edit};
+use cellwright_operations::parameters;
+use cellwright_operations::run::RunRequest;
+use cellwright_operations::seconds::parse_seconds;
 use clap::Args;
 
-use crate::operations::run::RunRequest;
-use crate::operations::seconds::parse_seconds;
-use crate::parameters;
 use crate::verbs::kernel_args::{ExistingArg, KernelArgs};
 use crate::verbs::text_source;
 

@@ -1,0 +1,136 @@
+//! [`Engine`]: the directories and stores that operations use, created once from the environment.
+
+use std::path::{Path, PathBuf};
+
+use cellwright_notebook::Baselines;
+use cellwright_output::{Artifacts, Retention};
+use etcetera::BaseStrategy;
+
+use crate::bridge::BuildCommand;
+use crate::env;
+use crate::settings::{Settings, SettingsError, SettingsSources, paths};
+use crate::trust::Trust;
+
+/// The directories and stores that operations use.
+#[derive(Clone)]
+pub struct Engine {
+    /// Stores the baselines of revisions; `None` without a home directory.
+    pub baselines: Option<Baselines>,
+    /// Stores full outputs; `None` without a home directory.
+    pub artifacts: Option<Artifacts>,
+    /// Directories for the files of the built-in runner, in order of preference.
+    pub staging_dirs: Vec<PathBuf>,
+    /// The file that keeps resolved shims of interpreters; `None` without a home directory.
+    pub interpreter_cache: Option<PathBuf>,
+    /// The directory of the user's settings and modules; `None` without a home directory.
+    pub config_dir: Option<PathBuf>,
+    /// The directory for persistent state such as the trust record; `None` without a home directory.
+    pub state_dir: Option<PathBuf>,
+    /// Builds the command lines of bridge calls.
+    pub build_command: BuildCommand,
+}
+
+impl Engine {
+    /// Reads the environment variables. Only the binary reads them, never a library crate.
+    pub fn from_env(build_command: BuildCommand) -> Self {
+        let cache = cache_dir();
+        let mut staging_dirs: Vec<PathBuf> = cache.iter().cloned().collect();
+        // For users without a home directory, or with one that is not writable.
+        staging_dirs.push(
+            std::env::temp_dir().join(cellwright_kernel::backend::runner::per_user_folder_name()),
+        );
+        Self {
+            interpreter_cache: cache.as_ref().map(|dir| dir.join("interpreters.json")),
+            baselines: cache.map(|dir| Baselines::new(dir.join("revisions"))),
+            artifacts: artifacts_dir().map(|dir| Artifacts::new(dir, Retention::default())),
+            staging_dirs,
+            config_dir: config_dir(),
+            state_dir: state_dir(),
+            build_command,
+        }
+    }
+
+    /// Reads the settings for `cwd`. Read at each call: most verbs need none, and a broken file must not keep them from
+    /// working.
+    pub fn settings(&self, cwd: &Path) -> Result<Settings, SettingsError> {
+        let files = self.settings_files(cwd);
+        Settings::load(&SettingsSources {
+            user_file: files.user,
+            project_file: files.project,
+            read_variable: &env::value,
+            is_trusted: &|path: &Path, content: &[u8]| {
+                // With an unreadable record, nothing is trusted.
+                let trust = Trust::read(self.state_dir.as_deref()).unwrap_or_default();
+                trust.is_trusted(path, content)
+            },
+        })
+    }
+
+    /// The settings files for `cwd`.
+    pub fn settings_files(&self, cwd: &Path) -> SettingsFiles {
+        let home = env::value(env::HOME).map(PathBuf::from);
+        SettingsFiles {
+            user: self.config_dir.as_deref().map(paths::user_file),
+            project: paths::find_project_file(cwd, home.as_deref()),
+            project_default: paths::default_project_file(cwd, home.as_deref()),
+        }
+    }
+
+    /// The log file for the messages of runners, if the settings enable it.
+    pub fn frame_log(&self, settings: &Settings) -> Option<PathBuf> {
+        let enabled = settings.trace.frames;
+        let dir = self.state_dir.as_deref().filter(|_| enabled)?;
+        // Without the directory, opening the file fails, and that error is reported.
+        std::fs::create_dir_all(dir).ok();
+        Some(dir.join("frames.log"))
+    }
+
+    /// The store of full outputs, with the retention of the settings.
+    pub fn artifacts_with_retention(&self, settings: &Settings) -> Option<Artifacts> {
+        let artifacts = self.artifacts.as_ref()?;
+        Some(Artifacts::new(artifacts.dir(), settings.retention()))
+    }
+}
+
+/// Paths of the settings files.
+pub struct SettingsFiles {
+    /// The user's file, which need not exist; `None` without a home directory.
+    pub user: Option<PathBuf>,
+    /// The project's file, if it exists.
+    pub project: Option<PathBuf>,
+    /// Where the project's file belongs if it does not exist.
+    pub project_default: PathBuf,
+}
+
+fn config_dir() -> Option<PathBuf> {
+    if let Some(dir) = env::value(env::CONFIG_DIR) {
+        return Some(PathBuf::from(dir));
+    }
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(base.config_dir().join("cellwright"))
+}
+
+fn cache_dir() -> Option<PathBuf> {
+    if let Some(dir) = env::value(env::CACHE_DIR) {
+        return Some(PathBuf::from(dir));
+    }
+    let base = etcetera::choose_base_strategy().ok()?;
+    Some(base.cache_dir().join("cellwright"))
+}
+
+fn artifacts_dir() -> Option<PathBuf> {
+    if let Some(dir) = env::value(env::ARTIFACTS_DIR) {
+        return Some(PathBuf::from(dir));
+    }
+    Some(state_dir()?.join("artifacts"))
+}
+
+fn state_dir() -> Option<PathBuf> {
+    if let Some(dir) = env::value(env::STATE_DIR) {
+        return Some(PathBuf::from(dir));
+    }
+    let base = etcetera::choose_base_strategy().ok()?;
+    // macOS has no state directory.
+    let state = base.state_dir().unwrap_or_else(|| base.data_dir());
+    Some(state.join("cellwright"))
+}

@@ -1,0 +1,128 @@
+//! Every environment variable that Cellwright reads or sets for kernels.
+
+use std::ffi::OsString;
+
+/// Directory for caches, instead of `cellwright` in the user's cache directory (`XDG_CACHE_HOME`, else `~/.cache`).
+pub const CACHE_DIR: &str = "CELLWRIGHT_CACHE_DIR";
+
+/// Directory of the artifacts, instead of `cellwright/artifacts` in the user's state directory (`XDG_STATE_HOME`, else
+/// `~/.local/state`). Also set for kernels.
+pub const ARTIFACTS_DIR: &str = "CELLWRIGHT_ARTIFACTS_DIR";
+
+/// Directory for the socket and the locks of the host, instead of `cellwright` in `XDG_RUNTIME_DIR` or its substitutes.
+/// Other users must have no access to it.
+pub const HOST_DIR: &str = "CELLWRIGHT_HOST_DIR";
+
+/// The user's directory for sockets, which the system removes after logout.
+pub const XDG_RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
+
+/// Directory for settings and modules, instead of `cellwright` in the user's configuration directory (`XDG_CONFIG_HOME`,
+/// else `~/.config`).
+pub const CONFIG_DIR: &str = "CELLWRIGHT_CONFIG_DIR";
+
+/// Directory for persistent state, instead of `cellwright` in the user's state directory (`XDG_STATE_HOME`, else
+/// `~/.local/state`).
+pub const STATE_DIR: &str = "CELLWRIGHT_STATE_DIR";
+
+/// Set for kernels: the name of the session.
+pub const SESSION: &str = "CELLWRIGHT_SESSION";
+
+/// Set to 0 for kernels without a prelude.
+pub const PRELUDE: &str = "CELLWRIGHT_PRELUDE";
+
+/// Set for kernels: the URL of the bridge, through which cells call verbs.
+pub const BRIDGE_URL: &str = "CELLWRIGHT_BRIDGE_URL";
+
+/// Set for kernels: the bearer token of calls to the bridge.
+pub const BRIDGE_TOKEN: &str = "CELLWRIGHT_BRIDGE_TOKEN";
+
+/// Disables colour if it is set and not empty (see no-color.org).
+pub const NO_COLOR: &str = "NO_COLOR";
+
+/// The active virtual environment; its Python is preferred.
+pub const VIRTUAL_ENV: &str = "VIRTUAL_ENV";
+
+/// The active conda environment; its Python is preferred.
+pub const CONDA_PREFIX: &str = "CONDA_PREFIX";
+
+/// Search path for `python3` and `python`, and for the programs of Jupyter kernels.
+pub const PATH: &str = "PATH";
+
+/// The user's home directory: for `~` in `--python`, for Jupyter's directories, and as the end of the search for a
+/// project's settings.
+pub const HOME: &str = "HOME";
+
+/// Directories in which kernelspecs are searched for first.
+pub const JUPYTER_PATH: &str = "JUPYTER_PATH";
+
+/// The user's Jupyter directory, instead of `jupyter` in the user's data directory.
+pub const JUPYTER_DATA_DIR: &str = "JUPYTER_DATA_DIR";
+
+/// Directory of connection files, instead of `runtime` in the user's Jupyter directory.
+pub const JUPYTER_RUNTIME_DIR: &str = "JUPYTER_RUNTIME_DIR";
+
+/// Whether kernelspecs of an environment take precedence over those of the user.
+pub const JUPYTER_PREFER_ENV_PATH: &str = "JUPYTER_PREFER_ENV_PATH";
+
+/// The directory in which Python installs packages for the user; it may contain kernelspecs.
+pub const PYTHONUSERBASE: &str = "PYTHONUSERBASE";
+
+/// The user's data directory, which contains the one of Jupyter.
+pub const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
+
+/// Selects diagnostic events, as a list of filters: `debug`, or `cellwright_kernel=trace,info`. Commands write them to
+/// stderr, the host writes them to its log.
+pub const LOG: &str = "CELLWRIGHT_LOG";
+
+/// Sets `python.interpreter`.
+pub const PYTHON: &str = "CELLWRIGHT_PYTHON";
+
+/// Sets `python.skip_check`.
+pub const PI_PYTHON_SKIP_CHECK: &str = "PI_PYTHON_SKIP_CHECK";
+
+/// Sets `trace.frames`.
+pub const PI_PYTHON_IPC_TRACE: &str = "PI_PYTHON_IPC_TRACE";
+
+/// Sets `trace.startup`.
+pub const PI_DEBUG_STARTUP: &str = "PI_DEBUG_STARTUP";
+
+/// Sets `eval.enabled`: `0` and `bash` for false; `1`, `py`, `mix` and `both` for true.
+pub const PI_PY: &str = "PI_PY";
+
+/// Sets `eval.timeout`, in seconds.
+pub const TIMEOUT: &str = "CELLWRIGHT_TIMEOUT";
+
+/// Sets `eval.owner`.
+pub const OWNER: &str = "CELLWRIGHT_OWNER";
+
+/// Sets `gateway.url`.
+pub const GATEWAY_URL: &str = "CELLWRIGHT_GATEWAY_URL";
+
+/// Sets `gateway.url`; the name in other tools.
+pub const PI_PYTHON_GATEWAY_URL: &str = "PI_PYTHON_GATEWAY_URL";
+
+/// Sets `gateway.url`; the name in Jupyter.
+pub const JUPYTER_GATEWAY_URL: &str = "JUPYTER_GATEWAY_URL";
+
+/// Sets `gateway.token`.
+pub const GATEWAY_TOKEN: &str = "CELLWRIGHT_GATEWAY_TOKEN";
+
+/// Sets `gateway.token`; the name in other tools.
+pub const PI_PYTHON_GATEWAY_TOKEN: &str = "PI_PYTHON_GATEWAY_TOKEN";
+
+/// Sets `gateway.token`; the name in Jupyter.
+pub const JUPYTER_GATEWAY_AUTH_TOKEN: &str = "JUPYTER_GATEWAY_AUTH_TOKEN";
+
+/// Returns the value of a variable if it is set and not empty.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the only place that reads the environment"
+)]
+pub fn value(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Returns all variables. Kernels get a filtered selection of them.
+pub fn all() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}

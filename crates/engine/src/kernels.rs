@@ -1,0 +1,199 @@
+//! Selects kernels and builds what the `kernel` crate needs to start them. That crate reads no environment variables.
+
+pub mod installed;
+pub mod jupyter;
+mod notebook;
+mod selection;
+mod target;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cellwright_kernel::LaunchContext;
+use cellwright_kernel::backend::runner::RunnerSpec;
+use cellwright_kernel::environment;
+use cellwright_kernel::process::Supervisor;
+use cellwright_kernel::python::{self, Interpreter, InterpreterSearch, Shim, ShimContext};
+
+pub use notebook::select_for_notebook;
+pub use selection::{KernelRequest, KernelSelection};
+pub use target::{KernelTarget, NoLauncher};
+
+use crate::engine::Engine;
+use crate::env;
+use crate::program::{SUPERVISE_ARG, current_program};
+use crate::settings::{Origin, Settings};
+use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+
+/// Smallest interrupt grace. It stands for none: the backends repeat the interrupt within the grace, so it cannot be 0.
+const INTERRUPT_GRACE_MIN: Duration = Duration::from_millis(10);
+
+/// Start timeout that stands for no limit: one year.
+const UNLIMITED_START_TIMEOUT: Duration = Duration::from_hours(365 * 24);
+
+/// Returns the absolute path of `path`, or the current directory.
+pub fn working_directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
+    let current = std::env::current_dir().map_err(|error| {
+        let mut failure = Failure::new(
+            Kind::BadFile,
+            "The current directory does not exist any more",
+        );
+        failure.causes.push(error.to_string());
+        failure.hint(hint![
+            "change to another directory, or name one with ",
+            flag("cwd")
+        ])
+    });
+    match path {
+        Some(path) if path.is_absolute() => Ok(path.to_owned()),
+        Some(path) => Ok(current?.join(path)),
+        None => current,
+    }
+}
+
+/// Where the `kernel` crate searches for an interpreter; `explicit` comes first.
+pub fn interpreter_search(explicit: Option<&Path>, cwd: &Path) -> InterpreterSearch {
+    let path = |name| env::value(name).map(PathBuf::from);
+    InterpreterSearch {
+        explicit: explicit.map(Path::to_owned),
+        virtual_env: path(env::VIRTUAL_ENV),
+        conda_prefix: path(env::CONDA_PREFIX),
+        cwd: cwd.to_owned(),
+        managed: None,
+        path: env::value(env::PATH)
+            .map(|path| std::env::split_paths(&path).collect())
+            .unwrap_or_default(),
+        home: path(env::HOME),
+    }
+}
+
+/// The context in which this process starts kernels. It has no directory for sockets: the launcher of a Jupyter kernel
+/// creates one.
+pub fn launch_context(engine: &Engine, cwd: PathBuf) -> LaunchContext {
+    LaunchContext {
+        cwd,
+        supervisor: Supervisor {
+            // The binary of this process, even if its file was replaced since.
+            program: current_program(),
+            arguments: vec![SUPERVISE_ARG.into()],
+        },
+        staging: engine.staging_dirs.clone(),
+        sockets: Vec::new(),
+    }
+}
+
+/// The interpreter of a flag or a setting, and which of them names it.
+pub struct NamedInterpreter<'a> {
+    /// `None`: neither names one.
+    pub python: Option<&'a Path>,
+    pub origin: Origin,
+}
+
+/// Returns the interpreter that the flag names, else the settings.
+pub fn named_interpreter<'a>(
+    flag: Option<&'a Path>,
+    settings: &'a Settings,
+) -> NamedInterpreter<'a> {
+    match flag {
+        Some(python) => NamedInterpreter {
+            python: Some(python),
+            origin: Origin::Flag("--python"),
+        },
+        None => NamedInterpreter {
+            python: settings.python.interpreter.as_deref(),
+            origin: settings.origin("python.interpreter").clone(),
+        },
+    }
+}
+
+/// Finds the interpreter; `python` is the flag.
+pub fn resolve_interpreter(
+    engine: &Engine,
+    settings: &Settings,
+    python: Option<&Path>,
+    cwd: &Path,
+) -> Result<Interpreter, Failure> {
+    let named = named_interpreter(python, settings);
+    let resolved = python::resolve(&interpreter_search(named.python, cwd));
+    let interpreter = resolved.map_err(|rejected| {
+        let failure = Failure::from(cellwright_kernel::KernelError::NoPython { rejected });
+        match named.origin {
+            Origin::Default | Origin::Flag(_) => failure,
+            origin => failure.hint(format!("`python.interpreter` comes from {origin}")),
+        }
+    })?;
+    Ok(resolve_shim(engine, settings, interpreter, cwd))
+}
+
+/// Replaces a shim of a version manager by the interpreter that it starts, because a shim delays every start.
+fn resolve_shim(
+    engine: &Engine,
+    settings: &Settings,
+    interpreter: Interpreter,
+    cwd: &Path,
+) -> Interpreter {
+    let resolved = Shim::read(&interpreter.program).and_then(|shim| {
+        shim.resolve(&ShimContext {
+            cwd,
+            env: &environment::filter(env::all(), &settings.env_choices()),
+            cache: engine.interpreter_cache.as_deref(),
+        })
+    });
+    match resolved {
+        Some(resolved) => interpreter.with_resolved_shim(resolved),
+        // Started as it is, the shim reports what is wrong.
+        None => interpreter,
+    }
+}
+
+/// Returns how to start the built-in runner; `python` is the flag.
+pub fn runner_spec(
+    engine: &Engine,
+    settings: &Settings,
+    python: Option<&Path>,
+    cwd: &Path,
+) -> Result<RunnerSpec, Failure> {
+    let interpreter = resolve_interpreter(engine, settings, python, cwd)?;
+    Ok(RunnerSpec {
+        env: kernel_env(engine, settings, Some(&interpreter)),
+        python: interpreter.program,
+        start_timeout: start_timeout(settings),
+        interrupt_grace: interrupt_grace(settings),
+        trace: engine.frame_log(settings),
+    })
+}
+
+fn start_timeout(settings: &Settings) -> Duration {
+    let timeout = settings.kernel.start_timeout;
+    if timeout.is_zero() {
+        UNLIMITED_START_TIMEOUT
+    } else {
+        timeout
+    }
+}
+
+fn interrupt_grace(settings: &Settings) -> Duration {
+    settings.kernel.interrupt_grace.max(INTERRUPT_GRACE_MIN)
+}
+
+/// The environment variables of a kernel; those of the interpreter's environment come first in `PATH`.
+pub fn kernel_env(
+    engine: &Engine,
+    settings: &Settings,
+    interpreter: Option<&Interpreter>,
+) -> Vec<(OsString, OsString)> {
+    let mut variables = environment::filter(env::all(), &settings.env_choices());
+    if let Some(interpreter) = interpreter {
+        environment::activate(&mut variables, interpreter);
+    }
+    if !settings.kernel.prelude {
+        environment::set_variable(&mut variables, env::PRELUDE, "0".into());
+    }
+    if let Some(artifacts) = &engine.artifacts {
+        for name in [env::ARTIFACTS_DIR, "PI_ARTIFACTS_DIR"] {
+            environment::set_variable(&mut variables, name, artifacts.dir().into());
+        }
+    }
+    variables
+}

@@ -1,0 +1,130 @@
+//! [`KernelSelection`]: the kernel that a command runs its code on, from its flags and the settings.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cellwright_diagnostics::failure::{Failure, Kind, flag, flag_value, hint};
+use cellwright_kernel::session::KernelLauncher;
+use cellwright_kernel::{KernelId, KernelSpec};
+use serde::{Deserialize, Serialize};
+
+use super::{jupyter, launch_context, named_interpreter, runner_spec};
+use crate::engine::Engine;
+use crate::kernel_setup::KernelSetup;
+use crate::launch::SessionLauncher;
+use crate::settings::{Backend, Settings};
+
+/// The kernel that a caller asks for. Fields that are `None` follow the settings, or the notebook.
+#[derive(Clone, Debug, Default)]
+pub struct KernelRequest {
+    /// Interpreter: a path, the directory of an environment, or a command.
+    pub python: Option<PathBuf>,
+    pub backend: Option<Backend>,
+    /// Name of a kernelspec.
+    pub kernel: Option<String>,
+    /// Connection file of a running kernel.
+    pub existing: Option<PathBuf>,
+}
+
+/// The kernel that a command runs its code on.
+pub struct KernelSelection {
+    pub(super) spec: KernelSpec,
+    /// Which other kernels of a session the command accepts.
+    pub(super) accepts: KernelMatch,
+    /// The working directory of the kernel.
+    pub(super) cwd: PathBuf,
+}
+
+/// Which kernels of existing sessions a command accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KernelMatch {
+    /// Only the selected one: a flag or a setting names it.
+    Exact,
+    /// Any Jupyter kernel that Cellwright started.
+    AnyJupyter,
+    /// Any kernel.
+    Any,
+}
+
+impl KernelMatch {
+    /// Whether a command that selected the kernel `selected` accepts the kernel `other`.
+    pub fn matches(self, selected: &KernelId, other: &KernelId) -> bool {
+        match self {
+            Self::Exact => selected == other,
+            Self::AnyJupyter => other.is_jupyter(),
+            Self::Any => true,
+        }
+    }
+}
+
+impl KernelSelection {
+    /// Selects by the request, else by the settings.
+    pub fn new(
+        engine: &Engine,
+        settings: &Settings,
+        request: &KernelRequest,
+        cwd: &Path,
+    ) -> Result<Self, Failure> {
+        check_contradictions(request)?;
+        if let Some(file) = &request.existing {
+            return jupyter::select_existing(settings, file, cwd);
+        }
+        let implied = request.kernel.as_ref().map(|_| Backend::Jupyter);
+        let backend = request.backend.or(implied);
+        let python = request.python.as_deref();
+        match backend.unwrap_or(settings.kernel.backend) {
+            Backend::Runner => {
+                let named = named_interpreter(python, settings).python;
+                Ok(Self {
+                    spec: KernelSpec::Runner(runner_spec(engine, settings, python, cwd)?),
+                    accepts: if named.is_some() || backend.is_some() {
+                        KernelMatch::Exact
+                    } else {
+                        KernelMatch::Any
+                    },
+                    cwd: cwd.to_owned(),
+                })
+            }
+            Backend::Jupyter => {
+                let name = request.kernel.as_ref().or(settings.kernel.name.as_ref());
+                let name = name.map(String::as_str);
+                jupyter::select_kernelspec(engine, settings, name, python, cwd)
+            }
+        }
+    }
+
+    /// The launcher of a command that owns its kernel.
+    pub fn into_launcher(self, setup: KernelSetup) -> Arc<dyn KernelLauncher> {
+        let context = launch_context(&setup.engine, self.cwd);
+        Arc::new(SessionLauncher::new(self.spec, context, setup))
+    }
+}
+
+fn check_contradictions(request: &KernelRequest) -> Result<(), Failure> {
+    if request.backend != Some(Backend::Runner) {
+        return Ok(());
+    }
+    let failure = |message: String| Failure::new(Kind::BadArguments, message);
+    if request.existing.is_some() {
+        let message = "The runner cannot use a running kernel";
+        return Err(failure(message.to_owned()).hint(hint![
+            "a running kernel is a Jupyter kernel; leave out ",
+            flag_value("backend", "runner"),
+            " or ",
+            flag("existing"),
+        ]));
+    }
+    match &request.kernel {
+        Some(name) if !jupyter::is_default_python_name(name) => Err(failure(format!(
+            "The runner cannot run the kernel `{name}`: it only runs Python"
+        ))
+        .hint(hint![
+            "leave out ",
+            flag("backend"),
+            ", or use ",
+            flag_value("backend", "jupyter"),
+        ])),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,46 @@
+//! The layer between the libraries and the operations: settings, trust, and everything that decides which kernel runs
+//! code and what it finds inside.
+//!
+//! * [`engine`]: an [`engine::Engine`] knows the user's directories and stores; every operation gets one.
+//! * [`mod@env`]: every environment variable. This is the only module that reads them.
+//! * [`settings`] reads the settings of the user and of a project; [`trust`] records which project files the user has
+//!   approved.
+//! * [`kernels`] selects a kernel by flags, notebook and settings; [`ipykernel`] inspects Python installations.
+//! * [`launch`] starts the kernels of a session, and [`kernel_setup`] sets them up with the prelude, the modules of the
+//!   user and the [`bridge`], through which code in a cell calls verbs.
+//! * [`logging`] installs the subscriber that `CELLWRIGHT_LOG` selects.
+//! * [`runtime_dir`] is the private directory of the host; [`loopback`] and [`secret`] are what servers on this machine
+//!   share; [`program`] finds this program for supervisors and hosts; [`signals`] turns signals into stops.
+//!
+//! Settings need no files to be useful:
+//!
+//! ```
+//! use cellwright_engine::settings::Settings;
+//!
+//! let settings = Settings::default();
+//! assert!(settings.eval.enabled);
+//! assert_eq!(settings.eval.owner, "user");
+//! ```
+
+#![expect(
+    missing_docs,
+    reason = "an internal crate: fields and variants whose names say it all"
+)]
+
+pub mod bridge;
+pub mod engine;
+pub mod env;
+pub mod ipykernel;
+pub mod kernel_setup;
+pub mod kernels;
+pub mod launch;
+pub mod logging;
+pub mod loopback;
+pub mod program;
+pub mod runtime;
+pub mod runtime_dir;
+pub mod secret;
+pub mod settings;
+pub mod signals;
+pub mod startup;
+pub mod trust;

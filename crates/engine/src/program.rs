@@ -1,0 +1,38 @@
+//! The program file of this process, and its role as the supervisor of a kernel.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use cellwright_kernel::process::supervisor;
+
+/// First argument of a process that is the supervisor of a kernel.
+pub const SUPERVISE_ARG: &str = "__supervise";
+
+/// Runs the supervisor if this process was started as one. Returns whether it succeeded; `None` for other processes.
+pub fn run_supervisor() -> Option<bool> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != SUPERVISE_ARG {
+        return None;
+    }
+    let owner = std::io::stdin().as_fd().try_clone_to_owned();
+    Some(
+        owner
+            .and_then(|owner| supervisor::main(&owner, arguments))
+            .is_ok(),
+    )
+}
+
+/// Path of the program of this process. On Linux it also works after the file was replaced or removed.
+pub fn current_program() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| {
+        let link = Path::new("/proc/self/exe");
+        if link.exists() {
+            return link.to_owned();
+        }
+        std::env::current_exe().unwrap_or_else(|_| OsStr::new("cellwright").into())
+    });
+    program.clone()
+}

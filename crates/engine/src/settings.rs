@@ -1,0 +1,385 @@
+//! [`Settings`]: the value of every setting and where it comes from. Sources, in increasing precedence: built-in
+//! defaults, the user's file, the project's file, environment variables. The front ends apply command-line flags.
+
+mod definitions;
+mod error;
+mod failure;
+mod file;
+mod notices;
+mod origin;
+pub mod paths;
+mod value;
+mod value_kind;
+
+use std::ffi::OsString;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use cellwright_kernel::environment::EnvironmentRules;
+use cellwright_output::{Limits, Retention};
+
+pub use cellwright_kernel::Backend;
+pub use definitions::{SETTINGS, SettingDef, SettingValues};
+pub use error::SettingsError;
+pub use failure::eval_disabled;
+pub use notices::{describe_capped_timeout, describe_ignored_settings};
+pub use origin::{FileLine, Origin};
+pub use value::Value;
+
+use definitions::ProjectPolicy;
+
+/// Returns whether the user trusts the project's file with this content.
+pub type IsTrusted<'a> = &'a dyn Fn(&Path, &[u8]) -> bool;
+
+/// Where settings come from.
+pub struct SettingsSources<'a> {
+    /// The user's file, which need not exist; `None` without a configuration directory.
+    pub user_file: Option<PathBuf>,
+    /// The project's file, if it exists.
+    pub project_file: Option<PathBuf>,
+    /// Returns the value of an environment variable, if it is set.
+    pub read_variable: &'a dyn Fn(&str) -> Option<OsString>,
+    pub is_trusted: IsTrusted<'a>,
+}
+
+/// The settings of one working directory. Values are fields, by table: `settings.eval.timeout`.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    values: SettingValues,
+    entries: Vec<SettingEntry>,
+}
+
+/// One setting: its definition, its value and where the value comes from.
+#[derive(Clone, Debug)]
+pub struct SettingEntry {
+    pub definition: &'static SettingDef,
+    pub value: Value,
+    pub origin: Origin,
+    /// Where an untrusted project sets it; that value is ignored.
+    pub ignored_at: Option<FileLine>,
+}
+
+impl Deref for Settings {
+    type Target = SettingValues;
+
+    fn deref(&self) -> &SettingValues {
+        &self.values
+    }
+}
+
+impl Default for Settings {
+    /// The built-in defaults.
+    fn default() -> Self {
+        Self::from_entries(defaults())
+    }
+}
+
+impl Settings {
+    /// Reads all sources.
+    pub fn load(sources: &SettingsSources<'_>) -> Result<Self, SettingsError> {
+        let mut entries = defaults();
+        if let Some(file) = &sources.user_file {
+            apply_user_file(file, &mut entries)?;
+        }
+        if let Some(file) = &sources.project_file {
+            apply_project_file(file, sources.is_trusted, &mut entries)?;
+        }
+        apply_variables(sources.read_variable, &mut entries)?;
+        Ok(Self::from_entries(entries))
+    }
+
+    fn from_entries(entries: Vec<SettingEntry>) -> Self {
+        let values = SettingValues::collect(|name| {
+            let entry = entries.iter().find(|entry| entry.definition.name == name);
+            entry.map(|entry| entry.value.clone()).unwrap_or_default()
+        });
+        Self { values, entries }
+    }
+
+    /// All settings, in the order of their definitions.
+    pub fn entries(&self) -> &[SettingEntry] {
+        &self.entries
+    }
+
+    /// Where the value of a setting comes from.
+    pub fn origin(&self, name: &str) -> &Origin {
+        let entry = self
+            .entries
+            .iter()
+            .find(|entry| entry.definition.name == name);
+        entry.map_or(&Origin::Default, |entry| &entry.origin)
+    }
+
+    /// Turns the prelude off unless a source sets it. Jupyter has no prelude: a notebook that uses it by mistake
+    /// would run only in Cellwright.
+    pub fn disable_prelude_unless_set(&mut self) {
+        if *self.origin("kernel.prelude") == Origin::Default {
+            self.values.kernel.prelude = false;
+        }
+    }
+
+    /// Which environment variables a kernel gets.
+    pub fn env_choices(&self) -> EnvironmentRules {
+        EnvironmentRules {
+            pass: self.env.pass.clone(),
+            deny: self.env.deny.clone(),
+            set: self.env.set.clone().into_iter().collect(),
+        }
+    }
+
+    /// How many bytes of artifacts are kept, and for how long.
+    pub fn retention(&self) -> Retention {
+        Retention {
+            bytes: self.artifacts.max_bytes,
+            age: self.artifacts.max_age,
+        }
+    }
+
+    /// How much of an output is shown inline.
+    pub fn output_limits(&self) -> Limits {
+        Limits {
+            inline_bytes: self.output.head.saturating_add(self.output.tail),
+            head_bytes: self.output.head,
+            line_bytes: self.output.line,
+            ..Limits::default()
+        }
+    }
+}
+
+fn defaults() -> Vec<SettingEntry> {
+    SETTINGS
+        .iter()
+        .map(|definition| SettingEntry {
+            definition,
+            value: definition.default(),
+            origin: Origin::Default,
+            ignored_at: None,
+        })
+        .collect()
+}
+
+fn apply_user_file(file: &Path, entries: &mut [SettingEntry]) -> Result<(), SettingsError> {
+    let Some(text) = file::read(file)? else {
+        return Ok(());
+    };
+    for setting in file::parse(file, &text)? {
+        let line = FileLine {
+            file: file.to_owned(),
+            line: setting.at.line,
+        };
+        set_value(
+            entries,
+            setting.definition,
+            setting.value,
+            Origin::User(line),
+        );
+    }
+    Ok(())
+}
+
+fn apply_project_file(
+    file: &Path,
+    is_trusted: IsTrusted<'_>,
+    entries: &mut [SettingEntry],
+) -> Result<(), SettingsError> {
+    let Some(text) = file::read(file)? else {
+        return Ok(());
+    };
+    let found = file::parse(file, &text)?;
+    let needs_trust = |policy| {
+        matches!(
+            policy,
+            ProjectPolicy::Trusted | ProjectPolicy::TrustedSecret
+        )
+    };
+    // Checked only if a setting needs it: the check reads the trust record.
+    let trusted = found
+        .iter()
+        .any(|setting| needs_trust(setting.definition.project_policy))
+        && is_trusted(file, text.as_bytes());
+    for setting in found {
+        let definition = setting.definition;
+        let line = FileLine {
+            file: file.to_owned(),
+            line: setting.at.line,
+        };
+        if definition.project_policy == ProjectPolicy::Secret {
+            return Err(SettingsError::NotForProjects {
+                file: file.to_owned(),
+                at: setting.at,
+                key: definition.name,
+            });
+        }
+        if needs_trust(definition.project_policy) && !trusted {
+            for entry in entries.iter_mut() {
+                if entry.definition.name == definition.name {
+                    entry.ignored_at = Some(line.clone());
+                }
+            }
+            continue;
+        }
+        let value = match setting.value {
+            Value::Path(path) => Value::Path(resolve_project_path(file, path)),
+            other => other,
+        };
+        set_value(entries, definition, value, Origin::Project(line));
+    }
+    Ok(())
+}
+
+/// Resolves a path of a project's file against the project's root. A bare name without such a file is a command.
+fn resolve_project_path(file: &Path, path: PathBuf) -> PathBuf {
+    let joined = paths::project_root(file).join(&path);
+    let bare = path.components().count() == 1;
+    if path.starts_with("~") || (bare && !joined.exists()) {
+        return path;
+    }
+    joined
+}
+
+fn apply_variables(
+    variable: &dyn Fn(&str) -> Option<OsString>,
+    entries: &mut [SettingEntry],
+) -> Result<(), SettingsError> {
+    for entry in entries {
+        let definition = entry.definition;
+        let env_name = definition.env_name();
+        let first = std::iter::once(env_name.as_str())
+            .chain(definition.env_aliases.iter().copied())
+            .find_map(|name| Some((name.to_owned(), variable(name)?)));
+        let Some((name, text)) = first else {
+            continue;
+        };
+        let value = definition.kind.parse_text(&text);
+        entry.value = value.ok_or_else(|| SettingsError::BadVariable {
+            variable: name.clone(),
+            key: definition.name,
+            expected: definition.kind.expected(),
+        })?;
+        entry.origin = Origin::Variable(name);
+    }
+    Ok(())
+}
+
+fn set_value(entries: &mut [SettingEntry], definition: &SettingDef, value: Value, origin: Origin) {
+    for entry in entries {
+        if entry.definition.name == definition.name {
+            entry.value = value;
+            entry.origin = origin;
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(user: &str, project: &str, trusted: bool) -> Result<Settings, SettingsError> {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        std::fs::create_dir_all(root.join("p/.cellwright")).unwrap();
+        std::fs::create_dir_all(root.join("p/tools")).unwrap();
+        let (user_file, project_file) = (
+            root.join("config.toml"),
+            root.join("p/.cellwright/config.toml"),
+        );
+        std::fs::write(&user_file, user).unwrap();
+        std::fs::write(&project_file, project).unwrap();
+        let settings = Settings::load(&SettingsSources {
+            user_file: Some(user_file),
+            project_file: Some(project_file.clone()),
+            read_variable: &|_| None,
+            is_trusted: &|file, content| {
+                assert_eq!(
+                    (file, content),
+                    (project_file.as_path(), project.as_bytes())
+                );
+                trusted
+            },
+        });
+        // Relative to the project, whose directory is a temporary one.
+        settings.map(|mut settings| {
+            let path = settings.values.python.interpreter.as_ref();
+            let relative =
+                path.map(|path| path.strip_prefix(root.join("p")).unwrap_or(path).to_owned());
+            settings.values.python.interpreter = relative;
+            settings
+        })
+    }
+
+    #[test]
+    fn only_a_trusted_project_names_programs() {
+        let project = "[python]\ninterpreter = \"tools/python\"\n[eval]\ntimeout = 5";
+        let untrusted = load("", project, false).unwrap();
+        assert_eq!(untrusted.python.interpreter, None);
+        assert_eq!(untrusted.eval.timeout.as_secs(), 5);
+        let ignored: Vec<_> = untrusted
+            .entries()
+            .iter()
+            .filter(|e| e.ignored_at.is_some())
+            .collect();
+        assert_eq!(ignored.len(), 1);
+        assert_eq!(ignored[0].ignored_at.as_ref().unwrap().line, 2);
+        let trusted = load("", project, true).unwrap();
+        assert_eq!(trusted.python.interpreter, Some("tools/python".into()));
+        assert!(matches!(
+            trusted.origin("python.interpreter"),
+            Origin::Project(_)
+        ));
+    }
+
+    #[test]
+    fn a_bare_name_in_a_project_is_a_command_unless_the_file_exists() {
+        let interpreter = |name: &str| {
+            let project = format!("python.interpreter = {name:?}");
+            load("", &project, true).unwrap().python.interpreter.clone()
+        };
+        assert_eq!(interpreter("python3"), Some("python3".into()));
+        assert_eq!(interpreter("tools"), Some("tools".into()));
+        assert_eq!(
+            interpreter("/usr/bin/python3"),
+            Some("/usr/bin/python3".into())
+        );
+        assert_eq!(interpreter("~/python"), Some("~/python".into()));
+        assert_eq!(interpreter(""), None);
+    }
+
+    #[test]
+    fn an_untrusted_project_cannot_loosen_user_limits() {
+        let user = "[eval]\nenabled = false\nmax_timeout = 10\n[kernel]\nmemory_limit = \"1 GB\"";
+        let project = "[eval]\nenabled = true\nmax_timeout = 0\n[kernel]\nmemory_limit = 0";
+        let settings = load(user, project, false).unwrap();
+        assert!(!settings.eval.enabled);
+        assert_eq!(settings.eval.max_timeout.as_secs(), 10);
+        assert_eq!(settings.kernel.memory_limit, 1_000_000_000);
+    }
+
+    #[test]
+    fn a_secret_in_a_project_is_rejected_even_when_trusted() {
+        let found = load("", "[gateway]\ntoken = \"x\"", true);
+        assert!(matches!(
+            found,
+            Err(SettingsError::NotForProjects {
+                key: "gateway.token",
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn malformed_files_are_errors_and_no_panics() {
+        let deep = format!("a = {}", "[".repeat(10_000));
+        let texts = [
+            "= 1",
+            "[eval",
+            "eval = 1",
+            "\u{feff}x=1",
+            "eval.timeout = nan",
+            &deep,
+        ];
+        for text in texts {
+            assert!(load(text, "", false).is_err(), "{text:.20}");
+        }
+    }
+}

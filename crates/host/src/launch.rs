@@ -1,0 +1,121 @@
+//! Starts a host with a clean environment and waits until it is ready.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use cellwright_engine::runtime_dir::RuntimeDir;
+use cellwright_engine::{env, program};
+use cellwright_kernel::environment;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+use super::error::HostError;
+use super::log;
+use super::start::{FAILED, HOST, READY, TAKEN};
+
+/// Passed by name.
+const PASSED_VARIABLES: [&str; 8] = [
+    "HOME", "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL",
+];
+
+/// Passed by beginning, unless the name looks like a secret.
+const PASSED_PREFIXES: [&str; 3] = ["LC_", "XDG_", "CELLWRIGHT_"];
+
+/// How glibc's allocator gives memory back. By its own rules a host stays at three times its size once
+/// much has passed through it. Nothing else reads these, and kernels do not get them.
+const ALLOCATOR: [(&str, &str); 2] = [
+    ("MALLOC_ARENA_MAX", "1"),
+    ("MALLOC_TRIM_THRESHOLD_", "131072"),
+];
+
+/// Starts a host and waits until it is ready; false if there turns out to be one.
+pub(super) async fn launch(
+    folder: &RuntimeDir,
+    idle_exit: Option<Duration>,
+    patience: Duration,
+) -> Result<bool, HostError> {
+    let log = log::append_to(folder).map_err(HostError::file("open the log in", folder.path()))?;
+    let idle_seconds = idle_exit.unwrap_or_default().as_secs_f64().to_string();
+    let mut child = Command::new(program::current_program())
+        .arg0("cellwright")
+        .arg(HOST)
+        .arg(folder.path())
+        .arg(idle_seconds)
+        .env_clear()
+        .envs(environment(env::all()))
+        .envs(ALLOCATOR)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(HostError::file("start a host in", folder.path()))?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        let mut stdout = BufReader::new(stdout);
+        let told = tokio::time::timeout(patience, stdout.read_line(&mut line)).await;
+        if told.is_err() {
+            // It is of no use, and holds what the next one needs.
+            child.start_kill().ok();
+            return Err(HostError::NotReady { after: patience });
+        }
+    }
+    let words = match line.trim_end() {
+        READY => return Ok(true),
+        TAKEN => return Ok(false),
+        "" => match child.wait().await {
+            Ok(status) => format!("it ended without a word ({status})"),
+            Err(error) => error.to_string(),
+        },
+        line => line.strip_prefix(FAILED).unwrap_or(line).to_owned(),
+    };
+    Err(HostError::NotStarted { words })
+}
+
+/// What a host sees of its starter's environment. Sessions bring their own.
+fn environment(all: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    all.into_iter()
+        .filter_map(|(name, value)| {
+            let text = name.to_str()?;
+            let passed = PASSED_VARIABLES.contains(&text)
+                || PASSED_PREFIXES.iter().any(|start| text.starts_with(start));
+            if !passed || environment::looks_secret(text) {
+                return None;
+            }
+            // The host is somewhere else.
+            let is_folder = text.starts_with("CELLWRIGHT_") && text.ends_with("_DIR");
+            let value = if is_folder { absolute(&value) } else { value };
+            Some((name, value))
+        })
+        .collect()
+}
+
+fn absolute(value: &OsStr) -> OsString {
+    std::path::absolute(Path::new(value)).map_or_else(|_| value.to_owned(), Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_receives_only_listed_variables() {
+        let all = [
+            ("HOME", "/h"),
+            ("LC_ALL", "C"),
+            ("CELLWRIGHT_CACHE_DIR", "relative"),
+            ("CELLWRIGHT_GATEWAY_TOKEN", "s"),
+            ("XDG_SECRET", "s"),
+            ("OPENAI_API_KEY", "s"),
+            ("VIRTUAL_ENV", "/v"),
+            ("LD_PRELOAD", "x"),
+        ];
+        let all = all.map(|(name, value)| (name.into(), value.into()));
+        let seen = environment(all.to_vec());
+        let names: Vec<&str> = seen.iter().filter_map(|(name, _)| name.to_str()).collect();
+        assert_eq!(names, ["HOME", "LC_ALL", "CELLWRIGHT_CACHE_DIR"]);
+        assert!(Path::new(&seen[2].1).is_absolute());
+    }
+}

@@ -1,0 +1,146 @@
+//! [`HostRecord`]: identifies the running host, in `host.json` and in its lock file.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cellwright_engine::runtime_dir::{HOST_INFO, HOST_LOCK, RuntimeDir};
+use cellwright_kernel::process::daemon::ProcessIdentity;
+use serde::{Deserialize, Serialize};
+
+use super::error::HostError;
+use super::hello::{PROTOCOL, VERSION};
+
+/// No record is longer; what is was not written by a host.
+const SIZE_LIMIT: u64 = 64 * 1024;
+
+/// Who the host is and where it listens. Fields may be added, none taken away: hosts and commands of
+/// other versions read it, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRecord {
+    pub pid: u32,
+    pub protocol: u32,
+    pub version: String,
+    /// Where it listens; relative to the folder if it is there.
+    pub socket: PathBuf,
+    /// Different for every host there ever was.
+    pub instance: String,
+    /// Seconds since 1970.
+    pub started: u64,
+    /// See [`ProcessIdentity::start_ticks`].
+    pub born: Option<u64>,
+}
+
+impl HostRecord {
+    /// A record of this process.
+    pub(super) fn new(folder: &RuntimeDir, socket: &std::path::Path) -> Self {
+        let identity = ProcessIdentity::current();
+        Self {
+            pid: identity.pid,
+            protocol: PROTOCOL,
+            version: VERSION.to_owned(),
+            socket: socket
+                .strip_prefix(folder.path())
+                .unwrap_or(socket)
+                .to_owned(),
+            instance: unique(),
+            started: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |time| time.as_secs()),
+            born: identity.start_ticks,
+        }
+    }
+
+    /// The process that wrote it.
+    pub fn identity(&self) -> ProcessIdentity {
+        ProcessIdentity {
+            pid: self.pid,
+            start_ticks: self.born,
+        }
+    }
+
+    /// What `host.json` says. One that is no record is as good as none.
+    pub fn read(folder: &RuntimeDir) -> Result<Option<Self>, HostError> {
+        let path = folder.file_path(HOST_INFO);
+        match File::open(&path) {
+            Ok(file) => Ok(parse(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(HostError::file("read", path)(error)),
+        }
+    }
+
+    /// What the holder of the lock says about itself; `None` if nobody holds it.
+    pub fn read_lock_holder(folder: &RuntimeDir) -> Result<LockHolder, HostError> {
+        let path = folder.file_path(HOST_LOCK);
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockHolder::Free),
+            Err(error) => return Err(HostError::file("open", path)(error)),
+        };
+        // Shared, so that two who look do not take each other for a host.
+        match file.try_lock_shared() {
+            Ok(()) => Ok(LockHolder::Free),
+            Err(TryLockError::WouldBlock) => Ok(LockHolder::Held(parse(file))),
+            Err(TryLockError::Error(error)) => Err(HostError::file("lock", path)(error)),
+        }
+    }
+
+    /// Writes `host.json`, whole or not at all.
+    pub(super) fn publish(&self, folder: &RuntimeDir) -> Result<(), HostError> {
+        let path = folder.file_path(HOST_INFO);
+        let new = folder.file_path(&format!("{HOST_INFO}.{}", self.pid));
+        let written = (|| {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&new)?;
+            file.write_all(&self.to_bytes()?)?;
+            fs::rename(&new, &path)
+        })();
+        written.map_err(|error| {
+            // Perhaps there never was one.
+            fs::remove_file(&new).ok();
+            HostError::file("write", path)(error)
+        })
+    }
+
+    /// Writes it into the lock that this process holds.
+    pub(super) fn write_to_lock(&self, mut lock: &File) -> io::Result<()> {
+        lock.set_len(0)?;
+        lock.seek(SeekFrom::Start(0))?;
+        lock.write_all(&self.to_bytes()?)
+    }
+
+    fn to_bytes(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = serde_json::to_vec(self)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+}
+
+/// Who holds the lock of a host.
+#[derive(Debug)]
+pub enum LockHolder {
+    Free,
+    /// Whoever it is has signed, or is about to.
+    Held(Option<HostRecord>),
+}
+
+fn parse(file: File) -> Option<HostRecord> {
+    let mut bytes = Vec::new();
+    file.take(SIZE_LIMIT).read_to_end(&mut bytes).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// 128 bits that no other host has.
+fn unique() -> String {
+    use std::hash::{BuildHasher, RandomState};
+
+    let half =
+        |salt: u8| RandomState::new().hash_one((salt, std::process::id(), SystemTime::now()));
+    format!("{:016x}{:016x}", half(1), half(2))
+}

@@ -1,0 +1,144 @@
+//! The entry point of a host process.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_engine::engine::Engine;
+use cellwright_engine::logging;
+use cellwright_engine::runtime_dir::RuntimeDir;
+use cellwright_kernel::process::daemon;
+use cellwright_stdext::error_chain;
+
+use super::error::HostError;
+use super::host_files::{ClaimResult, HostFiles};
+use super::log::{Level, Log};
+use super::server::Server;
+use super::service::HostService;
+
+/// The first argument by which the binary becomes a host.
+pub(super) const HOST: &str = "__host";
+
+/// What a host tells its starter when clients can come.
+pub(super) const READY: &str = "ready";
+
+/// What it tells when there is one already.
+pub(super) const TAKEN: &str = "taken";
+
+/// What it tells before saying why it cannot start.
+pub(super) const FAILED: &str = "failed: ";
+
+/// How long one that is just ending is waited for.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// The most threads that pass things on.
+const THREADS_MAX: usize = 4;
+
+/// If this process was started to be a host: is one, and says how it went.
+/// `engine` makes what the host works with; `notify_starter` sends a line to the process that started it.
+pub fn run_if_host(engine: fn() -> Engine, notify_starter: fn(&str)) -> Option<bool> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != HOST {
+        return None;
+    }
+    daemon::close_inherited_descriptors();
+    let well = match run(arguments, engine, notify_starter) {
+        Ok(()) => true,
+        Err(error) => {
+            notify_starter(&format!("{FAILED}{}", error_chain::format(&error)));
+            false
+        }
+    };
+    Some(well)
+}
+
+fn run(
+    mut arguments: impl Iterator<Item = OsString>,
+    engine: fn() -> Engine,
+    notify_starter: fn(&str),
+) -> Result<(), HostError> {
+    let path = arguments.next().map(PathBuf::from).unwrap_or_default();
+    let idle_exit = arguments
+        .next()
+        .and_then(|text| text.to_str()?.parse().ok())
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|time| !time.is_zero());
+    daemon::detach();
+    daemon::raise_descriptor_limit();
+    std::env::set_current_dir("/").map_err(HostError::file("go to", "/"))?;
+    let folder = RuntimeDir::create(path)?;
+    let (place, listener) = match HostFiles::claim(&folder, CLAIM_TIMEOUT)? {
+        ClaimResult::Acquired(place, listener) => (place, listener),
+        ClaimResult::Taken => {
+            notify_starter(TAKEN);
+            return Ok(());
+        }
+    };
+    let log = Arc::new(Log::open(&folder));
+    log_panics(&log);
+    log_events(&log);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(thread_count())
+        .thread_name("host")
+        .enable_all()
+        .build()
+        .map_err(HostError::file("start threads in", folder.path()))?;
+    let record = place.record();
+    let words = format!(
+        "started: pid {}, version {}, instance {}",
+        record.pid, record.version, record.instance
+    );
+    log.write(Level::Info, &words);
+    let inside = runtime.enter();
+    let server = Server {
+        service: Arc::new(HostService::new(engine(), &folder, &log)),
+        place,
+        log: Arc::clone(&log),
+        idle_exit,
+    };
+    drop(inside);
+    let served = runtime.block_on(server.serve(listener, || {
+        notify_starter(READY);
+        if let Err(error) = detach_output() {
+            log.write(Level::Warn, &format!("the starter's pipe is kept: {error}"));
+        }
+    }));
+    // Something that blocks must not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    if let Err(error) = &served {
+        log.write(Level::Error, &format!("ended by an error: {error}"));
+    }
+    served.map_err(HostError::file("serve in", folder.path()))
+}
+
+/// How many threads pass things on. Kernels are processes of their own, and need the processors more:
+/// with two of them, a second thread doubles the time of a short call.
+fn thread_count() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors / 2).clamp(1, THREADS_MAX)
+}
+
+/// Nobody listens to the starter's pipe any more.
+fn detach_output() -> io::Result<()> {
+    let null = File::options().write(true).open("/dev/null")?;
+    daemon::redirect_stdout(&null)
+}
+
+fn log_panics(log: &Arc<Log>) {
+    let log = Arc::clone(log);
+    std::panic::set_hook(Box::new(move |panic| {
+        log.write(Level::Error, &format!("this is a bug: {panic}"));
+    }));
+}
+
+/// Writes the diagnostic events that `CELLWRIGHT_LOG` selects to the log.
+fn log_events(log: &Arc<Log>) {
+    let events = Arc::clone(log);
+    let installed = logging::install(move |level, text| events.write(level.into(), text));
+    if let Err(failure) = installed {
+        log.write(Level::Warn, &failure.message);
+    }
+}

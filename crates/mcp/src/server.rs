@@ -1,0 +1,189 @@
+//! [`Server`]: the state that the connections of one or several clients share.
+
+pub(crate) mod resources;
+pub(crate) mod subscriptions;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_engine::settings::Settings;
+use cellwright_execution::InlineLimits;
+use cellwright_host::kernel_host::KernelHost;
+use cellwright_host::reply::SessionInfo;
+use cellwright_output::Limits;
+use rmcp::RoleServer;
+use rmcp::model::CallToolResponse;
+use rmcp::service::RequestContext;
+
+use self::subscriptions::Subscriptions;
+use super::content;
+use super::in_flight_calls::InFlightCalls;
+use super::input::SuspendedCalls;
+use super::roots::{self, Roots};
+
+/// Minimum size of the inline output of each cell, in bytes.
+const CELL_TEXT_MIN: usize = 1000;
+
+/// How long a client may take to list its roots.
+const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Options of a server.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Directories that the user named; they replace the client's roots.
+    pub roots: Vec<PathBuf>,
+    /// The directory in which the server was started.
+    pub start_dir: PathBuf,
+    /// Maximum number of characters of text in a reply.
+    pub text_limit: usize,
+    /// How long a call waits for its code, which then continues as a run; `None` waits for the end.
+    pub wait: Option<Duration>,
+}
+
+/// A server. Clones share their state.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    /// The host of the kernels.
+    kernels: KernelHost,
+    options: ServerOptions,
+    roots: Roots,
+    /// Whether the client's roots must be requested before they are used.
+    roots_outdated: AtomicBool,
+    in_flight_calls: InFlightCalls,
+    suspended_calls: SuspendedCalls,
+    subscriptions: Subscriptions,
+}
+
+impl Server {
+    /// The sessions of the host.
+    pub(crate) async fn sessions(&self) -> Result<Vec<SessionInfo>, Failure> {
+        Ok(self.kernels().list_sessions().await?.unwrap_or_default())
+    }
+
+    /// Creates a server whose code runs on `kernels`.
+    pub fn new(engine: Engine, kernels: KernelHost, options: ServerOptions) -> Self {
+        let named_by_user = !options.roots.is_empty();
+        let roots = if named_by_user {
+            Roots::new(&options.roots)
+        } else {
+            Roots::new(std::slice::from_ref(&options.start_dir))
+        };
+        Self(Arc::new(Inner {
+            engine,
+            kernels,
+            options,
+            roots,
+            roots_outdated: AtomicBool::new(!named_by_user),
+            in_flight_calls: InFlightCalls::default(),
+            suspended_calls: SuspendedCalls::default(),
+            subscriptions: Subscriptions::default(),
+        }))
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    pub(super) fn kernels(&self) -> &KernelHost {
+        &self.0.kernels
+    }
+
+    pub(super) fn options(&self) -> &ServerOptions {
+        &self.0.options
+    }
+
+    pub(super) fn roots(&self) -> &Roots {
+        &self.0.roots
+    }
+
+    pub(super) fn in_flight_calls(&self) -> &InFlightCalls {
+        &self.0.in_flight_calls
+    }
+
+    pub(super) fn suspended_calls(&self) -> &SuspendedCalls {
+        &self.0.suspended_calls
+    }
+
+    pub(super) fn subscriptions(&self) -> &Subscriptions {
+        &self.0.subscriptions
+    }
+
+    /// Cancels suspended calls and shuts down the kernels of an in-process host.
+    pub async fn shut_down(&self) {
+        self.0.suspended_calls.clear();
+        self.0.kernels.shut_down().await;
+    }
+
+    /// Returns a server with separate kernels, so that clients do not affect each other.
+    pub fn with_own_kernels(&self) -> Result<Self, Failure> {
+        let engine = self.0.engine.clone();
+        let kernels = if self.0.kernels.is_in_process() {
+            KernelHost::in_process(engine.clone())?
+        } else {
+            self.0.kernels.clone()
+        };
+        Ok(Self::new(engine, kernels, self.0.options.clone()))
+    }
+
+    /// Limits of the inline output of each cell in a reply with this number of cells.
+    pub(super) fn inline_limits(&self, cells: usize, settings: &Settings) -> InlineLimits {
+        let configured = settings.output_limits();
+        let limit = self.0.options.text_limit;
+        let share = (limit / cells.max(1)).max(CELL_TEXT_MIN.min(limit));
+        InlineLimits::from(&Limits {
+            inline_bytes: share,
+            head_bytes: share * 2 / 5,
+            ..configured
+        })
+    }
+
+    /// Makes the next call request the client's roots again.
+    pub(super) fn invalidate_roots(&self) {
+        if self.0.options.roots.is_empty() {
+            self.0.roots_outdated.store(true, Ordering::Release);
+        }
+    }
+
+    /// Requests the client's roots if they are outdated and the client has any.
+    #[expect(
+        deprecated,
+        reason = "clients of older protocol revisions still list roots"
+    )]
+    pub(super) async fn update_roots(&self, context: &RequestContext<RoleServer>) {
+        if !self.0.roots_outdated.load(Ordering::Acquire) {
+            return;
+        }
+        let info = context.peer.peer_info();
+        let has_roots = info.is_some_and(|info| info.capabilities.roots.is_some());
+        if has_roots {
+            let listed = tokio::time::timeout(ROOTS_TIMEOUT, context.peer.list_roots()).await;
+            let Ok(Ok(listed)) = listed else {
+                // Keep the start directory until the client reports a change.
+                self.0.roots_outdated.store(false, Ordering::Release);
+                return;
+            };
+            let path = |root: &rmcp::model::Root| roots::path_from_file_uri(&root.uri);
+            let paths: Vec<PathBuf> = listed.roots.iter().filter_map(path).collect();
+            if paths.is_empty() {
+                self.0
+                    .roots
+                    .set(std::slice::from_ref(&self.0.options.start_dir));
+            } else {
+                self.0.roots.set(&paths);
+            }
+        }
+        self.0.roots_outdated.store(false, Ordering::Release);
+    }
+}
+
+/// Converts a failure into the response of a call.
+pub(super) fn failure_response(failure: &Failure) -> CallToolResponse {
+    content::failure_reply(failure).into_result().into()
+}

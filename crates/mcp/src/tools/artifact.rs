@@ -1,0 +1,147 @@
+//! `artifact`: lists and searches full outputs.
+
+use std::time::SystemTime;
+
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_operations::artifact::{format_hits, parse_address, store};
+use cellwright_output::{ByteSize, Pattern, SearchOptions};
+use rmcp::model::JsonObject;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::arguments::{self, LenientString};
+use super::super::content::{Delimiter, Reply, truncate_middle};
+use super::super::server::Server;
+use super::{Effect, ToolSpec};
+
+pub(super) const SPEC: ToolSpec = ToolSpec {
+    name: "artifact",
+    title: "Search full outputs",
+    description: "\
+Full text of truncated outputs. list: the newest. search: numbered lines of `id` that contain `grep` (or match `regex`), \
+with `context` lines around each; at most `most` (default 20). To read lines use `read` with artifact://ID:10-40. \
+Example: {\"action\": \"search\", \"id\": \"artifact://7\", \"grep\": \"Traceback\", \"context\": 5}",
+    input_properties: r#"{"action": {"enum": ["list", "search"]}, "id": {"type": "string"}, "grep": {"type": "string"}, "regex": {"type": "string"}, "context": {"type": "integer"}, "most": {"type": "integer"}}"#,
+    required: &["action"],
+    output_properties: r#"{"artifacts": {"type": "array"}, "hits": {"type": "array"}, "total": {"type": "integer"}, "lines": {"type": "integer"}}"#,
+    effect: Effect::ReadOnly,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    action: String,
+    id: Option<LenientString>,
+    grep: Option<String>,
+    regex: Option<String>,
+    #[serde(default)]
+    context: usize,
+    #[serde(default = "default_most")]
+    most: usize,
+}
+
+fn default_most() -> usize {
+    20
+}
+
+/// Maximum number of artifacts in a list.
+const LISTED_MAX: usize = 50;
+
+pub(super) fn artifact(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
+    let given: Arguments = arguments::parse("artifact", given)?;
+    match given.action.as_str() {
+        "list" => list(server),
+        "search" => search(server, given),
+        other => {
+            let message = format!("Unknown action `{other}`");
+            Err(Failure::new(Kind::BadArguments, message).hint("actions: list, search"))
+        }
+    }
+}
+
+fn list(server: &Server) -> Result<Reply, Failure> {
+    let mut entries = store(server.engine())?.list()?;
+    entries.reverse();
+    let total = entries.len();
+    entries.truncate(LISTED_MAX);
+    let now = SystemTime::now();
+    let mut text = String::new();
+    let mut documents = Vec::new();
+    for entry in &entries {
+        let age = now.duration_since(entry.modified).unwrap_or_default();
+        text.push_str(&format!(
+            "{} {} {}, {} s ago\n",
+            entry.id,
+            ByteSize(entry.bytes),
+            entry.kind.mime(),
+            age.as_secs()
+        ));
+        documents.push(json!({
+            "artifact": entry.id.to_string(), "mime": entry.kind.mime(),
+            "bytes": entry.bytes, "age_seconds": age.as_secs(),
+        }));
+    }
+    if total > entries.len() {
+        text.push_str(&format!("showing {} of {total}\n", entries.len()));
+    }
+    if text.is_empty() {
+        text.push_str("no artifacts\n");
+    }
+    Ok(Reply::new(text, &json!({"artifacts": documents}))?)
+}
+
+fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
+    let pattern = match (given.grep, given.regex) {
+        (Some(text), None) => Pattern::Plain(text),
+        (None, Some(text)) => Pattern::Regex(text),
+        _ => {
+            let failure = Failure::new(
+                Kind::BadArguments,
+                "`search` needs either `grep` or `regex`",
+            );
+            return Err(failure);
+        }
+    };
+    let Some(LenientString(id)) = given.id else {
+        return Err(Failure::new(
+            Kind::BadArguments,
+            "`search` needs the `id` of an artifact",
+        ));
+    };
+    let (id, _) = parse_address(&id)?;
+    let search = SearchOptions {
+        max_hits: given.most.min(1000),
+        context: given.context.min(100),
+        ..SearchOptions::default()
+    };
+    let hits = store(server.engine())?
+        .open(id)?
+        .search(&pattern, &search)?;
+    let (text, missing) = truncate_middle(&format_hits(&hits), server.options().text_limit);
+    let mut reply = format!(
+        "{} of {} matches in {} lines of {id}\n",
+        hits.hits.len(),
+        hits.total,
+        hits.lines_searched
+    );
+    reply.push_str(&Delimiter::new()?.enclose("text", &text));
+    if missing > 0 {
+        reply.push_str(&format!(
+            "{missing} characters omitted; request fewer matches\n"
+        ));
+    }
+    let limit = server.options().text_limit;
+    let mut used = 0;
+    let mut documents: Vec<Value> = Vec::new();
+    for hit in &hits.hits {
+        used += hit.text.len() + 40;
+        if used > limit {
+            break;
+        }
+        documents.push(json!({"line": hit.line, "text": hit.text}));
+    }
+    let document = json!({
+        "artifact": id.to_string(), "hits": documents, "total": hits.total, "lines": hits.lines_searched,
+    });
+    Ok(Reply::new(reply, &document)?)
+}

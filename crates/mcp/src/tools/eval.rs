@@ -1,0 +1,313 @@
+//! `eval`: code on a kernel that stays.
+
+use std::time::Duration;
+
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_engine::kernels::KernelRequest;
+use cellwright_engine::settings::Backend;
+use cellwright_engine::startup::StartupTimer;
+use cellwright_execution::ExecutionReport;
+use cellwright_host::protocol::{ExecuteParams, Interaction, WaitMode};
+use cellwright_host::run_stream::RunUpdate;
+use cellwright_operations::eval::{self, EvalCell, EvalRequest, SessionRequest};
+use rmcp::model::{CallToolResponse, JsonObject};
+use serde::Deserialize;
+
+use super::super::arguments::{self, LenientStrings, Seconds};
+use super::super::input::{self, ElicitationMode, SuspendedCall};
+use super::super::progress::ProgressReporter;
+use super::super::server::Server;
+use super::super::tool_run::ToolRun;
+use super::{Effect, ToolCall, ToolSpec, report};
+
+pub(super) const SPEC: ToolSpec = ToolSpec {
+    name: "eval",
+    title: "Run code",
+    description: "\
+Run code on a kernel that stays: variables are there for the next call with the same `session` (default `main`). \
+Python that needs no packages unless `kernel` names another (see `kernels` specs). The value of the last expression \
+is shown; figures come as images. A notebook's own kernel is the session named like its file: \
+{\"code\": \"df.shape\", \"session\": \"a.ipynb\"}. `timeout` is in seconds per cell (default 30, 0 for none). A call \
+that takes long goes on as a run (see `runs`). Use it to explore; to fill a notebook use `run`. \
+Example: {\"code\": \"x = 1\\nx + 1\"}",
+    input_properties: r#"{"code": {"type": "string"}, "cells": {"type": "array", "items": {"type": "object", "properties": {"code": {"type": "string"}, "title": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean"}}, "required": ["code"]}, "description": "instead of code; the first that fails ends it"}, "session": {"type": "string"}, "per_call": {"type": "boolean", "description": "a kernel of its own that ends with the call"}, "kernel": {"type": "string"}, "backend": {"enum": []}, "python": {"type": "string", "description": "interpreter or environment"}, "cwd": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean", "description": "begin with a fresh kernel"}, "answer": {"type": "array", "items": {"type": "string"}, "description": "what input() gets"}, "background": {"type": "boolean", "description": "do not wait"}, "wait": {"type": "number", "description": "seconds to wait before it goes on as a run"}}"#,
+    required: &[],
+    output_properties: report::OUTPUT_PROPERTIES,
+    effect: Effect::RunsCode,
+};
+
+/// The session of those who name none.
+const MAIN: &str = "main";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    code: Option<String>,
+    #[serde(default)]
+    cells: Vec<CellArguments>,
+    session: Option<String>,
+    #[serde(default)]
+    per_call: bool,
+    kernel: Option<String>,
+    backend: Option<String>,
+    python: Option<String>,
+    cwd: Option<String>,
+    timeout: Option<Seconds>,
+    #[serde(default)]
+    reset: bool,
+    #[serde(default)]
+    answer: LenientStrings,
+    #[serde(default)]
+    background: bool,
+    wait: Option<Seconds>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CellArguments {
+    code: String,
+    title: Option<String>,
+    timeout: Option<Seconds>,
+    #[serde(default)]
+    reset: bool,
+}
+
+pub(super) async fn eval(
+    call: &ToolCall<'_>,
+    given: JsonObject,
+) -> Result<CallToolResponse, Failure> {
+    let given: Arguments = arguments::parse("eval", given)?;
+    let (server, mode) = (
+        call.server.clone(),
+        ElicitationMode::from_context(call.context),
+    );
+    let prepared = tokio::task::spawn_blocking(move || prepare(&server, given, mode)).await;
+    call.execute(prepared.map_err(std::io::Error::other)??)
+        .await
+}
+
+/// An execution that is ready to start.
+pub(super) struct PreparedCall {
+    pub(super) params: ExecuteParams,
+    pub(super) notices: Vec<UserNotice>,
+    pub(super) idle_exit: Option<Duration>,
+}
+
+fn prepare(
+    server: &Server,
+    given: Arguments,
+    mode: ElicitationMode,
+) -> Result<PreparedCall, Failure> {
+    let engine = server.engine();
+    if given.code.is_some() != given.cells.is_empty() {
+        let failure = Failure::new(Kind::BadArguments, "Give either `code` or `cells`");
+        return Err(failure.hint("nothing was run"));
+    }
+    if given.per_call && given.session.is_some() {
+        let message = "`session` and `per_call` cannot be combined";
+        return Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"));
+    }
+    let cwd = match &given.cwd {
+        Some(cwd) => server.roots().resolve_dir(cwd)?,
+        None => server.roots().base()?,
+    };
+    let mut cells: Vec<EvalCell> = given.cells.into_iter().map(EvalCell::from).collect();
+    cells.extend(given.code.map(|code| EvalCell {
+        code,
+        ..EvalCell::default()
+    }));
+    let request = EvalRequest {
+        cells,
+        timeout: given.timeout.map(|time| time.0),
+        cwd: Some(cwd),
+        kernel: KernelRequest {
+            python: interpreter(server, given.python.as_deref())?,
+            kernel: given.kernel,
+            backend: given.backend.as_deref().map(backend).transpose()?,
+            existing: None,
+        },
+        answers: given.answer.0,
+        session: if given.per_call {
+            SessionRequest::PerCall
+        } else {
+            SessionRequest::Named(given.session.unwrap_or_else(|| MAIN.to_owned()))
+        },
+        owner: None,
+        reset: given.reset,
+    };
+    let mut prepared = eval::prepare(request, engine, &mut StartupTimer::new())?;
+    let count = prepared.execution.cells.len();
+    prepared.execution.inline_limits = server.inline_limits(count, &prepared.settings);
+    let wait_mode = server.wait_mode(given.background, given.wait);
+    let (mut params, settings, notices) = prepared.into_host_request(engine, wait_mode)?;
+    params.any_cwd = given.cwd.is_none();
+    params.interaction = interaction(mode);
+    Ok(PreparedCall {
+        params,
+        notices,
+        idle_exit: cellwright_host::idle_exit(&settings),
+    })
+}
+
+impl From<CellArguments> for EvalCell {
+    fn from(cell: CellArguments) -> Self {
+        Self {
+            code: cell.code,
+            title: cell.title,
+            timeout: cell.timeout.map(|time| time.0),
+            reset: cell.reset,
+            file: None,
+        }
+    }
+}
+
+/// The replies that a call needs: clients that can ask their user answer input requests.
+pub(super) fn interaction(mode: ElicitationMode) -> Interaction {
+    if mode == ElicitationMode::Unsupported {
+        Interaction::RunId
+    } else {
+        Interaction::RunIdAndInput
+    }
+}
+
+/// The backend with this name.
+pub(super) fn backend(name: &str) -> Result<Backend, Failure> {
+    Backend::from_name(&name.to_lowercase()).ok_or_else(|| {
+        let message = format!("There is no backend `{name}`");
+        Failure::new(Kind::BadArguments, message)
+            .hint(format!("available: {}", Backend::NAMES.join(", ")))
+    })
+}
+
+/// The interpreter: a path below the first root if it exists there, else as the client named it.
+pub(super) fn interpreter(
+    server: &Server,
+    given: Option<&str>,
+) -> Result<Option<std::path::PathBuf>, Failure> {
+    let Some(given) = given else {
+        return Ok(None);
+    };
+    let here = server.roots().base()?.join(given);
+    if here.exists() {
+        return Ok(Some(here));
+    }
+    Ok(Some(given.into()))
+}
+
+impl Server {
+    /// How a call waits for its code.
+    pub(super) fn wait_mode(&self, background: bool, wait: Option<Seconds>) -> WaitMode {
+        if background {
+            return WaitMode::Detached;
+        }
+        let wait = match wait {
+            Some(Seconds(time)) => Some(time),
+            None => self.options().wait,
+        };
+        WaitMode::Report {
+            wait,
+            outputs: false,
+        }
+    }
+}
+
+impl ToolCall<'_> {
+    /// Runs code and returns its result.
+    pub(super) async fn execute(
+        &self,
+        prepared: PreparedCall,
+    ) -> Result<CallToolResponse, Failure> {
+        let session = prepared.params.session.clone();
+        let host = self.server.kernels();
+        let run = ToolRun::start(host, prepared.params, prepared.idle_exit).await?;
+        self.follow(run, session, prepared.notices).await
+    }
+
+    /// Continues a run that waited for input.
+    pub(super) async fn resume(
+        &self,
+        suspended: SuspendedCall,
+        answer: Option<String>,
+    ) -> Result<CallToolResponse, Failure> {
+        let SuspendedCall {
+            mut run,
+            session,
+            notices,
+        } = suspended;
+        run.send_input(answer).await?;
+        self.follow(run, session, notices).await
+    }
+
+    /// Follows a run until the call can answer.
+    async fn follow(
+        &self,
+        mut run: ToolRun,
+        session: Option<String>,
+        mut notices: Vec<UserNotice>,
+    ) -> Result<CallToolResponse, Failure> {
+        let calls = self.server.in_flight_calls();
+        let call = session
+            .as_deref()
+            .map(|session| calls.begin(session, &self.context.ct));
+        let mut progress = ProgressReporter::from_context(self.context);
+        let mode = ElicitationMode::from_context(self.context);
+        let mut pending = None;
+        let reply = loop {
+            let update = match pending.take() {
+                Some(update) => update,
+                None => run.next(&self.context.ct, &mut progress).await?,
+            };
+            match update {
+                RunUpdate::Finished(report) => {
+                    if self.context.ct.is_cancelled() {
+                        // The client ignores this reply: the next call on the session has the notice.
+                        if let Some(call) = &call
+                            && let Some(notice) = cancelled_notice(&report)
+                        {
+                            call.defer_notice(notice);
+                        }
+                    } else if let Some(session) = &session {
+                        notices.extend(calls.take_deferred(session).await);
+                    }
+                    break report::finished(self.server, &report, notices)?;
+                }
+                RunUpdate::StillRunning(state) => break report::still_running(&state, &notices)?,
+                RunUpdate::InputRequested(prompt) if mode == ElicitationMode::MultiRoundTrip => {
+                    let suspended = SuspendedCall::new(run, session, notices);
+                    let calls = self.server.suspended_calls();
+                    return Ok(calls.suspend(suspended, &prompt)?.into());
+                }
+                RunUpdate::InputRequested(prompt) => {
+                    // The code may end before the user answers.
+                    tokio::select! {
+                        answer = input::elicit(self.context, &prompt) => {
+                            run.send_input(answer).await?;
+                        }
+                        update = run.next(&self.context.ct, &mut progress) => {
+                            pending = Some(update?);
+                        }
+                    }
+                }
+                RunUpdate::Item(_) | RunUpdate::Tail(_) | RunUpdate::Tick => {}
+            }
+        };
+        self.server.subscriptions().check_now();
+        Ok(reply.into_result().into())
+    }
+}
+
+/// The notice about a cancelled call for the next call on its session.
+fn cancelled_notice(report: &ExecutionReport) -> Option<UserNotice> {
+    let (session, failure) = (report.session.as_ref()?, report.failure.as_ref()?);
+    let variables = if report.has_notice(NoticeKind::KernelKilled) {
+        "variables are lost"
+    } else {
+        "variables are there"
+    };
+    let text = format!(
+        "another call on session {session} ended: {}; {variables}",
+        failure.message
+    );
+    Some(UserNotice::new(NoticeKind::CallCancelled, text))
+}

@@ -1,0 +1,417 @@
+//! The reply to a call that ran code: status, output of each cell, failure, next step.
+
+use std::cmp::Reverse;
+
+use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::{CellReport, ExecutionReport, ExecutionStatus, ImageReport};
+use cellwright_host::reply::RunState;
+use cellwright_output::Artifacts;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::content::{Delimiter, Reply, fair_shares, truncate_middle};
+use super::super::images::ReplyImages;
+use super::super::server::Server;
+use super::super::wording;
+
+/// Schema of the replies of `eval`, `run` and `runs wait`.
+pub(super) const OUTPUT_PROPERTIES: &str = r#"{"status": {"enum": ["ok", "error", "timeout", "cancelled", "died", "not_started", "running"]}, "run": {"type": "string"}, "session": {"type": ["string", "null"]}, "cells": {"type": "array", "description": "index, id, status, text, error, images, truncated of each"}, "notebook": {"type": "object"}, "notices": {"type": "array"}}"#;
+
+/// Number of characters that a cell takes besides its output. All of them take at most half of a reply.
+const CELL_OVERHEAD: usize = 200;
+
+/// Number of cells up to which the structured content lists cells without output.
+const LISTED_CELLS_MAX: usize = 50;
+
+/// Number of characters up to which displayed JSON is in the structured content.
+const JSON_MAX: usize = 2000;
+
+/// Number of characters of the name and the message of an exception; the traceback contains them completely.
+const ERROR_MAX: usize = 300;
+
+/// Notices about facts that the reply shows anyway.
+const REDUNDANT_NOTICES: [NoticeKind; 3] = [
+    NoticeKind::OutputCut,
+    NoticeKind::OutputsOmitted,
+    NoticeKind::StreamsShortened,
+];
+
+/// Notices that repeat the failure of a cell.
+const STOP_NOTICES: [NoticeKind; 3] = [
+    NoticeKind::Interrupted,
+    NoticeKind::KernelKilled,
+    NoticeKind::KernelDied,
+];
+
+/// The reply for an execution that has ended. Some hosts give their model the text, some the structured content, some
+/// both, so each is complete.
+pub(super) fn finished(
+    server: &Server,
+    report: &ExecutionReport,
+    mut notices: Vec<UserNotice>,
+) -> Result<Reply, Failure> {
+    if let Some(failure) = report.start_failure() {
+        return Err(failure.clone());
+    }
+    notices.extend(report.notices.iter().cloned());
+    notices.retain(|notice| !REDUNDANT_NOTICES.contains(&notice.kind));
+    let status = reported_status(report);
+    let artifacts = server.engine().artifacts.as_ref();
+    let mut builder = ReportBuilder::new(server, artifacts)?;
+    builder.add_cells(&report.cells, report.notebook.is_some());
+    notices.append(&mut builder.notices);
+    let mut text = heading(status, report);
+    let repeats_failure =
+        |notice: &UserNotice| report.failure.is_some() && STOP_NOTICES.contains(&notice.kind);
+    let shown: Vec<UserNotice> = notices
+        .iter()
+        .filter(|notice| !repeats_failure(notice))
+        .cloned()
+        .collect();
+    text.push_str(&wording::format_notices(&shown));
+    text.push_str(&builder.text);
+    let mut next: Vec<String> = Vec::new();
+    if let Some(failure) = &report.failure {
+        text.push_str(&wording::format_failure(failure));
+        next.extend(failure.hints.iter().map(wording::format_hint));
+    }
+    if let Some(step) = next_step(report) {
+        text.push_str(&format!("next: {step}\n"));
+        next.push(step.to_owned());
+    }
+    let notices = wording::sanitize_notices(notices);
+    let document = ReplyDocument {
+        status,
+        session: report.session.as_deref(),
+        summary: report.summary(),
+        trouble: report.failure.as_ref().map(FailureDocument::new),
+        cells: builder.cells,
+        notices: &notices,
+        next: (!next.is_empty()).then_some(next),
+        notebook: report.notebook.as_ref().map(|notebook| json!(notebook)),
+        died: report.died.as_ref().map(|died| json!(died)),
+        kernel: report.kernel.as_ref().map(|kernel| {
+            json!({
+                "backend": kernel.backend, "name": kernel.name, "pid": kernel.pid,
+                "generation": kernel.generation,
+            })
+        }),
+    };
+    let mut reply = Reply::new(text, &document)?;
+    reply.is_error = report.exit_code() != 0;
+    reply.blocks.extend(builder.images.blocks);
+    for (artifact, description) in builder.links {
+        reply.add_link(&artifact, &description, "text/plain");
+    }
+    Ok(reply)
+}
+
+/// The reply for an execution that continues in the background.
+pub(super) fn still_running(state: &RunState, notices: &[UserNotice]) -> Result<Reply, Failure> {
+    let run = &state.run;
+    let mut text = format!(
+        "running: it continues as run {run}; `runs` {{\"action\": \"wait\", \"run\": \"{run}\"}} waits for its \
+         result, `tail` shows its output, `cancel` stops it\n"
+    );
+    text.push_str(&wording::format_notices(notices));
+    let next = format!("`runs` with action wait and run {run}");
+    let document = json!({
+        "status": "running", "run": run, "session": state.session, "notices": notices, "next": [next],
+    });
+    Ok(Reply::new(text, &document)?)
+}
+
+/// The status for the client: code that ended well is an error if its result could not be saved.
+fn reported_status(report: &ExecutionReport) -> ExecutionStatus {
+    if report.status != ExecutionStatus::Ok || report.exit_code() == 0 {
+        report.status
+    } else if report.cells.iter().any(CellReport::ran) {
+        ExecutionStatus::Error
+    } else {
+        ExecutionStatus::NotStarted
+    }
+}
+
+fn heading(status: ExecutionStatus, report: &ExecutionReport) -> String {
+    let mut text = status.name().to_owned();
+    if let Some(session) = &report.session {
+        text.push_str(&format!(", session {}", wording::sanitize_name(session)));
+    }
+    if let Some(kernel) = &report.kernel {
+        let name = wording::sanitize_name(&kernel.name);
+        text.push_str(&format!(", {} {name}", kernel.backend));
+    }
+    if report.notebook.is_none() {
+        let duration: f64 = report.cells.iter().map(|cell| cell.duration_ms).sum();
+        text.push_str(&format!(", {duration:.1} ms"));
+    }
+    text.push('\n');
+    if let Some(summary) = report.summary() {
+        for line in summary.lines() {
+            text.push_str(&wording::sanitize(line));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// What the model can do next.
+fn next_step(report: &ExecutionReport) -> Option<&'static str> {
+    let has_session = report.session.is_some();
+    match report.status {
+        ExecutionStatus::Error if report.notebook.is_some() && has_session => {
+            Some("correct the cell with `edit` or `notebook`, then `run` with \"stale\": true")
+        }
+        ExecutionStatus::Died if has_session => {
+            Some("the next call on this session starts a fresh kernel")
+        }
+        _ => None,
+    }
+}
+
+/// The structured content, the most important members first.
+#[derive(Serialize)]
+struct ReplyDocument<'a> {
+    status: ExecutionStatus,
+    session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<FailureDocument>,
+    cells: Vec<CellDocument>,
+    notices: &'a [UserNotice],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notebook: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    died: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct FailureDocument {
+    message: String,
+    causes: Vec<String>,
+}
+
+impl FailureDocument {
+    fn new(failure: &Failure) -> Self {
+        Self {
+            message: wording::sanitize(&failure.message),
+            causes: failure
+                .causes
+                .iter()
+                .map(|cause| wording::sanitize(cause))
+                .collect(),
+        }
+    }
+}
+
+/// A cell without the members that only a notebook needs.
+#[derive(Serialize)]
+struct CellDocument {
+    index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    status: ExecutionStatus,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<ImageReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_count: Option<u32>,
+    duration_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorDocument>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    json: Vec<Value>,
+}
+
+#[derive(Serialize)]
+struct ErrorDocument {
+    ename: String,
+    evalue: String,
+}
+
+impl CellDocument {
+    fn new(cell: &CellReport, text: String) -> Self {
+        let name = |name: &Option<String>| name.as_deref().map(wording::sanitize_name);
+        let json_size = |json: &[Value]| json.iter().map(|value| value.to_string().len()).sum();
+        let json_size: usize = json_size(&cell.json);
+        Self {
+            index: cell.index,
+            id: name(&cell.id),
+            title: name(&cell.title),
+            status: cell.status,
+            text,
+            truncated: cell.truncated.as_ref().map(|truncated| json!(truncated)),
+            images: cell.images.clone(),
+            execution_count: cell.execution_count,
+            duration_ms: cell.duration_ms,
+            error: cell.error.as_ref().map(|error| ErrorDocument {
+                ename: truncate_middle(&error.ename, ERROR_MAX).0,
+                evalue: truncate_middle(&error.evalue, ERROR_MAX).0,
+            }),
+            json: if json_size <= JSON_MAX {
+                cell.json.clone()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+/// Collects the cells of a reply as text and as structured content.
+struct ReportBuilder<'a> {
+    /// Number of characters of the text.
+    text_max: usize,
+    artifacts: Option<&'a Artifacts>,
+    delimiter: Delimiter,
+    text: String,
+    cells: Vec<CellDocument>,
+    images: ReplyImages,
+    /// Artifacts with their descriptions.
+    links: Vec<(String, String)>,
+    /// Notices about output that the reply does not show.
+    notices: Vec<UserNotice>,
+}
+
+impl<'a> ReportBuilder<'a> {
+    fn new(server: &Server, artifacts: Option<&'a Artifacts>) -> Result<Self, Failure> {
+        Ok(Self {
+            text_max: server.options().text_limit,
+            artifacts,
+            delimiter: Delimiter::new()?,
+            text: String::new(),
+            cells: Vec::new(),
+            images: ReplyImages::default(),
+            links: Vec::new(),
+            notices: Vec::new(),
+        })
+    }
+
+    fn add_cells(&mut self, cells: &[CellReport], in_notebook: bool) {
+        let (shown, silent): (Vec<&CellReport>, Vec<&CellReport>) =
+            cells.iter().partition(|cell| has_result(cell));
+        let selected = select_cells(&shown, (self.text_max / (2 * CELL_OVERHEAD)).max(1));
+        let lengths: Vec<usize> = selected
+            .iter()
+            .map(|cell| cell.text.chars().count())
+            .collect();
+        let room = self
+            .text_max
+            .saturating_sub(selected.len() * CELL_OVERHEAD)
+            .max(self.text_max / 2);
+        let is_only = cells.len() == 1;
+        for (cell, share) in selected.iter().zip(fair_shares(&lengths, room)) {
+            self.add_cell(cell, share, is_only, in_notebook);
+        }
+        if is_only && selected.is_empty() && cells[0].status == ExecutionStatus::Ok {
+            self.text.push_str("no output\n");
+        }
+        if cells.len() <= LISTED_CELLS_MAX {
+            let listed = silent
+                .iter()
+                .map(|cell| CellDocument::new(cell, String::new()));
+            self.cells.extend(listed);
+            self.cells.sort_by_key(|cell| cell.index);
+        }
+        if !silent.is_empty() && !is_only {
+            let count = silent.len();
+            let plural = if count == 1 { "" } else { "s" };
+            let is_ok = |cell: &&&CellReport| cell.status == ExecutionStatus::Ok;
+            let ok = silent.iter().filter(is_ok).count();
+            self.text.push_str(&format!(
+                "{count} cell{plural} without output: {ok} ok, {} not run\n",
+                count - ok
+            ));
+        }
+        let left_out = shown.len() - selected.len();
+        if left_out > 0 {
+            let mut text = format!("{left_out} more cells have outputs, which are not shown here");
+            if in_notebook {
+                text.push_str("; `read` shows them with :outputs");
+            }
+            self.notices
+                .push(UserNotice::new(NoticeKind::CellsLeftOut, text));
+        }
+        for text in self.images.omissions.drain(..) {
+            self.notices
+                .push(UserNotice::new(NoticeKind::ImageNotShown, text));
+        }
+    }
+
+    fn add_cell(&mut self, cell: &CellReport, share: usize, is_only: bool, in_notebook: bool) {
+        let (shown, missing) = truncate_middle(&cell.text, share);
+        if !is_only && (!cell.text.is_empty() || is_failed(cell)) {
+            let id = cell
+                .id
+                .as_deref()
+                .map(|id| format!(" (id {})", wording::sanitize_name(id)));
+            let title = cell
+                .title
+                .as_deref()
+                .map(|title| format!(" `{}`", wording::sanitize_name(title)));
+            self.text.push_str(&format!(
+                "cell {}{}{}: {}\n",
+                cell.index,
+                id.unwrap_or_default(),
+                title.unwrap_or_default(),
+                cell.status.name()
+            ));
+        }
+        if !shown.is_empty() {
+            self.text
+                .push_str(&self.delimiter.enclose("output", &shown));
+        }
+        let truncated = cell.truncated.as_ref();
+        let artifact = truncated.and_then(|truncated| truncated.artifact.as_deref());
+        if missing > 0 || truncated.is_some() {
+            let mut text = format!("cut: {} characters shown", shown.chars().count());
+            if let Some(truncated) = truncated {
+                let (bytes, lines) = (truncated.total_bytes, truncated.total_lines);
+                text.push_str(&format!(" of {bytes} bytes in {lines} lines"));
+            }
+            match artifact {
+                Some(artifact) => text.push_str(&format!(
+                    "; all of it: `read` {artifact}, such as {artifact}:1-100"
+                )),
+                None if in_notebook => text.push_str("; all of it is in the notebook (:outputs)"),
+                None => {}
+            }
+            text.push('\n');
+            self.text.push_str(&text);
+        }
+        if let Some(artifact) = artifact {
+            let description = format!("full output of cell {}", cell.index);
+            self.links.push((artifact.to_owned(), description));
+        }
+        self.images
+            .add_cell(cell.index, &cell.images, self.artifacts);
+        self.cells.push(CellDocument::new(cell, shown));
+    }
+}
+
+fn is_failed(cell: &CellReport) -> bool {
+    !matches!(cell.status, ExecutionStatus::Ok | ExecutionStatus::Skipped)
+}
+
+/// Whether a cell has output, or failed.
+fn has_result(cell: &CellReport) -> bool {
+    is_failed(cell) || !cell.text.is_empty() || !cell.images.is_empty()
+}
+
+/// Selects at most `max` cells, failed cells first and then the last ones. Keeps their order.
+fn select_cells<'c>(cells: &[&'c CellReport], max: usize) -> Vec<&'c CellReport> {
+    let mut order: Vec<usize> = (0..cells.len()).collect();
+    order.sort_by_key(|&at| (!is_failed(cells[at]), Reverse(at)));
+    order.truncate(max);
+    order.sort_unstable();
+    order.into_iter().map(|at| cells[at]).collect()
+}

@@ -1,0 +1,167 @@
+//! [`ChangeReport`]: the result of every operation that changes a notebook.
+
+use std::path::Path;
+
+use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+use cellwright_diagnostics::notice::{self, UserNotice};
+use cellwright_engine::engine::Engine;
+use cellwright_notebook::file::{ChangeOutcome, ChangeRequest, OnMissing};
+use cellwright_notebook::{Notice, Revision, Tally};
+use serde::Serialize;
+
+/// The revision that an edit was made for. If the file has another one, both changes are merged or the edit is
+/// rejected.
+#[derive(Clone, Debug, Default)]
+pub struct BaseRevision(Option<String>);
+
+impl BaseRevision {
+    /// Checks that the text can be a revision; an empty shell variable is not one.
+    pub fn check(text: &str) -> Result<(), String> {
+        if Revision::is_valid_name(text) {
+            return Ok(());
+        }
+        Err("a revision is 8 to 32 hexadecimal digits, as `cellwright read` prints it".to_owned())
+    }
+
+    /// A revision that was checked before.
+    pub fn new(revision: Option<String>) -> Self {
+        Self(revision)
+    }
+
+    /// A revision from a request that nothing has checked yet.
+    pub fn parse(revision: Option<String>) -> Result<Self, Failure> {
+        if let Some(Err(why)) = revision.as_deref().map(Self::check) {
+            let failure = Failure::new(Kind::BadArguments, format!("Invalid `rev`: {why}"));
+            return Err(failure.hint("nothing was written"));
+        }
+        Ok(Self(revision))
+    }
+
+    /// The request to the notebook crate.
+    pub(super) fn request<'r>(&'r self, engine: &'r Engine, create: bool) -> ChangeRequest<'r> {
+        ChangeRequest {
+            revision: self.0.as_deref(),
+            on_missing: if create {
+                OnMissing::Create
+            } else {
+                OnMissing::Fail
+            },
+            baselines: engine.baselines.as_ref(),
+            on_step: None,
+        }
+    }
+}
+
+/// What was done to a notebook. Every field was read back from the file.
+#[derive(Debug, Serialize)]
+pub struct ChangeReport {
+    action: &'static str,
+    path: String,
+    /// Whether the file was written.
+    pub changed: bool,
+    /// The changed cell (for `delete`, the deleted one); `null` when several cells changed.
+    cell_index: Option<usize>,
+    id: Option<String>,
+    cell_type: Option<&'static str>,
+    source: Option<String>,
+    total_cells: usize,
+    pub revision: String,
+    previous_revision: Option<String>,
+    cells: CellCounts,
+    pub diff: String,
+    pub notices: Vec<UserNotice>,
+    /// One sentence for people; empty if nothing was written.
+    #[serde(skip)]
+    pub headline: String,
+}
+
+/// Number of cells by what happened to them.
+#[derive(Debug, Serialize)]
+struct CellCounts {
+    kept: usize,
+    changed: usize,
+    added: usize,
+    removed: usize,
+    moved: usize,
+}
+
+impl ChangeReport {
+    pub(super) fn new(action: &'static str, path: &Path, change: ChangeOutcome) -> Self {
+        let wrote = change.before != Some(change.after);
+        let subject = change.focus.or(change.removed);
+        let headline = if wrote {
+            let what = match &subject {
+                Some(cell) if change.tally.touched() <= 1 => {
+                    describe_cell(action, cell.index, cell.kind.name())
+                }
+                _ => describe_cells(action, &change.tally),
+            };
+            let plural = if change.count == 1 { "" } else { "s" };
+            format!("{what}. Notebook now has {} cell{plural}.", change.count)
+        } else {
+            String::new()
+        };
+        let notices: Vec<Notice> = change.notices;
+        Self {
+            action,
+            path: path.display().to_string(),
+            changed: wrote,
+            cell_index: subject.as_ref().map(|cell| cell.index),
+            id: subject.as_ref().and_then(|cell| cell.id.clone()),
+            cell_type: subject.as_ref().map(|cell| cell.kind.name()),
+            source: subject.map(|cell| cell.source),
+            total_cells: change.count,
+            revision: change.after.to_string(),
+            previous_revision: change.before.map(|revision| revision.to_string()),
+            cells: CellCounts {
+                kept: change.tally.kept,
+                changed: change.tally.changed,
+                added: change.tally.added,
+                removed: change.tally.removed,
+                moved: change.tally.moved,
+            },
+            diff: change.diff,
+            notices: notice::describe(&notices),
+            headline,
+        }
+    }
+}
+
+/// Adds a hint that the notebook can be created if it is missing.
+pub(super) fn hint_create(failure: Failure, path: &Path, create: bool) -> Failure {
+    if create || path.exists() || failure.kind != Kind::BadFile {
+        return failure;
+    }
+    failure.hint(hint!["add ", flag("create"), " to create the notebook"])
+}
+
+fn describe_cell(action: &str, index: usize, kind: &str) -> String {
+    match action {
+        "insert" => format!("Inserted {kind} cell at position {index}"),
+        "delete" => format!("Deleted cell {index} ({kind})"),
+        "move" => format!("Moved {kind} cell to position {index}"),
+        "type" => format!("Changed cell {index} to {kind}"),
+        "clear" => format!("Cleared outputs of cell {index} ({kind})"),
+        _ => format!("Replaced cell {index} ({kind})"),
+    }
+}
+
+fn describe_cells(action: &str, tally: &Tally) -> String {
+    if action == "clear" {
+        return format!("Cleared outputs of {} cells", tally.changed);
+    }
+    let parts: Vec<String> = [
+        (tally.changed, "changed"),
+        (tally.added, "added"),
+        (tally.removed, "removed"),
+        (tally.moved, "moved"),
+    ]
+    .iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    if parts.is_empty() {
+        return "Created an empty notebook".to_owned();
+    }
+    format!("Cells: {}", parts.join(", "))
+}

@@ -1,0 +1,248 @@
+//! Runs a copy of a notebook and compares its outputs with the stored ones.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_engine::engine::Engine;
+use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
+use cellwright_engine::kernels::{KernelRequest, select_for_notebook, working_directory};
+use cellwright_engine::settings::Settings;
+use cellwright_execution::compare::{self, Difference, OrderProblem, Rule, Rules, StoredCount};
+use cellwright_execution::{ExecutionReport, ExecutionRequest, ExecutionStatus};
+use cellwright_execution::{Listing, PlannedCell, RunSpec, SKIP_EXECUTION_TAG};
+use cellwright_kernel::session::KernelLauncher;
+use cellwright_notebook::file::{self, Survey};
+use cellwright_notebook::{CellKind, Cells};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::eval::cell_timeout;
+
+/// Tags of cells whose outputs are not compared.
+const IGNORED: [&str; 2] = ["ignore-output", "nbval-ignore-output"];
+
+/// The session name that the kernel sees.
+const SESSION: &str = "check";
+
+/// A request of `check`.
+#[derive(Debug, Default)]
+pub struct CheckRequest {
+    pub path: PathBuf,
+    /// Names of the rules that are switched off, so that what they ignore counts as a difference.
+    pub exact: Vec<String>,
+    /// Time limit of each cell; `None`: the setting `run.timeout`. Zero: no limit.
+    pub timeout: Option<Duration>,
+    /// Time limit of the whole run.
+    pub total_timeout: Option<Duration>,
+    /// Working directory; `None`: the directory of the notebook.
+    pub cwd: Option<PathBuf>,
+    pub kernel: KernelRequest,
+}
+
+/// What `check` found.
+#[derive(Debug, Serialize)]
+pub struct CheckReport {
+    path: String,
+    revision: String,
+    /// Whether every cell ran in order and produced the stored outputs.
+    pub same: bool,
+    /// How the run ended.
+    status: ExecutionStatus,
+    pub cells: Vec<CellCheck>,
+    pub order: Vec<OrderProblem>,
+    pub notices: Vec<UserNotice>,
+}
+
+/// What `check` found in one cell.
+#[derive(Debug, Serialize)]
+pub struct CellCheck {
+    pub index: usize,
+    pub id: Option<String>,
+    pub status: CellResult,
+    pub differences: Vec<Difference>,
+}
+
+/// The result for one cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CellResult {
+    Same,
+    Different,
+    /// A tag excludes its outputs from the comparison.
+    Ignored,
+    /// The cell did not finish, or did not run.
+    Unfinished,
+}
+
+/// Runs the copy with `execute` and compares. The notebook itself is not written.
+pub fn check(
+    request: &CheckRequest,
+    engine: &Engine,
+    execute: impl FnOnce(&ExecutionRequest, Arc<dyn KernelLauncher>) -> Result<ExecutionReport, Failure>,
+) -> Result<CheckReport, Failure> {
+    let rules = rules(&request.exact)?;
+    let path = std::path::absolute(&request.path)?;
+    let cwd = match &request.cwd {
+        Some(given) => working_directory(Some(given))?,
+        None => path.parent().unwrap_or(Path::new("/")).to_owned(),
+    };
+    let mut settings = engine.settings(&cwd)?;
+    settings.disable_prelude_unless_set();
+    if !settings.eval.enabled {
+        return Err(cellwright_engine::settings::eval_disabled(
+            settings.origin("eval.enabled"),
+        ));
+    }
+    let stored = file::survey(&path)?;
+    let listing = Listing::from_survey(&stored);
+    let dir = tempfile::tempdir()?;
+    let copy = dir.path().join("checked.ipynb");
+    let mut notices = Vec::new();
+    let usual = settings.run.timeout;
+    let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
+    let execution = execution_request(request, &settings, &listing, &stored, (&path, &copy), limit);
+    let mut report = CheckReport {
+        path: path.display().to_string(),
+        revision: stored.revision().to_string(),
+        same: false,
+        status: ExecutionStatus::Ok,
+        cells: Vec::new(),
+        order: order(&listing, &stored),
+        notices,
+    };
+    if !execution.cells.is_empty() {
+        let (chosen, notice) =
+            select_for_notebook(engine, &settings, &request.kernel, &listing, &cwd)?;
+        report.notices.extend(notice);
+        let launch = chosen.into_launcher(KernelSetup {
+            engine: Arc::new(engine.clone()),
+            bridge: SharedBridge::default(),
+            session: SESSION.to_owned(),
+            modules: (&settings).into(),
+        });
+        let executed = execute(&execution, launch)?;
+        let fresh = file::survey(&copy)?;
+        report.status = executed.status;
+        report.cells = compare_cells(&execution, &executed, &listing, &stored, &fresh, rules)?;
+        report.notices.extend(executed.notices);
+    }
+    let ran = matches!(report.status, ExecutionStatus::Ok | ExecutionStatus::Error);
+    report.same = ran && report.order.is_empty() && report.cells.iter().all(CellCheck::is_fine);
+    Ok(report)
+}
+
+impl CheckReport {
+    pub fn exit_code(&self) -> u8 {
+        match self.status {
+            _ if self.same => 0,
+            ExecutionStatus::Ok | ExecutionStatus::Error => 1,
+            other => other.exit_code(),
+        }
+    }
+}
+
+impl CellCheck {
+    /// Whether nothing has to be reported about the cell.
+    pub fn is_fine(&self) -> bool {
+        matches!(self.status, CellResult::Same | CellResult::Ignored)
+    }
+}
+
+fn rules(exact: &[String]) -> Result<Rules, Failure> {
+    let mut rules = Rules::default();
+    for name in exact {
+        rules = match Rule::from_name(name) {
+            Some(rule) => rules.without(rule),
+            None if name == "all" => Rules::NONE,
+            None => {
+                let message = format!("There is no rule `{name}`");
+                let names: Vec<&str> = Rule::ALL.into_iter().map(Rule::name).collect();
+                let failure = Failure::new(Kind::BadArguments, message);
+                return Err(failure.hint(format!("available: {} and all", names.join(", "))));
+            }
+        };
+    }
+    Ok(rules)
+}
+
+fn execution_request(
+    request: &CheckRequest,
+    settings: &Settings,
+    listing: &Listing,
+    stored: &Survey,
+    (path, copy): (&Path, &Path),
+    timeout: Option<Duration>,
+) -> ExecutionRequest {
+    let is_code = |index: &usize| listing.kind(*index) == CellKind::Code;
+    let spec = RunSpec {
+        path: path.to_owned(),
+        output: Some(copy.to_owned()),
+        revision: stored.revision().to_string(),
+        cells: PlannedCell::runnable(listing, (0..listing.count()).filter(is_code)),
+        ..RunSpec::default()
+    };
+    // A stored exception may occur again; a new one is a difference.
+    let keep_going = true;
+    ExecutionRequest {
+        inline_limits: (&settings.output_limits()).into(),
+        total_timeout: request.total_timeout.filter(|total| !total.is_zero()),
+        ..ExecutionRequest::for_notebook(spec, listing, timeout, keep_going)
+    }
+}
+
+fn compare_cells(
+    execution: &ExecutionRequest,
+    executed: &ExecutionReport,
+    listing: &Listing,
+    stored: &Survey,
+    fresh: &Survey,
+    rules: Rules,
+) -> Result<Vec<CellCheck>, Failure> {
+    let planned = execution.notebook.iter().flat_map(|order| &order.cells);
+    let mut checks = Vec::new();
+    for (planned, report) in planned.zip(&executed.cells) {
+        let index = planned.index;
+        let ignored = IGNORED.iter().any(|tag| listing.has_tag(index, tag));
+        let finished = matches!(report.status, ExecutionStatus::Ok | ExecutionStatus::Error);
+        let differences = if finished && !ignored {
+            compare::compare(&outputs(stored, index)?, &outputs(fresh, index)?, rules)
+        } else {
+            Vec::new()
+        };
+        checks.push(CellCheck {
+            index,
+            id: planned.id.clone(),
+            status: match differences.is_empty() {
+                _ if !finished => CellResult::Unfinished,
+                _ if ignored => CellResult::Ignored,
+                true => CellResult::Same,
+                false => CellResult::Different,
+            },
+            differences,
+        });
+    }
+    Ok(checks)
+}
+
+fn outputs(survey: &Survey, index: usize) -> Result<Vec<Value>, Failure> {
+    let bytes = survey.outputs(index)?;
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(serde_json::from_slice(&bytes).map_err(std::io::Error::from)?)
+}
+
+fn order(listing: &Listing, stored: &Survey) -> Vec<OrderProblem> {
+    let code = |index: &usize| listing.kind(*index) == CellKind::Code;
+    let ran = |index: usize| StoredCount {
+        cell: index,
+        is_empty: listing.source(index).trim().is_empty()
+            || listing.has_tag(index, SKIP_EXECUTION_TAG),
+        count: stored.execution_count(index),
+    };
+    let cells: Vec<StoredCount> = (0..listing.count()).filter(code).map(ran).collect();
+    compare::check_order(&cells)
+}

@@ -1,0 +1,337 @@
+//! Compares two notebooks cell by cell.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use cellwright_diagnostics::failure::Failure;
+use cellwright_notebook::outputs::OutputSummary;
+use cellwright_notebook::{
+    CellDifference, CellKind, Comparison, Hunk, MarkerStyle, MemberDifference, Notebook,
+    NotebookError, OutputDifference, Scope, append_cell, compare, file,
+};
+use cellwright_output::ByteSize;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::git::program::Git;
+
+/// A request to compare two notebooks. Each is a path, or a revision in git such as `HEAD:a.ipynb`.
+#[derive(Debug)]
+pub struct DiffRequest {
+    pub old: OsString,
+    pub new: OsString,
+    pub scope: Scope,
+    /// Whether the text shows the content of outputs, instead of one line for each.
+    pub output_text: bool,
+}
+
+/// The differences.
+#[derive(Debug, Serialize)]
+pub struct DiffReport {
+    old: String,
+    new: String,
+    pub same: bool,
+    counts: CellCounts,
+    cells: Vec<CellReport>,
+    /// Members of the notebook itself.
+    members: Vec<MemberReport>,
+    /// The differences in the form of a unified diff.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// Number of cells by kind of difference.
+#[derive(Debug, Default, Serialize)]
+struct CellCounts {
+    changed: usize,
+    added: usize,
+    removed: usize,
+    moved: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct CellReport {
+    change: &'static str,
+    old_index: Option<usize>,
+    new_index: Option<usize>,
+    id: Option<String>,
+    cell_type: &'static str,
+    old_cell_type: Option<&'static str>,
+    moved: bool,
+    /// Unified hunks.
+    source: String,
+    outputs: Vec<OutputReport>,
+    /// Unified hunks of the text of the outputs.
+    output_text: String,
+    execution_count: Option<[Option<u64>; 2]>,
+    members: Vec<MemberReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct OutputReport {
+    old: Option<OutputContent>,
+    new: Option<OutputContent>,
+}
+
+#[derive(Debug, Serialize)]
+struct OutputContent {
+    output_type: String,
+    what: Vec<String>,
+    bytes: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct MemberReport {
+    name: String,
+    old: Option<Value>,
+    new: Option<Value>,
+}
+
+impl DiffReport {
+    /// Counts the cells that differ, in words.
+    pub fn summary(&self) -> String {
+        let parts: Vec<String> = [
+            (self.counts.changed, "changed"),
+            (self.counts.added, "added"),
+            (self.counts.removed, "removed"),
+            (self.counts.moved, "moved"),
+        ]
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, change)| format!("{count} {change}"))
+        .collect();
+        match (self.same, parts.is_empty()) {
+            (true, _) => "no difference".to_owned(),
+            (false, true) => "no cell differs".to_owned(),
+            (false, false) => format!("cells: {}", parts.join(", ")),
+        }
+    }
+}
+
+/// Compares two notebooks.
+pub fn diff(request: &DiffRequest) -> Result<DiffReport, Failure> {
+    let (old, new) = (load(&request.old)?, load(&request.new)?);
+    let found = compare(&old, &new, request.scope);
+    let names = [&request.old, &request.new].map(|name| name.to_string_lossy().into_owned());
+    let mut counts = CellCounts::default();
+    for cell in &found.cells {
+        match change(cell) {
+            "added" => counts.added += 1,
+            "removed" => counts.removed += 1,
+            _ => {
+                counts.changed += usize::from(has_changed(cell));
+                counts.moved += usize::from(cell.moved);
+            }
+        }
+    }
+    let text = render(&found, &names, request.output_text);
+    let [old, new] = names;
+    Ok(DiffReport {
+        old,
+        new,
+        same: found.is_same(),
+        counts,
+        text,
+        members: found.members.iter().map(MemberReport::new).collect(),
+        cells: found.cells.iter().map(CellReport::new).collect(),
+    })
+}
+
+/// Reads a notebook by its path or by its revision in git.
+fn load(name: &OsString) -> Result<Notebook, Failure> {
+    let path = Path::new(name);
+    let revision = name.to_str().filter(|name| name.contains(':'));
+    let Some(revision) = revision.filter(|_| path.symlink_metadata().is_err()) else {
+        return Ok(file::load(path)?);
+    };
+    let bytes = Git::in_current_dir().read_blob(revision)?;
+    Notebook::parse(bytes).map_err(|error| {
+        let path = path.to_owned();
+        NotebookError::Format { path, error }.into()
+    })
+}
+
+fn change(cell: &CellDifference) -> &'static str {
+    match (cell.old, cell.new) {
+        (None, _) => "added",
+        (_, None) => "removed",
+        _ if has_changed(cell) => "changed",
+        _ => "moved",
+    }
+}
+
+/// Whether more than the position differs.
+fn has_changed(cell: &CellDifference) -> bool {
+    cell.old_kind.is_some()
+        || cell.execution_counts.is_some()
+        || !cell.source.is_empty()
+        || !cell.outputs.is_empty()
+        || !cell.members.is_empty()
+}
+
+impl CellReport {
+    fn new(cell: &CellDifference) -> Self {
+        Self {
+            change: change(cell),
+            old_index: cell.old,
+            new_index: cell.new,
+            id: cell.id.clone(),
+            cell_type: cell.kind.name(),
+            old_cell_type: cell.old_kind.map(CellKind::name),
+            moved: cell.moved,
+            source: unified(&cell.source),
+            outputs: cell.outputs.iter().map(OutputReport::new).collect(),
+            output_text: unified(&cell.output_text),
+            execution_count: cell.execution_counts,
+            members: cell.members.iter().map(MemberReport::new).collect(),
+        }
+    }
+}
+
+impl OutputReport {
+    fn new(output: &OutputDifference) -> Self {
+        let summary = |output: &OutputSummary| OutputContent {
+            output_type: output.kind.clone(),
+            what: output.labels.clone(),
+            bytes: output.bytes,
+        };
+        Self {
+            old: output.old.as_ref().map(summary),
+            new: output.new.as_ref().map(summary),
+        }
+    }
+}
+
+impl MemberReport {
+    fn new(member: &MemberDifference) -> Self {
+        // Values that Python writes and JSON does not have (`NaN`) are text.
+        let value =
+            |text: &String| serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into());
+        Self {
+            name: member.name.clone(),
+            old: member.old.as_ref().map(value),
+            new: member.new.as_ref().map(value),
+        }
+    }
+}
+
+fn unified(hunks: &[Hunk]) -> String {
+    let hunks = hunks.iter();
+    let hunks = hunks.map(|hunk| format!("{}\n{}", hunk.header, hunk.lines));
+    hunks.collect::<Vec<_>>().concat()
+}
+
+/// Renders the differences in the form of a unified diff.
+fn render(found: &Comparison, names: &[String; 2], output_text: bool) -> String {
+    let mut out = String::new();
+    if found.is_same() {
+        return out;
+    }
+    out.push_str(&format!("--- {}\n+++ {}\n", names[0], names[1]));
+    if !found.members.is_empty() {
+        out.push_str("@@ notebook @@\n");
+        append_members(&mut out, &found.members);
+    }
+    for cell in &found.cells {
+        append_cell_text(&mut out, cell, output_text);
+    }
+    out
+}
+
+fn append_cell_text(out: &mut String, cell: &CellDifference, output_text: bool) {
+    let mut marker = String::new();
+    let index = cell.new.or(cell.old).unwrap_or_default();
+    append_cell(
+        &mut marker,
+        index,
+        cell.kind,
+        cell.id.as_deref(),
+        "",
+        MarkerStyle::Ids,
+    );
+    match (cell.old, cell.new) {
+        (Some(old), Some(_)) if cell.moved => {
+            out.push_str(&format!("@@ moved @@ {marker} (was cell:{old})\n"));
+        }
+        (Some(_), Some(_)) => {}
+        (old, _) => {
+            let change = if old.is_some() { "removed" } else { "added" };
+            out.push_str(&format!("@@ {change} @@ {marker}\n"));
+            out.extend(cell.source.iter().map(|hunk| hunk.lines.as_str()));
+            return;
+        }
+    }
+    let mut part = |header: &str, lines: &str| out.push_str(&format!("{header} {marker}\n{lines}"));
+    if let Some(old) = cell.old_kind {
+        part("@@ kind @@", &format!(" {old} → {}\n", cell.kind));
+    }
+    for hunk in &cell.source {
+        part(&hunk.header, &hunk.lines);
+    }
+    if output_text && !cell.output_text.is_empty() {
+        let counts = count_line(cell);
+        if !counts.is_empty() {
+            part("@@ outputs @@", &counts);
+        }
+        for hunk in &cell.output_text {
+            let header = hunk.header.strip_prefix("@@ ").unwrap_or(&hunk.header);
+            part(&format!("@@ outputs {header}"), &hunk.lines);
+        }
+    } else if !cell.outputs.is_empty() || cell.execution_counts.is_some() {
+        part("@@ outputs @@", &output_lines(cell));
+    }
+    if !cell.members.is_empty() {
+        let mut lines = String::new();
+        append_members(&mut lines, &cell.members);
+        part("@@ metadata @@", &lines);
+    }
+}
+
+fn count_line(cell: &CellDifference) -> String {
+    let shown = |count: Option<u64>| count.map_or("none".to_owned(), |count| count.to_string());
+    match cell.execution_counts {
+        Some([old, new]) => format!(" execution_count: {} → {}\n", shown(old), shown(new)),
+        None => String::new(),
+    }
+}
+
+/// One line for each output that differs.
+fn output_lines(cell: &CellDifference) -> String {
+    let mut lines = count_line(cell);
+    for output in &cell.outputs {
+        let size = |output: &OutputSummary| ByteSize(output.bytes as u64);
+        let name = |output: &OutputSummary| format!("{} {}", output.kind, output.labels.join(", "));
+        lines.push_str(&match (&output.old, &output.new) {
+            (Some(old), Some(new)) => {
+                format!(" {}: {} → {}, differs\n", name(new), size(old), size(new))
+            }
+            (Some(old), None) => format!("-{}: {}\n", name(old), size(old)),
+            (None, Some(new)) => format!("+{}: {}\n", name(new), size(new)),
+            (None, None) => String::new(),
+        });
+    }
+    lines
+}
+
+/// One line for each member that differs.
+fn append_members(out: &mut String, members: &[MemberDifference]) {
+    for member in members {
+        let name = &member.name;
+        out.push_str(&match (&member.old, &member.new) {
+            (Some(old), Some(new)) => format!(" {name}: {} → {}\n", shorten(old), shorten(new)),
+            (Some(old), None) => format!("-{name}: {}\n", shorten(old)),
+            (None, Some(new)) => format!("+{name}: {}\n", shorten(new)),
+            (None, None) => String::new(),
+        });
+    }
+}
+
+/// The start of a long value.
+fn shorten(value: &str) -> String {
+    const CHARS_MAX: usize = 80;
+    if value.chars().count() <= CHARS_MAX {
+        return value.to_owned();
+    }
+    let start: String = value.chars().take(CHARS_MAX).collect();
+    format!("{start}… ({})", ByteSize(value.len() as u64))
+}

@@ -1,0 +1,200 @@
+//! Prepares code for execution. Nothing runs here: the front end decides where and how to show it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_engine::engine::Engine;
+use cellwright_engine::kernels::{KernelRequest, KernelSelection, KernelTarget, working_directory};
+use cellwright_engine::settings::Settings;
+use cellwright_engine::startup::StartupTimer;
+use cellwright_execution::{CellRequest, ExecutionRequest};
+use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
+
+/// Characters that the name of a session or an owner can have.
+const NAME_LIMIT: usize = 100;
+
+/// A request of `eval`.
+#[derive(Clone, Debug, Default)]
+pub struct EvalRequest {
+    pub cells: Vec<EvalCell>,
+    /// Time limit of each cell that has none of its own; `None`: the setting `eval.timeout`. Zero: no limit.
+    pub timeout: Option<Duration>,
+    /// Working directory of the kernel.
+    pub cwd: Option<PathBuf>,
+    pub kernel: KernelRequest,
+    /// Replies to `input()`, in order over all cells.
+    pub answers: Vec<String>,
+    pub session: SessionRequest,
+    pub owner: Option<String>,
+    /// Whether the session starts with a fresh kernel.
+    pub reset: bool,
+}
+
+/// One cell to run.
+#[derive(Clone, Debug, Default)]
+pub struct EvalCell {
+    pub code: String,
+    pub title: Option<String>,
+    pub timeout: Option<Duration>,
+    /// Whether the kernel is replaced before this cell.
+    pub reset: bool,
+    /// The script that holds the code, as an absolute path.
+    pub file: Option<PathBuf>,
+}
+
+/// The session that code runs on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SessionRequest {
+    /// The setting `eval.session`, or a kernel that ends with the call.
+    #[default]
+    Settings,
+    /// A kernel that ends with the call.
+    PerCall,
+    Named(String),
+}
+
+/// Code that is ready to run.
+pub struct PreparedEval {
+    pub execution: ExecutionRequest,
+    pub chosen: KernelSelection,
+    /// The session; `None` for a kernel that ends with the call.
+    pub session: Option<String>,
+    owner: String,
+    reset: bool,
+    cwd: PathBuf,
+    pub settings: Settings,
+    pub notices: Vec<UserNotice>,
+}
+
+/// Resolves the request against the settings.
+pub fn prepare(
+    request: EvalRequest,
+    engine: &Engine,
+    startup: &mut StartupTimer,
+) -> Result<PreparedEval, Failure> {
+    let cwd = working_directory(request.cwd.as_deref())?;
+    let settings = engine.settings(&cwd)?;
+    startup.step("settings");
+    if !settings.eval.enabled {
+        return Err(cellwright_engine::settings::eval_disabled(
+            settings.origin("eval.enabled"),
+        ));
+    }
+    let mut notices = Vec::from_iter(cellwright_engine::settings::describe_ignored_settings(
+        settings.entries(),
+    ));
+    let usual = settings.eval.timeout;
+    let common = cell_timeout(request.timeout, usual, &settings, &mut notices);
+    let mut cell = |cell: EvalCell| CellRequest {
+        code: cell.code,
+        title: cell.title,
+        timeout: match cell.timeout {
+            Some(timeout) => cell_timeout(Some(timeout), usual, &settings, &mut notices),
+            None => common,
+        },
+        reset: cell.reset,
+        file: cell.file,
+        ..CellRequest::default()
+    };
+    let execution = ExecutionRequest {
+        cells: request.cells.into_iter().map(&mut cell).collect(),
+        answers: request.answers,
+        inline_limits: (&settings.output_limits()).into(),
+        ..ExecutionRequest::default()
+    };
+    let chosen = KernelSelection::new(engine, &settings, &request.kernel, &cwd)?;
+    startup.step("interpreter");
+    let session = match request.session {
+        SessionRequest::Settings => settings.eval.session.clone(),
+        SessionRequest::PerCall => None,
+        SessionRequest::Named(name) => Some(name),
+    };
+    for (role, name) in [("owner", &request.owner), ("session", &session)] {
+        if let Some(name) = name {
+            check_name(role, name)?;
+        }
+    }
+    Ok(PreparedEval {
+        execution,
+        chosen,
+        session,
+        owner: request.owner.unwrap_or_else(|| settings.eval.owner.clone()),
+        reset: request.reset,
+        cwd,
+        settings,
+        notices,
+    })
+}
+
+impl PreparedEval {
+    /// The request to the host; also returns the settings and the notices.
+    pub fn into_host_request(
+        self,
+        engine: &Engine,
+        attach: WaitMode,
+    ) -> Result<(ExecuteParams, Settings, Vec<UserNotice>), Failure> {
+        let settings = self.settings;
+        let artifacts = engine.artifacts.as_ref();
+        let params = ExecuteParams {
+            request: self.execution,
+            session: self.session,
+            any_cwd: false,
+            interaction: Interaction::OutputOnly,
+            owner: self.owner,
+            cwd: canonical(self.cwd),
+            kernel: KernelTarget::new(self.chosen, (&settings).into()).map_err(io::Error::from)?,
+            reset: self.reset,
+            artifacts: artifacts
+                .map(|artifacts| ArtifactStoreParams::new(artifacts, &settings.retention())),
+            wait_mode: attach,
+        };
+        Ok((params, settings, self.notices))
+    }
+}
+
+/// Rejects names that cannot be typed again or that break a table.
+fn check_name(role: &str, name: &str) -> Result<(), Failure> {
+    let message = if name.is_empty() {
+        format!("The {role} name is empty")
+    } else if name.chars().count() > NAME_LIMIT {
+        format!("The {role} name is longer than {NAME_LIMIT} characters")
+    } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        format!("The {role} name contains white space or control characters")
+    } else if name.starts_with(['@', '-']) {
+        format!("The {role} name cannot start with `@` or `-`")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(Kind::BadArguments, message).hint("use letters, digits and dashes"))
+}
+
+/// Resolves symbolic links, so that one directory has one name.
+pub fn canonical(cwd: PathBuf) -> PathBuf {
+    // The launcher reports a directory that does not exist.
+    cwd.canonicalize().unwrap_or(cwd)
+}
+
+/// The time limit of a cell: the requested one, else the usual one, at most `eval.max_timeout`.
+pub(super) fn cell_timeout(
+    requested: Option<Duration>,
+    usual: Duration,
+    settings: &Settings,
+    notices: &mut Vec<UserNotice>,
+) -> Option<Duration> {
+    let timeout = requested.unwrap_or(usual);
+    let max = settings.eval.max_timeout;
+    if max.is_zero() || (!timeout.is_zero() && timeout <= max) {
+        return (!timeout.is_zero()).then_some(timeout);
+    }
+    if requested.is_some() {
+        let origin = settings.origin("eval.max_timeout");
+        let notice = cellwright_engine::settings::describe_capped_timeout(max, origin);
+        if !notices.contains(&notice) {
+            notices.push(notice);
+        }
+    }
+    Some(max)
+}

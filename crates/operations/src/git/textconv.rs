@@ -1,0 +1,53 @@
+//! Renders a notebook as text for `git diff`.
+
+use std::path::{Path, PathBuf};
+
+use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_notebook::{FormatError, Notebook, NotebookError, Scope, render_textconv, upgrade};
+
+use super::{not_a_notebook, read_file};
+
+/// A request to render a notebook.
+#[derive(Debug)]
+pub struct TextconvRequest {
+    pub path: PathBuf,
+    pub scope: Scope,
+}
+
+/// The result of a request.
+#[derive(Debug)]
+pub enum TextconvResult {
+    Text(String),
+    /// The file is not a notebook. Git shows its bytes: with an error, it would show nothing.
+    NotANotebook {
+        bytes: Vec<u8>,
+        notice: UserNotice,
+        failure: Failure,
+    },
+}
+
+/// Renders a notebook. A notebook in an old format is upgraded first.
+pub fn textconv(request: &TextconvRequest) -> Result<TextconvResult, Failure> {
+    let path: &Path = &request.path;
+    let bytes = read_file(path)?;
+    let notebook = match Notebook::parse(&bytes[..]) {
+        Err(FormatError::OldFormat { .. }) => match upgrade(&bytes) {
+            Ok(Some((_, upgraded))) => Notebook::parse(upgraded),
+            _ => Notebook::parse(&bytes[..]),
+        },
+        other => other,
+    };
+    Ok(match notebook {
+        Ok(notebook) => TextconvResult::Text(render_textconv(&notebook, request.scope)),
+        Err(error) => TextconvResult::NotANotebook {
+            notice: not_a_notebook(path, &error, "it is shown unchanged"),
+            failure: NotebookError::Format {
+                path: path.to_owned(),
+                error,
+            }
+            .into(),
+            bytes,
+        },
+    })
+}

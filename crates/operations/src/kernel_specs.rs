@@ -1,0 +1,111 @@
+//! Lists the kernels that can be started.
+
+use std::path::Path;
+
+use cellwright_diagnostics::failure::Failure;
+use cellwright_engine::engine::Engine;
+use cellwright_engine::kernels::installed::{InstalledKernel, list_installed};
+use cellwright_engine::kernels::{self, NamedInterpreter, jupyter};
+use cellwright_kernel::KernelError;
+use cellwright_kernel::python::{self, Interpreter, Origin, RejectedInterpreter};
+use serde::Serialize;
+
+/// A kernel that can be started, or the reason why not.
+#[derive(Debug, Serialize)]
+pub struct KernelSpecEntry {
+    pub name: String,
+    pub backend: &'static str,
+    pub language: Option<String>,
+    display_name: Option<String>,
+    pub ok: bool,
+    /// Why it cannot be started.
+    pub reason: Option<String>,
+    argv: Vec<String>,
+    /// The program, as it was found.
+    interpreter: Option<String>,
+    /// Why that one.
+    pub origin: Option<String>,
+    pub folder: Option<String>,
+    interrupt_mode: Option<cellwright_jupyter::kernelspec::InterruptMode>,
+    #[serde(skip)]
+    pub starts: String,
+}
+
+/// Lists all kernels, the built-in runner first.
+pub fn list_kernel_specs(
+    cwd: Option<&Path>,
+    python: Option<&Path>,
+    engine: &Engine,
+) -> Result<Vec<KernelSpecEntry>, Failure> {
+    let cwd = kernels::working_directory(cwd)?;
+    let settings = engine.settings(&cwd)?;
+    let named = kernels::named_interpreter(python, &settings);
+    let found = python::resolve(&kernels::interpreter_search(named.python, &cwd));
+    let interpreter = found.as_ref().ok();
+    let env = kernels::kernel_env(engine, &settings, interpreter);
+    let program = interpreter.map(|interpreter| interpreter.program.as_path());
+    let places = jupyter::jupyter_paths(interpreter, &env);
+    let offers = list_installed(&places, &env, program, settings.python.skip_check)?;
+    let mut rows = vec![runner(&found, &named)];
+    rows.extend(offers.iter().map(row));
+    Ok(rows)
+}
+
+/// The built-in runner.
+fn runner(
+    found: &Result<Interpreter, Vec<RejectedInterpreter>>,
+    named: &NamedInterpreter<'_>,
+) -> KernelSpecEntry {
+    let origin = |interpreter: &Interpreter| match &interpreter.origin {
+        Origin::Explicit => match &named.origin {
+            cellwright_engine::settings::Origin::Flag(flag) => (*flag).to_owned(),
+            origin => format!("python.interpreter from {origin}"),
+        },
+        Origin::VirtualEnv => "VIRTUAL_ENV".to_owned(),
+        Origin::Conda => "CONDA_PREFIX".to_owned(),
+        Origin::Project { folder } => format!("environment in {}", folder.display()),
+        Origin::Managed => "managed environment".to_owned(),
+        Origin::Path => "PATH".to_owned(),
+    };
+    let program = found.as_ref().ok();
+    let program = program.map(|interpreter| interpreter.program.display().to_string());
+    let missing = KernelError::NoPython {
+        rejected: Vec::new(),
+    };
+    KernelSpecEntry {
+        name: "python3".to_owned(),
+        backend: "runner",
+        language: Some("python".to_owned()),
+        display_name: Some("Python 3".to_owned()),
+        ok: found.is_ok(),
+        reason: found.is_err().then(|| missing.to_string()),
+        argv: program.iter().cloned().collect(),
+        starts: program.clone().unwrap_or_default(),
+        interpreter: program,
+        origin: found.as_ref().ok().map(origin),
+        folder: None,
+        interrupt_mode: None,
+    }
+}
+
+/// A Jupyter kernel.
+fn row(offer: &InstalledKernel) -> KernelSpecEntry {
+    let kernelspec = offer.kernelspec.as_ref();
+    let path = |path: &Path| path.display().to_string();
+    KernelSpecEntry {
+        name: offer.name.clone(),
+        backend: "jupyter",
+        language: kernelspec
+            .map(|spec| spec.language.clone())
+            .filter(|language| !language.is_empty()),
+        display_name: kernelspec.map(|spec| spec.display_name.clone()),
+        ok: offer.problem.is_none(),
+        reason: offer.problem.as_ref().map(ToString::to_string),
+        argv: kernelspec.map(|spec| spec.argv.clone()).unwrap_or_default(),
+        interpreter: offer.program.as_deref().map(path),
+        origin: None,
+        folder: Some(path(&offer.folder)),
+        interrupt_mode: kernelspec.map(|spec| spec.interrupt),
+        starts: offer.command_summary(),
+    }
+}

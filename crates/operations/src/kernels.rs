@@ -1,0 +1,175 @@
+//! Sessions and the replies to kernel queries as text, for every front end.
+
+use std::collections::BTreeMap;
+
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_host::reply::SessionInfo;
+use cellwright_output::ByteSize;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::kernel_specs::KernelSpecEntry;
+use crate::table::{align_columns, format_seconds};
+
+/// Number of variables that a query returns.
+pub const VARIABLES_MAX: usize = 1000;
+
+/// Shown for a value that does not exist.
+const NONE: &str = "-";
+
+/// The sessions in columns; `None` if there are none.
+pub fn sessions_table(sessions: &[SessionInfo]) -> Option<String> {
+    let head = [
+        "SESSION", "STATE", "KERNEL", "VERSION", "BACKEND", "PID", "GEN", "CELLS", "WAITING",
+        "MEMORY", "AGE", "OWNERS", "ID", "CWD",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(sessions.iter().map(session_row));
+    (rows.len() > 1).then(|| align_columns(&rows))
+}
+
+fn session_row(session: &SessionInfo) -> Vec<String> {
+    let mut name = session.session.clone();
+    if session.private_to.is_some() {
+        name.push_str(" (private)");
+    }
+    let mut state = session.state.name().to_owned();
+    if let Some(busy) = &session.busy {
+        state.push_str(&format!(" {}", format_seconds(busy.seconds)));
+    }
+    vec![
+        name,
+        state,
+        text(session.name.as_deref()),
+        text(session.version.as_deref()),
+        text(session.backend.as_deref()),
+        text(session.pid.map(|pid| pid.to_string()).as_deref()),
+        session.generation.to_string(),
+        session.executions.to_string(),
+        session.waiting.to_string(),
+        size(session.memory_bytes),
+        format_seconds(session.age_s),
+        session.owners.join(","),
+        format!("@{}", session.id),
+        session.cwd.clone(),
+    ]
+}
+
+fn text(text: Option<&str>) -> String {
+    text.unwrap_or(NONE).to_owned()
+}
+
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| NONE.to_owned(), |bytes| ByteSize(bytes).to_string())
+}
+
+/// The kernels that can be started, in columns.
+pub fn specs_table(rows: &[KernelSpecEntry]) -> String {
+    let head = ["NAME", "BACKEND", "LANGUAGE", "STARTS", "FROM"];
+    let mut table = vec![head.map(str::to_owned).to_vec()];
+    for row in rows {
+        table.push(vec![
+            row.name.clone(),
+            row.backend.to_owned(),
+            text(row.language.as_deref()),
+            match &row.reason {
+                Some(reason) => format!("broken: {}", reason.replace(char::is_control, " ")),
+                None => row.starts.clone(),
+            },
+            text(row.folder.as_deref().or(row.origin.as_deref())),
+        ]);
+    }
+    align_columns(&table)
+}
+
+/// A variable of a kernel.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Variable {
+    name: String,
+    r#type: Option<String>,
+    /// Length of each dimension, or any other description.
+    shape: Value,
+    length: Option<u64>,
+    /// Size in bytes.
+    size: Option<u64>,
+    preview: Option<String>,
+}
+
+/// The reply to a query for variables: with other members, or the list alone.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum VariablesReply {
+    Object { variables: Vec<Variable> },
+    List(Vec<Variable>),
+}
+
+/// The variables of a kernel in columns; `None` if there are none.
+pub fn variables_table(reply: &Value) -> Option<String> {
+    let variables = match VariablesReply::deserialize(reply) {
+        Ok(VariablesReply::Object { variables } | VariablesReply::List(variables)) => variables,
+        Err(_) => Vec::new(),
+    };
+    let one_line = |text: &str| text.replace(['\n', '\t'], " ");
+    let head = ["NAME", "TYPE", "SHAPE", "SIZE", "VALUE"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for variable in variables {
+        let shape = match (&variable.shape, variable.length) {
+            (Value::Array(sides), _) => {
+                let sides: Vec<String> = sides.iter().map(Value::to_string).collect();
+                sides.join("×")
+            }
+            (Value::Null, Some(length)) => length.to_string(),
+            (Value::Null, None) => NONE.to_owned(),
+            (Value::String(shape), _) => one_line(shape),
+            (other, _) => other.to_string(),
+        };
+        rows.push(vec![
+            one_line(&variable.name),
+            one_line(variable.r#type.as_deref().unwrap_or(NONE)),
+            shape,
+            size(variable.size),
+            one_line(variable.preview.as_deref().unwrap_or(NONE)),
+        ]);
+    }
+    (rows.len() > 1).then(|| align_columns(&rows))
+}
+
+/// The text of the reply to an inspect query.
+pub fn inspection_text(reply: &Value, code: &str) -> Result<String, Failure> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct InspectReply {
+        data: BTreeMap<String, Value>,
+        text: Option<String>,
+    }
+    let reply = InspectReply::deserialize(reply).unwrap_or_default();
+    let plain = reply.data.get("text/plain").and_then(Value::as_str);
+    plain.map(str::to_owned).or(reply.text).ok_or_else(|| {
+        let message = format!("The kernel has no information about `{code}`");
+        Failure::new(Kind::BadArguments, message)
+    })
+}
+
+/// The completions of a reply, one per line.
+pub fn completions_text(reply: &Value) -> String {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct CompleteReply {
+        matches: Vec<Match>,
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Match {
+        Text(String),
+        Object { text: String },
+    }
+    let reply = CompleteReply::deserialize(reply).unwrap_or_default();
+    let mut lines = String::new();
+    for found in reply.matches {
+        let (Match::Text(text) | Match::Object { text }) = found;
+        lines.push_str(&text);
+        lines.push('\n');
+    }
+    lines
+}

@@ -1,0 +1,197 @@
+//! Reads a notebook as text.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{self, UserNotice};
+use cellwright_engine::engine::Engine;
+use cellwright_notebook::select::{self, Part, Selector, View};
+use cellwright_notebook::{
+    Cells, MarkerStyle, Notebook, NotebookError, append_cell, file, outline, outputs,
+};
+use serde::Serialize;
+
+use super::outline::OutlineReport;
+
+/// A request of `read`.
+#[derive(Debug)]
+pub struct ReadRequest {
+    /// A path or `artifact://N`, with a selector after it.
+    pub address: OsString,
+}
+
+/// The result of `read`.
+#[derive(Debug)]
+pub enum ReadResult {
+    /// The address of an artifact. The front end reads it in pieces: it can be larger than memory.
+    Artifact(String),
+    Text(TextResult),
+    Outline(OutlineReport),
+}
+
+/// A notebook, or a part of it, as text.
+#[derive(Debug, Serialize)]
+pub struct TextResult {
+    path: String,
+    pub view: &'static str,
+    pub revision: String,
+    /// `null` for `:raw`, which counts no cells.
+    pub total_cells: Option<usize>,
+    /// The text as printed, final newline included.
+    pub text: String,
+    pub notices: Vec<UserNotice>,
+    /// The bytes of `:raw`, if they are not UTF-8.
+    #[serde(skip)]
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// Reads a notebook or a part of it.
+pub fn read(request: &ReadRequest, engine: &Engine) -> Result<ReadResult, Failure> {
+    // In a path that is not UTF-8 a selector cannot be recognised.
+    let address: &OsStr = &request.address;
+    let Some(argument) = address.to_str() else {
+        return text(Path::new(address), &Selector::default(), engine).map(ReadResult::Text);
+    };
+    if argument.starts_with("artifact://") {
+        return Ok(ReadResult::Artifact(argument.to_owned()));
+    }
+    if let Some((scheme, _)) = argument.split_once("://") {
+        let message = format!("`{scheme}://` addresses cannot be read");
+        return Err(Failure::new(Kind::BadArguments, message)
+            .hint("give the path of a notebook, or artifact://N"));
+    }
+    let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
+    let (path, selector) = select::split(argument, &exists)?;
+    read_selected(Path::new(path), &selector, engine)
+}
+
+/// Reads the part of a notebook that the selector names.
+pub fn read_selected(
+    path: &Path,
+    selector: &Selector,
+    engine: &Engine,
+) -> Result<ReadResult, Failure> {
+    match selector.view {
+        View::Raw => {
+            // Only to remember the revision: a file that is not a notebook can be read as well.
+            file::read_view(path, None, engine.baselines.as_ref()).ok();
+            raw(path, &selector.part).map(ReadResult::Text)
+        }
+        View::Outline => {
+            let (notebook, notices) = file::load_with_notices(path, engine.baselines.as_ref())?;
+            let cells = selected_cells(path, &selector.part, &notebook)?;
+            let mut entries = outline::outline(&notebook);
+            entries.retain(|entry| cells.contains(&entry.index));
+            Ok(ReadResult::Outline(OutlineReport::new(
+                path, &notebook, entries, &notices,
+            )))
+        }
+        View::Text => text(path, selector, engine).map(ReadResult::Text),
+    }
+}
+
+fn text(path: &Path, selector: &Selector, engine: &Engine) -> Result<TextResult, Failure> {
+    let markers = if selector.ids {
+        MarkerStyle::Ids
+    } else {
+        MarkerStyle::Indexes
+    };
+    let baselines = engine.baselines.as_ref();
+    let whole = matches!(selector.part, Part::All | Part::Lines(_)) && !selector.outputs;
+    let (mut view, revision, total, notices) = if whole {
+        // The whole view is built while the file is scanned, so that outputs never stay in memory.
+        let view = file::read_view(path, Some(markers), baselines)?;
+        (view.text, view.revision, view.count, view.notices)
+    } else {
+        let (notebook, notices) = file::load_with_notices(path, baselines)?;
+        let cells = selected_cells(path, &selector.part, &notebook)?;
+        let view = render_cells(&notebook, &cells, markers, selector.outputs);
+        (view, notebook.revision(), notebook.count(), notices)
+    };
+    let mut notices = notice::describe(&notices);
+    let text = if let Part::Lines(ranges) = &selector.part {
+        let (text, skipped) = select::select_lines(&view, ranges)?;
+        notices.extend(notice::describe(&skipped));
+        text
+    } else {
+        view.push('\n');
+        view
+    };
+    Ok(TextResult {
+        path: path.display().to_string(),
+        view: if selector.outputs { "outputs" } else { "text" },
+        revision: revision.to_string(),
+        total_cells: Some(total),
+        text,
+        notices,
+        bytes: None,
+    })
+}
+
+fn render_cells(
+    notebook: &Notebook,
+    cells: &[usize],
+    markers: MarkerStyle,
+    outputs: bool,
+) -> String {
+    let mut view = String::new();
+    for &index in cells {
+        let id = notebook.id(index);
+        append_cell(
+            &mut view,
+            index,
+            notebook.kind(index),
+            id.as_deref(),
+            &notebook.source(index),
+            markers,
+        );
+        if outputs {
+            outputs::append_with_outputs(
+                &mut view,
+                notebook,
+                index,
+                outputs::OutputLimits::default(),
+            );
+        }
+    }
+    view
+}
+
+fn selected_cells(path: &Path, part: &Part, notebook: &Notebook) -> Result<Vec<usize>, Failure> {
+    select::select_cells(part, notebook).map_err(|error| {
+        let path = path.to_owned();
+        NotebookError::Edit { path, error }.into()
+    })
+}
+
+fn raw(path: &Path, part: &Part) -> Result<TextResult, Failure> {
+    let bytes = file::load_raw(path)?;
+    let revision = cellwright_notebook::Revision::compute(&bytes).to_string();
+    let mut notices = Vec::new();
+    let (text, bytes) = match part {
+        Part::Lines(ranges) => {
+            let whole = String::from_utf8_lossy(&bytes);
+            let whole = whole.strip_suffix('\n').unwrap_or(&whole);
+            let (text, skipped) = select::select_lines(whole, ranges)?;
+            notices = notice::describe(&skipped);
+            (text, None)
+        }
+        _ => match String::from_utf8(bytes) {
+            Ok(text) => (text, None),
+            Err(error) => (
+                String::from_utf8_lossy(error.as_bytes()).into_owned(),
+                Some(error.into_bytes()),
+            ),
+        },
+    };
+    Ok(TextResult {
+        path: path.display().to_string(),
+        view: "raw",
+        revision,
+        total_cells: None,
+        text,
+        notices,
+        bytes,
+    })
+}

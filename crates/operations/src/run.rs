@@ -1,0 +1,203 @@
+//! Prepares the cells of a notebook for execution. Nothing runs and nothing is written here.
+
+mod plan;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_engine::engine::Engine;
+use cellwright_engine::kernels::{
+    KernelRequest, KernelSelection, KernelTarget, select_for_notebook, working_directory,
+};
+use cellwright_engine::settings::Settings;
+use cellwright_engine::startup::StartupTimer;
+use cellwright_execution::{CellSelection, Edit, PlannedCell, RunSpec, Stores};
+use cellwright_execution::{ExecutionReport, ExecutionRequest, finish_without_cells};
+use cellwright_host::kernel_host::KernelHost;
+use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
+
+use self::plan::RunPlan;
+use super::eval::{canonical, cell_timeout};
+use crate::parameters::ParameterSet;
+
+/// A request of `run`.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a request")]
+pub struct RunRequest {
+    pub path: PathBuf,
+    /// Which cells run; with `stale` and `changed` a subset of them.
+    pub selection: CellSelection,
+    /// Only cells that are not fresh in the session.
+    pub stale: bool,
+    /// Only cells whose source changed since they ran in the session.
+    pub changed: bool,
+    /// Edits to make before the cells run.
+    pub edits: Vec<Edit>,
+    /// Whether the cells after the edited ones run as well.
+    pub and_below: bool,
+    /// The revision that the edits are based on.
+    pub revision: Option<String>,
+    /// The file to write instead of the notebook itself.
+    pub output: Option<PathBuf>,
+    pub parameters: ParameterSet,
+    /// Time limit of each cell; `None`: the setting `run.timeout`. Zero: no limit.
+    pub timeout: Option<Duration>,
+    /// Time limit of the whole run.
+    pub total_timeout: Option<Duration>,
+    /// Whether cells run after one that failed.
+    pub keep_going: bool,
+    /// Working directory; `None`: the directory of the notebook.
+    pub cwd: Option<PathBuf>,
+    pub kernel: KernelRequest,
+    /// The session; `None` for a kernel that ends with the run.
+    pub session: Option<String>,
+    /// Whether the session starts with a fresh kernel.
+    pub restart: bool,
+    pub owner: Option<String>,
+    /// Replies to `input()`, in order over all cells.
+    pub answers: Vec<String>,
+    /// Whether cells on a session see the same names as in Jupyter, without the prelude.
+    pub like_jupyter: bool,
+}
+
+/// A notebook that is ready to run, or of which no cell runs.
+pub struct PreparedRun {
+    pub execution: ExecutionRequest,
+    /// The kernel; `None` if no cell runs.
+    pub chosen: Option<KernelSelection>,
+    /// The duration of each cell in its last run, if it is known.
+    pub durations: Vec<Option<Duration>>,
+    cwd: PathBuf,
+    session: Option<String>,
+    owner: String,
+    restart: bool,
+    pub settings: Settings,
+    pub notices: Vec<UserNotice>,
+}
+
+/// Resolves the request against the notebook and the settings. `kernels` knows which cells ran on a session.
+pub fn prepare(
+    request: RunRequest,
+    engine: &Engine,
+    kernels: &KernelHost,
+    startup: &mut StartupTimer,
+) -> Result<PreparedRun, Failure> {
+    // Absolute, because the host has another working directory.
+    let path = std::path::absolute(&request.path)?;
+    let cwd = match &request.cwd {
+        Some(cwd) => working_directory(Some(cwd))?,
+        None => path.parent().unwrap_or(Path::new("/")).to_owned(),
+    };
+    let mut settings = engine.settings(&cwd)?;
+    if request.session.is_none() || request.like_jupyter {
+        settings.disable_prelude_unless_set();
+    }
+    startup.step("settings");
+    if !settings.eval.enabled {
+        return Err(cellwright_engine::settings::eval_disabled(
+            settings.origin("eval.enabled"),
+        ));
+    }
+    let mut notices = Vec::from_iter(cellwright_engine::settings::describe_ignored_settings(
+        settings.entries(),
+    ));
+    let plan = RunPlan::new(&request, &path, &cwd, kernels)?;
+    notices.extend(plan.notices.iter().cloned());
+    let usual = settings.run.timeout;
+    let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
+    let execution = execution_request(&request, &plan, &path, &settings, limit)?;
+    // Without cells no kernel is needed.
+    let chosen = if plan.cells.is_empty() {
+        None
+    } else {
+        let (chosen, notice) =
+            select_for_notebook(engine, &settings, &request.kernel, &plan.listing, &cwd)?;
+        notices.extend(notice);
+        Some(chosen)
+    };
+    startup.step("notebook");
+    let duration = |planned: &PlannedCell| plan.listing.cells()[planned.index].last_duration;
+    Ok(PreparedRun {
+        durations: plan.cells.iter().map(duration).collect(),
+        execution,
+        chosen,
+        cwd,
+        session: request.session,
+        owner: request.owner.unwrap_or_else(|| settings.eval.owner.clone()),
+        restart: request.restart,
+        settings,
+        notices,
+    })
+}
+
+impl PreparedRun {
+    /// The request to the host.
+    pub fn host_request(
+        &mut self,
+        chosen: KernelSelection,
+        engine: &Engine,
+        attach: WaitMode,
+    ) -> Result<ExecuteParams, Failure> {
+        let settings = &self.settings;
+        let artifacts = engine.artifacts.as_ref();
+        Ok(ExecuteParams {
+            request: std::mem::take(&mut self.execution),
+            session: self.session.clone(),
+            any_cwd: false,
+            interaction: Interaction::OutputOnly,
+            owner: self.owner.clone(),
+            cwd: canonical(self.cwd.clone()),
+            kernel: KernelTarget::new(chosen, settings.into()).map_err(io::Error::from)?,
+            reset: self.restart,
+            artifacts: artifacts
+                .map(|artifacts| ArtifactStoreParams::new(artifacts, &settings.retention())),
+            wait_mode: attach,
+        })
+    }
+
+    /// Makes the edits or the copy of a notebook of which no cell runs.
+    pub fn finish_without_cells(&self, engine: &Engine) -> Result<ExecutionReport, Failure> {
+        finish_without_cells(&self.execution, stores(engine, &self.settings))
+    }
+}
+
+/// Where outputs and revisions of a run are stored.
+pub fn stores(engine: &Engine, settings: &Settings) -> Stores {
+    Stores {
+        artifacts: engine.artifacts_with_retention(settings),
+        baselines: engine.baselines.clone(),
+    }
+}
+
+fn execution_request(
+    request: &RunRequest,
+    plan: &RunPlan,
+    path: &Path,
+    settings: &Settings,
+    timeout: Option<Duration>,
+) -> Result<ExecutionRequest, Failure> {
+    let max = settings.run.max_outputs;
+    let spec = RunSpec {
+        path: path.to_owned(),
+        output: request
+            .output
+            .as_deref()
+            .map(std::path::absolute)
+            .transpose()?,
+        revision: plan.revision.clone(),
+        edits: plan.edits.clone(),
+        cells: plan.cells.clone(),
+        timing: settings.run.timing,
+        kernel_named: request.kernel.kernel.is_some(),
+        outputs_limit: (max > 0).then_some(max),
+    };
+    Ok(ExecutionRequest {
+        answers: request.answers.clone(),
+        inline_limits: (&settings.output_limits()).into(),
+        total_timeout: request.total_timeout.filter(|total| !total.is_zero()),
+        ..ExecutionRequest::for_notebook(spec, &plan.listing, timeout, request.keep_going)
+    })
+}

@@ -1,0 +1,187 @@
+//! Approves the modules and settings of a project, lists approved files, and withdraws the approval.
+
+use std::path::{Path, PathBuf};
+
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_engine::engine::Engine;
+use cellwright_engine::kernels::working_directory;
+use cellwright_engine::trust::{self, Trust, TrustState};
+use cellwright_kernel::modules;
+use serde::Serialize;
+
+/// A request about trust. A path is that of a project or of one of its files; the default is the current directory.
+#[derive(Debug)]
+pub enum TrustRequest {
+    Add { path: Option<PathBuf> },
+    List,
+    Remove { path: Option<PathBuf> },
+}
+
+/// The result of a request.
+#[derive(Debug, Serialize)]
+pub struct TrustReport {
+    pub action: TrustAction,
+    pub files: Vec<TrustedFile>,
+    pub notices: Vec<UserNotice>,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrustAction {
+    Trust,
+    List,
+    Remove,
+}
+
+/// A file that is or was trusted.
+#[derive(Debug, Serialize)]
+pub struct TrustedFile {
+    pub path: String,
+    /// Size in bytes when it was trusted.
+    pub bytes: Option<u64>,
+    #[serde(rename = "standing")]
+    pub state: FileTrust,
+}
+
+/// The state of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileTrust {
+    Trusted,
+    /// Its content differs from the trusted content.
+    Changed,
+    /// It cannot be read.
+    Gone,
+    /// The trust was withdrawn.
+    Removed,
+}
+
+/// Carries out a request.
+pub fn change_trust(request: &TrustRequest, engine: &Engine) -> Result<TrustReport, Failure> {
+    let Some(state_dir) = engine.state_dir.as_deref() else {
+        let message = "There is no directory for the list of trusted files";
+        return Err(Failure::new(Kind::BadFile, message).hint("set HOME or CELLWRIGHT_STATE_DIR"));
+    };
+    match request {
+        TrustRequest::List => list(state_dir),
+        TrustRequest::Add { path } => add(state_dir, &working_directory(path.as_deref())?),
+        TrustRequest::Remove { path } => remove(state_dir, &working_directory(path.as_deref())?),
+    }
+}
+
+fn list(state_dir: &Path) -> Result<TrustReport, Failure> {
+    let trust = Trust::read(Some(state_dir)).map_err(|error| store_failure(state_dir, &error))?;
+    let files = trust.entries().map(|(path, entry)| TrustedFile {
+        path: path.display().to_string(),
+        bytes: Some(entry.bytes),
+        state: match std::fs::read(path) {
+            Err(_) => FileTrust::Gone,
+            Ok(content) if trust.state(path, &content) == TrustState::Trusted => FileTrust::Trusted,
+            Ok(_) => FileTrust::Changed,
+        },
+    });
+    Ok(TrustReport {
+        action: TrustAction::List,
+        files: files.collect(),
+        notices: Vec::new(),
+    })
+}
+
+fn add(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
+    let mut unreadable = Vec::new();
+    let mut selected = Vec::new();
+    for file in project_files(path, &mut unreadable)? {
+        match modules::read_source(&file) {
+            Ok(content) => selected.push((trust::canonical_path(&file), content.into_bytes())),
+            Err(reason) => unreadable.push((file, reason)),
+        }
+    }
+    if selected.is_empty() {
+        let message = format!("There is nothing to trust in {}", path.display());
+        let mut failure = Failure::new(Kind::BadFile, message);
+        let causes = unreadable
+            .iter()
+            .map(|(path, reason)| format!("{}: {reason}", path.display()));
+        failure.causes.extend(causes);
+        return Err(failure.hint(
+            "a project has modules in .cellwright/modules and settings in .cellwright/config.toml",
+        ));
+    }
+    Trust::add(state_dir, &selected).map_err(|error| store_failure(state_dir, &error))?;
+    let files = selected.iter().map(|(path, content)| TrustedFile {
+        path: path.display().to_string(),
+        bytes: Some(content.len() as u64),
+        state: FileTrust::Trusted,
+    });
+    let notices = unreadable.iter().map(|(path, reason)| {
+        UserNotice::new(
+            NoticeKind::NotTrusted,
+            format!("skipped {}: {reason}", path.display()),
+        )
+    });
+    Ok(TrustReport {
+        action: TrustAction::Trust,
+        files: files.collect(),
+        notices: notices.collect(),
+    })
+}
+
+fn remove(state_dir: &Path, path: &Path) -> Result<TrustReport, Failure> {
+    let path = trust::canonical_path(path);
+    let project = trust::find_project_dir(&path).map(|dir| trust::canonical_path(&dir));
+    let is_selected = |file: &Path| {
+        let in_project = project.as_ref().is_some_and(|dir| file.starts_with(dir));
+        // The path selects the files of a project that does not exist any more.
+        in_project || file == path || file.starts_with(&path)
+    };
+    let removed =
+        Trust::remove(state_dir, &is_selected).map_err(|error| store_failure(state_dir, &error))?;
+    let files = removed.iter().map(|path| TrustedFile {
+        path: path.display().to_string(),
+        bytes: None,
+        state: FileTrust::Removed,
+    });
+    Ok(TrustReport {
+        action: TrustAction::Remove,
+        files: files.collect(),
+        notices: Vec::new(),
+    })
+}
+
+/// Returns the files of a project that need trust, or the file that `path` names. Adds files that cannot be read, with
+/// the reason, to `unreadable`.
+fn project_files(
+    path: &Path,
+    unreadable: &mut Vec<(PathBuf, String)>,
+) -> Result<Vec<PathBuf>, Failure> {
+    let metadata = path.metadata().map_err(|error| {
+        let message = format!("Could not find {}", path.display());
+        let mut failure = Failure::new(Kind::BadFile, message);
+        failure.causes.push(error.to_string());
+        failure
+    })?;
+    if metadata.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let Some(dir) = trust::find_project_dir(path) else {
+        return Ok(Vec::new());
+    };
+    let mut errors = Vec::new();
+    let mut files = modules::list_files(&dir.join("modules"), &mut errors);
+    unreadable.extend(errors.into_iter().map(|error| (error.path, error.message)));
+    let settings = dir.join("config.toml");
+    if settings.exists() {
+        files.push(settings);
+    }
+    Ok(files)
+}
+
+fn store_failure(state_dir: &Path, error: &std::io::Error) -> Failure {
+    let path = state_dir.join("trust.json");
+    let message = format!("Could not read or write {}", path.display());
+    let mut failure = Failure::new(Kind::BadFile, message);
+    failure.causes.push(error.to_string());
+    failure.hint("the file must be private to you; if it is removed, no file is trusted")
+}
