@@ -5,17 +5,13 @@ use cellwright_diagnostics::notice::UserNotice;
 
 use super::tool_names::TOOL_NAMES;
 
-/// Arguments of tools that have another name than the flag.
-const ARGUMENT_NAMES: [(&str, &str); 1] = [("answer", "answers")];
-
 /// Renders a flag as the argument of a tool, and a command as the tool of that name. A command without a tool stays a
 /// command.
 fn render_for_tools(part: &HintPart) -> String {
     match part {
         HintPart::Text(text) => text.clone(),
         HintPart::Flag { name, value } => {
-            let renamed = ARGUMENT_NAMES.iter().find(|(flag, _)| flag == name);
-            let name = renamed.map_or_else(|| name.replace('-', "_"), |(_, name)| (*name).into());
+            let name = name.replace('-', "_");
             match value {
                 Some(value) => format!("`{name}: {value}`"),
                 None => format!("`{name}`"),
@@ -135,7 +131,7 @@ mod tests {
             (hint!["x ", flag("and-below")], "x `and_below`"),
             (
                 hint![flag_value("answer", "TEXT"), " supplies input"],
-                "`answers: TEXT` supplies input",
+                "`answer: TEXT` supplies input",
             ),
             (
                 hint!["run ", command("trust")],

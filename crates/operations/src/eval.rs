@@ -20,7 +20,7 @@ const NAME_LIMIT: usize = 100;
 #[derive(Clone, Debug, Default)]
 pub struct EvalRequest {
     pub cells: Vec<EvalCell>,
-    /// Time limit of each cell that has none of its own; `None`: the setting `eval.timeout`. Zero: no limit.
+    /// Time limit of each cell that sets none itself; `None`: the setting `eval.timeout`. Zero: no limit.
     pub timeout: Option<Duration>,
     /// Working directory of the kernel.
     pub cwd: Option<PathBuf>,

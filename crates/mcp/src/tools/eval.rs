@@ -1,4 +1,4 @@
-//! `eval`: code on a kernel that stays.
+//! `eval`: runs code on a persistent kernel.
 
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "eval",
     title: "Run code",
     description: "\
-Run code on a kernel that stays: variables are there for the next call with the same `session` (default `main`). \
-Python that needs no packages unless `kernel` names another (see `kernels` specs). The value of the last expression \
-is shown; figures come as images. A notebook's own kernel is the session named like its file: \
-{\"code\": \"df.shape\", \"session\": \"a.ipynb\"}. `timeout` is in seconds per cell (default 30, 0 for none). A call \
-that takes long goes on as a run (see `runs`). Use it to explore; to fill a notebook use `run`. \
+Run code on a persistent kernel: the next call with the same `session` (default `main`) sees its variables. \
+Python without any packages unless `kernel` names another (see `kernels` specs). The value of the last expression \
+is shown; figures are returned as images. The kernel of a notebook is the session named like its file: \
+{\"code\": \"df.shape\", \"session\": \"a.ipynb\"}. `timeout` is in seconds per cell (default 30, 0 for none). A long \
+call continues as a run (see `runs`). Use it to explore; to fill a notebook use `run`. \
 Example: {\"code\": \"x = 1\\nx + 1\"}",
-    input_properties: r#"{"code": {"type": "string"}, "cells": {"type": "array", "items": {"type": "object", "properties": {"code": {"type": "string"}, "title": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean"}}, "required": ["code"]}, "description": "instead of code; the first that fails ends it"}, "session": {"type": "string"}, "per_call": {"type": "boolean", "description": "a kernel of its own that ends with the call"}, "kernel": {"type": "string"}, "backend": {"enum": []}, "python": {"type": "string", "description": "interpreter or environment"}, "cwd": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean", "description": "begin with a fresh kernel"}, "answer": {"type": "array", "items": {"type": "string"}, "description": "what input() gets"}, "background": {"type": "boolean", "description": "do not wait"}, "wait": {"type": "number", "description": "seconds to wait before it goes on as a run"}}"#,
+    input_properties: r#"{"code": {"type": "string"}, "cells": {"type": "array", "items": {"type": "object", "properties": {"code": {"type": "string"}, "title": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean"}}, "required": ["code"]}, "description": "instead of code; the first that fails ends the call"}, "session": {"type": "string"}, "per_call": {"type": "boolean", "description": "a kernel that ends with the call"}, "kernel": {"type": "string"}, "backend": {"enum": []}, "python": {"type": "string", "description": "interpreter or environment"}, "cwd": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean", "description": "start with a fresh kernel"}, "answer": {"type": "array", "items": {"type": "string"}, "description": "replies to input()"}, "background": {"type": "boolean", "description": "do not wait"}, "wait": {"type": "number", "description": "seconds to wait before it continues as a run"}}"#,
     required: &[],
     output_properties: report::OUTPUT_PROPERTIES,
     effect: Effect::RunsCode,

@@ -23,9 +23,9 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "kernels",
     title: "Live kernels",
     description: "\
-Look after sessions (kernels that stay). list: all. variables: names, types, shapes. inspect: what is known of the name \
-in `code`. complete: how `code` could go on. interrupt: stop what it runs, variables stay. reset: a fresh kernel, \
-variables lost. stop: end it. specs: which kernels could be started. `name` is the session's, or @ and its id. \
+Manage sessions (persistent kernels). list: all. variables: names, types, shapes. inspect: information about the name \
+in `code`. complete: completions of `code`. interrupt: stop the running cell, variables stay. reset: a fresh kernel, \
+variables are lost. stop: end it. specs: kernels that can be started. `name` is the session's, or @ and its id. \
 Example: {\"action\": \"variables\", \"name\": \"main\"}",
     input_properties: r#"{"action": {"enum": ["list", "specs", "variables", "inspect", "complete", "interrupt", "reset", "stop"]}, "name": {"type": "string"}, "code": {"type": "string"}, "cursor": {"type": "integer", "description": "in characters; default: the end"}, "source": {"type": "boolean", "description": "inspect: with its source"}, "timeout": {"type": "number", "description": "seconds to wait for a busy kernel, default 10"}}"#,
     required: &["action"],

@@ -85,7 +85,7 @@ pub(super) fn finished(
         status,
         session: report.session.as_deref(),
         summary: report.summary(),
-        trouble: report.failure.as_ref().map(FailureDocument::new),
+        failure: report.failure.as_ref().map(FailureDocument::new),
         cells: builder.cells,
         notices: &notices,
         next: (!next.is_empty()).then_some(next),
@@ -178,7 +178,7 @@ struct ReplyDocument<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    trouble: Option<FailureDocument>,
+    failure: Option<FailureDocument>,
     cells: Vec<CellDocument>,
     notices: &'a [UserNotice],
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! `run`: a notebook's cells on its kernel, with what they put out written back.
+//! `run`: runs cells of a notebook on its kernel and saves their outputs.
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
@@ -23,13 +23,13 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "run",
     title: "Run a notebook's cells",
     description: "\
-Run code cells of a notebook in order and write outputs and counts back into the file; the first that fails ends \
-it. The kernel stays under `session` (default: the file's name), so that cells can be edited and run again; \
-`restart` begins afresh, as one should before trusting a whole notebook. Which cells: all, `cells` (\"3-5,8,id:ab12\"), \
-`from`, `to`, or `stale` (changed, not run yet, or behind such a cell). `edit_cell` with `source` changes a cell \
-first and runs it (`and_below`: those behind it, too). No time limit unless `timeout` (seconds per cell); a call \
-that takes long goes on as a run (see `runs`). Example: {\"path\": \"a.ipynb\", \"stale\": true}",
-    input_properties: r#"{"path": {"type": "string"}, "cells": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}, "stale": {"type": "boolean"}, "tag": {"type": "string", "description": "only cells with this tag"}, "edit_cell": {"type": "string"}, "source": {"type": "string"}, "and_below": {"type": "boolean"}, "edits": {"type": "array", "items": {"type": "object", "properties": {"action": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"type": "string"}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer"}, "tags": {"type": "array"}}, "required": ["action"]}, "description": "several edits, as `notebook` takes them"}, "rev": {"type": "string"}, "session": {"type": "string"}, "restart": {"type": "boolean"}, "output": {"type": "string", "description": "write to this file instead"}, "params": {"type": "object", "description": "values for the cell tagged parameters"}, "kernel": {"type": "string"}, "backend": {"enum": []}, "python": {"type": "string"}, "timeout": {"type": "number"}, "total_timeout": {"type": "number"}, "keep_going": {"type": "boolean", "description": "go on after a cell that fails"}, "answer": {"type": "array", "items": {"type": "string"}}, "background": {"type": "boolean"}, "wait": {"type": "number"}}"#,
+Run code cells of a notebook in order and save outputs and counts in the file; the first that fails ends the run. \
+The kernel stays as `session` (default: the file's name), so that cells can be edited and run again; `restart` \
+starts a fresh kernel: use it before you trust a whole notebook. Cells: all, `cells` (\"3-5,8,id:ab12\"), \
+`from`, `to`, or `stale` (changed, never run, or after such a cell). `edit_cell` with `source` changes a cell \
+first and runs it (`and_below`: and all following cells). No time limit unless `timeout` (seconds per cell); a long \
+call continues as a run (see `runs`). Example: {\"path\": \"a.ipynb\", \"stale\": true}",
+    input_properties: r#"{"path": {"type": "string"}, "cells": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}, "stale": {"type": "boolean"}, "tag": {"type": "string", "description": "only cells with this tag"}, "edit_cell": {"type": "string"}, "source": {"type": "string"}, "and_below": {"type": "boolean"}, "edits": {"type": "array", "items": {"type": "object", "properties": {"action": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"type": "string"}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer"}, "tags": {"type": "array"}}, "required": ["action"]}, "description": "several edits, as `notebook` takes them"}, "rev": {"type": "string"}, "session": {"type": "string"}, "restart": {"type": "boolean"}, "output": {"type": "string", "description": "write to this file instead"}, "params": {"type": "object", "description": "values for the cell tagged parameters"}, "kernel": {"type": "string"}, "backend": {"enum": []}, "python": {"type": "string"}, "timeout": {"type": "number"}, "total_timeout": {"type": "number"}, "keep_going": {"type": "boolean", "description": "continue after a cell that fails"}, "answer": {"type": "array", "items": {"type": "string"}}, "background": {"type": "boolean"}, "wait": {"type": "number"}}"#,
     required: &["path"],
     output_properties: report::OUTPUT_PROPERTIES,
     effect: Effect::RunsCode,

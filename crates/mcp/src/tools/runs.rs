@@ -1,4 +1,4 @@
-//! `runs`: what goes on in the background.
+//! `runs`: manages background runs.
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_host::reply::{RunInfo, RunTail};
@@ -17,9 +17,9 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "runs",
     title: "Runs in the background",
     description: "\
-Look after code that goes on after its call (`background`, or it took long). list: all runs. wait: the end of `run`, as \
-its call would have told it, or after `wait` seconds (default 50) that it still runs. tail: what its cell has printed \
-so far. cancel: interrupt it; variables stay if it reacts within 5 s. Example: {\"action\": \"wait\", \"run\": \"r1\"}",
+Manage background runs (`background`, or a long call). list: all runs. wait: the result of `run`, as its call would \
+have returned it, or after `wait` seconds (default 50) that it still runs. tail: the output of its cell so far. \
+cancel: interrupt it; variables stay if the code reacts within 5 s. Example: {\"action\": \"wait\", \"run\": \"r1\"}",
     input_properties: r#"{"action": {"enum": ["list", "wait", "tail", "cancel"]}, "run": {"type": "string"}, "wait": {"type": "number"}}"#,
     required: &["action"],
     output_properties: r#"{"status": {"type": "string"}, "runs": {"type": "array"}, "text": {"type": "string"}, "cancelled": {"type": "boolean"}, "notices": {"type": "array"}}"#,

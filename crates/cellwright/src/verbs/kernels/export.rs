@@ -58,7 +58,7 @@ impl Journal {
         while let Some(line) = self.lines.as_mut().and_then(Iterator::next) {
             match serde_json::from_slice(&line?) {
                 Ok(cell) => return Ok(Some(cell)),
-                // Nobody else writes there.
+                // Only the host writes there: the line is damaged.
                 Err(_) => self.lost += 1,
             }
         }
@@ -130,7 +130,7 @@ pub(super) fn export(
         journal.tell_lost(screen);
         return screen.write_bytes(&notebook);
     }
-    let trouble = |error: std::io::Error| {
+    let write_failure = |error: std::io::Error| {
         let mut failure = Failure::new(Kind::BadFile, format!("Could not write {}", out.display()));
         failure.causes.push(error.to_string());
         failure.hint("nothing was written")
@@ -140,7 +140,7 @@ pub(super) fn export(
     let there = out.symlink_metadata().is_ok();
     let mode = match target.metadata() {
         Ok(found) if found.is_file() => found.permissions(),
-        Ok(_) => return Err(trouble(std::io::Error::other("it is no file"))),
+        Ok(_) => return Err(write_failure(std::io::Error::other("it is not a file"))),
         Err(_) => Permissions::from_mode(0o644),
     };
     if there && !force {
@@ -159,15 +159,15 @@ pub(super) fn export(
         .prefix(".cellwright-")
         .permissions(mode)
         .tempfile_in(folder)
-        .map_err(trouble)?;
-    let count = write(&mut journal, BufWriter::new(file.as_file()), trouble)?;
-    file.as_file().sync_all().map_err(trouble)?;
+        .map_err(write_failure)?;
+    let count = write(&mut journal, BufWriter::new(file.as_file()), write_failure)?;
+    file.as_file().sync_all().map_err(write_failure)?;
     let kept = if force {
         file.persist(&target)
     } else {
         file.persist_noclobber(&target)
     };
-    kept.map_err(|error| trouble(error.error))?;
+    kept.map_err(|error| write_failure(error.error))?;
     journal.tell_lost(screen);
     if screen.json {
         let path = out.display().to_string();
@@ -182,15 +182,15 @@ pub(super) fn export(
 fn write(
     journal: &mut Journal,
     mut file: impl Write,
-    trouble: impl Fn(std::io::Error) -> Failure + Copy,
+    write_failure: impl Fn(std::io::Error) -> Failure + Copy,
 ) -> Result<usize, Failure> {
     let (mut count, mut generation) = (0, None);
     let mut before = "{\n \"cells\": [\n";
     let mut cell = |cell: &Value| -> Result<(), Failure> {
-        file.write_all(before.as_bytes()).map_err(trouble)?;
+        file.write_all(before.as_bytes()).map_err(write_failure)?;
         before = ",\n";
-        file.write_all(indented(cell, "  ").map_err(trouble)?.as_bytes())
-            .map_err(trouble)
+        file.write_all(indented(cell, "  ").map_err(write_failure)?.as_bytes())
+            .map_err(write_failure)
     };
     while let Some(ran) = journal.next()? {
         if generation.is_some_and(|before| before != ran.generation) {
@@ -220,13 +220,13 @@ fn write(
     } else {
         "\n ]"
     };
-    let metadata = indented(&metadata, " ").map_err(trouble)?;
+    let metadata = indented(&metadata, " ").map_err(write_failure)?;
     let metadata = metadata.trim_start();
     let rest = format!(
         "{end},\n \"metadata\": {metadata},\n \"nbformat\": 4,\n \"nbformat_minor\": 5\n}}\n"
     );
-    file.write_all(rest.as_bytes()).map_err(trouble)?;
-    file.flush().map_err(trouble)?;
+    file.write_all(rest.as_bytes()).map_err(write_failure)?;
+    file.flush().map_err(write_failure)?;
     Ok(count)
 }
 
