@@ -279,19 +279,15 @@ impl JobObserver for ExecutionObserver {
         });
         {
             let mut state = self.state();
-            let capture = Capture::new(state.limits.clone(), state.artifacts.clone());
-            if let Some(slot) = state.captures.get_mut(cell) {
-                *slot = Some(capture);
+            // After a commit failure the job stops before the cell runs.
+            if state.builder.begin_cell(cell) {
+                let capture = Capture::new(state.limits.clone(), state.artifacts.clone());
+                if let Some(slot) = state.captures.get_mut(cell) {
+                    *slot = Some(capture);
+                }
+                state.running = Some((cell, Instant::now()));
+                state.send_to_followers(&FeedItem::CellStart);
             }
-            state.running = Some((cell, Instant::now()));
-            let report = &mut state.builder.report;
-            report.status = ExecutionStatus::Running;
-            let generation = report.kernel.as_ref().map(|kernel| kernel.generation);
-            if let Some(cell) = report.cells.get_mut(cell) {
-                cell.status = ExecutionStatus::Running;
-                cell.generation = generation.unwrap_or_default();
-            }
-            state.send_to_followers(&FeedItem::CellStart);
         }
         // No task waits for this status, so none is woken.
         self.status.send_if_modified(|status| {

@@ -335,7 +335,14 @@ impl ExecutionReport {
     /// The exit code of the execution, or of saving its results if the code ended well.
     pub fn exit_code(&self) -> u8 {
         match &self.failure {
-            Some(failure) if self.status == ExecutionStatus::Ok => failure.exit_code(),
+            Some(failure)
+                if matches!(
+                    self.status,
+                    ExecutionStatus::Ok | ExecutionStatus::NotStarted
+                ) =>
+            {
+                failure.exit_code()
+            }
             _ => self.status.exit_code(),
         }
     }

@@ -76,6 +76,21 @@ impl ReportBuilder {
         }
     }
 
+    /// Records that a cell starts. Returns `false` if no cell may start.
+    pub(super) fn begin_cell(&mut self, index: usize) -> bool {
+        if self.not_started {
+            return false;
+        }
+        let report = &mut self.report;
+        report.status = ExecutionStatus::Running;
+        let generation = report.kernel.as_ref().map(|kernel| kernel.generation);
+        if let Some(cell) = report.cells.get_mut(index) {
+            cell.status = ExecutionStatus::Running;
+            cell.generation = generation.unwrap_or_default();
+        }
+        true
+    }
+
     /// Records how a cell ended.
     pub(super) fn record_end(&mut self, index: usize, end: CellEnd) {
         let not_started = self.not_started;

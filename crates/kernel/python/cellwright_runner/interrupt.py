@@ -21,6 +21,7 @@ class SigintGate:
         self.defer_depth = 0  # > 0: the main thread is in a section that must not be interrupted
         self.pending = False  # a signal arrived while defer_depth was > 0
         self.async_runner = None  # the `AsyncRunner` while a top-level await runs
+        self.write_code = None  # the code of `PipeWriter.write`, see `_is_before_defer`
 
 
 SIGINT_GATE = SigintGate()
@@ -31,10 +32,21 @@ def on_sigint(signum, frame):
     if not SIGINT_GATE.cell_running:
         return
     SIGINT_GATE.interrupted = True
-    if SIGINT_GATE.defer_depth:
+    if SIGINT_GATE.defer_depth or _is_before_defer(frame):
         SIGINT_GATE.pending = True
         return
     _raise_interrupt(frame)
+
+
+def _is_before_defer(frame):
+    """Return whether `frame` is about to defer SIGINT. The text layer empties its buffer before it
+    calls `PipeWriter.write`, so an exception at the first instruction of it would lose that text."""
+    if frame is None:
+        return False
+    code = frame.f_code
+    if code is SIGINT_GATE.write_code:
+        return "deferred" not in frame.f_locals
+    return code is defer_sigint.__code__
 
 
 def _raise_interrupt(frame=None):

@@ -80,6 +80,7 @@ class PipeWriter(BufferedIOBase):
         if not data:
             return 0
         defer_sigint()
+        deferred = True  # noqa: F841 (read by `interrupt._is_before_defer`)
         try:
             with OUTPUT.lock:
                 if not self.flushing_text:
@@ -123,6 +124,9 @@ class PipeWriter(BufferedIOBase):
     @property
     def raw(self):
         return self
+
+
+SIGINT_GATE.write_code = PipeWriter.write.__code__
 
 
 def _interrupt_pending():

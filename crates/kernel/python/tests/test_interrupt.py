@@ -151,3 +151,28 @@ def test_interrupts_during_many_small_cells(host):
         events = host.wait_done(host.last_id)
         assert status(events) in ("ok", "interrupted")
     assert result(host.run("'alive'")) == "'alive'"
+
+
+def test_signal_at_the_start_of_a_write_loses_no_text(host):
+    """The text layer empties its buffer before it calls the pipe writer. A signal at the first
+    instruction of that call raises after the write, not before it."""
+    events = host.run(
+        "from types import SimpleNamespace\n"
+        "from cellwright_runner import interrupt, streams\n"
+        "code = streams.PipeWriter.write.__code__\n"
+        "entry = SimpleNamespace(f_code=code, f_locals={})\n"
+        "raised = []\n"
+        "try:\n"
+        "    interrupt.on_sigint(2, entry)\n"
+        "    print('x' * 20000, flush=True)\n"
+        "except KeyboardInterrupt:\n"
+        "    raised.append('after the write')\n"
+        "done = SimpleNamespace(f_code=code, f_locals={'deferred': True})\n"
+        "try:\n"
+        "    interrupt.on_sigint(2, done)\n"
+        "except KeyboardInterrupt:\n"
+        "    raised.append('at once')\n"
+        "raised"
+    )
+    assert text(events).count("x") == 20000
+    assert result(events) == "['after the write', 'at once']"
