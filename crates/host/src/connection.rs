@@ -13,10 +13,10 @@ use super::error::HostError;
 use super::frame::{Frame, FrameError, FrameReader, FrameWriter};
 use super::hello::{HostHello, PROTOCOL};
 
-/// How long a host stays awake after an answer.
+/// Time that a host polls for the next request after a reply.
 const SPIN_TIME: Duration = Duration::from_micros(100);
 
-/// Frames both ways. The two halves can be used at the same time.
+/// A socket that carries frames in both directions. Both halves can be used at the same time.
 #[derive(Debug)]
 pub struct Connection {
     pub reader: FrameReader<OwnedReadHalf>,
@@ -32,24 +32,24 @@ impl Connection {
         }
     }
 
-    /// The next frame of the other side; `None` when it has closed. Cancel-safe.
+    /// Receives the next frame. Returns `None` when the peer has closed the connection. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         self.reader.next().await
     }
 
-    /// Stays awake for a moment: whoever has just got an answer often asks again at once, and to be woken
-    /// up takes longer than that.
+    /// Polls for the next request for a short time: after a reply, a client often sends the next request at once, and
+    /// waking a sleeping thread takes longer.
     pub fn spin_for_request(&self) {
         let stream: &UnixStream = self.reader.inner().as_ref();
         busy_poll::spin_until_readable(stream, SPIN_TIME);
     }
 
-    /// Sends an object.
+    /// Sends a JSON object.
     pub async fn send(&mut self, head: &impl Serialize) -> Result<(), FrameError> {
         self.writer.send(head).await
     }
 
-    /// Sends an object with bytes after it.
+    /// Sends a JSON object and the raw bytes that follow it.
     pub async fn send_with(
         &mut self,
         head: &impl Serialize,
@@ -58,14 +58,14 @@ impl Connection {
         self.writer.send_with(head, payload).await
     }
 
-    /// Ends an answer by saying no: a code for programs, words for people.
+    /// Ends a reply with an error: a code for programs and a message for users.
     pub async fn send_refusal(&mut self, code: &str, message: &str) -> Result<(), FrameError> {
         let error = json!({"code": code, "message": message});
         self.send(&json!({"end": true, "error": error})).await
     }
 }
 
-/// A connection to a host that has said who it is.
+/// A connection to a host, after the hello.
 #[derive(Debug)]
 pub struct Client {
     pub connection: Connection,
@@ -73,7 +73,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// An error unless the host speaks as we do.
+    /// Returns an error unless the host speaks the protocol of this program.
     pub fn check_protocol(self) -> Result<Self, HostError> {
         if self.host.protocol == PROTOCOL {
             return Ok(self);
@@ -85,14 +85,14 @@ impl Client {
         })
     }
 
-    /// Sends a request and waits for the frame that ends the answer, passing over those before it.
+    /// Sends a request and returns the frame that ends the reply. Discards the frames before it.
     pub async fn request(
         &mut self,
         request: &impl Serialize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Value, HostError> {
         let pid = self.host.pid;
-        let answer = async {
+        let reply = async {
             self.connection.send(request).await?;
             loop {
                 let frame = self.connection.next().await?;
@@ -102,14 +102,14 @@ impl Client {
                 }
             }
         };
-        match tokio::time::timeout(patience, answer).await {
-            Ok(answer) => answer,
+        match tokio::time::timeout(timeout, reply).await {
+            Ok(reply) => reply,
             Err(_) => Err(HostError::Unresponsive { pid }),
         }
     }
 }
 
-/// The end of an answer, unless it says no.
+/// Returns the last frame of a reply, or its error.
 pub fn check_refusal(end: Value) -> Result<Value, HostError> {
     let Some(error) = end.get("error") else {
         return Ok(end);
@@ -124,7 +124,7 @@ pub fn check_refusal(end: Value) -> Result<Value, HostError> {
     })
 }
 
-/// Whether whoever is at the other end acts for our user; if not, for whom.
+/// Returns the user id of the peer if it is not the user of this process.
 pub(super) fn foreign_peer(stream: &UnixStream) -> io::Result<Option<u32>> {
     let peer = stream.peer_cred()?.uid();
     Ok((peer != cellwright_kernel::process::daemon::effective_user()).then_some(peer))

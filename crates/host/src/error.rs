@@ -1,4 +1,4 @@
-//! [`HostError`]: failures between a command and the host. `host/failure.rs` describes them to users.
+//! [`HostError`]: failures between a command and the host. `failure.rs` describes them to users.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use cellwright_engine::runtime_dir::RuntimeDirError;
 
 use super::frame::FrameError;
 
-/// What can go wrong between a command and the host.
+/// A failure between a command and the host.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The directory for the socket and the lock cannot be used.
@@ -22,50 +22,50 @@ pub enum HostError {
         #[source]
         source: io::Error,
     },
-    /// Somebody else listens where our host should.
-    #[error("what listens on {} belongs to user {user}", path.display())]
+    /// A process of another user listens on the socket.
+    #[error("the process that listens on {} belongs to user {user}", path.display())]
     ForeignListener { path: PathBuf, user: u32 },
-    /// It is there and says nothing.
+    /// The host runs but sends no reply in time.
     #[error("the host (pid {pid}) does not answer")]
     Unresponsive { pid: u32 },
-    /// It speaks another protocol.
-    #[error("the host (pid {pid}) is of version {version} and speaks protocol {protocol}")]
+    /// The host speaks another protocol.
+    #[error("the host (pid {pid}) has version {version} and speaks protocol {protocol}")]
     ProtocolMismatch {
         pid: u32,
         protocol: u32,
         version: String,
     },
-    /// What it says makes no sense.
-    #[error("the host did not say what was expected")]
+    /// The message from the host is invalid.
+    #[error("the host sent an invalid message")]
     InvalidReply(#[source] FrameError),
-    /// What is to be said does not fit into a message.
-    #[error("what is to be sent to the host is larger than {} MiB", super::frame::LINE_LIMIT >> 20)]
+    /// The request exceeds the size limit of a message.
+    #[error("the request to the host is larger than {} MiB", super::frame::LINE_LIMIT >> 20)]
     TooLarge,
     /// The reply does not belong to the request.
     #[error("the host sent a reply that does not belong to the request")]
     UnexpectedReply,
-    /// It went in the middle of an answer.
-    #[error("the host ended before it had answered")]
+    /// The connection ended before the reply was complete.
+    #[error("the host ended before it replied")]
     Disconnected,
-    /// It could not be started, and said why.
+    /// The host could not be started. `reason` is its message or its exit status.
     #[error("the host could not be started")]
-    NotStarted { words: String },
-    /// It was not ready in time.
+    NotStarted { reason: String },
+    /// The host was not ready in time.
     #[error("the host was not ready within {} s", after.as_secs())]
     NotReady { after: Duration },
-    /// It says no.
+    /// The host refused the request.
     #[error("the host refused: {message}")]
     Refused { code: String, message: String },
-    /// It cannot be shown that this process is the host, so it is left alone.
-    #[error("the host is said to be pid {pid}, which is some other process")]
+    /// The process is not certainly the host, so it receives no signal.
+    #[error("the host is listed as pid {pid}, which is another process")]
     NotTheHost { pid: u32 },
-    /// It does not end, whatever is done.
-    #[error("the host (pid {pid}) could not be ended")]
+    /// The host still runs after all signals.
+    #[error("the host (pid {pid}) could not be stopped")]
     NotKilled { pid: u32 },
 }
 
 impl HostError {
-    /// Trouble with a file, for `map_err`.
+    /// Creates the error of a failed step on a file, for `map_err`.
     pub(super) fn file(
         step: &'static str,
         path: impl Into<PathBuf>,
@@ -78,7 +78,7 @@ impl HostError {
 impl From<FrameError> for HostError {
     fn from(error: FrameError) -> Self {
         match error {
-            // The other side closed or died; which of the two makes no difference.
+            // The peer closed the connection or died; both have the same effect.
             FrameError::Truncated => Self::Disconnected,
             FrameError::TooLarge => Self::TooLarge,
             FrameError::Io(error) if is_disconnect(&error) => Self::Disconnected,
@@ -87,7 +87,7 @@ impl From<FrameError> for HostError {
     }
 }
 
-/// Whether an error says that the other side has gone.
+/// Whether an error means that the peer has disconnected.
 pub(super) fn is_disconnect(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -69,8 +69,8 @@ impl From<HostError> for Failure {
                 failure.hint(hint![command("host stop"), " stops it"])
             }
             HostError::Disconnected => failure.hint(hint![command("host log"), " may show why"]),
-            HostError::NotStarted { words } => {
-                failure.causes.push(words.clone());
+            HostError::NotStarted { reason } => {
+                failure.causes.push(reason.clone());
                 failure.hint(hint![
                     command("host log"),
                     " may show more; ",

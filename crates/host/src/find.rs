@@ -1,4 +1,4 @@
-//! Finds the host, or starts one. A process id in a file proves nothing: the peer of the socket must be the host.
+//! Finds the host, or starts one. A process id in a file proves nothing: the host must answer on its socket.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,29 +17,29 @@ use super::hello::{ClientHello, Greeting, HostHello};
 use super::launch::launch;
 use super::record::{HostRecord, LockHolder};
 
-/// How long a host may take to say who it is.
+/// Time limit for the hello of a host.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long finding or starting a host may take altogether.
+/// Time limit for finding or starting a host, all attempts included.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long to wait between two tries.
+/// Delay between two attempts.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// How long to wait for a host that is there but cannot be reached: it looks after its files.
+/// Delay before the next attempt when a host runs but is unreachable: it restores its files at intervals.
 const TAKEN_RETRY_DELAY: Duration = Duration::from_millis(200);
 
-/// How often a host that changes under our hands is looked for again.
+/// Number of attempts to connect while hosts replace each other.
 const START_ATTEMPTS: usize = 5;
 
-/// A host that was found, or was not there before.
+/// A connection to a host that ran already or that this command started.
 pub struct ConnectedHost {
     pub client: Client,
-    /// Whether this command started it.
+    /// Whether this command started the host.
     pub started: bool,
 }
 
-/// Connects to the living host of a folder, whatever protocol it speaks; `None` if there is none.
+/// Connects to the running host of a folder, whatever its protocol. Returns `None` if no host runs.
 pub async fn connect_existing(folder: &RuntimeDir) -> Result<Option<Client>, HostError> {
     for _ in 0..START_ATTEMPTS {
         let Some(record) = record(folder)? else {
@@ -51,7 +51,7 @@ pub async fn connect_existing(folder: &RuntimeDir) -> Result<Option<Client>, Hos
                 return Ok(Some(*client));
             }
             ConnectResult::NotRunning => {
-                // It may have ended and another begun since the record was read.
+                // This host may have ended and another started after the record was read.
                 if self::record(folder)?.is_none_or(|now| now == record) {
                     return Ok(None);
                 }
@@ -63,29 +63,29 @@ pub async fn connect_existing(folder: &RuntimeDir) -> Result<Option<Client>, Hos
     Ok(None)
 }
 
-/// The host of a folder; started if there is none.
+/// Connects to the host of a folder, and starts one if none runs.
 pub async fn find_or_start(
     path: PathBuf,
     idle_exit: Option<Duration>,
 ) -> Result<ConnectedHost, HostError> {
-    let until = Instant::now() + START_TIMEOUT;
+    let deadline = Instant::now() + START_TIMEOUT;
     let folder = RuntimeDir::create(path)?;
-    let met = |client: Client, started| {
+    let connected = |client: Client, started| {
         let client = client.check_protocol()?;
         Ok(ConnectedHost { client, started })
     };
     if let Some(client) = connect_existing(&folder).await? {
-        return met(client, false);
+        return connected(client, false);
     }
-    // Held until the host has answered, so that everybody else finds it.
-    let _turn = lock_start(&folder, until).await?;
+    // Held until the host answers, so that other commands find this host instead of starting one.
+    let _start_lock = lock_start(&folder, deadline).await?;
     let mut started = false;
     loop {
         if let Some(client) = connect_existing(&folder).await? {
-            return met(client, started);
+            return connected(client, started);
         }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return Err(match HostRecord::read_lock_holder(&folder)? {
                 LockHolder::Held(Some(record)) => HostError::Unresponsive { pid: record.pid },
                 _ => HostError::NotReady {
@@ -93,7 +93,7 @@ pub async fn find_or_start(
                 },
             });
         }
-        started = launch(&folder, idle_exit, left).await?;
+        started = launch(&folder, idle_exit, remaining).await?;
         debug!(started, "no host was running");
         if !started {
             sleep(TAKEN_RETRY_DELAY).await;
@@ -101,7 +101,7 @@ pub async fn find_or_start(
     }
 }
 
-/// What is known about the host. If others cleaned the folder, the lock still tells.
+/// Reads the record of the host: from `host.json`, or from the lock file if `host.json` was removed.
 fn record(folder: &RuntimeDir) -> Result<Option<HostRecord>, HostError> {
     if let Some(record) = HostRecord::read(folder)? {
         return Ok(Some(record));
@@ -112,17 +112,17 @@ fn record(folder: &RuntimeDir) -> Result<Option<HostRecord>, HostError> {
     }
 }
 
-/// Who answered.
+/// The result of an attempt to connect.
 enum ConnectResult {
     Host(Box<Client>),
     NotRunning,
-    /// A host, but not the one of the record.
+    /// The host that answered is not the host of the record.
     Another,
 }
 
 async fn connect(folder: &RuntimeDir, record: &HostRecord) -> Result<ConnectResult, HostError> {
     let path = folder.path().join(&record.socket);
-    let until = Instant::now() + HELLO_TIMEOUT;
+    let deadline = Instant::now() + HELLO_TIMEOUT;
     let stream = loop {
         match UnixStream::connect(&path).await {
             Ok(stream) => break stream,
@@ -130,8 +130,8 @@ async fn connect(folder: &RuntimeDir, record: &HostRecord) -> Result<ConnectResu
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                     return Ok(ConnectResult::NotRunning);
                 }
-                // Too many wait there already.
-                io::ErrorKind::WouldBlock if Instant::now() < until => sleep(RETRY_DELAY).await,
+                // The queue of the socket is full.
+                io::ErrorKind::WouldBlock if Instant::now() < deadline => sleep(RETRY_DELAY).await,
                 io::ErrorKind::WouldBlock => {
                     return Err(HostError::Unresponsive { pid: record.pid });
                 }
@@ -139,15 +139,15 @@ async fn connect(folder: &RuntimeDir, record: &HostRecord) -> Result<ConnectResu
             },
         }
     };
-    let peer = foreign_peer(&stream).map_err(HostError::file("look at", &path))?;
+    let peer = foreign_peer(&stream).map_err(HostError::file("identify the owner of", &path))?;
     if let Some(user) = peer {
         return Err(HostError::ForeignListener { path, user });
     }
-    // The system knows who listens; the record only says.
+    // The operating system knows the listening process. The record may be wrong.
     let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
     let pid = pid.and_then(|pid| u32::try_from(pid).ok());
     let mut connection = Connection::new(stream);
-    let greeted = async {
+    let exchange_hello = async {
         let hello = ClientHello::new();
         connection.send(&Greeting { hello }).await?;
         match connection.next().await? {
@@ -155,11 +155,11 @@ async fn connect(folder: &RuntimeDir, record: &HostRecord) -> Result<ConnectResu
             None => Ok(None),
         }
     };
-    match timeout_at(until, greeted).await {
+    match timeout_at(deadline, exchange_hello).await {
         Err(_) => Err(HostError::Unresponsive {
             pid: pid.unwrap_or(record.pid),
         }),
-        // It is just ending.
+        // The host is ending.
         Ok(Ok(None) | Err(FrameError::Truncated)) => Ok(ConnectResult::NotRunning),
         Ok(Err(FrameError::Io(error))) if is_disconnect(&error) => Ok(ConnectResult::NotRunning),
         Ok(Err(error)) => Err(HostError::InvalidReply(error)),
@@ -169,12 +169,12 @@ async fn connect(folder: &RuntimeDir, record: &HostRecord) -> Result<ConnectResu
 }
 
 /// Waits until no other command starts a host.
-async fn lock_start(folder: &RuntimeDir, until: Instant) -> Result<File, HostError> {
+async fn lock_start(folder: &RuntimeDir, deadline: Instant) -> Result<File, HostError> {
     let file = folder.open_lock_file(START_LOCK)?;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(RETRY_DELAY).await,
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(RETRY_DELAY).await,
             Err(TryLockError::WouldBlock) => {
                 return Err(HostError::NotReady {
                     after: START_TIMEOUT,
@@ -187,21 +187,23 @@ async fn lock_start(folder: &RuntimeDir, until: Instant) -> Result<File, HostErr
     }
 }
 
-/// Waits until nobody holds the lock of a host, or another than `instance` does; says whether that
-/// came true.
+/// Waits until the lock of the host is free, or until a host other than `instance` holds it. Returns false if that does
+/// not happen within `timeout`.
 pub(super) async fn wait_until_gone(
     folder: &RuntimeDir,
     instance: Option<&str>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<bool, HostError> {
-    let until = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         match HostRecord::read_lock_holder(folder)? {
             LockHolder::Free => return Ok(true),
-            LockHolder::Held(Some(record)) if instance.is_some_and(|it| it != record.instance) => {
+            LockHolder::Held(Some(record))
+                if instance.is_some_and(|own| own != record.instance) =>
+            {
                 return Ok(true);
             }
-            LockHolder::Held(_) if Instant::now() >= until => return Ok(false),
+            LockHolder::Held(_) if Instant::now() >= deadline => return Ok(false),
             LockHolder::Held(_) => sleep(RETRY_DELAY).await,
         }
     }

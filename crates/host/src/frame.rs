@@ -7,42 +7,42 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// The longest line.
+/// Maximum length of a line in bytes.
 pub const LINE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// The most bytes after one: answers carry outputs.
+/// Maximum size of a payload in bytes. It is larger than a line because replies carry outputs.
 const PAYLOAD_LIMIT: usize = 1024 * 1024 * 1024;
 
-/// Up to how many bytes of a payload go out together with their line.
+/// Payloads up to this size in bytes are written together with their line.
 const SINGLE_WRITE_LIMIT: usize = 16 * 1024;
 
-/// How much is read at once.
+/// Size of one read in bytes.
 const READ_SIZE: usize = 16 * 1024;
 
-/// What came over a socket.
+/// One message from a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// One JSON object.
+    /// The JSON object.
     line: Vec<u8>,
-    /// What followed it.
+    /// The raw bytes after the line.
     pub payload: Vec<u8>,
 }
 
-/// What is wrong with what came.
+/// A failure to read or write a frame.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It ended within a frame.
+    /// The connection ended within a frame.
     #[error("the connection ended within a message")]
     Truncated,
-    #[error("a message is no JSON object: {0}")]
+    #[error("a message is not a JSON object: {0}")]
     InvalidJson(#[source] serde_json::Error),
     #[error("a message is larger than {} MiB", LINE_LIMIT / 1024 / 1024)]
     TooLarge,
 }
 
-/// What is looked at before anybody asks.
+/// The member that the reader needs to find the end of a frame.
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(default)]
@@ -50,30 +50,29 @@ struct Envelope {
 }
 
 impl Frame {
-    /// The object as something that is expected.
+    /// Parses the object as a `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, FrameError> {
         serde_json::from_slice(&self.line).map_err(FrameError::InvalidJson)
     }
 
-    /// The object, whatever it is.
+    /// Parses the object without a schema.
     pub fn value(&self) -> Result<Value, FrameError> {
         self.parse()
     }
 }
 
-/// Reads frames. Everything that was read stays here until a frame is whole, so [`next`] may be
-/// dropped and called again at any time.
+/// Reads frames. Buffers incomplete frames, so [`next`] may be dropped and called again at any time.
 ///
 /// [`next`]: FrameReader::next
 #[derive(Debug)]
 pub struct FrameReader<R> {
     inner: R,
     buffer: Vec<u8>,
-    /// What is before this was given away.
+    /// Bytes of the buffer before this offset are consumed.
     start: usize,
-    /// From `start` to here there is no end of a line.
+    /// No line ends between `start` and this offset.
     searched: usize,
-    /// A line whose bytes are still to come, and how many they are.
+    /// A line whose payload is incomplete, and the size of the payload in bytes.
     pending: Option<(Vec<u8>, usize)>,
 }
 
@@ -88,12 +87,12 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// What frames come from.
+    /// The stream that the frames are read from.
     pub fn inner(&self) -> &R {
         &self.inner
     }
 
-    /// The next frame; `None` when the other side has closed after a whole one. Cancel-safe.
+    /// Reads the next frame. Returns `None` if the peer has closed the connection after a complete one. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         loop {
             if let Some(frame) = self.take_frame()? {
@@ -101,8 +100,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             }
             self.reserve();
             if self.inner.read_buf(&mut self.buffer).await? == 0 {
-                let between = self.pending.is_none() && self.start == self.buffer.len();
-                return if between {
+                let is_complete = self.pending.is_none() && self.start == self.buffer.len();
+                return if is_complete {
                     Ok(None)
                 } else {
                     Err(FrameError::Truncated)
@@ -111,12 +110,12 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// A frame that is there already.
+    /// Takes a complete frame from the buffer.
     fn take_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         if self.pending.is_none() {
             let Some(end) = self.line_end() else {
-                let long = self.buffer.len() - self.start > LINE_LIMIT;
-                return if long {
+                let is_too_long = self.buffer.len() - self.start > LINE_LIMIT;
+                return if is_too_long {
                     Err(FrameError::TooLarge)
                 } else {
                     Ok(None)
@@ -135,8 +134,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             }
             self.pending = Some((line, count));
         }
-        let there = self.buffer.len() - self.start;
-        let Some((line, count)) = self.pending.take_if(|(_, count)| *count <= there) else {
+        let available = self.buffer.len() - self.start;
+        let Some((line, count)) = self.pending.take_if(|(_, count)| *count <= available) else {
             return Ok(None);
         };
         let payload = self.buffer[self.start..self.start + count].to_vec();
@@ -152,11 +151,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         end
     }
 
-    /// Room for what comes next. It grows with what has come, not with what is announced.
+    /// Reserves space for the next read. The buffer grows with received bytes, not with announced sizes.
     fn reserve(&mut self) {
         if self.start == self.buffer.len() {
             self.buffer.clear();
-            // One large frame should not stay in memory for ever.
+            // The space of one large frame is not kept.
             self.buffer.shrink_to(4 * READ_SIZE);
         } else {
             self.buffer.drain(..self.start);
@@ -167,7 +166,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 }
 
-/// An object is demanded here: `Envelope` alone would take an array, too.
+/// Parses the envelope. Rejects arrays explicitly, because `Envelope` would accept them.
 fn read_envelope(line: &[u8]) -> Result<Envelope, FrameError> {
     let first = line.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {
@@ -177,8 +176,7 @@ fn read_envelope(line: &[u8]) -> Result<Envelope, FrameError> {
     serde_json::from_slice(line).map_err(FrameError::InvalidJson)
 }
 
-/// Writes frames. A write that is dropped half-way leaves half a frame behind: the connection is of
-/// no use after that.
+/// Writes frames. A write that is dropped before its end leaves an incomplete frame, and the connection is unusable.
 #[derive(Debug)]
 pub struct FrameWriter<W> {
     inner: W,
@@ -189,13 +187,13 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
         Self { inner }
     }
 
-    /// Sends an object.
+    /// Sends a JSON object.
     pub async fn send(&mut self, head: &impl Serialize) -> Result<(), FrameError> {
         let bytes = encode(head, &[])?;
         Ok(self.inner.write_all(&bytes).await?)
     }
 
-    /// Sends an object with bytes after it; its member `n` is set here.
+    /// Sends a JSON object and the raw bytes that follow it. Sets the member `n` of the object.
     pub async fn send_with(
         &mut self,
         head: &impl Serialize,
@@ -203,7 +201,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     ) -> Result<(), FrameError> {
         let mut bytes = encode(head, payload)?;
         if payload.len() <= SINGLE_WRITE_LIMIT {
-            // Whoever reads is woken once.
+            // One write wakes the reader only once.
             bytes.extend_from_slice(payload);
             return Ok(self.inner.write_all(&bytes).await?);
         }
@@ -212,7 +210,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     }
 }
 
-/// The line of a frame.
+/// Encodes the line of a frame.
 fn encode(head: &impl Serialize, payload: &[u8]) -> Result<Vec<u8>, FrameError> {
     let mut bytes = if payload.is_empty() {
         serde_json::to_vec(head).map_err(FrameError::InvalidJson)?
@@ -244,7 +242,7 @@ mod tests {
             .block_on(future)
     }
 
-    /// What is read when the bytes come in these pieces.
+    /// Reads frames from bytes that arrive in these pieces.
     async fn read_pieces(pieces: Vec<Vec<u8>>) -> Vec<Result<Frame, String>> {
         let (mut near, far) = tokio::io::duplex(1 << 20);
         let mut reader = FrameReader::new(far);
@@ -299,20 +297,20 @@ mod tests {
 
     #[test]
     fn invalid_frames_are_errors() {
-        for (bytes, words) in [
-            (&b"GET / HTTP/1.1\r\n"[..], "no JSON object"),
-            (b"[1]\n", "no JSON object"),
-            (b"7\n", "no JSON object"),
-            (b"\n", "no JSON object"),
-            (b"{\"n\":-1}\n", "no JSON object"),
+        for (bytes, message) in [
+            (&b"GET / HTTP/1.1\r\n"[..], "not a JSON object"),
+            (b"[1]\n", "not a JSON object"),
+            (b"7\n", "not a JSON object"),
+            (b"\n", "not a JSON object"),
+            (b"{\"n\":-1}\n", "not a JSON object"),
             (b"{\"n\":99999999999}\n", "larger than"),
             (b"{\"half\":", "within a message"),
             (b"{\"n\":5}\n123", "within a message"),
-            (b"\xff\xfe\n", "no JSON object"),
+            (b"\xff\xfe\n", "not a JSON object"),
         ] {
             let frames = run(read_pieces(vec![bytes.to_vec()]));
             let error = frames.last().unwrap().as_ref().unwrap_err();
-            assert!(error.contains(words), "{bytes:?}: {error}");
+            assert!(error.contains(message), "{bytes:?}: {error}");
         }
     }
 

@@ -4,14 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::Frame;
 
-/// What this version speaks after the first words. `status` and `stop` are understood whatever the
-/// number is.
+/// The protocol of all requests after the hello. Every host serves `status` and `stop`, whatever the protocol.
 pub const PROTOCOL: u32 = 3;
 
-/// This version.
+/// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a command says first.
+/// The first message of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientHello {
     pub protocol: u32,
@@ -19,7 +18,7 @@ pub struct ClientHello {
     pub version: String,
 }
 
-/// What the host says to that.
+/// The reply of the host to the hello of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostHello {
     pub protocol: u32,
@@ -29,7 +28,7 @@ pub struct HostHello {
     pub instance: String,
 }
 
-/// Either, as it goes over the socket.
+/// Either hello, as it is sent over the socket.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Greeting<T> {
     pub hello: T,
@@ -43,8 +42,11 @@ impl ClientHello {
         }
     }
 
-    /// What stands in a first frame; `None` if that is no hello.
-    pub(super) fn of(frame: &Frame) -> Option<Self> {
-        frame.parse::<Greeting<Self>>().ok().map(|all| all.hello)
+    /// Parses the first frame. Returns `None` if it is not a hello.
+    pub(super) fn from_frame(frame: &Frame) -> Option<Self> {
+        frame
+            .parse::<Greeting<Self>>()
+            .ok()
+            .map(|greeting| greeting.hello)
     }
 }

@@ -13,40 +13,40 @@ use cellwright_engine::runtime_dir::{HOST_INFO, HOST_LOCK, RuntimeDir};
 use super::error::HostError;
 use super::record::HostRecord;
 
-/// How long to wait between two tries for a lock.
+/// Delay between two attempts to lock.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// What a living host holds.
+/// The files of a running host.
 #[derive(Debug)]
 pub(super) struct HostFiles {
     folder: RuntimeDir,
-    /// Held as long as this is open.
+    /// The lock is held while this file is open.
     lock: File,
     record: HostRecord,
     socket: PathBuf,
-    /// Which file the socket is: another host may have put its own there.
-    bound: FileId,
+    /// The socket file of this host: another host may have replaced it.
+    socket_id: FileId,
 }
 
-/// What came of trying to be the host.
+/// The result of an attempt to become the host.
 pub(super) enum ClaimResult {
     Acquired(HostFiles, UnixListener),
-    /// Somebody else is.
+    /// Another process is the host.
     Taken,
 }
 
-/// How things are in the folder.
+/// The result of a check of the files.
 pub(super) enum FileCheck {
     Fine,
-    /// Something was missing and is there again.
-    Mended,
-    /// The socket was missing; this is the new one.
+    /// A file was missing and is restored.
+    Repaired,
+    /// The socket was missing. Contains the new one.
     Rebound(UnixListener),
-    /// Somebody else is the host now.
+    /// Another process is the host now.
     Lost,
 }
 
-/// By what a file is told from another of the same name.
+/// Device and inode number: distinguishes a file from another with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileId(u64, u64);
 
@@ -63,15 +63,15 @@ impl FileId {
 }
 
 impl HostFiles {
-    /// Becomes the host of a folder. One that is just ending is waited for.
-    pub(super) fn claim(folder: &RuntimeDir, patience: Duration) -> Result<ClaimResult, HostError> {
-        let until = Instant::now() + patience;
+    /// Makes this process the host of a folder. Waits up to `timeout` for a host that is ending.
+    pub(super) fn claim(folder: &RuntimeDir, timeout: Duration) -> Result<ClaimResult, HostError> {
+        let deadline = Instant::now() + timeout;
         let lock = loop {
             if let Some(lock) = try_lock(folder)? {
                 break lock;
             }
-            // One that ends takes its record away first.
-            if HostRecord::read(folder)?.is_some() || Instant::now() >= until {
+            // A host that ends first removes its record.
+            if HostRecord::read(folder)?.is_some() || Instant::now() >= deadline {
                 return Ok(ClaimResult::Taken);
             }
             std::thread::sleep(RETRY_DELAY);
@@ -81,28 +81,28 @@ impl HostFiles {
         record
             .write_to_lock(&lock)
             .map_err(HostError::file("write", folder.file_path(HOST_LOCK)))?;
-        let (listener, bound) = bind(&socket)?;
+        let (listener, socket_id) = bind(&socket)?;
         record.publish(folder)?;
-        let place = Self {
+        let files = Self {
             folder: folder.clone(),
             lock,
             record,
             socket,
-            bound,
+            socket_id,
         };
-        Ok(ClaimResult::Acquired(place, listener))
+        Ok(ClaimResult::Acquired(files, listener))
     }
 
     pub(super) fn record(&self) -> &HostRecord {
         &self.record
     }
 
-    /// Looks whether everything is as it was, and mends what is not.
+    /// Checks that the files are unchanged, and restores those that are not.
     pub(super) fn check(&mut self) -> Result<FileCheck, HostError> {
-        let mut look = FileCheck::Fine;
+        let mut result = FileCheck::Fine;
         let lock_path = self.folder.file_path(HOST_LOCK);
         if FileId::from_path(&lock_path) != FileId::from_file(&self.lock) {
-            // Whoever comes first to the new lock is the host.
+            // The process that locks the new file first is the host.
             let folder = RuntimeDir::create(self.folder.path().to_owned())?;
             let Some(lock) = try_lock(&folder)? else {
                 return Ok(FileCheck::Lost);
@@ -111,32 +111,33 @@ impl HostFiles {
             self.record
                 .write_to_lock(&self.lock)
                 .map_err(HostError::file("write", lock_path))?;
-            look = FileCheck::Mended;
+            result = FileCheck::Repaired;
         }
-        if FileId::from_path(&self.socket) != Some(self.bound) {
+        if FileId::from_path(&self.socket) != Some(self.socket_id) {
             if let Some(parent) = self.socket.parent() {
                 RuntimeDir::create(parent.to_owned())?;
             }
-            let (listener, bound) = bind(&self.socket)?;
-            self.bound = bound;
-            look = FileCheck::Rebound(listener);
+            let (listener, socket_id) = bind(&self.socket)?;
+            self.socket_id = socket_id;
+            result = FileCheck::Rebound(listener);
         }
         if !self.is_published() {
             self.record.publish(&self.folder)?;
-            if matches!(look, FileCheck::Fine) {
-                look = FileCheck::Mended;
+            if matches!(result, FileCheck::Fine) {
+                result = FileCheck::Repaired;
             }
         }
-        Ok(look)
+        Ok(result)
     }
 
-    /// Takes away what leads to this host. The lock stays held until this is dropped.
+    /// Removes the info file and the socket, so that clients no longer find this host. The lock is held until this value
+    /// is dropped.
     pub(super) fn withdraw(&self) {
-        // What is not there any more, or not ours, needs no removing.
+        // Files that are missing or belong to another host stay as they are.
         if self.is_published() {
             fs::remove_file(self.folder.file_path(HOST_INFO)).ok();
         }
-        if FileId::from_path(&self.socket) == Some(self.bound) {
+        if FileId::from_path(&self.socket) == Some(self.socket_id) {
             fs::remove_file(&self.socket).ok();
         }
     }
@@ -146,9 +147,9 @@ impl HostFiles {
     }
 }
 
-/// Takes away what a host left behind that could not do it itself.
+/// Removes the files of a host that ended without removing them.
 pub(super) fn clear(folder: &RuntimeDir) -> Result<(), HostError> {
-    let Some(_nobody_else) = try_lock(folder)? else {
+    let Some(_lock) = try_lock(folder)? else {
         return Ok(());
     };
     for path in [folder.file_path(HOST_INFO), folder.socket_path()?] {
@@ -180,22 +181,22 @@ fn lock_opened(lock: File, folder: &RuntimeDir) -> Result<Option<File>, HostErro
     Ok(same.then_some(lock))
 }
 
-/// A new socket. Whatever was there was left behind: only the holder of the lock comes here.
+/// Binds a new socket. Only the holder of the lock calls this, so an existing socket file has no listener.
 fn bind(path: &Path) -> Result<(UnixListener, FileId), HostError> {
     match fs::remove_file(path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(HostError::file("remove", path)(error)),
     }
-    let bound = || {
+    let bind_new = || {
         let listener = UnixListener::bind(path)?;
-        // The folder and the mask have kept others out so far.
+        // Until here, the folder and the file mode mask keep other users out.
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
-        let number = FileId::from_path(path).ok_or(io::ErrorKind::NotFound)?;
-        Ok((listener, number))
+        let id = FileId::from_path(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok((listener, id))
     };
-    bound().map_err(HostError::file("listen on", path))
+    bind_new().map_err(HostError::file("listen on", path))
 }
 
 #[cfg(test)]

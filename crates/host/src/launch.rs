@@ -15,26 +15,26 @@ use super::error::HostError;
 use super::log;
 use super::start::{FAILED, HOST, READY, TAKEN};
 
-/// Passed by name.
+/// Environment variables that a host receives.
 const PASSED_VARIABLES: [&str; 8] = [
     "HOME", "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL",
 ];
 
-/// Passed by beginning, unless the name looks like a secret.
+/// Prefixes of further variables that a host receives, unless the name looks like a secret.
 const PASSED_PREFIXES: [&str; 3] = ["LC_", "XDG_", "CELLWRIGHT_"];
 
-/// How glibc's allocator gives memory back. By its own rules a host stays at three times its size once
-/// much has passed through it. Nothing else reads these, and kernels do not get them.
+/// Makes the allocator of glibc return memory. With its defaults, a host keeps three times its size after large
+/// transfers. No other program reads these variables, and kernels do not receive them.
 const ALLOCATOR: [(&str, &str); 2] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_TRIM_THRESHOLD_", "131072"),
 ];
 
-/// Starts a host and waits until it is ready; false if there turns out to be one.
+/// Starts a host and waits until it is ready. Returns false if another host runs already.
 pub(super) async fn launch(
     folder: &RuntimeDir,
     idle_exit: Option<Duration>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<bool, HostError> {
     let log = log::append_to(folder).map_err(HostError::file("open the log in", folder.path()))?;
     let idle_seconds = idle_exit.unwrap_or_default().as_secs_f64().to_string();
@@ -55,26 +55,26 @@ pub(super) async fn launch(
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
         let mut stdout = BufReader::new(stdout);
-        let told = tokio::time::timeout(patience, stdout.read_line(&mut line)).await;
-        if told.is_err() {
-            // It is of no use, and holds what the next one needs.
+        let read = tokio::time::timeout(timeout, stdout.read_line(&mut line)).await;
+        if read.is_err() {
+            // It may hold the lock that the next host needs.
             child.start_kill().ok();
-            return Err(HostError::NotReady { after: patience });
+            return Err(HostError::NotReady { after: timeout });
         }
     }
-    let words = match line.trim_end() {
+    let reason = match line.trim_end() {
         READY => return Ok(true),
         TAKEN => return Ok(false),
         "" => match child.wait().await {
-            Ok(status) => format!("it ended without a word ({status})"),
+            Ok(status) => format!("it ended without a message ({status})"),
             Err(error) => error.to_string(),
         },
         line => line.strip_prefix(FAILED).unwrap_or(line).to_owned(),
     };
-    Err(HostError::NotStarted { words })
+    Err(HostError::NotStarted { reason })
 }
 
-/// What a host sees of its starter's environment. Sessions bring their own.
+/// The part of the starter's environment that a host receives. Sessions bring their own environment.
 fn environment(all: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
     all.into_iter()
         .filter_map(|(name, value)| {
@@ -84,7 +84,7 @@ fn environment(all: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
             if !passed || environment::looks_secret(text) {
                 return None;
             }
-            // The host is somewhere else.
+            // The host has another working directory.
             let is_folder = text.starts_with("CELLWRIGHT_") && text.ends_with("_DIR");
             let value = if is_folder { absolute(&value) } else { value };
             Some((name, value))

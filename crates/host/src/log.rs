@@ -11,13 +11,13 @@ use cellwright_engine::runtime_dir::RuntimeDir;
 use cellwright_kernel::process::daemon;
 use cellwright_stdext::{LockExt, rfc3339};
 
-/// What is longer becomes the old log.
+/// Size in bytes from which a log file is rotated.
 const SIZE_LIMIT: u64 = 1024 * 1024;
 
 const NAME: &str = "host.log";
 const OLD_NAME: &str = "host.log.1";
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Trace,
@@ -39,7 +39,7 @@ impl From<tracing::Level> for Level {
     }
 }
 
-/// The log of a living host.
+/// The log of a running host.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
@@ -48,7 +48,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// The log in a folder.
+    /// Opens the log in a folder.
     pub(super) fn open(folder: &RuntimeDir) -> Self {
         Self {
             path: folder.file_path(NAME),
@@ -58,7 +58,7 @@ impl Log {
     }
 
     /// Writes a line.
-    pub fn write(&self, level: Level, words: &str) {
+    pub fn write(&self, level: Level, message: &str) {
         let level = match level {
             Level::Trace => "trace",
             Level::Debug => "debug",
@@ -67,25 +67,28 @@ impl Log {
             Level::Error => "error",
         };
         let time = rfc3339::format_seconds(SystemTime::now());
-        // One line stays one line.
-        let line = format!("{time} {level} {}\n", words.replace('\n', "\n    "));
-        let mut held = self.file.lock_ignoring_poison();
-        if held.as_ref().is_none_or(|file| self.exceeds_limit(file)) {
-            *held = self.rotate();
+        // Continuation lines are indented, so that only entries start at the margin.
+        let line = format!("{time} {level} {}\n", message.replace('\n', "\n    "));
+        let mut current = self.file.lock_ignoring_poison();
+        if current
+            .as_ref()
+            .is_none_or(|file| self.needs_new_file(file))
+        {
+            *current = self.rotate();
         }
-        if let Some(file) = held.as_mut() {
+        if let Some(file) = current.as_mut() {
             // A full disk must not end the host.
             file.write_all(line.as_bytes()).ok();
         }
     }
 
-    /// Whether another file is due: this one is full, or somebody took it away.
-    fn exceeds_limit(&self, file: &File) -> bool {
+    /// Whether a new file is necessary: this one has reached the size limit or was removed.
+    fn needs_new_file(&self, file: &File) -> bool {
         let full = file.metadata().is_ok_and(|meta| meta.len() >= SIZE_LIMIT);
         full || !self.path.exists()
     }
 
-    /// A new file, which the process's errors go to as well.
+    /// Opens a new file and redirects standard error to it.
     fn rotate(&self) -> Option<File> {
         if fs::metadata(&self.path).is_ok_and(|meta| meta.len() >= SIZE_LIMIT) {
             fs::rename(&self.path, &self.old).ok()?;
@@ -96,7 +99,7 @@ impl Log {
     }
 }
 
-/// The log, to write to it.
+/// Opens the log for appending.
 pub(super) fn append_to(folder: &RuntimeDir) -> io::Result<File> {
     open_to_append(&folder.file_path(NAME))
 }
@@ -109,13 +112,13 @@ fn open_to_append(path: &std::path::Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The last lines of a log, the old one included; empty if there is none.
+/// Returns the last lines of the log, including the old file. Empty if there is no log.
 pub fn last_lines(folder: &RuntimeDir, count: usize) -> io::Result<String> {
     let mut text = String::new();
     for name in [OLD_NAME, NAME] {
         match File::open(folder.file_path(name)) {
             Ok(mut file) => {
-                // Hosts bound it; whatever else wrote to it does not.
+                // Hosts bound the file, but other programs may have written to it.
                 let length = file.metadata()?.len();
                 file.seek(SeekFrom::Start(length.saturating_sub(2 * SIZE_LIMIT)))?;
                 let mut bytes = Vec::new();
@@ -139,12 +142,12 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let folder = RuntimeDir::create(base.path().join("h")).unwrap();
         fs::write(folder.file_path(NAME), vec![b'x'; 1024 * 1024]).unwrap();
-        // Not through `Log::write`, which would turn this process's errors to the file.
+        // Not through `Log::write`, which would redirect standard error of this process to the file.
         let log = Log::open(&folder);
-        assert!(log.exceeds_limit(&append_to(&folder).unwrap()));
+        assert!(log.needs_new_file(&append_to(&folder).unwrap()));
         fs::write(folder.file_path(OLD_NAME), "one\ntwo\n").unwrap();
         fs::write(folder.file_path(NAME), "three\n").unwrap();
-        assert!(!log.exceeds_limit(&append_to(&folder).unwrap()));
+        assert!(!log.needs_new_file(&append_to(&folder).unwrap()));
         log.write(Level::Warn, "four\nfive");
         let end = last_lines(&folder, 4).unwrap();
         assert!(end.starts_with("two\nthree\n"), "{end}");

@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 use super::error::HostError;
 use super::hello::{PROTOCOL, VERSION};
 
-/// No record is longer; what is was not written by a host.
+/// Maximum size of a record in bytes. Hosts write smaller ones.
 const SIZE_LIMIT: u64 = 64 * 1024;
 
-/// Who the host is and where it listens. Fields may be added, none taken away: hosts and commands of
-/// other versions read it, too.
+/// Identity and socket of a host. Fields may be added, but not removed: hosts and commands of other versions also read
+/// the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRecord {
     pub pid: u32,
     pub protocol: u32,
     pub version: String,
-    /// Where it listens; relative to the folder if it is there.
+    /// Path of the socket, relative to the folder if it is inside.
     pub socket: PathBuf,
-    /// Different for every host there ever was.
+    /// Random id, different for every host.
     pub instance: String,
     /// Seconds since 1970.
     pub started: u64,
@@ -34,7 +34,7 @@ pub struct HostRecord {
 }
 
 impl HostRecord {
-    /// A record of this process.
+    /// Creates the record of this process.
     pub(super) fn new(folder: &RuntimeDir, socket: &std::path::Path) -> Self {
         let identity = ProcessIdentity::current();
         Self {
@@ -53,7 +53,7 @@ impl HostRecord {
         }
     }
 
-    /// The process that wrote it.
+    /// The process that wrote the record.
     pub fn identity(&self) -> ProcessIdentity {
         ProcessIdentity {
             pid: self.pid,
@@ -61,7 +61,7 @@ impl HostRecord {
         }
     }
 
-    /// What `host.json` says. One that is no record is as good as none.
+    /// Reads `host.json`. Returns `None` if the file is missing or is not a record.
     pub fn read(folder: &RuntimeDir) -> Result<Option<Self>, HostError> {
         let path = folder.file_path(HOST_INFO);
         match File::open(&path) {
@@ -71,7 +71,7 @@ impl HostRecord {
         }
     }
 
-    /// What the holder of the lock says about itself; `None` if nobody holds it.
+    /// Reads the state of the lock and the record of its holder.
     pub fn read_lock_holder(folder: &RuntimeDir) -> Result<LockHolder, HostError> {
         let path = folder.file_path(HOST_LOCK);
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
@@ -79,7 +79,7 @@ impl HostRecord {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockHolder::Free),
             Err(error) => return Err(HostError::file("open", path)(error)),
         };
-        // Shared, so that two who look do not take each other for a host.
+        // A shared lock, so that two readers do not mistake each other for a host.
         match file.try_lock_shared() {
             Ok(()) => Ok(LockHolder::Free),
             Err(TryLockError::WouldBlock) => Ok(LockHolder::Held(parse(file))),
@@ -87,7 +87,7 @@ impl HostRecord {
         }
     }
 
-    /// Writes `host.json`, whole or not at all.
+    /// Writes `host.json` atomically.
     pub(super) fn publish(&self, folder: &RuntimeDir) -> Result<(), HostError> {
         let path = folder.file_path(HOST_INFO);
         let new = folder.file_path(&format!("{HOST_INFO}.{}", self.pid));
@@ -102,13 +102,13 @@ impl HostRecord {
             fs::rename(&new, &path)
         })();
         written.map_err(|error| {
-            // Perhaps there never was one.
+            // The file may not exist.
             fs::remove_file(&new).ok();
             HostError::file("write", path)(error)
         })
     }
 
-    /// Writes it into the lock that this process holds.
+    /// Writes the record into the lock file that this process holds.
     pub(super) fn write_to_lock(&self, mut lock: &File) -> io::Result<()> {
         lock.set_len(0)?;
         lock.seek(SeekFrom::Start(0))?;
@@ -122,11 +122,11 @@ impl HostRecord {
     }
 }
 
-/// Who holds the lock of a host.
+/// The state of the lock of a host.
 #[derive(Debug)]
 pub enum LockHolder {
     Free,
-    /// Whoever it is has signed, or is about to.
+    /// A process holds the lock. `None` if it has not written its record yet.
     Held(Option<HostRecord>),
 }
 
@@ -136,7 +136,7 @@ fn parse(file: File) -> Option<HostRecord> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// 128 bits that no other host has.
+/// Returns 128 random bits in hexadecimal digits.
 fn unique() -> String {
     use std::hash::{BuildHasher, RandomState};
 

@@ -24,46 +24,47 @@ use super::record::HostRecord;
 use super::service::HostService;
 use signals::Signals;
 
-/// How many clients there may be; more have to wait.
+/// Maximum number of clients. Further clients wait in the queue of the socket.
 const CLIENTS_MAX: usize = 512;
 
-/// How long nobody is let in when there are no descriptors left.
+/// Delay after a failed accept, for example when no file descriptor is free.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// How often the folder is looked at. Shorter than a command waits for a host to be ready.
+/// Interval between checks of the files. Shorter than the time a command waits for a host to be ready.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long ending everything may take.
+/// Time limit for the shutdown of the service.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the last answers may take after that.
+/// Time limit for the last replies, after the shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the server and all its clients share.
+/// State that the server and all its clients share.
 struct Shared {
     record: HostRecord,
-    begun: Instant,
+    started: Instant,
     service: Arc<HostService>,
     log: Arc<Log>,
-    /// How many clients there are.
+    /// Number of connected clients.
     clients: AtomicUsize,
-    /// How many requests are being answered.
+    /// Number of requests in progress.
     busy: AtomicUsize,
-    /// Whoever asks for the end waits for an answer.
-    stops: mpsc::UnboundedSender<oneshot::Sender<Map<String, Value>>>,
+    /// Requests to stop, each with the channel for its reply.
+    stop_requests: mpsc::UnboundedSender<oneshot::Sender<Map<String, Value>>>,
 }
 
-/// A living host.
+/// A running host.
 pub(super) struct Server {
-    pub(super) place: HostFiles,
+    pub(super) files: HostFiles,
     pub(super) service: Arc<HostService>,
     pub(super) log: Arc<Log>,
-    /// How long it stays with nothing to do; `None` for ever.
+    /// Time without work after which the host ends. `None` means never.
     pub(super) idle_exit: Option<Duration>,
 }
 
 impl Server {
-    /// Serves until told to end or nothing is to be done. `ready` is called once clients can come.
+    /// Serves clients until a stop request, a signal or the idle time ends the host. Calls `ready` when clients can
+    /// connect.
     pub(super) async fn serve(
         mut self,
         listener: StdListener,
@@ -71,80 +72,81 @@ impl Server {
     ) -> io::Result<()> {
         let mut listener = UnixListener::from_std(listener)?;
         let mut signals = Signals::new()?;
-        let (stops, mut asked) = mpsc::unbounded_channel();
+        let (stop_requests, mut stop_receiver) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
-            record: self.place.record().clone(),
-            begun: Instant::now(),
+            record: self.files.record().clone(),
+            started: Instant::now(),
             service: Arc::clone(&self.service),
             log: Arc::clone(&self.log),
             clients: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
-            stops,
+            stop_requests,
         });
         ready();
         let mut clients = JoinSet::new();
-        let mut askers = Vec::new();
-        let mut next_look = Instant::now() + FILE_CHECK_INTERVAL;
+        let mut stop_replies = Vec::new();
+        let mut next_check = Instant::now() + FILE_CHECK_INTERVAL;
         let mut idle = IdleTimer::new(self.idle_exit);
-        let mut door = Acceptor::new();
-        let why = loop {
+        let mut acceptor = Acceptor::new();
+        let reason = loop {
             tokio::select! {
-                stream = door.next(&listener, &self.log), if clients.len() < CLIENTS_MAX => {
+                stream = acceptor.next(&listener, &self.log), if clients.len() < CLIENTS_MAX => {
                     idle.reset();
-                    if let Some(stream) = stream && self.admits(&stream) {
+                    if let Some(stream) = stream && self.accepts(&stream) {
                         debug!(clients = clients.len() + 1, "client connected");
                         clients.spawn(client::serve(stream, Arc::clone(&shared)));
                     }
                 }
                 Some(ended) = clients.join_next(), if !clients.is_empty() => {
                     if let Err(error) = ended {
-                        self.log.write(Level::Error, &format!("a client's task failed: {error}"));
+                        self.log.write(Level::Error, &format!("the task of a client failed: {error}"));
                     }
                 }
-                Some(asker) = asked.recv() => {
-                    askers.push(asker);
-                    break "was asked to";
+                Some(reply) = stop_receiver.recv() => {
+                    stop_replies.push(reply);
+                    break "stop requested";
                 }
                 name = signals.next() => break name,
                 () = idle.tick() => {
                     if idle.has_expired(clients.is_empty() && self.service.is_idle()) {
-                        break "had nothing to do";
+                        break "idle";
                     }
                 }
-                () = sleep_until(next_look) => {
-                    next_look = Instant::now() + FILE_CHECK_INTERVAL;
-                    match self.place.check() {
+                () = sleep_until(next_check) => {
+                    next_check = Instant::now() + FILE_CHECK_INTERVAL;
+                    match self.files.check() {
                         Ok(FileCheck::Fine) => {}
-                        Ok(FileCheck::Mended) => self.log.write(Level::Warn, "files were missing"),
+                        Ok(FileCheck::Repaired) => self.log.write(Level::Warn, "restored missing files"),
                         Ok(FileCheck::Rebound(new)) => {
-                            self.log.write(Level::Warn, "the socket was missing");
+                            self.log.write(Level::Warn, "restored the missing socket");
                             listener = UnixListener::from_std(new)?;
                         }
-                        Ok(FileCheck::Lost) => break "was replaced by another",
+                        Ok(FileCheck::Lost) => break "replaced by another host",
                         Err(error) => self.log.write(Level::Error, &error_chain::format(&error)),
                     }
                 }
             }
         };
-        self.log.write(Level::Info, &format!("ending: {why}"));
+        self.log.write(Level::Info, &format!("ending: {reason}"));
         drop(listener);
-        // Whoever comes now finds nobody and starts another, which waits for the lock.
-        self.place.withdraw();
+        // A command that comes now finds no host and starts another, which waits for the lock.
+        self.files.withdraw();
         let ended = timeout(SHUTDOWN_TIMEOUT, self.service.shut_down()).await;
         if ended.is_err() {
-            self.log.write(Level::Warn, "not everything ended in time");
+            self.log
+                .write(Level::Warn, "the shutdown exceeded its time limit");
         }
         let ended = ended.unwrap_or_default();
-        asked.close();
-        while let Ok(asker) = asked.try_recv() {
-            askers.push(asker);
+        stop_receiver.close();
+        while let Ok(reply) = stop_receiver.try_recv() {
+            stop_replies.push(reply);
         }
-        for asker in askers {
-            // It may have gone without waiting.
-            asker.send(ended.clone()).ok();
+        for reply in stop_replies {
+            // The client may have disconnected.
+            reply.send(ended.clone()).ok();
         }
-        let until = Instant::now() + DRAIN_TIMEOUT;
-        while shared.busy.load(Ordering::Acquire) > 0 && Instant::now() < until {
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
+        while shared.busy.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
             sleep(Duration::from_millis(5)).await;
         }
         clients.shutdown().await;
@@ -152,13 +154,13 @@ impl Server {
         Ok(())
     }
 
-    /// Whether a client is our user.
-    fn admits(&self, stream: &UnixStream) -> bool {
+    /// Whether a client belongs to the user of the host.
+    fn accepts(&self, stream: &UnixStream) -> bool {
         match foreign_peer(stream) {
             Ok(None) => true,
             Ok(Some(user)) => {
-                let words = format!("a client of user {user} was turned away");
-                self.log.write(Level::Warn, &words);
+                let message = format!("rejected a client of user {user}");
+                self.log.write(Level::Warn, &message);
                 false
             }
             Err(_) => false,
@@ -166,38 +168,39 @@ impl Server {
     }
 }
 
-/// Where clients come in.
+/// Accepts clients, with a delay after a failure.
 struct Acceptor {
-    /// Closed until then.
-    closed_until: Option<Instant>,
-    told: bool,
+    /// End of the delay after a failure.
+    retry_at: Option<Instant>,
+    /// Whether the current series of failures is in the log.
+    is_logged: bool,
 }
 
 impl Acceptor {
     fn new() -> Self {
         Self {
-            closed_until: None,
-            told: false,
+            retry_at: None,
+            is_logged: false,
         }
     }
 
-    /// The next client; `None` if that failed, after which nobody is let in for a moment.
+    /// Accepts the next client. Returns `None` on failure; the next call then starts with a delay.
     async fn next(&mut self, listener: &UnixListener, log: &Log) -> Option<UnixStream> {
-        if let Some(until) = self.closed_until {
-            sleep_until(until).await;
-            self.closed_until = None;
+        if let Some(time) = self.retry_at {
+            sleep_until(time).await;
+            self.retry_at = None;
         }
         match listener.accept().await {
             Ok((stream, _)) => {
-                self.told = false;
+                self.is_logged = false;
                 Some(stream)
             }
             Err(error) => {
-                // It would fail again at once, and again.
-                self.closed_until = Some(Instant::now() + ACCEPT_RETRY_DELAY);
-                if !self.told {
-                    self.told = true;
-                    log.write(Level::Error, &format!("no client can come in: {error}"));
+                // Without a delay, accept would fail in a busy loop.
+                self.retry_at = Some(Instant::now() + ACCEPT_RETRY_DELAY);
+                if !self.is_logged {
+                    self.is_logged = true;
+                    log.write(Level::Error, &format!("cannot accept clients: {error}"));
                 }
                 None
             }
@@ -205,44 +208,47 @@ impl Acceptor {
     }
 }
 
-/// Since when there has been nothing to do.
+/// Measures the time without work.
 struct IdleTimer {
-    longest: Option<Duration>,
+    /// Idle time after which the host ends. `None` means never.
+    limit: Option<Duration>,
+    /// Start of the idle time.
     since: Option<Instant>,
-    next: Instant,
+    next_check: Instant,
 }
 
 impl IdleTimer {
-    fn new(longest: Option<Duration>) -> Self {
+    fn new(limit: Option<Duration>) -> Self {
         Self {
-            longest,
+            limit,
             since: None,
-            next: Instant::now(),
+            next_check: Instant::now(),
         }
     }
 
-    /// Somebody came.
+    /// Restarts the idle time, because a client connected.
     fn reset(&mut self) {
         self.since = None;
     }
 
-    /// When to look again; never if the host is to stay. Cancel-safe.
+    /// Waits until the next check. Never returns without a limit. Cancel-safe.
     async fn tick(&self) {
-        match self.longest {
-            Some(_) => sleep_until(self.next).await,
+        match self.limit {
+            Some(_) => sleep_until(self.next_check).await,
             None => std::future::pending().await,
         }
     }
 
-    /// Whether there has been nothing to do for long enough.
+    /// Whether the idle time has reached the limit. `idle` is the current state.
     fn has_expired(&mut self, idle: bool) -> bool {
         let now = Instant::now();
-        let longest = self.longest.unwrap_or(Duration::MAX);
-        self.next = now + (longest / 4).clamp(Duration::from_millis(20), Duration::from_secs(5));
+        let limit = self.limit.unwrap_or(Duration::MAX);
+        let delay = (limit / 4).clamp(Duration::from_millis(20), Duration::from_secs(5));
+        self.next_check = now + delay;
         if !idle {
             self.since = None;
             return false;
         }
-        now - *self.since.get_or_insert(now) >= longest
+        now - *self.since.get_or_insert(now) >= limit
     }
 }

@@ -19,40 +19,40 @@ use super::log::{Level, Log};
 use super::server::Server;
 use super::service::HostService;
 
-/// The first argument by which the binary becomes a host.
+/// The first argument that makes the binary a host.
 pub(super) const HOST: &str = "__host";
 
-/// What a host tells its starter when clients can come.
+/// The line that a host sends to its starter when clients can connect.
 pub(super) const READY: &str = "ready";
 
-/// What it tells when there is one already.
+/// The line that it sends when another host runs already.
 pub(super) const TAKEN: &str = "taken";
 
-/// What it tells before saying why it cannot start.
+/// The start of the line that it sends when it cannot start; the reason follows.
 pub(super) const FAILED: &str = "failed: ";
 
-/// How long one that is just ending is waited for.
+/// Time limit for a host that is ending to release its lock.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// The most threads that pass things on.
+/// Maximum number of worker threads.
 const THREADS_MAX: usize = 4;
 
-/// If this process was started to be a host: is one, and says how it went.
-/// `engine` makes what the host works with; `notify_starter` sends a line to the process that started it.
+/// Runs the host if this process was started as one, and returns whether that succeeded. Otherwise returns `None`.
+/// `engine` creates the engine of the host; `notify_starter` sends a line to the process that started it.
 pub fn run_if_host(engine: fn() -> Engine, notify_starter: fn(&str)) -> Option<bool> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next()? != HOST {
         return None;
     }
     daemon::close_inherited_descriptors();
-    let well = match run(arguments, engine, notify_starter) {
+    let succeeded = match run(arguments, engine, notify_starter) {
         Ok(()) => true,
         Err(error) => {
             notify_starter(&format!("{FAILED}{}", error_chain::format(&error)));
             false
         }
     };
-    Some(well)
+    Some(succeeded)
 }
 
 fn run(
@@ -68,10 +68,10 @@ fn run(
         .filter(|time| !time.is_zero());
     daemon::detach();
     daemon::raise_descriptor_limit();
-    std::env::set_current_dir("/").map_err(HostError::file("go to", "/"))?;
+    std::env::set_current_dir("/").map_err(HostError::file("change to", "/"))?;
     let folder = RuntimeDir::create(path)?;
-    let (place, listener) = match HostFiles::claim(&folder, CLAIM_TIMEOUT)? {
-        ClaimResult::Acquired(place, listener) => (place, listener),
+    let (files, listener) = match HostFiles::claim(&folder, CLAIM_TIMEOUT)? {
+        ClaimResult::Acquired(files, listener) => (files, listener),
         ClaimResult::Taken => {
             notify_starter(TAKEN);
             return Ok(());
@@ -86,42 +86,45 @@ fn run(
         .enable_all()
         .build()
         .map_err(HostError::file("start threads in", folder.path()))?;
-    let record = place.record();
-    let words = format!(
+    let record = files.record();
+    let message = format!(
         "started: pid {}, version {}, instance {}",
         record.pid, record.version, record.instance
     );
-    log.write(Level::Info, &words);
-    let inside = runtime.enter();
+    log.write(Level::Info, &message);
+    let runtime_guard = runtime.enter();
     let server = Server {
         service: Arc::new(HostService::new(engine(), &folder, &log)),
-        place,
+        files,
         log: Arc::clone(&log),
         idle_exit,
     };
-    drop(inside);
+    drop(runtime_guard);
     let served = runtime.block_on(server.serve(listener, || {
         notify_starter(READY);
         if let Err(error) = detach_output() {
-            log.write(Level::Warn, &format!("the starter's pipe is kept: {error}"));
+            log.write(
+                Level::Warn,
+                &format!("cannot close the starter's pipe: {error}"),
+            );
         }
     }));
-    // Something that blocks must not keep the process.
+    // A blocked thread must not keep the process alive.
     runtime.shutdown_timeout(Duration::from_secs(1));
     if let Err(error) = &served {
-        log.write(Level::Error, &format!("ended by an error: {error}"));
+        log.write(Level::Error, &format!("ended after an error: {error}"));
     }
     served.map_err(HostError::file("serve in", folder.path()))
 }
 
-/// How many threads pass things on. Kernels are processes of their own, and need the processors more:
-/// with two of them, a second thread doubles the time of a short call.
+/// Number of worker threads. Kernels are separate processes and need the processors more: on two processors, a second
+/// thread doubles the time of a short call.
 fn thread_count() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     (processors / 2).clamp(1, THREADS_MAX)
 }
 
-/// Nobody listens to the starter's pipe any more.
+/// Redirects standard output to `/dev/null`: the starter no longer reads its pipe.
 fn detach_output() -> io::Result<()> {
     let null = File::options().write(true).open("/dev/null")?;
     daemon::redirect_stdout(&null)
@@ -130,7 +133,7 @@ fn detach_output() -> io::Result<()> {
 fn log_panics(log: &Arc<Log>) {
     let log = Arc::clone(log);
     std::panic::set_hook(Box::new(move |panic| {
-        log.write(Level::Error, &format!("this is a bug: {panic}"));
+        log.write(Level::Error, &format!("panic (this is a bug): {panic}"));
     }));
 }
 

@@ -15,36 +15,33 @@ use super::host_files;
 use super::record::{HostRecord, LockHolder};
 use super::start::HOST;
 
-/// How long a host may take to end everything. It takes ten seconds itself at the most.
+/// Time limit for the reply of a host. Its own shutdown takes at most ten seconds.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long its process may take to go after that.
+/// Time limit for the exit of the process, after the reply or a signal.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a process that has nothing left to do may take to end. Where nobody buries the dead it never
-/// does, as far as can be seen.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Time limit for the exit of a process that has released its lock. In a container without an init process that reaps
+/// zombies, the process seems to run indefinitely.
+const REAP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long one that was killed may take.
+/// Time limit for the exit after `SIGKILL`.
 const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What came of it.
+/// The result of a stop.
 pub enum StopOutcome {
-    /// There was none.
-    Nobody,
-    /// It ended what it had, and then itself.
-    Asked {
-        pid: u32,
-        wait_for_exit: Map<String, Value>,
-    },
-    /// It did not answer and was ended by a signal.
+    /// No host was running.
+    NotRunning,
+    /// The host shut down by itself. `ended` counts what it ended.
+    Stopped { pid: u32, ended: Map<String, Value> },
+    /// The host did not answer and was stopped with a signal.
     Forced { pid: u32 },
 }
 
-/// Ends the host of a folder and waits until it is gone.
+/// Stops the host of a folder and waits until it has exited.
 pub async fn stop(path: PathBuf) -> Result<StopOutcome, HostError> {
     let Some(folder) = RuntimeDir::open(path)? else {
-        return Ok(StopOutcome::Nobody);
+        return Ok(StopOutcome::NotRunning);
     };
     let stopped = match connect_existing(&folder).await {
         Ok(Some(client)) => request_stop(&folder, client).await,
@@ -66,76 +63,70 @@ async fn request_stop(folder: &RuntimeDir, mut client: Client) -> Result<StopOut
         LockHolder::Held(Some(record)) if record.pid == pid => Some(record.identity()),
         _ => None,
     };
-    let answer = client.request(&json!({"do": "stop"}), REPLY_TIMEOUT).await;
-    if matches!(answer, Ok(_) | Err(HostError::Disconnected))
+    let reply = client.request(&json!({"do": "stop"}), REPLY_TIMEOUT).await;
+    if matches!(reply, Ok(_) | Err(HostError::Disconnected))
         && wait_until_gone(folder, Some(&instance), EXIT_TIMEOUT).await?
     {
-        // It lets go of the lock as the last thing it does, and then it still has to end.
+        // The host releases the lock just before it exits.
         if let Some(process) = process {
-            timeout(POLL_INTERVAL, ended(process)).await.ok();
+            timeout(REAP_TIMEOUT, wait_for_exit(process)).await.ok();
         }
-        let ended = answer.ok().and_then(|mut end| match end["ended"].take() {
+        let ended = reply.ok().and_then(|mut end| match end["ended"].take() {
             Value::Object(ended) => Some(ended),
             _ => None,
         });
         let ended = ended.unwrap_or_default();
-        return Ok(StopOutcome::Asked {
-            pid,
-            wait_for_exit: ended,
-        });
+        return Ok(StopOutcome::Stopped { pid, ended });
     }
     kill(folder, pid).await
 }
 
 /// Waits until a process has ended.
-async fn ended(process: ProcessIdentity) {
+async fn wait_for_exit(process: ProcessIdentity) {
     while process.is_running() {
         sleep(Duration::from_millis(1)).await;
     }
 }
 
-/// Nobody answers, but there may be one that is just ending, or that others took the socket from.
+/// Stops a host that cannot be reached: it may be ending, or another program may have removed its socket.
 async fn kill_unreachable(folder: &RuntimeDir) -> Result<StopOutcome, HostError> {
     let LockHolder::Held(record) = HostRecord::read_lock_holder(folder)? else {
-        return Ok(StopOutcome::Nobody);
+        return Ok(StopOutcome::NotRunning);
     };
     let pid = record.map_or(0, |record| record.pid);
     if wait_until_gone(folder, None, EXIT_TIMEOUT).await? {
         let ended = Map::new();
-        return Ok(StopOutcome::Asked {
-            pid,
-            wait_for_exit: ended,
-        });
+        return Ok(StopOutcome::Stopped { pid, ended });
     }
     kill(folder, pid).await
 }
 
-/// Signals the holder of the lock, which nobody but a host of ours can be. `said` is who it is said
-/// to be.
-async fn kill(folder: &RuntimeDir, said: u32) -> Result<StopOutcome, HostError> {
+/// Sends signals to the holder of the lock, which only a host of this user can hold. Returns an error if its process
+/// id is not `expected_pid`.
+async fn kill(folder: &RuntimeDir, expected_pid: u32) -> Result<StopOutcome, HostError> {
     let LockHolder::Held(Some(record)) = HostRecord::read_lock_holder(folder)? else {
-        return Err(HostError::NotTheHost { pid: said });
+        return Err(HostError::NotTheHost { pid: expected_pid });
     };
     let (pid, process) = (record.pid, record.identity());
-    if pid != said || !process.is_running() || !was_started_as_host(process) {
-        return Err(HostError::NotTheHost { pid: said });
+    if pid != expected_pid || !process.is_running() || !was_started_as_host(process) {
+        return Err(HostError::NotTheHost { pid: expected_pid });
     }
-    for (signal, patience) in [
+    for (signal, timeout) in [
         (EndSignal::Terminate, EXIT_TIMEOUT),
         (EndSignal::Kill, KILL_TIMEOUT),
     ] {
-        // It may have gone by itself meanwhile.
+        // The process may have ended in the meantime.
         process.signal(signal);
-        if wait_until_gone(folder, Some(&record.instance), patience).await? {
+        if wait_until_gone(folder, Some(&record.instance), timeout).await? {
             return Ok(StopOutcome::Forced { pid });
         }
     }
     Err(HostError::NotKilled { pid })
 }
 
-/// Whether the process was started to be a host, as far as the system tells.
+/// Whether the process was started as a host. True if its command line is unavailable.
 fn was_started_as_host(process: ProcessIdentity) -> bool {
     process
         .command_line()
-        .is_none_or(|arguments| arguments.iter().any(|one| one == HOST.as_bytes()))
+        .is_none_or(|arguments| arguments.iter().any(|argument| argument == HOST.as_bytes()))
 }

@@ -153,11 +153,8 @@ fn in_words(status: &Value, folder: &str) -> String {
 fn stop(screen: &Console) -> Result<(), Failure> {
     let stopped = block_on(stop::stop(runtime_dir::default_path()))?;
     let (pid, forced, ended) = match stopped {
-        StopOutcome::Nobody => (None, false, Map::new()),
-        StopOutcome::Asked {
-            pid,
-            wait_for_exit: ended,
-        } => (Some(pid), false, ended),
+        StopOutcome::NotRunning => (None, false, Map::new()),
+        StopOutcome::Stopped { pid, ended } => (Some(pid), false, ended),
         StopOutcome::Forced { pid } => (Some(pid), true, Map::new()),
     };
     if screen.json {

@@ -310,7 +310,7 @@ fn it_ends_when_there_is_nothing_to_do() {
     assert_eq!(line.receive()["status"]["pid"], pid);
     drop(line);
     wait_until("it does not end", || !is_host(pid, ""));
-    assert!(test_host.log().contains("ending: had nothing to do"));
+    assert!(test_host.log().contains("ending: idle"));
     assert!(!test_host.file("host.json").exists() && !test_host.file("host.sock").exists());
 }
 

@@ -19,36 +19,36 @@ use super::super::log::Level;
 use super::super::protocol::HostRequest;
 use super::Shared;
 
-/// How long a client may take to say who it is.
+/// Time limit for the hello of a client.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Serves a client until it goes.
+/// Serves a client until it disconnects.
 pub(super) async fn serve(stream: UnixStream, shared: Arc<Shared>) {
-    let _there = ClientCount::new(&shared.clients);
+    let _client = CountGuard::new(&shared.clients);
     let mut connection = Connection::new(stream);
-    let talked = serve_requests(&mut connection, &shared).await;
-    if let Err(error) = talked
+    let served = serve_requests(&mut connection, &shared).await;
+    if let Err(error) = served
         && !matches!(error, FrameError::Io(_))
     {
-        let words = format!("a client was not understood: {error}");
-        shared.log.write(Level::Warn, &words);
-        // It may be somebody who can read.
-        let words = error.to_string();
-        let told = connection.send_refusal("not_understood", &words);
-        timeout(HELLO_TIMEOUT, told).await.ok();
+        let entry = format!("invalid message from a client: {error}");
+        shared.log.write(Level::Warn, &entry);
+        // The client may still be able to read a reply.
+        let message = error.to_string();
+        let refusal = connection.send_refusal("not_understood", &message);
+        timeout(HELLO_TIMEOUT, refusal).await.ok();
     }
 }
 
 async fn serve_requests(connection: &mut Connection, shared: &Shared) -> Result<(), FrameError> {
     let Ok(first) = timeout(HELLO_TIMEOUT, connection.next()).await else {
         return connection
-            .send_refusal("no_hello", "nothing was said in time")
+            .send_refusal("no_hello", "no hello arrived in time")
             .await;
     };
     let Some(first) = first? else {
         return Ok(());
     };
-    let Some(hello) = ClientHello::of(&first) else {
+    let Some(hello) = ClientHello::from_frame(&first) else {
         let message = "the first message must be a hello";
         return connection.send_refusal("no_hello", message).await;
     };
@@ -65,17 +65,17 @@ async fn serve_requests(connection: &mut Connection, shared: &Shared) -> Result<
             r#do: String,
         }
         let Ok(Do { r#do: name }) = frame.parse() else {
-            let message = "a request must say what to `do`";
+            let message = "a request must have a member `do`";
             connection.send_refusal("not_understood", message).await?;
             continue;
         };
-        let busy = ClientCount::new(&shared.busy);
+        let busy = CountGuard::new(&shared.busy);
         match name.as_str() {
             "status" => status(connection, shared).await?,
             "stop" => return stop(connection, shared).await,
             _ if hello.protocol != PROTOCOL => {
                 let message = format!(
-                    "this host is of version {VERSION} and speaks protocol {PROTOCOL}, \
+                    "this host has version {VERSION} and speaks protocol {PROTOCOL}, \
                      not {}",
                     hello.protocol
                 );
@@ -90,7 +90,7 @@ async fn serve_requests(connection: &mut Connection, shared: &Shared) -> Result<
             },
         }
         drop(busy);
-        // Nobody else has to wait for that.
+        // No other request has to wait for this.
         if shared.busy.load(Ordering::Relaxed) == 0 {
             connection.spin_for_request();
         }
@@ -126,9 +126,9 @@ async fn status(connection: &mut Connection, shared: &Shared) -> Result<(), Fram
         "protocol": record.protocol,
         "instance": record.instance,
         "started": record.started,
-        "uptime_seconds": shared.begun.elapsed().as_secs(),
+        "uptime_seconds": shared.started.elapsed().as_secs(),
         "memory_bytes": daemon::resident_memory(),
-        // Whoever asks is not counted.
+        // Without the client that sent this request.
         "clients": shared.clients.load(Ordering::Relaxed).saturating_sub(1),
         "counts": shared.service.counts(),
     });
@@ -137,26 +137,26 @@ async fn status(connection: &mut Connection, shared: &Shared) -> Result<(), Fram
         .await
 }
 
-/// Answers once everything has ended.
+/// Stops the host. Replies when the service has shut down.
 async fn stop(connection: &mut Connection, shared: &Shared) -> Result<(), FrameError> {
-    let (asker, answer) = oneshot::channel();
-    // A server that does not listen any more is ending already.
-    shared.stops.send(asker).ok();
-    let ended = answer.await.unwrap_or_default();
+    let (sender, receiver) = oneshot::channel();
+    // A server without a receiver is ending already.
+    shared.stop_requests.send(sender).ok();
+    let ended = receiver.await.unwrap_or_default();
     connection.send(&json!({"end": true, "ended": ended})).await
 }
 
-/// Counts as long as it lives.
-struct ClientCount<'a>(&'a AtomicUsize);
+/// Adds one to a counter until it is dropped.
+struct CountGuard<'a>(&'a AtomicUsize);
 
-impl<'a> ClientCount<'a> {
+impl<'a> CountGuard<'a> {
     fn new(counter: &'a AtomicUsize) -> Self {
         counter.fetch_add(1, Ordering::AcqRel);
         Self(counter)
     }
 }
 
-impl Drop for ClientCount<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

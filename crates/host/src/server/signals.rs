@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end a host in order.
+/// The signals after which a host shuts down in order.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -20,7 +20,7 @@ impl Signals {
         })
     }
 
-    /// The next of them, in words. Cancel-safe.
+    /// Waits for the next signal. Returns its name. Cancel-safe.
     pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

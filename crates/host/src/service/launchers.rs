@@ -7,7 +7,7 @@ use cellwright_kernel::session::{KernelLauncher, SessionKey, SessionReport};
 use cellwright_stdext::LockExt;
 
 /// The launchers of the existing sessions. A call that accepts any kernel brings a launcher for its own default; when
-/// the kernel of the session is lost, the session needs the launcher of its own kernel.
+/// the kernel of the session is lost, the session needs the launcher of that kernel.
 #[derive(Default)]
 pub(super) struct LauncherCache(Mutex<HashMap<SessionKey, Arc<dyn KernelLauncher>>>);
 

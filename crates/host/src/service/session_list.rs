@@ -8,14 +8,14 @@ use cellwright_kernel::session::{KernelLoss, SessionKey, SessionReport, Sessions
 use cellwright_stdext::LockExt;
 use serde::{Deserialize, Serialize};
 
-/// Of how many lost sessions is remembered that they are missed.
+/// Maximum number of sessions in the file.
 const SESSIONS_MAX: usize = 1024;
 
-/// A file with the sessions there are. A host that ends in order leaves none.
+/// A file with the live sessions. A host that shuts down in order removes it.
 pub(super) struct SessionList {
     path: PathBuf,
-    /// Sessions of hosts before this one that nobody has asked for since.
-    missed: Mutex<Vec<SessionLine>>,
+    /// Sessions of earlier hosts that no client has started again.
+    lost: Mutex<Vec<SessionLine>>,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -30,14 +30,15 @@ impl SessionList {
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
             path,
-            missed: Mutex::default(),
+            lost: Mutex::default(),
         }
     }
 
-    /// Has everybody told whose session is gone with the host before this one; says how many.
+    /// Records the loss of the sessions of an earlier host, so that their clients receive a notice. Returns the number of
+    /// lost sessions.
     pub(super) fn recover_lost(&self, sessions: &Sessions) -> usize {
         let text = std::fs::read(&self.path).unwrap_or_default();
-        // What is no ledger was not written by a host.
+        // Hosts write valid lists, so an invalid file is ignored.
         let lines: Vec<SessionLine> = serde_json::from_slice(&text).unwrap_or_default();
         let count = lines.len();
         for line in lines.iter().cloned() {
@@ -48,15 +49,15 @@ impl SessionList {
             };
             sessions.record_loss(key, line.private_to, KernelLoss::HostLost);
         }
-        *self.missed.lock_ignoring_poison() = lines;
+        *self.lost.lock_ignoring_poison() = lines;
         count
     }
 
-    /// Writes down the sessions there are, and gives them. When that fails, a host that is killed will
-    /// not be missed, which is no reason to fail anything now.
+    /// Writes the live sessions to the file and returns them. Ignores a failed write: it only means that the sessions of a
+    /// killed host are not reported as lost.
     pub(super) fn write(&self, sessions: &Sessions) -> Vec<SessionReport> {
-        // Also keeps two writers apart, so that the later list is the one that stays.
-        let mut missed = self.missed.lock_ignoring_poison();
+        // The lock also orders writers, so that the later list replaces the earlier one.
+        let mut lost = self.lost.lock_ignoring_poison();
         let sessions = sessions.list();
         let line = |report: &SessionReport| SessionLine {
             name: report.key.name.clone(),
@@ -64,13 +65,9 @@ impl SessionList {
             kernel: report.key.kernel.clone(),
             private_to: report.private_to.clone(),
         };
-        let living: Vec<SessionLine> = sessions.iter().map(line).collect();
-        missed.retain(|line| !living.contains(line));
-        let lines: Vec<&SessionLine> = living
-            .iter()
-            .chain(missed.iter())
-            .take(SESSIONS_MAX)
-            .collect();
+        let live: Vec<SessionLine> = sessions.iter().map(line).collect();
+        lost.retain(|line| !live.contains(line));
+        let lines: Vec<&SessionLine> = live.iter().chain(lost.iter()).take(SESSIONS_MAX).collect();
         let new = self.path.with_extension("new");
         if let Ok(text) = serde_json::to_vec(&lines)
             && std::fs::write(&new, text).is_ok()
@@ -81,7 +78,7 @@ impl SessionList {
     }
 
     pub(super) fn remove(&self) {
-        // There may be none.
+        // The file may not exist.
         std::fs::remove_file(&self.path).ok();
     }
 }

@@ -121,7 +121,7 @@ fn a_host_of_another_version_is_told_and_can_be_stopped() {
         let test_host = TestHost::new();
         let fake = start_fake_host(&test_host, protocol);
         let ran = test_host.run(&["start"]).exits(2);
-        let words = format!("is of version 0.9 and speaks protocol {protocol}");
+        let words = format!("has version 0.9 and speaks protocol {protocol}");
         assert!(ran.stderr.contains(&words), "{}", ran.stderr);
         assert!(
             ran.stderr.contains("`cellwright host stop`"),
@@ -209,6 +209,6 @@ fn another_user_is_rejected() {
     fs::set_permissions(&test_host.folder, mode).unwrap();
     super::wait_until("the host does not log it", || {
         let log = test_host.log();
-        log.contains("a client of user 65534 was turned away")
+        log.contains("rejected a client of user 65534")
     });
 }
