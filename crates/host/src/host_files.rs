@@ -130,8 +130,8 @@ impl HostFiles {
         Ok(result)
     }
 
-    /// Removes the info file and the socket, so that clients no longer find this host. The lock is held until this value
-    /// is dropped.
+    /// Removes the info file and the socket, so that clients no longer find this host. The lock is held until this
+    /// value is dropped.
     pub(super) fn withdraw(&self) {
         // Files that are missing or belong to another host stay as they are.
         if self.is_published() {

@@ -101,8 +101,8 @@ async fn kill_unreachable(folder: &RuntimeDir) -> Result<StopOutcome, HostError>
     kill(folder, pid).await
 }
 
-/// Sends signals to the holder of the lock, which only a host of this user can hold. Returns an error if its process
-/// id is not `expected_pid`.
+/// Sends signals to the holder of the lock, which only a host of this user can hold. Returns an error unless it is a
+/// running host process with the id `expected_pid`.
 async fn kill(folder: &RuntimeDir, expected_pid: u32) -> Result<StopOutcome, HostError> {
     let LockHolder::Held(Some(record)) = HostRecord::read_lock_holder(folder)? else {
         return Err(HostError::NotTheHost { pid: expected_pid });

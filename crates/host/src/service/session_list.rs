@@ -34,8 +34,8 @@ impl SessionList {
         }
     }
 
-    /// Records the loss of the sessions of an earlier host, so that their clients receive a notice. Returns the number of
-    /// lost sessions.
+    /// Records the loss of the sessions of an earlier host, so that their clients receive a notice. Returns the
+    /// number of lost sessions.
     pub(super) fn recover_lost(&self, sessions: &Sessions) -> usize {
         let text = std::fs::read(&self.path).unwrap_or_default();
         // Hosts write valid lists, so an invalid file is ignored.
@@ -53,8 +53,8 @@ impl SessionList {
         count
     }
 
-    /// Writes the live sessions to the file and returns them. Ignores a failed write: it only means that the sessions of a
-    /// killed host are not reported as lost.
+    /// Writes the live sessions to the file and returns them. Ignores a failed write: it only means that the sessions
+    /// of a killed host are not reported as lost.
     pub(super) fn write(&self, sessions: &Sessions) -> Vec<SessionReport> {
         // The lock also orders writers, so that the later list replaces the earlier one.
         let mut lost = self.lost.lock_ignoring_poison();
