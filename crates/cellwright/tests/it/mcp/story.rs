@@ -244,12 +244,8 @@ fn what_was_not_allowed_to_run_is_not_fine() {
         "run",
         json!({"path": "a.ipynb", "edit_cell": "1", "source": "x", "rev": "00000000"}),
     );
-    assert_eq!(
-        refused.structured()["status"],
-        "not_started",
-        "{}",
-        refused.text()
-    );
+    let kind = &refused.structured()["error"]["kind"];
+    assert_eq!(kind, "conflict", "{}", refused.text());
     assert!(refused.is_error());
     for arguments in [
         json!({"path": "a.ipynb", "params": {"a=b": 1}}),
