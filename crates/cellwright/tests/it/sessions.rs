@@ -134,7 +134,9 @@ impl SessionFixture {
 
     /// Waits until `count` calls wait for a session.
     fn wait_for_queue(&self, session: &str, count: u64) {
-        wait_until("nobody waits", || self.kernel(session)["waiting"] == count);
+        wait_until("the queue of the session has this length", || {
+            self.kernel(session)["waiting"] == count
+        });
     }
 
     fn host_pid(&self) -> u32 {
