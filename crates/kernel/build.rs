@@ -36,8 +36,8 @@ fn main() -> std::io::Result<()> {
     fs::write(Path::new(&out_dir).join("runner_files.rs"), list)
 }
 
-fn collect_python_files(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+fn collect_python_files(dir: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         if path.is_dir() {
             if path.file_name().is_some_and(|name| name != "__pycache__") {

@@ -51,7 +51,7 @@ fn padded(members: &[u8], boundary: usize) -> Vec<u8> {
 }
 
 fn check_view(bytes: &[u8], notebook: &Notebook, view: &str) {
-    fs::write(&*FILE, bytes).expect("the temporary folder can be written to");
+    fs::write(&*FILE, bytes).expect("the temporary directory can be written to");
     let read = file::read_view(&FILE, Some(MarkerStyle::Ids), None).expect("it parsed before");
     fs::remove_file(&*FILE).expect("it was just written");
     assert_eq!(read.revision, Revision::compute(bytes));

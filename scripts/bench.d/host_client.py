@@ -27,10 +27,10 @@ PAUSE = 0.6
 
 
 class Connection:
-    def __init__(self, folder, request):
-        info = json.loads(Path(folder, "host.json").read_text())
+    def __init__(self, directory, request):
+        info = json.loads(Path(directory, "host.json").read_text())
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(str(Path(folder, info["socket"])))
+        self.socket.connect(str(Path(directory, info["socket"])))
         self.reader = self.socket.makefile("rb")
         self.request = json.loads(Path(request).read_text())
         self.send({"hello": {"protocol": info["protocol"], "version": info["version"]}})
@@ -59,17 +59,17 @@ class Connection:
         return took
 
 
-def recorded(command, real, folder, request):
+def recorded(command, real, directory, request):
     """Writes the request of an `eval` command to the file `request`. The command connects to the socket
     of this function, which sends the hello of the real host."""
-    folder.mkdir(mode=0o700)
+    directory.mkdir(mode=0o700)
     info = json.loads((real / "host.json").read_text())
-    (folder / "host.json").write_text(json.dumps(info))
+    (directory / "host.json").write_text(json.dumps(info))
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(folder / info["socket"]))
+    listener.bind(str(directory / info["socket"]))
     listener.listen()
     listener.settimeout(20)
-    environment = {**os.environ, "CELLWRIGHT_HOST_DIR": str(folder)}
+    environment = {**os.environ, "CELLWRIGHT_HOST_DIR": str(directory)}
     child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     stream, _ = listener.accept()
@@ -88,14 +88,14 @@ def print_times(times):
     print("\n".join(map(str, times)))
 
 
-def trips(folder, request, count, code):
-    connection = Connection(folder, request)
+def trips(directory, request, count, code):
+    connection = Connection(directory, request)
     connection.eval("trips", code)
     print_times(connection.eval("trips", code) for _ in range(int(count)))
 
 
-def new(folder, request, count, code):
-    connection = Connection(folder, request)
+def new(directory, request, count, code):
+    connection = Connection(directory, request)
     times = []
     for number in range(int(count)):
         time.sleep(PAUSE)
@@ -103,8 +103,8 @@ def new(folder, request, count, code):
     print_times(times)
 
 
-def many(folder, request, sessions, count, code):
-    connections = [Connection(folder, request) for _ in range(int(sessions))]
+def many(directory, request, sessions, count, code):
+    connections = [Connection(directory, request) for _ in range(int(sessions))]
     for number, connection in enumerate(connections):
         connection.eval(f"many-{number}", code)
 

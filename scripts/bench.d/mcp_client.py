@@ -9,10 +9,10 @@ import time
 class Client:
     """A server that was started, over its standard streams."""
 
-    def __init__(self, command, folder, env):
+    def __init__(self, command, directory, env):
         self.began = time.perf_counter()
         self.process = subprocess.Popen(
-            [str(part) for part in command], cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [str(part) for part in command], cwd=directory, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
         self.last = 0

@@ -100,7 +100,7 @@ class Tool:
 
 
 def environment():
-    """Caches and settings of the tools go to a separate folder. The caller's variables for Python
+    """Caches and settings of the tools go to a separate directory. The caller's variables for Python
     are removed: with PYTHONUNBUFFERED every print would be two writes, without compiled modules every
     start would be slower than it is."""
     home = BENCH / "home"

@@ -25,7 +25,7 @@ def run(rounds, quick):
     with Host(programs, "with") as host, Host(programs, "without", spare=False) as plain:
         fresh = memory_of(host.pid)
         # The commands of this suite find the host through this variable.
-        os.environ["CELLWRIGHT_HOST_DIR"] = str(host.folder)
+        os.environ["CELLWRIGHT_HOST_DIR"] = str(host.directory)
         sections = [New(programs, host, plain, rounds), Trips(programs, host, rounds),
                     Command(programs, host, rounds * 2), AtOnce(programs, host, rounds),
                     Memory(programs, host, fresh)]
@@ -45,9 +45,9 @@ class Host:
 
     def __init__(self, programs, name, spare=True):
         self.binary = str(programs.built.path)
-        self.folder = BENCH / "home" / name
+        self.directory = BENCH / "home" / name
         self.request = BENCH / "home" / f"{name}.json"
-        self.env = {**environment(), "CELLWRIGHT_HOST_DIR": str(self.folder),
+        self.env = {**environment(), "CELLWRIGHT_HOST_DIR": str(self.directory),
                     "CELLWRIGHT_SESSIONS_MAX": "64", "CELLWRIGHT_HOST_IDLE_EXIT": "0",
                     "CELLWRIGHT_KERNEL_SPARE": "true" if spare else "false"}
         self.python = programs.python
@@ -60,7 +60,7 @@ class Host:
         before = dict(os.environ)
         os.environ.update(self.env)
         recorded([self.binary, "eval", "--python", str(self.python), "--timeout", "0", "--json",
-                  "--session", "s", "1"], self.folder, beside, self.request)
+                  "--session", "s", "1"], self.directory, beside, self.request)
         os.environ.clear()
         os.environ.update(before)
         return self
@@ -73,7 +73,7 @@ class Host:
                               stderr=subprocess.DEVNULL, check=True).stdout
 
     def client(self, way, *arguments):
-        return [self.python, HELPERS / "host_client.py", way, self.folder, self.request, *arguments]
+        return [self.python, HELPERS / "host_client.py", way, self.directory, self.request, *arguments]
 
 
 def nanoseconds(text):

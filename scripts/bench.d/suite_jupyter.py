@@ -246,13 +246,13 @@ class Command:
         book, script = BENCH / "two.ipynb", BENCH / "two.py"
         book.write_text(json.dumps(cells.notebook(cells.TWO)), encoding="utf-8")
         script.write_text(cells.TWO, encoding="utf-8")
-        folder = programs.python.parent
+        directory = programs.python.parent
         self.tools = measure([
             Run(f"`cellwright eval --backend jupyter '{cells.TWO}'`",
                 programs.ours("--backend", "jupyter", cells.TWO), ours=True),
             Run("a script with `jupyter_client`", programs.peer("client", cells.TWO)),
-            Run("`jupyter run`", [folder / "jupyter-run", "--kernel", "python3", script]),
-            Run("`jupyter execute`", [folder / "jupyter-execute", book]),
+            Run("`jupyter run`", [directory / "jupyter-run", "--kernel", "python3", script]),
+            Run("`jupyter execute`", [directory / "jupyter-execute", book]),
         ], rounds)
 
     def text(self):

@@ -27,19 +27,19 @@ PEERS = {
 def run(rounds, quick):
     """Runs the suite and returns its part of the document."""
     built = Cellwright()
-    folder = BENCH / "mcp"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    write_large(folder / "big.ipynb", 1 if quick else 10)
+    directory = BENCH / "mcp"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    write_large(directory / "big.ipynb", 1 if quick else 10)
     pythons = {name: environment_of(name, packages) for name, packages in PEERS.items()}
     python = pythons["mcp-jupyter-notebook"]
-    with Lab(pythons["jupyter-mcp-server"], folder) as lab:
+    with Lab(pythons["jupyter-mcp-server"], directory) as lab:
         log("measuring servers")
         tools = measure([
-            Ours("`cellwright mcp`, its own runner", built.path, python, folder, "runner"),
-            Ours("`cellwright mcp`, ipykernel", built.path, python, folder, "jupyter"),
-            Local(python, folder),
-            Datalayer(pythons["jupyter-mcp-server"], folder),
+            Ours("`cellwright mcp`, its own runner", built.path, python, directory, "runner"),
+            Ours("`cellwright mcp`, ipykernel", built.path, python, directory, "jupyter"),
+            Local(python, directory),
+            Datalayer(pythons["jupyter-mcp-server"], directory),
         ], rounds)
         lab_memory = lab.memory()
     versions = [built.version(), *[f"{name} {version_of(pythons[name], name)}" for name in PEERS],
@@ -51,11 +51,11 @@ def run(rounds, quick):
 
 def environment_of(name, packages):
     """A separate environment for each server: their dependencies conflict."""
-    folder = BENCH / f"venv-{name}"
-    python = folder / "bin" / "python"
+    directory = BENCH / f"venv-{name}"
+    python = directory / "bin" / "python"
     if not python.exists():
         log(f"installing {name}")
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([sys.executable, "-m", "venv", directory], check=True)
         wanted = [f"{package}=={version}" if version else package for package, version in packages.items()]
         subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
     return python
@@ -64,15 +64,15 @@ def environment_of(name, packages):
 class Lab:
     """JupyterLab, which one of the servers needs; until the end of the block."""
 
-    def __init__(self, python, folder):
-        self.python, self.folder = python, folder
+    def __init__(self, python, directory):
+        self.python, self.directory = python, directory
 
     def __enter__(self):
         began = time.perf_counter()
         self.process = subprocess.Popen(
             [self.python.parent / "jupyter", "lab", "--port", str(PORT), "--IdentityProvider.token", TOKEN, "--ip", "127.0.0.1",
              "--allow-root", "--no-browser"],
-            cwd=self.folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            cwd=self.directory, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while True:
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{PORT}/api/status?token={TOKEN}").close()
@@ -102,8 +102,8 @@ class Server:
     # Whether it writes what it reads out of the notebook.
     FIELDS = ["start", "ready", "trip", "read", "lines"]
 
-    def __init__(self, name, folder):
-        self.name, self.folder = name, folder
+    def __init__(self, name, directory):
+        self.name, self.directory = name, directory
         self.values = {field: {} for field in self.FIELDS}
         self.listed = self.characters = self.idle = self.after = 0
 
@@ -111,7 +111,7 @@ class Server:
         return False
 
     def run(self, number, measured):
-        client = Client(self.command(), self.folder, {**environment(), **self.variables()})
+        client = Client(self.command(), self.directory, {**environment(), **self.variables()})
         try:
             client.request("tools/list")
             start, listed = client.since(), client.bytes
@@ -161,8 +161,8 @@ def timed(work):
 class Ours(Server):
     ours = True
 
-    def __init__(self, name, binary, python, folder, backend):
-        super().__init__(name, folder)
+    def __init__(self, name, binary, python, directory, backend):
+        super().__init__(name, directory)
         self.binary, self.python, self.backend = binary, python, backend
 
     def command(self):
@@ -179,8 +179,8 @@ class Ours(Server):
 
 
 class Local(Server):
-    def __init__(self, python, folder):
-        super().__init__("mcp-jupyter-notebook, local", folder)
+    def __init__(self, python, directory):
+        super().__init__("mcp-jupyter-notebook, local", directory)
         self.python = python
 
     def command(self):
@@ -197,8 +197,8 @@ class Local(Server):
 class Datalayer(Server):
     trips = SLOW_TRIPS
 
-    def __init__(self, python, folder):
-        super().__init__("jupyter-mcp-server, JupyterLab runs already", folder)
+    def __init__(self, python, directory):
+        super().__init__("jupyter-mcp-server, JupyterLab runs already", directory)
         self.python = python
         self.count = 0
 

@@ -38,14 +38,14 @@ def run(rounds, quick):
 def find_nb():
     if named := os.environ.get("CELLWRIGHT_BENCH_NB"):
         return Path(named)
-    folder = BENCH / "nb-cli"
-    if not (folder / "bin" / "nb").exists():
+    directory = BENCH / "nb-cli"
+    if not (directory / "bin" / "nb").exists():
         log("installing nb-cli")
         subprocess.run(
-            ["cargo", "install", "nb-cli", "--version", NB_CLI, "--locked", "--root", folder],
+            ["cargo", "install", "nb-cli", "--version", NB_CLI, "--locked", "--root", directory],
             check=True,
         )
-    return folder / "bin" / "nb"
+    return directory / "bin" / "nb"
 
 
 class Programs:

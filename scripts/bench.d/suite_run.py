@@ -62,23 +62,23 @@ class Programs:
 
     def tools(self, book):
         """All tools, each with its notebook and its output file."""
-        folder = self.python.parent
+        directory = self.python.parent
         ours = [self.built.path, "run", "{in}", "-o", "{out}", "--quiet", "--python", self.python]
         all_tools = [
             Runner("Cellwright, on the runner", book, "runner", [*ours, "--backend", "runner"], ours=True),
             Runner("Cellwright, on ipykernel", book, "jupyter", [*ours, "--backend", "jupyter"], ours=True),
             Runner("`jupyter execute` (nbclient)", book, "nbclient",
-                   [folder / "jupyter-execute", "--output={stem}", "{in}"]),
+                   [directory / "jupyter-execute", "--output={stem}", "{in}"]),
             Runner("`papermill`", book, "papermill",
-                   [folder / "papermill", "--no-progress-bar", "{in}", "{out}"]),
+                   [directory / "papermill", "--no-progress-bar", "{in}", "{out}"]),
             Runner("`jupyter nbconvert --execute`", book, "nbconvert",
-                   [folder / "jupyter-nbconvert", "--to", "notebook", "--execute", "--output", "{stem}", "{in}"]),
+                   [directory / "jupyter-nbconvert", "--to", "notebook", "--execute", "--output", "{stem}", "{in}"]),
             Runner("`nb execute`", book, "nb",
                    [self.nb, "execute", "--timeout", RUN_TIMEOUT, "{out}"], in_place=True),
         ]
         for tool in all_tools:
             # As in an active environment: some tools find the kernel through PATH.
-            tool.variables["PATH"] = f"{folder}{os.pathsep}{environment()['PATH']}"
+            tool.variables["PATH"] = f"{directory}{os.pathsep}{environment()['PATH']}"
         return all_tools
 
 

@@ -46,7 +46,7 @@ use crate::verbs::{
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -57,7 +57,7 @@ failure; 3 conflict, nothing written; 124 timed out; 130 cancelled; 70 bug in Ce
 
 /// Flags that every verb takes.
 #[derive(Debug, Args)]
-pub(crate) struct Global {
+pub(crate) struct GlobalArgs {
     /// Print one JSON document on stdout and nothing else
     #[arg(long, global = true, display_order = 900)]
     pub(crate) json: bool,
@@ -130,35 +130,35 @@ pub(crate) fn wants_json() -> bool {
 }
 
 /// Runs a verb and prints its result. Returns the exit code.
-pub(crate) fn run(verb: &Verb, engine: &Engine, screen: &Console) -> Result<u8, Failure> {
+pub(crate) fn run(verb: &Verb, engine: &Engine, console: &Console) -> Result<u8, Failure> {
     match verb {
-        Verb::Doctor(args) => return doctor::doctor(args, engine, screen),
-        Verb::Diff(args) => return diff::diff(args, screen),
-        Verb::Git(args) => return git::git(args, screen),
-        Verb::Eval(args) => return eval::eval(args, engine, screen),
-        Verb::Run(args) => return run_verb::run(args, engine, screen),
-        Verb::Check(args) => return check::check(args, engine, screen),
-        Verb::Runs(args) => return runs::runs(args, screen),
-        Verb::Kernels(args) => kernels::kernels(args, engine, screen),
-        Verb::Read(args) => read::read(args, engine, screen),
-        Verb::Write(args) => write::write(args, engine, screen),
-        Verb::Edit(args) => edit::edit(args, engine, screen),
-        Verb::Notebook(args) => notebook::notebook(args, engine, screen),
-        Verb::Artifact(args) => artifact::artifact(args, engine, screen),
-        Verb::Mcp(args) => mcp::mcp(args, engine, screen),
-        Verb::Host(args) => host::host(args, engine, screen),
-        Verb::Config(args) => config::config(args, engine, screen),
-        Verb::Helpers(args) => helpers::helpers(args, engine, screen),
-        Verb::Trust(args) => trust::trust(args, engine, screen),
+        Verb::Doctor(args) => return doctor::doctor(args, engine, console),
+        Verb::Diff(args) => return diff::diff(args, console),
+        Verb::Git(args) => return git::git(args, console),
+        Verb::Eval(args) => return eval::eval(args, engine, console),
+        Verb::Run(args) => return run_verb::run(args, engine, console),
+        Verb::Check(args) => return check::check(args, engine, console),
+        Verb::Runs(args) => return runs::runs(args, console),
+        Verb::Kernels(args) => kernels::kernels(args, engine, console),
+        Verb::Read(args) => read::read(args, engine, console),
+        Verb::Write(args) => write::write(args, engine, console),
+        Verb::Edit(args) => edit::edit(args, engine, console),
+        Verb::Notebook(args) => notebook::notebook(args, engine, console),
+        Verb::Artifact(args) => artifact::artifact(args, engine, console),
+        Verb::Mcp(args) => mcp::mcp(args, engine, console),
+        Verb::Host(args) => host::host(args, engine, console),
+        Verb::Config(args) => config::config(args, engine, console),
+        Verb::Helpers(args) => helpers::helpers(args, engine, console),
+        Verb::Trust(args) => trust::trust(args, engine, console),
         Verb::Completions { shell } => {
             let script = completions(*shell);
-            if screen.json {
-                screen.print_json(&serde_json::json!({
+            if console.json {
+                console.print_json(&serde_json::json!({
                     "shell": shell.to_string(),
                     "script": String::from_utf8_lossy(&script),
                 }))
             } else {
-                screen.write_bytes(&script)
+                console.write_bytes(&script)
             }
         }
     }?;

@@ -300,7 +300,7 @@ pub(crate) fn print_usage(error: &clap::Error, json: bool) -> ExitCode {
 }
 
 /// Prints a line to the process that started this host.
-pub(crate) fn notify_starter(line: &str) {
+pub(crate) fn print_to_parent(line: &str) {
     let mut out = io::stdout().lock();
     // The process that started the host may have exited.
     writeln!(out, "{}", line.replace('\n', " ")).ok();

@@ -34,7 +34,7 @@ pub(crate) enum HostedResult {
 }
 
 /// The run that a command follows.
-pub(crate) enum RunRequest<'a> {
+pub(crate) enum FollowRequest<'a> {
     /// A new execution. Ctrl-C cancels it.
     Execute {
         params: Box<ExecuteParams>,
@@ -53,7 +53,7 @@ pub(crate) enum RunRequest<'a> {
 
 /// Follows a run and shows its output.
 pub(crate) fn watch(
-    request: RunRequest<'_>,
+    request: FollowRequest<'_>,
     console: &Console,
     view: impl Into<ViewOptions>,
     limits: &Limits,
@@ -90,7 +90,7 @@ enum RunEnd {
 }
 
 async fn follow(
-    request: RunRequest<'_>,
+    request: FollowRequest<'_>,
     feed: &OutputFeed,
     stop_handle: &StopHandle,
     stop: &StopSignal,
@@ -99,15 +99,15 @@ async fn follow(
     let host = KernelHost::Shared;
     let mut texts_in_report = false;
     let mut stream = match request {
-        RunRequest::Execute { params, idle_exit } => {
+        FollowRequest::Execute { params, idle_exit } => {
             signals.spawn(watch_signals(stop_handle.clone())?);
             RunStream::execute(&host, *params, idle_exit).await?
         }
-        RunRequest::Wait { run, wait, outputs } => {
+        FollowRequest::Wait { run, wait, outputs } => {
             texts_in_report = true;
             RunStream::wait(&host, run, wait, outputs).await?
         }
-        RunRequest::Follow { run } => RunStream::tail(&host, run, true).await?,
+        FollowRequest::Follow { run } => RunStream::tail(&host, run, true).await?,
     };
     loop {
         match stream.next(stop, None).await? {
@@ -142,7 +142,7 @@ pub(crate) fn execute(
     let extent = view.extent;
     let events = matches!(view.mode, ViewMode::Events);
     let detached = matches!(params.wait_mode, WaitMode::Detached);
-    let request = RunRequest::Execute {
+    let request = FollowRequest::Execute {
         params: Box::new(params),
         idle_exit: cellwright_host::idle_exit(settings),
     };

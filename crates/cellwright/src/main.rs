@@ -21,7 +21,7 @@ use crate::console::Console;
 fn main() -> ExitCode {
     cellwright_diagnostics::failure::quiet_panics();
     if let Some(well) = cellwright_engine::program::run_supervisor()
-        .or_else(|| cellwright_host::start::run_if_host(engine, console::notify_starter))
+        .or_else(|| cellwright_host::host_main::run_if_host(engine, console::print_to_parent))
     {
         return if well {
             ExitCode::SUCCESS
@@ -33,15 +33,15 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return console::print_usage(&error, cli::wants_json()),
     };
-    let screen = Console::new(cli.global.json, cli.global.quiet);
+    let console = Console::new(cli.global.json, cli.global.quiet);
     if let Err(failure) = cellwright_engine::logging::install(console::print_event) {
-        return screen.report_failure(&failure);
+        return console.report_failure(&failure);
     }
-    let result = std::panic::catch_unwind(|| cli::run(&cli.verb, &engine(), &screen))
+    let result = std::panic::catch_unwind(|| cli::run(&cli.verb, &engine(), &console))
         .unwrap_or_else(|panic| Err(Failure::from_panic(panic.as_ref())));
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => screen.report_failure(&failure),
+        Err(failure) => console.report_failure(&failure),
     }
 }
 

@@ -56,19 +56,19 @@ impl From<OutputExtent> for ViewOptions {
 pub(crate) fn spawn_viewer<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     feed: OutputFeed,
-    screen: &'env Console,
+    console: &'env Console,
     view: ViewOptions,
     limits: Limits,
     stopper: StopHandle,
 ) -> ScopedJoinHandle<'scope, Option<StdoutError>> {
     scope.spawn(move || {
         let mut viewer: Box<dyn Viewer> = match view.mode {
-            ViewMode::Code => Box::new(PlainViewer::new(screen, view.extent, limits)),
+            ViewMode::Code => Box::new(PlainViewer::new(console, view.extent, limits)),
             ViewMode::Notebook { durations } => {
-                Box::new(ProgressViewer::new(screen, view.extent, limits, durations))
+                Box::new(ProgressViewer::new(console, view.extent, limits, durations))
             }
-            ViewMode::Silent => Box::new(ProgressViewer::silent(screen)),
-            ViewMode::Events => Box::new(EventViewer::new(screen, limits)),
+            ViewMode::Silent => Box::new(ProgressViewer::silent(console)),
+            ViewMode::Events => Box::new(EventViewer::new(console, limits)),
         };
         loop {
             let timeout = viewer.is_animated().then_some(TICK_INTERVAL);
@@ -108,7 +108,7 @@ pub(super) trait Viewer {
 
 /// Shows only the output of the code.
 struct PlainViewer<'s> {
-    screen: &'s Console,
+    console: &'s Console,
     extent: OutputExtent,
     limits: Limits,
     writer: LiveWriter<'s>,
@@ -116,10 +116,10 @@ struct PlainViewer<'s> {
 }
 
 impl<'s> PlainViewer<'s> {
-    fn new(screen: &'s Console, extent: OutputExtent, limits: Limits) -> Self {
+    fn new(console: &'s Console, extent: OutputExtent, limits: Limits) -> Self {
         Self {
-            writer: LiveWriter::new(screen, extent, &limits),
-            screen,
+            writer: LiveWriter::new(console, extent, &limits),
+            console,
             extent,
             limits,
             error: None,
@@ -132,7 +132,7 @@ impl Viewer for PlainViewer<'_> {
         match item {
             FeedItem::CellStart => {
                 self.finish();
-                self.writer = LiveWriter::new(self.screen, self.extent, &self.limits);
+                self.writer = LiveWriter::new(self.console, self.extent, &self.limits);
             }
             FeedItem::CellEvent(_) => {}
             other => show(&mut self.writer, other, &self.limits),
@@ -187,14 +187,14 @@ pub(super) fn traceback_text(traceback: &Traceback) -> String {
 /// The note in place of dropped output.
 pub(super) fn dropped_note(bytes: u64) -> String {
     let bytes = ByteSize(bytes);
-    format!("[… {bytes} not shown: the output came faster than it was read …]")
+    format!("[… {bytes} not shown: the output arrived faster than it was read …]")
 }
 
 /// Prints the summary, notices and the failure of an execution. `stdout_error` is why output could not be written.
 /// Returns the exit code.
 pub(crate) fn show_summary(
     report: &ExecutionReport,
-    screen: &Console,
+    console: &Console,
     extent: OutputExtent,
     stdout_error: Option<&StdoutError>,
 ) -> Result<u8, Failure> {
@@ -210,7 +210,7 @@ pub(crate) fn show_summary(
         _ => {}
     }
     if let Some(summary) = report.summary() {
-        screen.note(&summary);
+        console.note(&summary);
     }
     let notices: Vec<UserNotice> = report
         .notices
@@ -218,12 +218,12 @@ pub(crate) fn show_summary(
         // The failure names the same event; stored outputs are not shown here.
         .filter(|notice| !notice.kind.repeats_failure() && !notice.kind.is_about_stored_outputs())
         // The full output was shown.
-        .filter(|notice| extent != OutputExtent::Full || notice.kind != NoticeKind::OutputCut)
+        .filter(|notice| extent != OutputExtent::Full || notice.kind != NoticeKind::OutputTruncated)
         .cloned()
         .collect();
-    screen.print_notices(&notices);
+    console.print_notices(&notices);
     if let Some(failure) = &report.failure {
-        screen.report_failure(failure);
+        console.report_failure(failure);
     }
     Ok(report.exit_code())
 }

@@ -141,20 +141,9 @@ impl Failure {
         failure.hint("please report it with the command you ran and, if you can, the file")
     }
 
-    /// Whether the failure is not printed: a reader that closes the pipe has what it wants.
+    /// Whether the failure is not printed: a closed pipe is success.
     pub fn is_silent(&self) -> bool {
         self.kind == Kind::ClosedPipe
-    }
-
-    /// Names a file by another path: the MCP server opens files by paths that its client does not know.
-    pub fn replace_path(&mut self, opened: &str, shown: &str) {
-        self.message = self.message.replace(opened, shown);
-        for cause in &mut self.causes {
-            *cause = cause.replace(opened, shown);
-        }
-        for hint in &mut self.hints {
-            hint.map_texts(|text| text.replace(opened, shown));
-        }
     }
 
     pub fn exit_code(&self) -> u8 {

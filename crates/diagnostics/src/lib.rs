@@ -21,7 +21,7 @@
 
 #![expect(
     missing_docs,
-    reason = "an internal crate: fields and variants whose names say it all"
+    reason = "an internal crate: most names need no description"
 )]
 
 pub mod failure;

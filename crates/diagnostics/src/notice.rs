@@ -40,8 +40,8 @@ pub fn describe_output(notices: &[cellwright_output::Notice]) -> Vec<UserNotice>
 
     let describe = |notice: &Notice| {
         let kind = match notice {
-            Notice::Truncated(_) => NoticeKind::OutputCut,
-            Notice::NotKept { .. } => NoticeKind::OutputNotKept,
+            Notice::Truncated(_) => NoticeKind::OutputTruncated,
+            Notice::NotStored { .. } => NoticeKind::OutputNotStored,
             Notice::StreamsShortened { .. } => NoticeKind::StreamsShortened,
             Notice::DisplaysMoved { .. } => NoticeKind::DisplaysMoved,
             Notice::OutputsDropped { .. } => NoticeKind::OutputsDropped,

@@ -37,7 +37,7 @@ impl Engine {
         let mut staging_dirs: Vec<PathBuf> = cache.iter().cloned().collect();
         // For users without a home directory, or with one that is not writable.
         staging_dirs.push(
-            std::env::temp_dir().join(cellwright_kernel::backend::runner::per_user_folder_name()),
+            std::env::temp_dir().join(cellwright_kernel::backend::runner::per_user_dir_name()),
         );
         Self {
             interpreter_cache: cache.as_ref().map(|dir| dir.join("interpreters.json")),

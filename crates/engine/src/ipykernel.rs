@@ -39,7 +39,7 @@ pub enum IpykernelStatus {
     },
 }
 
-/// Asks an interpreter for its `sys.prefix`.
+/// Queries an interpreter for its `sys.prefix`.
 pub fn query_sys_prefix(python: &Path, env: &[(OsString, OsString)]) -> Option<PathBuf> {
     let runtime = runtime().ok()?;
     let command = python_command(python, "import sys; print(sys.prefix)", env);
@@ -159,7 +159,7 @@ impl PythonInstallation {
         let versions = library_dirs(&prefix);
         let has = |name: &str| versions.iter().any(|dir| dir.join(name).exists());
         Self {
-            // Of an unknown layout, such as a shim, pip is the best guess.
+            // Of an unknown layout, such as a shim, for an unknown layout, use pip.
             has_pip: versions.is_empty() || has("site-packages/pip") || has("dist-packages/pip"),
             externally_managed: !is_environment && has("EXTERNALLY-MANAGED"),
         }
@@ -182,14 +182,14 @@ mod tests {
 
     /// Creates an installation with these files.
     fn installation(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         for file in ["bin/python"].iter().chain(files) {
-            let path = folder.path().join(file);
+            let path = temp_dir.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let python = folder.path().join("bin/python");
-        (folder, python)
+        let python = temp_dir.path().join("bin/python");
+        (temp_dir, python)
     }
 
     #[test]

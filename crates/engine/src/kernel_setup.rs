@@ -1,7 +1,7 @@
 //! Sets up kernels that Cellwright started: loads the modules of the user and of trusted projects, and gives the cells
 //! access to the bridge through environment variables. The owner of a kernel creates one [`KernelContext`] for it.
 
-mod managed;
+mod bridged_kernel;
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use cellwright_kernel::modules::{self, DiscoveredModules, ModuleFailure};
 use cellwright_kernel::{Kernel, KernelError, StopSignal};
 use serde::{Deserialize, Serialize};
 
-pub use managed::{KernelSetup, SharedBridge};
+pub use bridged_kernel::{KernelSetup, SharedBridge};
 
 use crate::bridge::{Bridge, CallContext, CellGuard, SessionAccess};
 use crate::engine::Engine;

@@ -4,7 +4,7 @@ pub mod installed;
 pub mod jupyter;
 mod notebook;
 mod selection;
-mod target;
+mod serialized_selection;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use cellwright_kernel::python::{self, Interpreter, InterpreterSearch, Shim, Shim
 
 pub use notebook::select_for_notebook;
 pub use selection::{KernelRequest, KernelSelection};
-pub use target::{KernelTarget, NoLauncher};
+pub use serialized_selection::{FailingLauncher, SerializedSelection};
 
 use crate::engine::Engine;
 use crate::env;

@@ -24,7 +24,7 @@
 
 #![expect(
     missing_docs,
-    reason = "an internal crate: fields and variants whose names say it all"
+    reason = "an internal crate: most names need no description"
 )]
 
 pub mod bridge;
@@ -33,13 +33,13 @@ pub mod env;
 pub mod ipykernel;
 pub mod kernel_setup;
 pub mod kernels;
-pub mod launch;
 pub mod logging;
 pub mod loopback;
 pub mod program;
 pub mod runtime;
 pub mod runtime_dir;
 pub mod secret;
+pub mod session_launcher;
 pub mod settings;
 pub mod signals;
 pub mod startup;

@@ -276,8 +276,8 @@ mod tests {
     use super::*;
 
     fn load(user: &str, project: &str, trusted: bool) -> Result<Settings, SettingsError> {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
         std::fs::create_dir_all(root.join("p/.cellwright")).unwrap();
         std::fs::create_dir_all(root.join("p/tools")).unwrap();
         let (user_file, project_file) = (

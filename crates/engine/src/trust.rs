@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn trust_applies_to_content_and_not_to_names() {
-        let folder = tempfile::tempdir().unwrap();
-        let (state, file) = (folder.path().join("state"), folder.path().join("a.py"));
+        let temp_dir = tempfile::tempdir().unwrap();
+        let (state, file) = (temp_dir.path().join("state"), temp_dir.path().join("a.py"));
         fs::write(&file, "one").unwrap();
         assert_eq!(
             Trust::read(Some(&state)).unwrap().state(&file, b"one"),
@@ -188,7 +188,7 @@ mod tests {
         Trust::add(&state, &[(file.clone(), b"one".to_vec())]).unwrap();
         let trust = Trust::read(Some(&state)).unwrap();
         assert!(trust.is_trusted(&file, b"one"));
-        assert!(!trust.is_trusted(&folder.path().join("b.py"), b"one"));
+        assert!(!trust.is_trusted(&temp_dir.path().join("b.py"), b"one"));
         assert_eq!(trust.state(&file, b"two"), TrustState::Changed);
         assert_eq!(trust.entries().next().unwrap().1.bytes, 3);
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
@@ -201,13 +201,13 @@ mod tests {
 
     #[test]
     fn a_record_that_others_can_write_is_rejected() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.py");
-        Trust::add(folder.path(), &[(file, b"one".to_vec())]).unwrap();
-        let record = folder.path().join("trust.json");
+        let temp_dir = tempfile::tempdir().unwrap();
+        let file = temp_dir.path().join("a.py");
+        Trust::add(temp_dir.path(), &[(file, b"one".to_vec())]).unwrap();
+        let record = temp_dir.path().join("trust.json");
         let read_with_mode = |mode| {
             fs::set_permissions(&record, fs::Permissions::from_mode(mode)).unwrap();
-            Trust::read(Some(folder.path()))
+            Trust::read(Some(temp_dir.path()))
         };
         assert!(read_with_mode(0o644).is_ok());
         // Writable by the group, by all others, or by both.
@@ -216,20 +216,26 @@ mod tests {
         }
         fs::set_permissions(&record, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&record, "nonsense").unwrap();
-        assert!(Trust::read(Some(folder.path())).is_err());
+        assert!(Trust::read(Some(temp_dir.path())).is_err());
     }
 
     #[test]
     fn concurrent_additions_are_all_recorded() {
-        let folder = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for number in 0..8 {
-                let (state, file) = (folder.path(), folder.path().join(format!("{number}.py")));
+                let (state, file) = (
+                    temp_dir.path(),
+                    temp_dir.path().join(format!("{number}.py")),
+                );
                 scope.spawn(move || Trust::add(state, &[(file, b"x".to_vec())]).unwrap());
             }
         });
         assert_eq!(
-            Trust::read(Some(folder.path())).unwrap().entries().count(),
+            Trust::read(Some(temp_dir.path()))
+                .unwrap()
+                .entries()
+                .count(),
             8
         );
     }

@@ -1,6 +1,6 @@
 //! [`RunError`]: why a run that needs no kernel did not write its notebook.
 
-use crate::record::CommitError;
+use crate::recorder_command::CommitError;
 
 /// Why the edits of a run without cells were not applied.
 #[derive(Debug, thiserror::Error)]

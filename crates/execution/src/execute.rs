@@ -7,7 +7,7 @@ use cellwright_kernel::session::{KernelLauncher, Policy, run_once};
 use cellwright_kernel::{StopHandle, StopSignal};
 
 use crate::observer::Execution;
-use crate::record::Stores;
+use crate::recorder_command::Stores;
 use crate::report::ExecutionReport;
 use crate::request::ExecutionRequest;
 

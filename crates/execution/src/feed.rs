@@ -1,4 +1,4 @@
-//! [`OutputFeed`]: the items of a running execution on their way to a viewer. The writer never waits. Items that the
+//! [`OutputFeed`]: the items of a running execution queued for a viewer. The writer never waits. Items that the
 //! reader has not taken wait in memory up to a limit, then on disk or not at all.
 
 use std::collections::VecDeque;
@@ -52,7 +52,7 @@ struct Queue {
     /// Size of the items in memory.
     bytes: usize,
     overflow: Overflow,
-    spool: Option<Spool>,
+    spool: Option<FeedSpool>,
     closed: bool,
 }
 
@@ -157,7 +157,7 @@ impl Queue {
             self.append(item);
             return;
         } else if self.overflow == Overflow::Spill {
-            match Spool::new().and_then(|mut spool| spool.write(&item).map(|()| spool)) {
+            match FeedSpool::new().and_then(|mut spool| spool.write(&item).map(|()| spool)) {
                 Ok(spool) => {
                     self.spool = Some(spool);
                     return;
@@ -208,7 +208,7 @@ impl Queue {
 }
 
 /// Items in a spool file, each as the sizes of head and data, head and data.
-struct Spool {
+struct FeedSpool {
     file: SpoolFile,
     /// Number of bytes read.
     read: u64,
@@ -217,7 +217,7 @@ struct Spool {
 /// Size in bytes of the sizes before an item.
 const SIZES: usize = 2 * size_of::<u64>();
 
-impl Spool {
+impl FeedSpool {
     fn new() -> io::Result<Self> {
         Ok(Self {
             file: SpoolFile::create()?,

@@ -26,7 +26,7 @@ pub fn incomplete_cell_error(end: &CellEnd) -> Option<Traceback> {
     Some(error(name, value))
 }
 
-/// The error of a cell that asked the interpreter to exit.
+/// The error of a cell that called `exit`.
 pub(crate) fn exit_error(code: i32) -> Traceback {
     error("SystemExit", code.to_string())
 }

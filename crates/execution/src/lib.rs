@@ -25,8 +25,8 @@
 //! use cellwright_output::{Capture, Event, Limits, Sink, Stream};
 //! use cellwright_execution::{CellSelection, FinishedCell, PlannedCell, Recorder, RunSpec, Stores, preview};
 //!
-//! # let folder = tempfile::tempdir()?;
-//! # let path = folder.path().join("sum.ipynb");
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("sum.ipynb");
 //! # let cell = r#"{"cell_type": "code", "id": "sum", "metadata": {}, "source": "print(1 + 1)", "outputs": []}"#;
 //! # let text = format!(r#"{{"cells": [{cell}], "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}"#);
 //! # std::fs::write(&path, text)?;
@@ -70,19 +70,19 @@ mod incomplete_cell;
 mod lenient_json;
 mod listing;
 mod notebook_metadata;
+mod notebook_recorder;
+mod notebook_report;
 mod observer;
 pub mod parameters;
 mod preview;
-mod record;
 mod recorder;
-mod recording;
+mod recorder_command;
 mod report;
 mod report_builder;
 mod report_document;
 mod request;
 mod run_notebook;
 mod run_spec;
-mod saved_notebook;
 mod saver;
 mod selection;
 mod spool;
@@ -95,10 +95,11 @@ pub use failure::{commit_failure, preview_failure, run_failure, selection_failur
 pub use freshness::{ExecutionHistory, Freshness};
 pub use incomplete_cell::incomplete_cell_error;
 pub use listing::{ListedCell, Listing};
-pub use observer::{Execution, ExecutionObserver, ExecutionSnapshot, OnFinish};
+pub use notebook_report::finish_without_cells;
+pub use observer::{Execution, ExecutionObserver, ExecutionSnapshot, FinishCallback};
 pub use preview::{NotebookPreview, PreviewError, preview};
-pub use record::{CellConflict, CommitError, FinishedCell, RecordOutcome, Stores};
 pub use recorder::{Recorder, apply_edits};
+pub use recorder_command::{CellConflict, CommitError, FinishedCell, RecordOutcome, Stores};
 pub use report::{
     CellOutputs, CellReport, ConflictReason, ConflictReport, DeathReport, ErrorReport,
     ExecutionReport, ExecutionStatus, ImageReport, KernelReport, NotebookReport, TruncationReport,
@@ -107,7 +108,6 @@ pub use report_document::ReportDocument;
 pub use request::{CellRequest, ExecutionRequest, InlineLimits, OnError};
 pub use run_notebook::{RunOptions, run_notebook};
 pub use run_spec::{PlannedCell, RunSpec};
-pub use saved_notebook::finish_without_cells;
 pub use selection::{CellSelection, SelectionError};
 
 /// The tag of a cell that does not run.

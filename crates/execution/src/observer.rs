@@ -12,7 +12,7 @@ use cellwright_stdext::LockExt;
 use tokio::sync::watch;
 
 use super::feed::{FeedItem, OutputFeed, Overflow};
-use super::recording::NotebookRecorder;
+use super::notebook_recorder::NotebookRecorder;
 use super::report::{CellOutputs, ExecutionReport, ExecutionStatus, KernelReport};
 use super::report_builder::ReportBuilder;
 use super::{CellEvent, ExecutionRequest};
@@ -61,12 +61,12 @@ pub struct ExecutionObserver {
     recorder: Option<NotebookRecorder>,
     /// Stops the job if its notebook cannot be edited.
     stop_handle: StopHandle,
-    on_finish: Option<OnFinish>,
+    on_finish: Option<FinishCallback>,
     finished: bool,
 }
 
 /// Receives the report before any client does.
-pub type OnFinish = Box<dyn FnOnce(Option<SessionId>, &ExecutionReport) + Send>;
+pub type FinishCallback = Box<dyn FnOnce(Option<SessionId>, &ExecutionReport) + Send>;
 
 impl Execution {
     /// Creates an execution and the observer for its job.
@@ -75,7 +75,7 @@ impl Execution {
         session: Option<String>,
         stores: Stores,
         stop_handle: StopHandle,
-        on_finish: Option<OnFinish>,
+        on_finish: Option<FinishCallback>,
     ) -> io::Result<(Self, Box<ExecutionObserver>)> {
         let artifacts = stores.artifacts.clone();
         let recorder = match &request.notebook {

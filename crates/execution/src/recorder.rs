@@ -8,7 +8,7 @@ use cellwright_kernel::Description;
 use cellwright_output::Stream;
 
 use crate::error::RunError;
-use crate::record::{CommitError, FinishedCell, RecordOutcome, RecorderCommand, Stores};
+use crate::recorder_command::{CommitError, FinishedCell, RecordOutcome, RecorderCommand, Stores};
 use crate::run_spec::RunSpec;
 use crate::saver::Saver;
 

@@ -20,7 +20,7 @@ use super::request::OnError;
 pub struct ExecutionReport {
     /// How the execution ended.
     pub status: ExecutionStatus,
-    /// Id of the run, if a client can ask for it again.
+    /// Id of the run, if a client can request the result again.
     pub run: Option<String>,
     /// Name of the session; `None` for a kernel that ended with the execution.
     pub session: Option<String>,

@@ -198,7 +198,7 @@ impl ReportBuilder {
                 });
                 self.report.failure.get_or_insert(Failure::new(
                     Kind::Raised,
-                    format!("The code asked to exit with code {code}"),
+                    format!("The code called `exit` with code {code}"),
                 ));
                 ExecutionStatus::Error
             }
@@ -233,7 +233,7 @@ impl ReportBuilder {
             self.report.status = ExecutionStatus::NotStarted;
             self.report.failure = Some(Failure::new(
                 Kind::Bug,
-                "This is a bug in cellwright: the session broke",
+                "This is a bug in cellwright: the session worker panicked",
             ));
         }
         self.close();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_kernel::session::{self, AfterJob, Job, JobCell, JobObserver};
-use cellwright_kernel::{CannedAnswers, InputProvider, Request, Stdin, StopHandle, StopSignal};
+use cellwright_kernel::{InputAnswers, InputProvider, Request, Stdin, StopHandle, StopSignal};
 use cellwright_output::Limits;
 use serde::{Deserialize, Serialize};
 
@@ -187,7 +187,7 @@ impl ExecutionRequest {
         observer: Box<dyn JobObserver>,
         input: Option<InputProvider>,
     ) -> Job {
-        let answers: CannedAnswers = self.answers.iter().cloned().collect();
+        let answers: InputAnswers = self.answers.iter().cloned().collect();
         let stdin = Stdin::Answers(match input {
             Some(provider) => answers.with_provider(provider),
             None => answers,

@@ -11,12 +11,12 @@ use cellwright_kernel::{StopHandle, StopSignal};
 use crate::edits::Edit;
 use crate::execute::execute;
 use crate::failure::{preview_failure, selection_failure};
+use crate::notebook_report::finish_without_cells;
 use crate::preview::preview;
-use crate::record::Stores;
+use crate::recorder_command::Stores;
 use crate::report::ExecutionReport;
 use crate::request::{ExecutionRequest, InlineLimits};
 use crate::run_spec::{PlannedCell, RunSpec};
-use crate::saved_notebook::finish_without_cells;
 use crate::selection::CellSelection;
 
 /// Options of [`run_notebook`].

@@ -22,11 +22,11 @@ use cellwright_output::{
 
 use crate::edits::to_operations;
 use crate::notebook_metadata;
-use crate::record::{
+use crate::recorder_command::{
     CellConflict, CommitError, FinishedCell, RecordOutcome, RecorderCommand, Stores,
 };
 use crate::run_spec::RunSpec;
-use crate::spool::Spool;
+use crate::spool::OutputSpool;
 
 /// Minimum time between two saves. Cells that finish within it share a save.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ pub(crate) struct Saver {
     target: Option<TargetFile>,
     cells: Vec<CellRecord>,
     metadata: Vec<(&'static str, String)>,
-    spool: Spool,
+    spool: OutputSpool,
     /// Outputs with display ids, by cell: a later cell may update them.
     updatable_outputs: HashMap<usize, Outputs>,
     /// Late output that is not rendered yet, by cell.
@@ -98,7 +98,7 @@ impl Saver {
             target: None,
             cells,
             metadata: Vec::new(),
-            spool: Spool::default(),
+            spool: OutputSpool::default(),
             updatable_outputs: HashMap::new(),
             late_captures: HashMap::new(),
             dirty: false,

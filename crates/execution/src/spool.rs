@@ -1,4 +1,4 @@
-//! [`Spool`]: rendered outputs that wait to be written to a notebook. Small ones stay in memory, the others are in
+//! [`OutputSpool`]: rendered outputs that wait to be written to a notebook. Small ones stay in memory, the others are in
 //! a temporary file.
 
 use std::io::{self, BufWriter, IntoInnerError, Write};
@@ -14,11 +14,11 @@ const WRITE_SIZE: usize = 64 * 1024;
 
 /// An unnamed temporary file, which the system deletes with the process.
 #[derive(Debug, Default)]
-pub(crate) struct Spool {
+pub(crate) struct OutputSpool {
     file: Option<SpoolFile>,
 }
 
-impl Spool {
+impl OutputSpool {
     /// Stores the bytes that `write` produces.
     pub(crate) fn store(
         &mut self,
@@ -40,7 +40,7 @@ impl Spool {
 /// Collects one text: in memory first, in the file above [`MEMORY_LIMIT`].
 enum SegmentWriter<'s> {
     /// The spool is there until the text exceeds the limit.
-    Memory(Option<&'s mut Spool>, Vec<u8>),
+    Memory(Option<&'s mut OutputSpool>, Vec<u8>),
     File(BufWriter<SpoolWriter<'s>>),
 }
 
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn stored_texts_are_read_back_unchanged() {
-        let mut spool = Spool::default();
+        let mut spool = OutputSpool::default();
         let long = "x".repeat(3 * MEMORY_LIMIT);
         let texts = ["", "short", long.as_str(), "between", long.as_str()];
         let pieces: Vec<Segment> = texts
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn failed_write_leaves_no_bytes() {
-        let mut spool = Spool::default();
+        let mut spool = OutputSpool::default();
         let long = vec![b'x'; 2 * MEMORY_LIMIT];
         spool.store(|output| output.write_all(&long)).unwrap();
         let failed = spool.store(|output| {

@@ -14,7 +14,7 @@ use super::frame::{Frame, FrameError, FrameReader, FrameWriter};
 use super::hello::{HostHello, PROTOCOL};
 
 /// Time that a host polls for the next request after a reply.
-const SPIN_TIME: Duration = Duration::from_micros(100);
+const SPIN_TIMEOUT: Duration = Duration::from_micros(100);
 
 /// A socket that carries frames in both directions. Both halves can be used at the same time.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Connection {
     /// waking a sleeping thread takes longer.
     pub fn spin_for_request(&self) {
         let stream: &UnixStream = self.reader.inner().as_ref();
-        busy_poll::spin_until_readable(stream, SPIN_TIME);
+        busy_poll::spin_until_readable(stream, SPIN_TIMEOUT);
     }
 
     /// Sends a JSON object.
@@ -73,7 +73,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Returns an error unless the host speaks the protocol of this program.
+    /// Returns an error unless the host uses the protocol of this program.
     pub fn check_protocol(self) -> Result<Self, HostError> {
         if self.host.protocol == PROTOCOL {
             return Ok(self);

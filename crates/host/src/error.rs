@@ -28,8 +28,8 @@ pub enum HostError {
     /// The host runs but sends no reply in time.
     #[error("the host (pid {pid}) does not answer")]
     Unresponsive { pid: u32 },
-    /// The host speaks another protocol.
-    #[error("the host (pid {pid}) has version {version} and speaks protocol {protocol}")]
+    /// The host uses another protocol.
+    #[error("the host (pid {pid}) has version {version} and uses protocol {protocol}")]
     ProtocolMismatch {
         pid: u32,
         protocol: u32,

@@ -6,7 +6,7 @@ use super::error::HostError;
 use super::hello::PROTOCOL;
 
 /// The failure of a cancellation that the host did not confirm.
-pub fn cancel_unanswered(pid: u32) -> Failure {
+pub fn cancel_timeout_failure(pid: u32) -> Failure {
     if pid == std::process::id() {
         return Failure::new(Kind::Kernel, "The code could not be stopped in time");
     }
@@ -56,7 +56,7 @@ impl From<HostError> for Failure {
             HostError::ProtocolMismatch { .. } => {
                 failure
                     .causes
-                    .push(format!("this command speaks protocol {PROTOCOL}"));
+                    .push(format!("this command uses protocol {PROTOCOL}"));
                 failure.hint(hint![
                     command("host stop"),
                     " stops it and its sessions; the next command starts a new one",
@@ -83,9 +83,9 @@ impl From<HostError> for Failure {
                 command("host log"),
                 " may show what it waits for",
             ]),
-            HostError::NotTheHost { pid } => {
-                failure.hint(format!("it was left alone; `ps -p {pid}` shows what it is"))
-            }
+            HostError::NotTheHost { pid } => failure.hint(format!(
+                "it was not stopped; `ps -p {pid}` shows what it is"
+            )),
             HostError::NotKilled { pid } => failure.hint(format!(
                 "`ps -p {pid} -o stat,wchan` shows what it waits for"
             )),

@@ -14,8 +14,8 @@ use super::connection::{Client, Connection, foreign_peer};
 use super::error::{HostError, is_disconnect};
 use super::frame::FrameError;
 use super::hello::{ClientHello, Greeting, HostHello};
+use super::host_record::{HostRecord, LockState};
 use super::launch::launch;
-use super::record::{HostRecord, LockHolder};
 
 /// Time limit for the hello of a host.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(15);
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// Delay before the next attempt when a host runs but is unreachable: it restores its files at intervals.
-const TAKEN_RETRY_DELAY: Duration = Duration::from_millis(200);
+const UNREACHABLE_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Number of attempts to connect while hosts replace each other.
 const START_ATTEMPTS: usize = 5;
@@ -39,20 +39,20 @@ pub struct ConnectedHost {
     pub started: bool,
 }
 
-/// Connects to the running host of a folder, whatever its protocol. Returns `None` if no host runs.
-pub async fn connect_existing(folder: &RuntimeDir) -> Result<Option<Client>, HostError> {
+/// Connects to the running host of a directory, whatever its protocol. Returns `None` if no host runs.
+pub async fn connect_existing(dir: &RuntimeDir) -> Result<Option<Client>, HostError> {
     for _ in 0..START_ATTEMPTS {
-        let Some(record) = record(folder)? else {
+        let Some(record) = record(dir)? else {
             return Ok(None);
         };
-        match connect(folder, &record).await? {
+        match connect(dir, &record).await? {
             ConnectResult::Host(client) => {
                 debug!(pid = record.pid, "connected to the host");
                 return Ok(Some(*client));
             }
             ConnectResult::NotRunning => {
                 // This host may have ended and another started after the record was read.
-                if self::record(folder)?.is_none_or(|now| now == record) {
+                if self::record(dir)?.is_none_or(|now| now == record) {
                     return Ok(None);
                 }
             }
@@ -63,52 +63,52 @@ pub async fn connect_existing(folder: &RuntimeDir) -> Result<Option<Client>, Hos
     Ok(None)
 }
 
-/// Connects to the host of a folder, and starts one if none runs.
+/// Connects to the host of a directory, and starts one if none runs.
 pub async fn find_or_start(
     path: PathBuf,
     idle_exit: Option<Duration>,
 ) -> Result<ConnectedHost, HostError> {
     let deadline = Instant::now() + START_TIMEOUT;
-    let folder = RuntimeDir::create(path)?;
+    let dir = RuntimeDir::create(path)?;
     let connected = |client: Client, started| {
         let client = client.check_protocol()?;
         Ok(ConnectedHost { client, started })
     };
-    if let Some(client) = connect_existing(&folder).await? {
+    if let Some(client) = connect_existing(&dir).await? {
         return connected(client, false);
     }
     // Held until the host answers, so that other commands find this host instead of starting one.
-    let _start_lock = lock_start(&folder, deadline).await?;
+    let _start_lock = lock_start(&dir, deadline).await?;
     let mut started = false;
     loop {
-        if let Some(client) = connect_existing(&folder).await? {
+        if let Some(client) = connect_existing(&dir).await? {
             return connected(client, started);
         }
         let remaining = deadline.saturating_duration_since(Instant::now());
         if remaining.is_zero() {
-            return Err(match HostRecord::read_lock_holder(&folder)? {
-                LockHolder::Held(Some(record)) => HostError::Unresponsive { pid: record.pid },
+            return Err(match HostRecord::read_lock_holder(&dir)? {
+                LockState::Held(Some(record)) => HostError::Unresponsive { pid: record.pid },
                 _ => HostError::NotReady {
                     after: START_TIMEOUT,
                 },
             });
         }
-        started = launch(&folder, idle_exit, remaining).await?;
+        started = launch(&dir, idle_exit, remaining).await?;
         debug!(started, "no host was running");
         if !started {
-            sleep(TAKEN_RETRY_DELAY).await;
+            sleep(UNREACHABLE_RETRY_DELAY).await;
         }
     }
 }
 
 /// Reads the record of the host: from `host.json`, or from the lock file if `host.json` was removed.
-fn record(folder: &RuntimeDir) -> Result<Option<HostRecord>, HostError> {
-    if let Some(record) = HostRecord::read(folder)? {
+fn record(dir: &RuntimeDir) -> Result<Option<HostRecord>, HostError> {
+    if let Some(record) = HostRecord::read(dir)? {
         return Ok(Some(record));
     }
-    match HostRecord::read_lock_holder(folder)? {
-        LockHolder::Held(record) => Ok(record),
-        LockHolder::Free => Ok(None),
+    match HostRecord::read_lock_holder(dir)? {
+        LockState::Held(record) => Ok(record),
+        LockState::Free => Ok(None),
     }
 }
 
@@ -120,8 +120,8 @@ enum ConnectResult {
     Another,
 }
 
-async fn connect(folder: &RuntimeDir, record: &HostRecord) -> Result<ConnectResult, HostError> {
-    let path = folder.path().join(&record.socket);
+async fn connect(dir: &RuntimeDir, record: &HostRecord) -> Result<ConnectResult, HostError> {
+    let path = dir.path().join(&record.socket);
     let deadline = Instant::now() + HELLO_TIMEOUT;
     let stream = loop {
         match UnixStream::connect(&path).await {
@@ -143,7 +143,7 @@ async fn connect(folder: &RuntimeDir, record: &HostRecord) -> Result<ConnectResu
     if let Some(user) = peer {
         return Err(HostError::ForeignListener { path, user });
     }
-    // The operating system knows the listening process. The record may be wrong.
+    // The operating system reports the listening process. The record may be wrong.
     let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
     let pid = pid.and_then(|pid| u32::try_from(pid).ok());
     let mut connection = Connection::new(stream);
@@ -169,8 +169,8 @@ async fn connect(folder: &RuntimeDir, record: &HostRecord) -> Result<ConnectResu
 }
 
 /// Waits until no other command starts a host.
-async fn lock_start(folder: &RuntimeDir, deadline: Instant) -> Result<File, HostError> {
-    let file = folder.open_lock_file(START_LOCK)?;
+async fn lock_start(dir: &RuntimeDir, deadline: Instant) -> Result<File, HostError> {
+    let file = dir.open_lock_file(START_LOCK)?;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -181,7 +181,7 @@ async fn lock_start(folder: &RuntimeDir, deadline: Instant) -> Result<File, Host
                 });
             }
             Err(TryLockError::Error(error)) => {
-                return Err(HostError::file("lock", folder.file_path(START_LOCK))(error));
+                return Err(HostError::file("lock", dir.file_path(START_LOCK))(error));
             }
         }
     }
@@ -190,21 +190,19 @@ async fn lock_start(folder: &RuntimeDir, deadline: Instant) -> Result<File, Host
 /// Waits until the lock of the host is free, or until a host other than `instance` holds it. Returns false if that does
 /// not happen within `timeout`.
 pub(super) async fn wait_until_gone(
-    folder: &RuntimeDir,
+    dir: &RuntimeDir,
     instance: Option<&str>,
     timeout: Duration,
 ) -> Result<bool, HostError> {
     let deadline = Instant::now() + timeout;
     loop {
-        match HostRecord::read_lock_holder(folder)? {
-            LockHolder::Free => return Ok(true),
-            LockHolder::Held(Some(record))
-                if instance.is_some_and(|own| own != record.instance) =>
-            {
+        match HostRecord::read_lock_holder(dir)? {
+            LockState::Free => return Ok(true),
+            LockState::Held(Some(record)) if instance.is_some_and(|own| own != record.instance) => {
                 return Ok(true);
             }
-            LockHolder::Held(_) if Instant::now() >= deadline => return Ok(false),
-            LockHolder::Held(_) => sleep(RETRY_DELAY).await,
+            LockState::Held(_) if Instant::now() >= deadline => return Ok(false),
+            LockState::Held(_) => sleep(RETRY_DELAY).await,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use cellwright_engine::runtime_dir::{HOST_INFO, HOST_LOCK, RuntimeDir};
 
 use super::error::HostError;
-use super::record::HostRecord;
+use super::host_record::HostRecord;
 
 /// Delay between two attempts to lock.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
@@ -19,7 +19,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(20);
 /// The files of a running host.
 #[derive(Debug)]
 pub(super) struct HostFiles {
-    folder: RuntimeDir,
+    dir: RuntimeDir,
     /// The lock is held while this file is open.
     lock: File,
     record: HostRecord,
@@ -32,18 +32,18 @@ pub(super) struct HostFiles {
 pub(super) enum ClaimResult {
     Acquired(HostFiles, UnixListener),
     /// Another process is the host.
-    Taken,
+    AlreadyRunning,
 }
 
 /// The result of a check of the files.
 pub(super) enum FileCheck {
-    Fine,
+    Unchanged,
     /// A file was missing and is restored.
-    Repaired,
+    Restored,
     /// The socket was missing. Contains the new one.
-    Rebound(UnixListener),
+    SocketRestored(UnixListener),
     /// Another process is the host now.
-    Lost,
+    LockLost,
 }
 
 /// Device and inode number: distinguishes a file from another with the same name.
@@ -63,28 +63,28 @@ impl FileId {
 }
 
 impl HostFiles {
-    /// Makes this process the host of a folder. Waits up to `timeout` for a host that is ending.
-    pub(super) fn claim(folder: &RuntimeDir, timeout: Duration) -> Result<ClaimResult, HostError> {
+    /// Makes this process the host of a directory. Waits up to `timeout` for a host that is ending.
+    pub(super) fn claim(dir: &RuntimeDir, timeout: Duration) -> Result<ClaimResult, HostError> {
         let deadline = Instant::now() + timeout;
         let lock = loop {
-            if let Some(lock) = try_lock(folder)? {
+            if let Some(lock) = try_lock(dir)? {
                 break lock;
             }
             // A host that ends first removes its record.
-            if HostRecord::read(folder)?.is_some() || Instant::now() >= deadline {
-                return Ok(ClaimResult::Taken);
+            if HostRecord::read(dir)?.is_some() || Instant::now() >= deadline {
+                return Ok(ClaimResult::AlreadyRunning);
             }
             std::thread::sleep(RETRY_DELAY);
         };
-        let socket = folder.socket_path()?;
-        let record = HostRecord::new(folder, &socket);
+        let socket = dir.socket_path()?;
+        let record = HostRecord::new(dir, &socket);
         record
             .write_to_lock(&lock)
-            .map_err(HostError::file("write", folder.file_path(HOST_LOCK)))?;
+            .map_err(HostError::file("write", dir.file_path(HOST_LOCK)))?;
         let (listener, socket_id) = bind(&socket)?;
-        record.publish(folder)?;
+        record.publish(dir)?;
         let files = Self {
-            folder: folder.clone(),
+            dir: dir.clone(),
             lock,
             record,
             socket,
@@ -99,19 +99,19 @@ impl HostFiles {
 
     /// Checks that the files are unchanged, and restores those that are not.
     pub(super) fn check(&mut self) -> Result<FileCheck, HostError> {
-        let mut result = FileCheck::Fine;
-        let lock_path = self.folder.file_path(HOST_LOCK);
+        let mut result = FileCheck::Unchanged;
+        let lock_path = self.dir.file_path(HOST_LOCK);
         if FileId::from_path(&lock_path) != FileId::from_file(&self.lock) {
             // The process that locks the new file first is the host.
-            let folder = RuntimeDir::create(self.folder.path().to_owned())?;
-            let Some(lock) = try_lock(&folder)? else {
-                return Ok(FileCheck::Lost);
+            let dir = RuntimeDir::create(self.dir.path().to_owned())?;
+            let Some(lock) = try_lock(&dir)? else {
+                return Ok(FileCheck::LockLost);
             };
             self.lock = lock;
             self.record
                 .write_to_lock(&self.lock)
                 .map_err(HostError::file("write", lock_path))?;
-            result = FileCheck::Repaired;
+            result = FileCheck::Restored;
         }
         if FileId::from_path(&self.socket) != Some(self.socket_id) {
             if let Some(parent) = self.socket.parent() {
@@ -119,12 +119,12 @@ impl HostFiles {
             }
             let (listener, socket_id) = bind(&self.socket)?;
             self.socket_id = socket_id;
-            result = FileCheck::Rebound(listener);
+            result = FileCheck::SocketRestored(listener);
         }
         if !self.is_published() {
-            self.record.publish(&self.folder)?;
-            if matches!(result, FileCheck::Fine) {
-                result = FileCheck::Repaired;
+            self.record.publish(&self.dir)?;
+            if matches!(result, FileCheck::Unchanged) {
+                result = FileCheck::Restored;
             }
         }
         Ok(result)
@@ -132,10 +132,10 @@ impl HostFiles {
 
     /// Removes the info file and the socket, so that clients no longer find this host. The lock is held until this
     /// value is dropped.
-    pub(super) fn withdraw(&self) {
+    pub(super) fn remove_files(&self) {
         // Files that are missing or belong to another host stay as they are.
         if self.is_published() {
-            fs::remove_file(self.folder.file_path(HOST_INFO)).ok();
+            fs::remove_file(self.dir.file_path(HOST_INFO)).ok();
         }
         if FileId::from_path(&self.socket) == Some(self.socket_id) {
             fs::remove_file(&self.socket).ok();
@@ -143,16 +143,16 @@ impl HostFiles {
     }
 
     fn is_published(&self) -> bool {
-        matches!(HostRecord::read(&self.folder), Ok(Some(found)) if found == self.record)
+        matches!(HostRecord::read(&self.dir), Ok(Some(found)) if found == self.record)
     }
 }
 
 /// Removes the files of a host that ended without removing them.
-pub(super) fn clear(folder: &RuntimeDir) -> Result<(), HostError> {
-    let Some(_lock) = try_lock(folder)? else {
+pub(super) fn clear(dir: &RuntimeDir) -> Result<(), HostError> {
+    let Some(_lock) = try_lock(dir)? else {
         return Ok(());
     };
-    for path in [folder.file_path(HOST_INFO), folder.socket_path()?] {
+    for path in [dir.file_path(HOST_INFO), dir.socket_path()?] {
         match fs::remove_file(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -163,15 +163,15 @@ pub(super) fn clear(folder: &RuntimeDir) -> Result<(), HostError> {
 }
 
 /// Locks the lock file. Returns `None` if another process holds the lock.
-fn try_lock(folder: &RuntimeDir) -> Result<Option<File>, HostError> {
-    let lock = folder.open_lock_file(HOST_LOCK)?;
-    lock_opened(lock, folder)
+fn try_lock(dir: &RuntimeDir) -> Result<Option<File>, HostError> {
+    let lock = dir.open_lock_file(HOST_LOCK)?;
+    lock_opened(lock, dir)
 }
 
 /// Locks the lock file after it was opened. Returns `None` if another process holds the lock, or has removed or
 /// replaced the file: such a lock excludes no other process.
-fn lock_opened(lock: File, folder: &RuntimeDir) -> Result<Option<File>, HostError> {
-    let path = folder.file_path(HOST_LOCK);
+fn lock_opened(lock: File, dir: &RuntimeDir) -> Result<Option<File>, HostError> {
+    let path = dir.file_path(HOST_LOCK);
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
@@ -190,7 +190,7 @@ fn bind(path: &Path) -> Result<(UnixListener, FileId), HostError> {
     }
     let bind_new = || {
         let listener = UnixListener::bind(path)?;
-        // Until here, the folder and the file mode mask keep other users out.
+        // Until here, the directory and the file mode mask keep other users out.
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
         let id = FileId::from_path(path).ok_or(io::ErrorKind::NotFound)?;
@@ -206,18 +206,18 @@ mod tests {
     #[test]
     fn a_lock_on_a_removed_or_replaced_file_does_not_count() {
         let temporary = tempfile::tempdir().unwrap();
-        let folder = RuntimeDir::create(temporary.path().join("host")).unwrap();
-        let open = || folder.open_lock_file(HOST_LOCK).unwrap();
-        let path = folder.file_path(HOST_LOCK);
-        assert!(lock_opened(open(), &folder).unwrap().is_some());
+        let dir = RuntimeDir::create(temporary.path().join("host")).unwrap();
+        let open = || dir.open_lock_file(HOST_LOCK).unwrap();
+        let path = dir.file_path(HOST_LOCK);
+        assert!(lock_opened(open(), &dir).unwrap().is_some());
         let opened = open();
         fs::remove_file(&path).unwrap();
-        assert!(lock_opened(opened, &folder).unwrap().is_none());
+        assert!(lock_opened(opened, &dir).unwrap().is_none());
         let opened = open();
         fs::remove_file(&path).unwrap();
-        let held = try_lock(&folder).unwrap();
+        let held = try_lock(&dir).unwrap();
         assert!(held.is_some());
-        assert!(lock_opened(opened, &folder).unwrap().is_none());
-        assert!(try_lock(&folder).unwrap().is_none());
+        assert!(lock_opened(opened, &dir).unwrap().is_none());
+        assert!(try_lock(&dir).unwrap().is_none());
     }
 }

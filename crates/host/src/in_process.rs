@@ -22,7 +22,7 @@ const DIR_PREFIX: &str = "cellwright-own-";
 const LOCK_FILE: &str = "alive";
 
 /// Age below which a directory is not removed: its process may not have locked it yet.
-const SWEEP_MIN_AGE: Duration = Duration::from_mins(1);
+const ABANDONED_DIR_GRACE: Duration = Duration::from_mins(1);
 
 /// A host in this process.
 pub struct InProcessHost {
@@ -81,7 +81,7 @@ fn remove_abandoned_dirs() {
         }
         let modified = entry.metadata().and_then(|found| found.modified());
         let age = modified.ok().and_then(|time| time.elapsed().ok());
-        if age.is_none_or(|age| age < SWEEP_MIN_AGE) {
+        if age.is_none_or(|age| age < ABANDONED_DIR_GRACE) {
             continue;
         }
         // A live process holds the lock, and the files of another user cannot be removed.

@@ -11,7 +11,7 @@ use cellwright_kernel::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::channel::RequestChannel;
-use super::client;
+use super::connect;
 use super::connection::Client;
 use super::error::HostError;
 use super::in_process::InProcessHost;
@@ -77,7 +77,7 @@ impl KernelHost {
     ) -> Result<RequestChannel, Failure> {
         match self {
             Self::Shared => {
-                let mut client = client::connect_or_start(idle_exit).await?;
+                let mut client = connect::connect_or_start(idle_exit).await?;
                 send(&mut client, &request).await?;
                 Ok(RequestChannel::Socket(Box::new(client)))
             }
@@ -92,7 +92,7 @@ impl KernelHost {
     ) -> Result<Option<RequestChannel>, Failure> {
         match self {
             Self::Shared => {
-                let Some(mut client) = client::connect_running().await? else {
+                let Some(mut client) = connect::connect_running().await? else {
                     return Ok(None);
                 };
                 send(&mut client, &request).await?;

@@ -12,8 +12,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 use super::error::HostError;
+use super::host_main::{ALREADY_RUNNING_LINE, FAILED_LINE_PREFIX, HOST_ARG, READY_LINE};
 use super::log;
-use super::start::{FAILED, HOST, READY, TAKEN};
 
 /// Environment variables that a host receives.
 const PASSED_VARIABLES: [&str; 8] = [
@@ -32,16 +32,16 @@ const ALLOCATOR: [(&str, &str); 2] = [
 
 /// Starts a host and waits until it is ready. Returns false if another host runs already.
 pub(super) async fn launch(
-    folder: &RuntimeDir,
+    dir: &RuntimeDir,
     idle_exit: Option<Duration>,
     timeout: Duration,
 ) -> Result<bool, HostError> {
-    let log = log::append_to(folder).map_err(HostError::file("open the log in", folder.path()))?;
+    let log = log::append_to(dir).map_err(HostError::file("open the log in", dir.path()))?;
     let idle_seconds = idle_exit.unwrap_or_default().as_secs_f64().to_string();
     let mut child = Command::new(program::current_program())
         .arg0("cellwright")
-        .arg(HOST)
-        .arg(folder.path())
+        .arg(HOST_ARG)
+        .arg(dir.path())
         .arg(idle_seconds)
         .env_clear()
         .envs(environment(env::all()))
@@ -51,7 +51,7 @@ pub(super) async fn launch(
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()
-        .map_err(HostError::file("start a host in", folder.path()))?;
+        .map_err(HostError::file("start a host in", dir.path()))?;
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
         let mut stdout = BufReader::new(stdout);
@@ -63,13 +63,16 @@ pub(super) async fn launch(
         }
     }
     let reason = match line.trim_end() {
-        READY => return Ok(true),
-        TAKEN => return Ok(false),
+        READY_LINE => return Ok(true),
+        ALREADY_RUNNING_LINE => return Ok(false),
         "" => match child.wait().await {
             Ok(status) => format!("it ended without a message ({status})"),
             Err(error) => error.to_string(),
         },
-        line => line.strip_prefix(FAILED).unwrap_or(line).to_owned(),
+        line => line
+            .strip_prefix(FAILED_LINE_PREFIX)
+            .unwrap_or(line)
+            .to_owned(),
     };
     Err(HostError::NotStarted { reason })
 }
@@ -85,8 +88,8 @@ fn environment(all: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
                 return None;
             }
             // The host has another working directory.
-            let is_folder = text.starts_with("CELLWRIGHT_") && text.ends_with("_DIR");
-            let value = if is_folder { absolute(&value) } else { value };
+            let is_dir = text.starts_with("CELLWRIGHT_") && text.ends_with("_DIR");
+            let value = if is_dir { absolute(&value) } else { value };
             Some((name, value))
         })
         .collect()

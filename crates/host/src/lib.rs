@@ -12,11 +12,11 @@
 
 #![expect(
     missing_docs,
-    reason = "an internal crate: fields and variants whose names say it all"
+    reason = "an internal crate: most names need no description"
 )]
 
 mod channel;
-pub mod client;
+pub mod connect;
 pub mod connection;
 pub mod error;
 mod failure;
@@ -24,22 +24,22 @@ pub mod find;
 pub mod frame;
 pub mod hello;
 mod host_files;
+pub mod host_main;
+pub mod host_record;
 mod in_process;
 pub mod kernel_host;
 mod launch;
 pub mod log;
 pub mod protocol;
-pub mod record;
 pub mod reply;
 pub mod run_stream;
 mod server;
 mod service;
-pub mod start;
 pub mod stop;
 
 use std::time::Duration;
 
-pub use failure::{cancel_unanswered, host_not_running};
+pub use failure::{cancel_timeout_failure, host_not_running};
 
 use cellwright_engine::settings::Settings;
 

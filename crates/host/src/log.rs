@@ -48,12 +48,12 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log in a folder.
-    pub(super) fn open(folder: &RuntimeDir) -> Self {
+    /// Opens the log in a directory.
+    pub(super) fn open(dir: &RuntimeDir) -> Self {
         Self {
-            path: folder.file_path(NAME),
-            old: folder.file_path(OLD_NAME),
-            file: Mutex::new(append_to(folder).ok()),
+            path: dir.file_path(NAME),
+            old: dir.file_path(OLD_NAME),
+            file: Mutex::new(append_to(dir).ok()),
         }
     }
 
@@ -100,8 +100,8 @@ impl Log {
 }
 
 /// Opens the log for appending.
-pub(super) fn append_to(folder: &RuntimeDir) -> io::Result<File> {
-    open_to_append(&folder.file_path(NAME))
+pub(super) fn append_to(dir: &RuntimeDir) -> io::Result<File> {
+    open_to_append(&dir.file_path(NAME))
 }
 
 fn open_to_append(path: &std::path::Path) -> io::Result<File> {
@@ -113,10 +113,10 @@ fn open_to_append(path: &std::path::Path) -> io::Result<File> {
 }
 
 /// Returns the last lines of the log, including the old file. Empty if there is no log.
-pub fn last_lines(folder: &RuntimeDir, count: usize) -> io::Result<String> {
+pub fn last_lines(dir: &RuntimeDir, count: usize) -> io::Result<String> {
     let mut text = String::new();
     for name in [OLD_NAME, NAME] {
-        match File::open(folder.file_path(name)) {
+        match File::open(dir.file_path(name)) {
             Ok(mut file) => {
                 // Hosts bound the file, but other programs may have written to it.
                 let length = file.metadata()?.len();
@@ -140,16 +140,16 @@ mod tests {
     #[test]
     fn the_log_is_bounded_and_its_end_can_be_read() {
         let base = tempfile::tempdir().unwrap();
-        let folder = RuntimeDir::create(base.path().join("h")).unwrap();
-        fs::write(folder.file_path(NAME), vec![b'x'; 1024 * 1024]).unwrap();
+        let dir = RuntimeDir::create(base.path().join("h")).unwrap();
+        fs::write(dir.file_path(NAME), vec![b'x'; 1024 * 1024]).unwrap();
         // Not through `Log::write`, which would redirect standard error of this process to the file.
-        let log = Log::open(&folder);
-        assert!(log.needs_new_file(&append_to(&folder).unwrap()));
-        fs::write(folder.file_path(OLD_NAME), "one\ntwo\n").unwrap();
-        fs::write(folder.file_path(NAME), "three\n").unwrap();
-        assert!(!log.needs_new_file(&append_to(&folder).unwrap()));
+        let log = Log::open(&dir);
+        assert!(log.needs_new_file(&append_to(&dir).unwrap()));
+        fs::write(dir.file_path(OLD_NAME), "one\ntwo\n").unwrap();
+        fs::write(dir.file_path(NAME), "three\n").unwrap();
+        assert!(!log.needs_new_file(&append_to(&dir).unwrap()));
         log.write(Level::Warn, "four\nfive");
-        let end = last_lines(&folder, 4).unwrap();
+        let end = last_lines(&dir, 4).unwrap();
         assert!(end.starts_with("two\nthree\n"), "{end}");
         assert!(end.ends_with("warn  four\n    five\n"), "{end}");
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cellwright_engine::kernels::KernelTarget;
+use cellwright_engine::kernels::SerializedSelection;
 use cellwright_execution::ExecutionRequest;
 use cellwright_kernel::KernelQuery;
 use cellwright_output::{Artifacts, Retention};
@@ -87,10 +87,10 @@ pub struct ExecuteParams {
     #[serde(default)]
     pub any_cwd: bool,
     #[serde(default)]
-    pub interaction: Interaction,
+    pub interaction: ReplyDetail,
     pub owner: String,
     pub cwd: PathBuf,
-    pub kernel: KernelTarget,
+    pub kernel: SerializedSelection,
     /// Whether to start with a fresh kernel.
     pub reset: bool,
     /// Where full outputs are stored; `None` to store none.
@@ -102,7 +102,7 @@ pub struct ExecuteParams {
 /// The replies that a client receives besides output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Interaction {
+pub enum ReplyDetail {
     #[default]
     OutputOnly,
     /// The id of the run.

@@ -21,7 +21,7 @@ pub enum HostReply {
     Started { run: String },
     /// Output of the run.
     Item(FeedItem),
-    /// The code asks for input; the client answers with [`super::protocol::ClientMessage::Input`].
+    /// The code requests input; the client answers with [`super::protocol::ClientMessage::Input`].
     InputRequested(InputPrompt),
     /// The run has ended.
     Finished(Box<ExecutionReport>),

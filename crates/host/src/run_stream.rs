@@ -1,5 +1,5 @@
-//! [`RunStream`]: follows a run of the host and cancels it. The only implementation of the cancel ladder: the host is
-//! asked to interrupt the code, then to stop it without waiting for the code, and then it counts as unresponsive.
+//! [`RunStream`]: follows a run of the host and cancels it. The only implementation of the cancel steps: it requests
+//! an interrupt, then a stop that does not wait for the code, and then reports the host as unresponsive.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct RunStream {
     run: Option<String>,
     ownership: Ownership,
     cancel: CancelState,
-    /// When the current step of the cancel ladder has failed.
+    /// When the current step of the cancel steps has failed.
     deadline: Instant,
 }
 
@@ -41,7 +41,7 @@ enum Ownership {
     Observer,
 }
 
-/// The steps of the cancel ladder.
+/// The steps of the cancel steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CancelState {
     NotRequested,
@@ -153,7 +153,7 @@ impl RunStream {
                     self.request_cancel(CancelState::Forced).await?;
                 }
                 () = sleep_until(self.deadline), if self.cancel == CancelState::Forced => {
-                    return Err(crate::cancel_unanswered(self.channel.host_pid()));
+                    return Err(crate::cancel_timeout_failure(self.channel.host_pid()));
                 }
                 reply = self.channel.next() => {
                     let reply = reply.map_err(|error| self.connection_lost(error))?;
@@ -198,7 +198,7 @@ impl RunStream {
         }))
     }
 
-    /// Describes a lost connection. A host that ends takes the code of its clients with it.
+    /// Describes a lost connection. When a host ends, the code of its clients ends.
     fn connection_lost(&self, error: HostError) -> Failure {
         let disconnected = matches!(error, HostError::Disconnected);
         let failure = Failure::from(error);

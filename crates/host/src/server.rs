@@ -19,8 +19,8 @@ use tracing::debug;
 
 use super::connection::foreign_peer;
 use super::host_files::{FileCheck, HostFiles};
+use super::host_record::HostRecord;
 use super::log::{Level, Log};
-use super::record::HostRecord;
 use super::service::HostService;
 use signals::Signals;
 
@@ -115,13 +115,13 @@ impl Server {
                 () = sleep_until(next_check) => {
                     next_check = Instant::now() + FILE_CHECK_INTERVAL;
                     match self.files.check() {
-                        Ok(FileCheck::Fine) => {}
-                        Ok(FileCheck::Repaired) => self.log.write(Level::Warn, "restored missing files"),
-                        Ok(FileCheck::Rebound(new)) => {
+                        Ok(FileCheck::Unchanged) => {}
+                        Ok(FileCheck::Restored) => self.log.write(Level::Warn, "restored missing files"),
+                        Ok(FileCheck::SocketRestored(new)) => {
                             self.log.write(Level::Warn, "restored the missing socket");
                             listener = UnixListener::from_std(new)?;
                         }
-                        Ok(FileCheck::Lost) => break "replaced by another host",
+                        Ok(FileCheck::LockLost) => break "replaced by another host",
                         Err(error) => self.log.write(Level::Error, &error_chain::format(&error)),
                     }
                 }
@@ -130,7 +130,7 @@ impl Server {
         self.log.write(Level::Info, &format!("ending: {reason}"));
         drop(listener);
         // A command that comes now finds no host and starts another, which waits for the lock.
-        self.files.withdraw();
+        self.files.remove_files();
         let ended = timeout(SHUTDOWN_TIMEOUT, self.service.shut_down()).await;
         if ended.is_err() {
             self.log

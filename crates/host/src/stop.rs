@@ -12,8 +12,8 @@ use super::connection::Client;
 use super::error::HostError;
 use super::find::{connect_existing, wait_until_gone};
 use super::host_files;
-use super::record::{HostRecord, LockHolder};
-use super::start::HOST;
+use super::host_main::HOST_ARG;
+use super::host_record::{HostRecord, LockState};
 
 /// Time limit for the reply of a host. Its own shutdown takes at most ten seconds.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -38,34 +38,34 @@ pub enum StopOutcome {
     Forced { pid: u32 },
 }
 
-/// Stops the host of a folder and waits until it has exited.
+/// Stops the host of a directory and waits until it has exited.
 pub async fn stop(path: PathBuf) -> Result<StopOutcome, HostError> {
-    let Some(folder) = RuntimeDir::open(path)? else {
+    let Some(dir) = RuntimeDir::open(path)? else {
         return Ok(StopOutcome::NotRunning);
     };
-    let stopped = match connect_existing(&folder).await {
-        Ok(Some(client)) => request_stop(&folder, client).await,
-        Ok(None) => kill_unreachable(&folder).await,
-        Err(HostError::Unresponsive { pid }) => kill(&folder, pid).await,
-        Err(HostError::InvalidReply(error)) => match HostRecord::read_lock_holder(&folder)? {
-            LockHolder::Held(Some(record)) => kill(&folder, record.pid).await,
+    let stopped = match connect_existing(&dir).await {
+        Ok(Some(client)) => request_stop(&dir, client).await,
+        Ok(None) => kill_unreachable(&dir).await,
+        Err(HostError::Unresponsive { pid }) => kill(&dir, pid).await,
+        Err(HostError::InvalidReply(error)) => match HostRecord::read_lock_holder(&dir)? {
+            LockState::Held(Some(record)) => kill(&dir, record.pid).await,
             _ => Err(HostError::InvalidReply(error)),
         },
         Err(error) => Err(error),
     }?;
-    host_files::clear(&folder)?;
+    host_files::clear(&dir)?;
     Ok(stopped)
 }
 
-async fn request_stop(folder: &RuntimeDir, mut client: Client) -> Result<StopOutcome, HostError> {
+async fn request_stop(dir: &RuntimeDir, mut client: Client) -> Result<StopOutcome, HostError> {
     let (pid, instance) = (client.host.pid, client.host.instance.clone());
-    let process = match HostRecord::read_lock_holder(folder)? {
-        LockHolder::Held(Some(record)) if record.pid == pid => Some(record.identity()),
+    let process = match HostRecord::read_lock_holder(dir)? {
+        LockState::Held(Some(record)) if record.pid == pid => Some(record.identity()),
         _ => None,
     };
     let reply = client.request(&json!({"do": "stop"}), REPLY_TIMEOUT).await;
     if matches!(reply, Ok(_) | Err(HostError::Disconnected))
-        && wait_until_gone(folder, Some(&instance), EXIT_TIMEOUT).await?
+        && wait_until_gone(dir, Some(&instance), EXIT_TIMEOUT).await?
     {
         // The host releases the lock just before it exits.
         if let Some(process) = process {
@@ -78,7 +78,7 @@ async fn request_stop(folder: &RuntimeDir, mut client: Client) -> Result<StopOut
         let ended = ended.unwrap_or_default();
         return Ok(StopOutcome::Stopped { pid, ended });
     }
-    kill(folder, pid).await
+    kill(dir, pid).await
 }
 
 /// Waits until a process has ended.
@@ -89,22 +89,22 @@ async fn wait_for_exit(process: ProcessIdentity) {
 }
 
 /// Stops a host that cannot be reached: it may be ending, or another program may have removed its socket.
-async fn kill_unreachable(folder: &RuntimeDir) -> Result<StopOutcome, HostError> {
-    let LockHolder::Held(record) = HostRecord::read_lock_holder(folder)? else {
+async fn kill_unreachable(dir: &RuntimeDir) -> Result<StopOutcome, HostError> {
+    let LockState::Held(record) = HostRecord::read_lock_holder(dir)? else {
         return Ok(StopOutcome::NotRunning);
     };
     let pid = record.map_or(0, |record| record.pid);
-    if wait_until_gone(folder, None, EXIT_TIMEOUT).await? {
+    if wait_until_gone(dir, None, EXIT_TIMEOUT).await? {
         let ended = Map::new();
         return Ok(StopOutcome::Stopped { pid, ended });
     }
-    kill(folder, pid).await
+    kill(dir, pid).await
 }
 
 /// Sends signals to the holder of the lock, which only a host of this user can hold. Returns an error unless it is a
 /// running host process with the id `expected_pid`.
-async fn kill(folder: &RuntimeDir, expected_pid: u32) -> Result<StopOutcome, HostError> {
-    let LockHolder::Held(Some(record)) = HostRecord::read_lock_holder(folder)? else {
+async fn kill(dir: &RuntimeDir, expected_pid: u32) -> Result<StopOutcome, HostError> {
+    let LockState::Held(Some(record)) = HostRecord::read_lock_holder(dir)? else {
         return Err(HostError::NotTheHost { pid: expected_pid });
     };
     let (pid, process) = (record.pid, record.identity());
@@ -117,7 +117,7 @@ async fn kill(folder: &RuntimeDir, expected_pid: u32) -> Result<StopOutcome, Hos
     ] {
         // The process may have ended in the meantime.
         process.signal(signal);
-        if wait_until_gone(folder, Some(&record.instance), timeout).await? {
+        if wait_until_gone(dir, Some(&record.instance), timeout).await? {
             return Ok(StopOutcome::Forced { pid });
         }
     }
@@ -126,7 +126,9 @@ async fn kill(folder: &RuntimeDir, expected_pid: u32) -> Result<StopOutcome, Hos
 
 /// Whether the process was started as a host. True if its command line is unavailable.
 fn was_started_as_host(process: ProcessIdentity) -> bool {
-    process
-        .command_line()
-        .is_none_or(|arguments| arguments.iter().any(|argument| argument == HOST.as_bytes()))
+    process.command_line().is_none_or(|arguments| {
+        arguments
+            .iter()
+            .any(|argument| argument == HOST_ARG.as_bytes())
+    })
 }

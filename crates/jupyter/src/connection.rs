@@ -1,7 +1,7 @@
 //! [`Connection`]: the addresses of a kernel's five sockets, and the key that signs messages.
 //!
 //! A [`ConnectionFile`] passes the connection to a kernel, and to clients that look for running kernels. A [`SocketDir`]
-//! is the folder of the kernel's sockets. Both are removed when they are dropped. [`sweep`] and [`SocketDir::sweep`]
+//! is the directory of the kernel's sockets. Both are removed when they are dropped. [`sweep`] and [`SocketDir::sweep`]
 //! remove those of processes that were killed.
 
 mod file;

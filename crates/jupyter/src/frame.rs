@@ -1,6 +1,6 @@
 //! [`Frame`]: a part of a message, in memory or on disk.
 
-mod plain_run;
+mod escape_free_range;
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use cellwright_stdext::{SpoolFile, read_chunks, read_range};
 
 use crate::signing::Signature;
-use plain_run::PlainRunFinder;
+use escape_free_range::EscapeFreeRangeFinder;
 
 /// Bytes to read from disk at once.
 const READ_SIZE: usize = 64 * 1024;
@@ -236,7 +236,7 @@ impl FrameSpool {
                 signature: None,
             },
             written: 0,
-            plain_run: PlainRunFinder::default(),
+            plain_run: EscapeFreeRangeFinder::default(),
         })
     }
 }
@@ -247,7 +247,7 @@ pub(crate) struct SpoolWriter {
     range: FileRange,
     /// Bytes written so far.
     written: u64,
-    plain_run: PlainRunFinder,
+    plain_run: EscapeFreeRangeFinder,
 }
 
 impl SpoolWriter {

@@ -19,8 +19,8 @@ use crate::paths::JupyterPaths;
 pub struct Kernelspec {
     /// The name that selects the kernel, in lower case.
     pub name: String,
-    /// The folder of the kernelspec.
-    pub folder: PathBuf,
+    /// The directory of the kernelspec.
+    pub dir: PathBuf,
     /// Program and arguments, with placeholders such as `{connection_file}`.
     pub argv: Vec<String>,
     /// The name to display.
@@ -51,8 +51,8 @@ pub enum InterruptMode {
 pub struct KernelspecEntry {
     /// The name, in lower case.
     pub name: String,
-    /// The folder.
-    pub folder: PathBuf,
+    /// The directory.
+    pub dir: PathBuf,
     /// The kernelspec, or why it cannot be used.
     pub spec: Result<Kernelspec, KernelspecError>,
 }
@@ -95,34 +95,34 @@ pub struct KernelspecNotFound {
     pub name: String,
     /// The names of the installed kernels with a valid kernelspec.
     pub available: Vec<String>,
-    /// The folders that were searched.
+    /// The directories that were searched.
     pub searched: Vec<PathBuf>,
 }
 
 /// Returns all kernelspecs, sorted by name; of several with the same name the first in the search order.
 ///
-/// As in Jupyter, the first folder of [`JupyterPaths`] that has the name counts, even if its kernelspec is broken. Names
+/// As in Jupyter, the first directory of [`JupyterPaths`] that has the name counts, even if its kernelspec is broken. Names
 /// with characters other than letters, digits, dots, dashes and underscores are accepted if they are UTF-8; Jupyter
 /// accepts them with a warning.
 pub fn list(paths: &JupyterPaths) -> Vec<KernelspecEntry> {
-    find_folders(paths)
+    find_dirs(paths)
         .into_iter()
-        .map(|(name, folder)| read_entry(name, folder))
+        .map(|(name, dir)| read_entry(name, dir))
         .collect()
 }
 
 /// Returns the kernelspec with a name, ignoring case.
 pub fn find(paths: &JupyterPaths, name: &str) -> Result<KernelspecEntry, KernelspecNotFound> {
-    let mut folders = find_folders(paths);
+    let mut dirs = find_dirs(paths);
     let key = name.to_lowercase();
-    if let Some(folder) = folders.remove(&key) {
-        return Ok(read_entry(key, folder));
+    if let Some(dir) = dirs.remove(&key) {
+        return Ok(read_entry(key, dir));
     }
     Err(KernelspecNotFound {
         name: name.to_owned(),
-        available: folders
+        available: dirs
             .into_iter()
-            .map(|(name, folder)| read_entry(name, folder))
+            .map(|(name, dir)| read_entry(name, dir))
             .filter(|entry| entry.spec.is_ok())
             .map(|entry| entry.name)
             .collect(),
@@ -130,13 +130,13 @@ pub fn find(paths: &JupyterPaths, name: &str) -> Result<KernelspecEntry, Kernels
     })
 }
 
-fn read_entry(name: String, folder: PathBuf) -> KernelspecEntry {
-    let spec = read::read(&name, &folder);
-    KernelspecEntry { name, folder, spec }
+fn read_entry(name: String, dir: PathBuf) -> KernelspecEntry {
+    let spec = read::read(&name, &dir);
+    KernelspecEntry { name, dir, spec }
 }
 
-/// The folder of each kernelspec, by name.
-fn find_folders(paths: &JupyterPaths) -> BTreeMap<String, PathBuf> {
+/// The directory of each kernelspec, by name.
+fn find_dirs(paths: &JupyterPaths) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     for kernels in paths.kernel_dirs() {
         let Ok(entries) = fs::read_dir(&kernels) else {
@@ -149,10 +149,10 @@ fn find_folders(paths: &JupyterPaths) -> BTreeMap<String, PathBuf> {
         // Where two names differ in case only, the one in lower case counts.
         names.sort_by_cached_key(|name| (*name != name.to_lowercase(), name.clone()));
         for name in names {
-            let folder = kernels.join(&name);
+            let dir = kernels.join(&name);
             let key = name.to_lowercase();
-            if !found.contains_key(&key) && folder.join(read::FILE_NAME).is_file() {
-                found.insert(key, folder);
+            if !found.contains_key(&key) && dir.join(read::FILE_NAME).is_file() {
+                found.insert(key, dir);
             }
         }
     }
@@ -166,7 +166,7 @@ impl Kernelspec {
         let argv = ["-m", "ipykernel_launcher", "-f", "{connection_file}"].map(str::to_owned);
         Self {
             name: "python3".to_owned(),
-            folder: PathBuf::new(),
+            dir: PathBuf::new(),
             argv: std::iter::once(python).chain(argv).collect(),
             display_name: "Python 3 (ipykernel)".to_owned(),
             language: "python".to_owned(),
@@ -179,7 +179,7 @@ impl Kernelspec {
     /// Returns the command that starts the kernel. A program that is just `python`, `python3` or the like is replaced by
     /// `python`, if that is given.
     ///
-    /// `{connection_file}`, `{resource_dir}` (the folder of the kernelspec) and `{prefix}` (the environment of `python`)
+    /// `{connection_file}`, `{resource_dir}` (the directory of the kernelspec) and `{prefix}` (the environment of `python`)
     /// are replaced everywhere. Other text in braces stays.
     pub fn command(&self, connection_file: &Path, python: Option<&Path>) -> Vec<OsString> {
         // The kernel may start in another working directory.
@@ -238,7 +238,7 @@ impl Kernelspec {
     ) -> OsString {
         template::replace_braces(argument, |name| match name {
             "connection_file" => Some(connection_file),
-            "resource_dir" => Some(&self.folder),
+            "resource_dir" => Some(&self.dir),
             "prefix" => python?.parent()?.parent(),
             _ => None,
         })

@@ -8,9 +8,9 @@
 //!
 //! | module | purpose |
 //! | --- | --- |
-//! | [`paths`] | the folders that Jupyter searches |
+//! | [`paths`] | the directories that Jupyter searches |
 //! | [`kernelspec`] | finds installed kernels and the commands that start them |
-//! | [`connection`] | the addresses of a kernel's sockets and the signing key; connection files, socket folders |
+//! | [`connection`] | the addresses of a kernel's sockets and the signing key; connection files, socket directories |
 //! | [`ports`] | TCP ports that are reserved for a kernel |
 //! | [`message`] | a message with header, parent, metadata, content and buffers |
 //! | [`frame`], [`frame_store`] | a part of a message, in memory or on disk; the decision between the two |

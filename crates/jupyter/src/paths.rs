@@ -1,13 +1,13 @@
-//! [`JupyterPaths`]: Jupyter's folders, in Jupyter's search order.
+//! [`JupyterPaths`]: Jupyter's directories, in Jupyter's search order.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Data folders for all users, at the end of the search order.
+/// Data directories for all users, at the end of the search order.
 const SYSTEM_DATA_DIRS: [&str; 2] = ["/usr/local/share/jupyter", "/usr/share/jupyter"];
 
-/// The inputs that decide where Jupyter's folders are. The caller fills them in from the environment.
+/// The inputs that decide where Jupyter's directories are. The caller fills them in from the environment.
 ///
 /// An empty variable counts as not set. Relative paths are resolved against the working directory, as in Jupyter.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ pub struct PathInputs {
     pub user_base: Option<PathBuf>,
     /// The environments (`sys.prefix`) of interpreters, the chosen one first.
     pub prefixes: Vec<PathBuf>,
-    /// `JUPYTER_PREFER_ENV_PATH`: whether the environments come before the user's folder (see
+    /// `JUPYTER_PREFER_ENV_PATH`: whether the environments come before the user's directory (see
     /// [`PathInputs::parse_flag`]). The default is yes if the first is a virtual environment that the user owns.
     pub prefer_env: Option<bool>,
 }
@@ -57,30 +57,30 @@ impl Platform {
     };
 }
 
-/// Jupyter's folders.
+/// Jupyter's directories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JupyterPaths {
-    /// Data folders. Kernelspecs are in their subfolder `kernels`.
+    /// Data directories. Kernelspecs are in their subfolder `kernels`.
     pub data_dirs: Vec<PathBuf>,
-    /// The folder of connection files; `None` without a home folder.
+    /// The directory of connection files; `None` without a home directory.
     pub runtime_dir: Option<PathBuf>,
 }
 
 impl JupyterPaths {
-    /// The folders on the current platform.
+    /// The directories on the current platform.
     ///
-    /// The order is that of `jupyter_core.paths.jupyter_path()` in the first interpreter, each folder once.
+    /// The order is that of `jupyter_core.paths.jupyter_path()` in the first interpreter, each directory once.
     /// `share/jupyter` in Python's user base (`pip install --user`) is included, except for a virtual environment without
     /// access to system packages.
     ///
     /// Unlike Jupyter: an empty entry of `JUPYTER_PATH` (an extra colon) does not mean the working directory, and a conda
-    /// environment counts as one whether it is activated or not. `JUPYTER_PLATFORM_DIRS` and the folder of `IPython`
+    /// environment counts as one whether it is activated or not. `JUPYTER_PLATFORM_DIRS` and the directory of `IPython`
     /// before version 4 are not supported.
     pub fn new(inputs: &PathInputs) -> Self {
         Self::for_platform(Platform::CURRENT, inputs)
     }
 
-    /// The folders on a given platform.
+    /// The directories on a given platform.
     pub fn for_platform(platform: Platform, inputs: &PathInputs) -> Self {
         let home = normalize(inputs.home.as_ref());
         let user = normalize(inputs.data_dir.as_ref())
@@ -96,16 +96,16 @@ impl JupyterPaths {
             .iter()
             .filter_map(|prefix| normalize(Some(prefix)))
             .map(|prefix| prefix.join("share/jupyter"))
-            .filter(|folder| {
+            .filter(|dir| {
                 !SYSTEM_DATA_DIRS
                     .iter()
-                    .any(|shared| folder == Path::new(shared))
+                    .any(|shared| dir == Path::new(shared))
             });
 
         let mut data_dirs: Vec<PathBuf> = Vec::new();
-        let mut add = |folder: PathBuf| {
-            if !data_dirs.contains(&folder) {
-                data_dirs.push(folder);
+        let mut add = |dir: PathBuf| {
+            if !data_dirs.contains(&dir) {
+                data_dirs.push(dir);
             }
         };
         inputs
@@ -128,9 +128,9 @@ impl JupyterPaths {
         }
     }
 
-    /// The folders that contain kernelspecs.
+    /// The directories that contain kernelspecs.
     pub fn kernel_dirs(&self) -> impl Iterator<Item = PathBuf> {
-        self.data_dirs.iter().map(|folder| folder.join("kernels"))
+        self.data_dirs.iter().map(|dir| dir.join("kernels"))
     }
 }
 
@@ -142,7 +142,7 @@ fn normalize(path: Option<&PathBuf>) -> Option<PathBuf> {
 }
 
 fn user_data_dir(platform: Platform, inputs: &PathInputs, home: Option<&Path>) -> Option<PathBuf> {
-    // Jupyter resolves links in the path of the home folder here, and nowhere else.
+    // Jupyter resolves links in the path of the home directory here, and nowhere else.
     let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
     if platform == Platform::MacOs {
         return home.map(|home| home.join("Library/Jupyter"));
@@ -152,7 +152,7 @@ fn user_data_dir(platform: Platform, inputs: &PathInputs, home: Option<&Path>) -
         .map(|share| share.join("jupyter"))
 }
 
-/// The data folder of `pip install --user`.
+/// The data directory of `pip install --user`.
 fn user_site_data_dir(
     platform: Platform,
     inputs: &PathInputs,
@@ -213,6 +213,6 @@ fn is_isolated(prefix: &Path) -> bool {
     })
 }
 
-fn is_owned_by_user(folder: &Path) -> bool {
-    fs::metadata(folder).is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw())
+fn is_owned_by_user(dir: &Path) -> bool {
+    fs::metadata(dir).is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw())
 }

@@ -1,6 +1,6 @@
 //! [`Publisher`]: publishes a kernel's messages on iopub, with short pieces of text combined into `stream` messages.
 //!
-//! A message for each word would cost clients more than the words. Text therefore waits for [`BATCH_DELAY`], or until
+//! One message per word would be expensive for clients. Text therefore waits for [`BATCH_DELAY`], or until
 //! another message is published: messages keep the order in which they were made.
 
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -21,7 +21,7 @@ pub use endpoint::Endpoint;
 pub use error::ZmtpError;
 pub use handshake::{Peer, SocketType, connect, handshake};
 pub use listener::Listener;
-pub use reader::{Incoming, Limits, Reader};
+pub use reader::{Limits, Reader, ReceivedItem};
 pub use stream::{ReadHalf, Stream, WriteHalf};
 pub use writer::Writer;
 

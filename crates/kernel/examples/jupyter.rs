@@ -85,25 +85,25 @@ fn peak_memory() -> u64 {
     number.expect("VmHWM is a number") * 1024
 }
 
-fn context(supervisor: &str, folder: &std::path::Path) -> LaunchContext {
+fn context(supervisor: &str, dir: &std::path::Path) -> LaunchContext {
     LaunchContext {
-        cwd: folder.to_owned(),
+        cwd: dir.to_owned(),
         supervisor: Supervisor {
             program: supervisor.into(),
             arguments: Vec::new(),
         },
-        staging: vec![folder.join("staging")],
+        staging: vec![dir.join("staging")],
         sockets: vec!["/tmp".into()],
     }
 }
 
-fn spec(python: &str, transport: &str, folder: &std::path::Path) -> JupyterSpec {
+fn spec(python: &str, transport: &str, dir: &std::path::Path) -> JupyterSpec {
     JupyterSpec {
         kernelspec: Box::new(Kernelspec::ipykernel(&PathBuf::from(python))),
         python: None,
         identified_by: IdentifiedBy::Kernelspec,
         env: std::env::vars_os().collect(),
-        runtime: folder.join("runtime"),
+        runtime: dir.join("runtime"),
         transport: match transport {
             "auto" => Transport::Auto,
             "ipc" => Transport::Ipc,
@@ -132,9 +132,9 @@ async fn main() {
         panic!("jupyter PYTHON SUPERVISOR auto|ipc|tcp PREPARE CODE COUNT");
     };
     let count: u32 = count.parse().expect("a number");
-    let folder = tempfile::tempdir().expect("a folder");
-    let spec = spec(python, transport, folder.path());
-    let context = context(supervisor, folder.path());
+    let dir = tempfile::tempdir().expect("a directory");
+    let spec = spec(python, transport, dir.path());
+    let context = context(supervisor, dir.path());
 
     let start = Stopwatch::start();
     let mut kernel = Jupyter::start(&spec, &context, &StopSignal::never())

@@ -63,7 +63,7 @@ async fn main() {
         println!("usage: large PYTHON SUPERVISOR runner|jupyter CODE");
         return;
     };
-    let folder = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let supervisor = Supervisor {
         program: supervisor.into(),
         arguments: Vec::new(),
@@ -71,10 +71,10 @@ async fn main() {
     let env = std::env::vars_os().collect();
     let (start_timeout, interrupt_grace) = (Duration::from_mins(1), Duration::from_secs(2));
     let context = LaunchContext {
-        cwd: folder.path().to_owned(),
+        cwd: dir.path().to_owned(),
         supervisor,
-        staging: vec![folder.path().join("staged")],
-        sockets: vec![folder.path().join("sockets")],
+        staging: vec![dir.path().join("staged")],
+        sockets: vec![dir.path().join("sockets")],
     };
     let spec = if backend == "runner" {
         KernelSpec::Runner(RunnerSpec {
@@ -90,7 +90,7 @@ async fn main() {
             python: None,
             identified_by: IdentifiedBy::Kernelspec,
             env,
-            runtime: folder.path().join("runtime"),
+            runtime: dir.path().join("runtime"),
             transport: Transport::Auto,
             start_timeout,
             interrupt_grace,
@@ -98,7 +98,7 @@ async fn main() {
     };
     let started = spec.start(&context, &StopSignal::never()).await;
     let mut kernel = started.expect("the kernel starts");
-    let artifacts = Artifacts::new(folder.path().join("artifacts"), Retention::default());
+    let artifacts = Artifacts::new(dir.path().join("artifacts"), Retention::default());
     run_captured(kernel.as_mut(), &artifacts, "1").await;
     let before = peak_memory();
     let (started, cpu) = (Instant::now(), cpu_seconds());

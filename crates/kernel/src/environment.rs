@@ -205,23 +205,23 @@ pub fn activate(env: &mut Vec<(OsString, OsString)>, interpreter: &Interpreter) 
         env.retain(|(other, _)| other != name);
         env.push((name.clone(), value.clone()));
     }
-    let Some(folder) = interpreter.environment.as_deref() else {
+    let Some(dir) = interpreter.environment.as_deref() else {
         return;
     };
-    let variable = if folder.join("pyvenv.cfg").exists() {
+    let variable = if dir.join("pyvenv.cfg").exists() {
         "VIRTUAL_ENV"
     } else {
         "CONDA_PREFIX"
     };
-    set_variable(env, variable, folder.into());
-    let programs = folder.join("bin");
+    set_variable(env, variable, dir.into());
+    let programs = dir.join("bin");
     let old = env.iter().find(|(name, _)| name == "PATH");
     let old = old.map(|(_, value)| value.clone()).unwrap_or_default();
     let mut path = programs.clone().into_os_string();
-    for folder in old.as_bytes().split(|&byte| byte == b':') {
-        if !folder.is_empty() && folder != programs.as_os_str().as_bytes() {
+    for dir in old.as_bytes().split(|&byte| byte == b':') {
+        if !dir.is_empty() && dir != programs.as_os_str().as_bytes() {
             path.push(":");
-            path.push(OsStr::from_bytes(folder));
+            path.push(OsStr::from_bytes(dir));
         }
     }
     set_variable(env, "PATH", path);
@@ -342,16 +342,16 @@ mod tests {
 
     #[test]
     fn activation_puts_the_environment_first_on_path_once() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("pyvenv.cfg"), "").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("pyvenv.cfg"), "").unwrap();
         let interpreter = Interpreter {
-            program: folder.path().join("bin/python3"),
+            program: dir.path().join("bin/python3"),
             origin: crate::python::Origin::Explicit,
-            environment: Some(folder.path().to_owned()),
+            environment: Some(dir.path().to_owned()),
             rejected: Vec::new(),
             variables: Vec::new(),
         };
-        let bin = folder.path().join("bin").display().to_string();
+        let bin = dir.path().join("bin").display().to_string();
         let mut env = vec![("PATH".into(), format!("/usr/bin:{bin}:/bin").into())];
         activate(&mut env, &interpreter);
         activate(&mut env, &interpreter);
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(path.1, OsString::from(format!("{bin}:/usr/bin:/bin")));
         assert!(
             env.iter()
-                .any(|(name, value)| name == "VIRTUAL_ENV" && value == folder.path())
+                .any(|(name, value)| name == "VIRTUAL_ENV" && value == dir.path())
         );
     }
 }

@@ -33,10 +33,10 @@ pub enum KernelError {
         problem: &'static str,
     },
     /// The runner's Python files could not be written.
-    #[error("the runner's files could not be written to {}", folder.display())]
+    #[error("the runner's files could not be written to {}", dir.display())]
     Staging {
-        /// The last folder that was tried.
-        folder: PathBuf,
+        /// The last directory that was tried.
+        dir: PathBuf,
         /// The cause.
         #[source]
         source: io::Error,
@@ -114,7 +114,7 @@ pub enum KernelError {
         name: String,
         /// The installed kernels.
         available: Vec<String>,
-        /// The folders that were searched.
+        /// The directories that were searched.
         searched: Vec<PathBuf>,
     },
     /// The installed kernelspec cannot be started.
@@ -140,10 +140,10 @@ pub enum KernelError {
         /// The cause.
         source: cellwright_jupyter::connection::ConnectionError,
     },
-    /// No folder is usable for the kernel's sockets.
-    #[error("no usable folder for the kernel's sockets")]
+    /// No directory is usable for the kernel's sockets.
+    #[error("no usable directory for the kernel's sockets")]
     NoSockets {
-        /// The folders that were tried.
+        /// The directories that were tried.
         #[source]
         source: cellwright_jupyter::connection::NoSocketDir,
     },

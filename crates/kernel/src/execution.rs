@@ -14,7 +14,7 @@ use cellwright_output::{Bundle, Data, Event, Scratch, Sink, Traceback};
 use serde_json::{Value, json};
 
 use crate::kernel::{
-    BoxFuture, CannedAnswers, Ending, HistoryMode, KernelState, Outcome, Prompt, Request, Stdin,
+    BoxFuture, Ending, HistoryMode, InputAnswers, KernelState, Outcome, Prompt, Request, Stdin,
 };
 use crate::stop::StopReason;
 
@@ -28,7 +28,7 @@ pub use fuzz::replay_messages;
 pub(crate) struct Execution {
     /// The `msg_id` of the request.
     pub(crate) id: String,
-    answers: Option<CannedAnswers>,
+    answers: Option<InputAnswers>,
     /// Whether the kernel has published `busy` for it.
     busy: bool,
     /// Whether the code has certainly begun.
@@ -239,7 +239,7 @@ impl Execution {
     }
 
     fn handle_input_request(&mut self, content: &Value, sink: &mut dyn Sink) -> FollowUp {
-        if let Some(answer) = self.answers.as_ref().and_then(CannedAnswers::next) {
+        if let Some(answer) = self.answers.as_ref().and_then(InputAnswers::next) {
             return FollowUp::InputReply(answer);
         }
         let prompt = Prompt {
@@ -249,7 +249,7 @@ impl Execution {
         if self
             .answers
             .as_ref()
-            .is_some_and(CannedAnswers::has_provider)
+            .is_some_and(InputAnswers::has_provider)
         {
             return FollowUp::RequestInput(prompt);
         }

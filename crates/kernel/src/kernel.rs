@@ -100,13 +100,13 @@ pub struct Request {
     pub cwd: Option<PathBuf>,
     /// Environment variables to set before it (`None`: to remove).
     pub env: Vec<(String, Option<String>)>,
-    /// Folders to add to the module search path before it.
+    /// Directories to add to the module search path before it.
     pub search_path: Vec<PathBuf>,
     /// Whether the cell is counted and stored in the history.
     pub history: HistoryMode,
     /// What `input()` returns.
     pub stdin: Stdin,
-    /// The file of the code, if it is a script. Sets `__file__` and `sys.argv`, and puts its folder on
+    /// The file of the code, if it is a script. Sets `__file__` and `sys.argv`, and puts its directory on
     /// the search path.
     pub script: Option<PathBuf>,
     /// The file of the code, if it is a user module. Tracebacks show this path. A module has no magics,
@@ -141,18 +141,18 @@ pub enum Stdin {
     #[default]
     Refuse,
     /// These answers in order; then the input provider's, or an exception if there is none.
-    Answers(CannedAnswers),
+    Answers(InputAnswers),
 }
 
 /// Answers for `input()`, each used once. Clones share them, so that consecutive cells use them up in
 /// order. An [`InputProvider`] can answer when none are left.
 #[derive(Clone, Debug, Default)]
-pub struct CannedAnswers {
+pub struct InputAnswers {
     remaining: Arc<Mutex<VecDeque<String>>>,
     provider: Option<InputProvider>,
 }
 
-impl CannedAnswers {
+impl InputAnswers {
     /// The next answer, if any is left.
     pub fn next(&self) -> Option<String> {
         let mut remaining = self.remaining.lock_ignoring_poison();
@@ -221,7 +221,7 @@ impl std::fmt::Debug for InputProvider {
     }
 }
 
-impl<T: Into<String>> FromIterator<T> for CannedAnswers {
+impl<T: Into<String>> FromIterator<T> for InputAnswers {
     fn from_iter<I: IntoIterator<Item = T>>(answers: I) -> Self {
         let answers = answers.into_iter().map(Into::into).collect();
         Self {

@@ -53,7 +53,7 @@
 //! # }
 //! ```
 //!
-//! This crate does not print, does not read environment variables or the home folder, and does not know
+//! This crate does not print, does not read environment variables or the home directory, and does not know
 //! notebooks.
 
 pub mod backend;
@@ -62,7 +62,7 @@ pub mod environment;
 mod error;
 mod execution;
 mod kernel;
-mod launch;
+mod launch_context;
 pub mod modules;
 pub mod process;
 pub mod python;
@@ -74,10 +74,9 @@ pub use error::{Begun, KernelError, Retry, signal_name};
 #[cfg(feature = "fuzz")]
 pub use execution::replay_messages;
 pub use kernel::{
-    BoxFuture, CannedAnswers, Description, Ending, HistoryMode, InputProvider, Kernel,
-    KernelNotice, KernelQuery, KernelState, LateText, Outcome, Prompt, Request, ShutdownReport,
-    Stdin,
+    BoxFuture, Description, Ending, HistoryMode, InputAnswers, InputProvider, Kernel, KernelNotice,
+    KernelQuery, KernelState, LateText, Outcome, Prompt, Request, ShutdownReport, Stdin,
 };
-pub use launch::LaunchContext;
+pub use launch_context::LaunchContext;
 pub use spec::{Backend, KernelId, KernelSpec};
 pub use stop::{StopHandle, StopReason, StopSignal};

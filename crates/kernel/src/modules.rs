@@ -1,5 +1,5 @@
 //! User modules: `*.py` files that run in a kernel's namespace before the first cell. They come from the
-//! user's folder and, if trusted, from the project.
+//! user's directory and, if trusted, from the project.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ pub struct Module {
     pub code: String,
 }
 
-/// The content of the module folders.
+/// The content of the module directories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiscoveredModules {
     /// The modules to run, in order.
@@ -66,9 +66,9 @@ pub fn discover(
 ) -> DiscoveredModules {
     let mut discovered = DiscoveredModules::default();
     let mut chosen = BTreeMap::new();
-    for (folder, needs_trust) in [(user, false), (project, true)] {
-        let Some(folder) = folder else { continue };
-        for path in list_files(folder, &mut discovered.failures) {
+    for (dir, needs_trust) in [(user, false), (project, true)] {
+        let Some(dir) = dir else { continue };
+        for path in list_files(dir, &mut discovered.failures) {
             let code = match read_source(&path) {
                 Ok(code) => code,
                 Err(message) => {
@@ -92,16 +92,16 @@ pub fn discover(
     discovered
 }
 
-/// The `*.py` files of a folder, sorted by name; empty if there is no such folder.
-pub fn list_files(folder: &Path, failures: &mut Vec<ModuleFailure>) -> Vec<PathBuf> {
-    let entries = match fs::read_dir(folder) {
+/// The `*.py` files of a directory, sorted by name; empty if there is no such directory.
+pub fn list_files(dir: &Path, failures: &mut Vec<ModuleFailure>) -> Vec<PathBuf> {
+    let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
                 failures.push(ModuleFailure {
-                    path: folder.to_owned(),
+                    path: dir.to_owned(),
                     line: None,
-                    message: format!("the folder cannot be read: {error}"),
+                    message: format!("the directory cannot be read: {error}"),
                 });
             }
             return Vec::new();
@@ -230,19 +230,19 @@ mod tests {
 
     #[test]
     fn modules_are_sorted_and_a_trusted_project_file_wins() {
-        let folder = tempfile::tempdir().unwrap();
-        let (user, project) = (folder.path().join("user"), folder.path().join("project"));
-        for (folder, files) in [
+        let dir = tempfile::tempdir().unwrap();
+        let (user, project) = (dir.path().join("user"), dir.path().join("project"));
+        for (dir, files) in [
             (&user, ["b.py", "a.py", "c.py"]),
             (&project, ["c.py", "a.py", "d.py"]),
         ] {
-            fs::create_dir(folder).unwrap();
+            fs::create_dir(dir).unwrap();
             for file in files {
-                let origin = folder.file_name().unwrap().to_string_lossy();
-                fs::write(folder.join(file), format!("{origin} {file}\n")).unwrap();
+                let origin = dir.file_name().unwrap().to_string_lossy();
+                fs::write(dir.join(file), format!("{origin} {file}\n")).unwrap();
             }
-            fs::write(folder.join("notes.txt"), "not a module").unwrap();
-            fs::write(folder.join(".#a.py"), "an editor lock file").unwrap();
+            fs::write(dir.join("notes.txt"), "not a module").unwrap();
+            fs::write(dir.join(".#a.py"), "an editor lock file").unwrap();
         }
         let all = discover(Some(&user), Some(&project), &|_, _| true);
         assert_eq!(
@@ -255,26 +255,26 @@ mod tests {
         assert_eq!(sources(&some), ["user a.py", "user b.py", "project c.py"]);
         assert_eq!(some.untrusted, [project.join("a.py"), project.join("d.py")]);
         assert_eq!(
-            discover(None, Some(&folder.path().join("none")), &|_, _| true),
+            discover(None, Some(&dir.path().join("none")), &|_, _| true),
             DiscoveredModules::default()
         );
     }
 
     #[test]
     fn files_that_cannot_be_modules_are_reported_and_skipped() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
         fs::write(path("good.py"), "good").unwrap();
         symlink(path("good.py"), path("linked.py")).unwrap();
         symlink(path("nowhere"), path("dangling.py")).unwrap();
-        fs::create_dir(path("folder.py")).unwrap();
+        fs::create_dir(path("directory.py")).unwrap();
         fs::write(path("latin.py"), b"x = '\xe4'").unwrap();
         fs::write(path("large.py"), vec![b'#'; (1 << 20) + 1]).unwrap();
         let created = std::process::Command::new("mkfifo")
             .arg(path("pipe.py"))
             .status();
         assert!(created.unwrap().success());
-        let found = discover(Some(folder.path()), None, &|_, _| false);
+        let found = discover(Some(dir.path()), None, &|_, _| false);
         assert_eq!(sources(&found), ["good", "good"]);
         let reported: Vec<(String, &str)> = found
             .failures
@@ -293,7 +293,7 @@ mod tests {
             .collect();
         let expected = [
             ("dangling.py", "it is a broken link"),
-            ("folder.py", "it is not a file"),
+            ("directory.py", "it is not a file"),
             ("large.py", "it is larger than 1 MiB"),
             ("latin.py", "it is not UTF-8 text (byte 5)"),
             ("pipe.py", "it is not a file"),

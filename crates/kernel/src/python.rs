@@ -12,7 +12,7 @@ pub use shim::{ResolvedShim, Shim, ShimContext};
 /// The inputs of the search. The caller reads the environment variables; this module does not.
 #[derive(Clone, Debug, Default)]
 pub struct InterpreterSearch {
-    /// The user's choice: a path, the folder of an environment, or the name of a command.
+    /// The user's choice: a path, the directory of an environment, or the name of a command.
     pub explicit: Option<PathBuf>,
     /// `VIRTUAL_ENV`.
     pub virtual_env: Option<PathBuf>,
@@ -22,9 +22,9 @@ pub struct InterpreterSearch {
     pub cwd: PathBuf,
     /// The environment that Cellwright manages, if there is one.
     pub managed: Option<PathBuf>,
-    /// The folders of `PATH`.
+    /// The directories of `PATH`.
     pub path: Vec<PathBuf>,
-    /// The user's home folder, for `~`.
+    /// The user's home directory, for `~`.
     pub home: Option<PathBuf>,
 }
 
@@ -67,8 +67,8 @@ pub enum Origin {
     Conda,
     /// An environment in the working directory or above it.
     Project {
-        /// The folder that holds the environment.
-        folder: PathBuf,
+        /// The directory that holds the environment.
+        dir: PathBuf,
     },
     /// The environment that Cellwright manages.
     Managed,
@@ -116,7 +116,7 @@ fn resolve_explicit(
         path = home.join(rest);
     }
     if path.components().count() == 1 && !explicit.starts_with(".") {
-        // A bare name is a command, unless the working directory has such a file or folder.
+        // A bare name is a command, unless the working directory has such a file or directory.
         let here = search.cwd.join(&path);
         if !here.exists() {
             return find_on_path(&[&path.to_string_lossy()], search, rejected);
@@ -133,30 +133,30 @@ fn discover(
     search: &InterpreterSearch,
     rejected: &mut Vec<RejectedInterpreter>,
 ) -> Option<(PathBuf, Origin)> {
-    if let Some(folder) = &search.virtual_env
-        && let Some(program) = find_in_environment(folder, rejected)
+    if let Some(dir) = &search.virtual_env
+        && let Some(program) = find_in_environment(dir, rejected)
     {
         return Some((program, Origin::VirtualEnv));
     }
-    if let Some(folder) = &search.conda_prefix
-        && let Some(program) = find_in_environment(folder, rejected)
+    if let Some(dir) = &search.conda_prefix
+        && let Some(program) = find_in_environment(dir, rejected)
     {
         return Some((program, Origin::Conda));
     }
-    for folder in folders_up_to_repository(&search.cwd) {
+    for dir in dirs_up_to_repository(&search.cwd) {
         for name in [".venv", "venv"] {
-            let environment = folder.join(name);
+            let environment = dir.join(name);
             if environment.is_dir()
                 && let Some(program) = find_in_environment(&environment, rejected)
             {
-                let folder = folder.to_owned();
-                return Some((program, Origin::Project { folder }));
+                let dir = dir.to_owned();
+                return Some((program, Origin::Project { dir }));
             }
         }
     }
-    if let Some(folder) = &search.managed
-        && folder.is_dir()
-        && let Some(program) = find_in_environment(folder, rejected)
+    if let Some(dir) = &search.managed
+        && dir.is_dir()
+        && let Some(program) = find_in_environment(dir, rejected)
     {
         return Some((program, Origin::Managed));
     }
@@ -165,28 +165,26 @@ fn discover(
 
 /// The working directory and its parents up to the root of the repository; without a repository only
 /// the directory itself, because its parents are not part of the project.
-pub fn folders_up_to_repository(cwd: &Path) -> Vec<&Path> {
-    let depth = cwd
-        .ancestors()
-        .position(|folder| folder.join(".git").exists());
+pub fn dirs_up_to_repository(cwd: &Path) -> Vec<&Path> {
+    let depth = cwd.ancestors().position(|dir| dir.join(".git").exists());
     cwd.ancestors().take(depth.unwrap_or(0) + 1).collect()
 }
 
-fn find_in_environment(folder: &Path, rejected: &mut Vec<RejectedInterpreter>) -> Option<PathBuf> {
-    if !folder.is_dir() {
+fn find_in_environment(dir: &Path, rejected: &mut Vec<RejectedInterpreter>) -> Option<PathBuf> {
+    if !dir.is_dir() {
         rejected.push(RejectedInterpreter {
-            path: folder.to_owned(),
-            reason: "there is no such folder",
+            path: dir.to_owned(),
+            reason: "there is no such directory",
         });
         return None;
     }
-    let programs = ["bin/python3", "bin/python"].map(|name| folder.join(name));
+    let programs = ["bin/python3", "bin/python"].map(|name| dir.join(name));
     let existing = programs
         .iter()
         .find(|program| program.symlink_metadata().is_ok());
     let Some(program) = existing else {
         rejected.push(RejectedInterpreter {
-            path: folder.to_owned(),
+            path: dir.to_owned(),
             reason: "it has no bin/python3",
         });
         return None;
@@ -200,8 +198,8 @@ fn find_on_path(
     rejected: &mut Vec<RejectedInterpreter>,
 ) -> Option<PathBuf> {
     for name in names {
-        for folder in &search.path {
-            let program = folder.join(name);
+        for dir in &search.path {
+            let program = dir.join(name);
             if program.symlink_metadata().is_ok()
                 && let Some(program) = check_usable(&program, rejected)
             {
@@ -223,7 +221,7 @@ fn check_usable(path: &Path, rejected: &mut Vec<RejectedInterpreter>) -> Option<
     let reason = match path.metadata() {
         Err(_) if path.symlink_metadata().is_ok() => "the link is broken",
         Err(_) => "there is no such file",
-        Ok(metadata) if metadata.is_dir() => "it is a folder",
+        Ok(metadata) if metadata.is_dir() => "it is a directory",
         Ok(_) if access(path, Access::EXEC_OK).is_err() => "it is not executable",
         Ok(_) => return Some(path.to_owned()),
     };
@@ -236,12 +234,12 @@ fn check_usable(path: &Path, rejected: &mut Vec<RejectedInterpreter>) -> Option<
 
 /// The virtual environment (or conda environment) that a program belongs to.
 fn environment_of(program: &Path) -> Option<PathBuf> {
-    let folder = program.parent()?.parent()?;
+    let dir = program.parent()?.parent()?;
     let markers = ["pyvenv.cfg", "conda-meta"];
     markers
         .iter()
-        .any(|marker| folder.join(marker).exists())
-        .then(|| folder.to_owned())
+        .any(|marker| dir.join(marker).exists())
+        .then(|| dir.to_owned())
 }
 
 #[cfg(test)]

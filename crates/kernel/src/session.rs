@@ -27,7 +27,7 @@ use crate::spec::KernelId;
 
 pub use job::{AfterJob, CellEnd, Job, JobCell, JobObserver, KernelLoss, OnError, SessionNotice};
 pub use launcher::{KernelLauncher, SpecLauncher};
-pub use pool::{ResetOutcome, SessionCall, Sessions, Submitted};
+pub use pool::{ResetOutcome, SessionCall, Sessions, SubmitOutcome};
 pub use spare::SpareKernels;
 pub use status::{Activity, SessionId, SessionReport};
 pub use worker::run_once;

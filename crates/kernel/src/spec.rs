@@ -13,7 +13,7 @@ use crate::backend::runner::{Runner, RunnerSpec};
 use crate::backend::{jupyter, runner};
 use crate::error::KernelError;
 use crate::kernel::Kernel;
-use crate::launch::LaunchContext;
+use crate::launch_context::LaunchContext;
 use crate::stop::StopSignal;
 
 /// Which kernel to start or to attach to, and how. A process can send it to another one, which starts the kernel with

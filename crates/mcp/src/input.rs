@@ -21,7 +21,7 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, model::PrimitiveSchemaDefinition};
 use serde::Deserialize;
 
-use super::tool_run::ToolRun;
+use super::followed_run::FollowedRun;
 use super::wording;
 
 /// How long the user has to answer.
@@ -101,13 +101,13 @@ fn accepted_answer(result: ElicitResult) -> Option<String> {
 
 /// A call whose code waits for the answer that the client's next call carries.
 pub(super) struct SuspendedCall {
-    pub(super) run: ToolRun,
+    pub(super) run: FollowedRun,
     pub(super) session: Option<String>,
     pub(super) notices: Vec<UserNotice>,
 }
 
 impl SuspendedCall {
-    pub(super) fn new(run: ToolRun, session: Option<String>, notices: Vec<UserNotice>) -> Self {
+    pub(super) fn new(run: FollowedRun, session: Option<String>, notices: Vec<UserNotice>) -> Self {
         Self {
             run,
             session,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! stdio ─┐                                     ┌─ tools/*  ── operations ──► files
-//! http ──┴─► rmcp ─► Handler ─► Server ─────────┼─ tool_run ──► KernelHost: in-process or shared host
+//! http ──┴─► rmcp ─► Handler ─► Server ─────────┼─ followed_run ► KernelHost: in-process or shared host
 //!                                              └─ resources, prompts
 //! ```
 //!
@@ -12,18 +12,19 @@
 
 #![expect(
     missing_docs,
-    reason = "an internal crate: fields and variants whose names say it all"
+    reason = "an internal crate: most names need no description"
 )]
 
 mod arguments;
 pub mod config;
 mod content;
+mod followed_run;
 mod handler;
 pub mod http;
 mod images;
 mod in_flight_calls;
 mod input;
-mod line_guard;
+mod line_filter;
 mod progress;
 mod prompts;
 pub mod roots;
@@ -31,7 +32,6 @@ mod server;
 pub mod stdio;
 pub mod token;
 mod tool_names;
-mod tool_run;
 mod tools;
 mod wording;
 

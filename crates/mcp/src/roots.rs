@@ -11,9 +11,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
+use cellwright_operations::file_path::FilePath;
 use cellwright_stdext::LockExt;
 use rustix::fs::AtFlags;
-use serde_json::Value;
 
 use self::beneath::{OpenTarget, open_beneath, real_path};
 
@@ -35,12 +35,10 @@ struct Root {
 /// A path that leads into a root.
 #[derive(Debug)]
 pub struct ConfinedPath {
-    /// The path to open, which goes through `dir`.
-    path: PathBuf,
-    /// The path to show and to record.
-    pub display_path: PathBuf,
+    /// The path to open, which goes through `dir`, and the path to show.
+    file: FilePath,
     /// The open parent directory; `None` if the system has no `openat2`.
-    dir: Option<OwnedFd>,
+    _dir: Option<OwnedFd>,
 }
 
 impl Roots {
@@ -153,42 +151,31 @@ impl Roots {
 }
 
 impl ConfinedPath {
+    /// The file, valid while this value exists.
+    pub fn file(&self) -> &FilePath {
+        &self.file
+    }
+
     /// The path to open.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.open_path()
     }
 
-    /// The path of the open parent directory.
-    fn open_dir_name(&self) -> Option<String> {
-        self.dir.as_ref()?;
-        Some(self.path.parent()?.display().to_string())
+    /// The path to show and to record.
+    pub fn display_path(&self) -> &Path {
+        self.file.display_path()
     }
 
-    /// Replaces the path to open by the path to show in a failure.
-    pub fn with_display_path(&self, mut failure: Failure) -> Failure {
-        let name = self
-            .display_path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
-        if failure.kind == Kind::BadFile && name.contains(".ipynb:") {
+    /// Adds a hint to a failure if the path ends with a selector.
+    pub fn with_selector_hint(&self, mut failure: Failure) -> Failure {
+        let name = self.display_path().file_name().unwrap_or_default();
+        if failure.kind == Kind::BadFile && name.to_string_lossy().contains(".ipynb:") {
             failure.hints.push(
                 "only `read` takes a selector such as :cells=3, and the selector must be valid"
                     .into(),
             );
         }
-        let (Some(open_dir), Some(dir)) = (self.open_dir_name(), self.display_path.parent()) else {
-            return failure;
-        };
-        failure.replace_path(&open_dir, &dir.display().to_string());
         failure
-    }
-
-    /// Sets the field `path` of a reply to the path to show.
-    pub fn set_display_path(&self, document: &mut Value) {
-        if let Some(path) = document.get_mut("path") {
-            *path = Value::String(self.display_path.display().to_string());
-        }
     }
 }
 
@@ -210,9 +197,8 @@ fn open_parent(
             Err(_) => canonicalize_inside(given, root, &root.join(parent))?.join(name),
         };
         return Ok(ConfinedPath {
-            path: display_path.clone(),
-            display_path,
-            dir: None,
+            file: display_path.into(),
+            _dir: None,
         });
     };
     let Some(real) = real_path(&dir) else {
@@ -239,9 +225,8 @@ fn open_parent(
     }
     let path = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
     Ok(ConfinedPath {
-        path: path.join(name),
-        display_path: real.join(name),
-        dir: Some(dir),
+        file: FilePath::new(path.join(name), real.join(name)),
+        _dir: Some(dir),
     })
 }
 

@@ -11,7 +11,7 @@ use tokio::io::duplex;
 use tokio::sync::mpsc;
 
 use super::handler::Handler;
-use super::line_guard;
+use super::line_filter;
 use super::server::Server;
 
 /// Serves until the client disconnects or a signal arrives, then shuts down the kernels.
@@ -40,10 +40,10 @@ async fn run(handler: Handler) -> Result<(), Failure> {
     let (write, written) = duplex(BUFFER_SIZE);
     let (sender, responses) = mpsc::unbounded_channel();
     let mut pumps = tokio::task::JoinSet::new();
-    pumps.spawn(line_guard::filter_input(stdin, guarded, sender));
-    let writer = tokio::spawn(line_guard::merge_output(written, stdout, responses));
+    pumps.spawn(line_filter::filter_input(stdin, guarded, sender));
+    let writer = tokio::spawn(line_filter::merge_output(written, stdout, responses));
     let transport =
-        AsyncRwTransport::new_server(read, write).with_max_line_length(line_guard::LINE_LIMIT + 2);
+        AsyncRwTransport::new_server(read, write).with_max_line_length(line_filter::LINE_LIMIT + 2);
     let running = match handler.serve(transport).await {
         Ok(running) => running,
         // The client disconnected before its first message.

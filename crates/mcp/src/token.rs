@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn a_token_is_created_once_and_only_its_user_can_read_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("deep/mcp.token");
+        let temp_dir = tempfile::tempdir().unwrap();
+        let path = temp_dir.path().join("deep/mcp.token");
         let token = read_or_create(&path).unwrap();
         assert_eq!(token.len(), 64);
         assert_eq!(read_or_create(&path).unwrap(), token);
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn a_token_file_of_another_user_is_refused() {
         const OTHER_USER: u32 = 65534;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mcp.token");
+        let temp_dir = tempfile::tempdir().unwrap();
+        let path = temp_dir.path().join("mcp.token");
         read_or_create(&path).unwrap();
         if let Err(error) = std::os::unix::fs::chown(&path, Some(OTHER_USER), None) {
             cellwright_test_support::skip("root", &format!("chown failed: {error}"));

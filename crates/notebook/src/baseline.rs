@@ -47,11 +47,11 @@ impl Cells for Baseline {
     }
 }
 
-/// A folder of baselines, bounded in size. It is a cache: if an entry is missing or damaged, a
+/// A directory of baselines, bounded in size. It is a cache: if an entry is missing or damaged, a
 /// later merge is rejected and nothing else happens.
 #[derive(Clone, Debug)]
 pub struct Baselines {
-    folder: PathBuf,
+    dir: PathBuf,
 }
 
 /// First line of every file. A new file format gets a new header.
@@ -62,16 +62,14 @@ const TOTAL_SIZE_LIMIT: u64 = 64 * 1024 * 1024;
 const FILE_COUNT_LIMIT: usize = 512;
 
 impl Baselines {
-    /// Uses `folder`, which is created on first use.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self {
-            folder: folder.into(),
-        }
+    /// Uses `directory`, which is created on first use.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
     }
 
     /// Stores the baseline of a revision.
     pub fn store(&self, revision: Revision, baseline: &Baseline) -> io::Result<()> {
-        let file = self.folder.join(revision.to_string());
+        let file = self.dir.join(revision.to_string());
         if file.exists() {
             // Recently used files are pruned last.
             return fs::File::options()
@@ -79,10 +77,8 @@ impl Baselines {
                 .open(&file)?
                 .set_modified(SystemTime::now());
         }
-        create_private_folder(&self.folder)?;
-        let partial = self
-            .folder
-            .join(format!(".{revision}.{}", std::process::id()));
+        create_private_dir(&self.dir)?;
+        let partial = self.dir.join(format!(".{revision}.{}", std::process::id()));
         fs::write(&partial, baseline.to_text())?;
         fs::rename(&partial, &file)?;
         self.prune()
@@ -95,7 +91,7 @@ impl Baselines {
             return None;
         }
         let prefix = name.to_ascii_lowercase();
-        let mut found = fs::read_dir(&self.folder).ok()?.filter_map(|entry| {
+        let mut found = fs::read_dir(&self.dir).ok()?.filter_map(|entry| {
             let entry = entry.ok()?;
             let matches = entry.file_name().to_str()?.starts_with(&prefix);
             matches.then(|| entry.path())
@@ -117,9 +113,9 @@ impl Baselines {
         baseline
     }
 
-    /// Removes the least recently used files until the folder is within its limits.
+    /// Removes the least recently used files until the directory is within its limits.
     fn prune(&self) -> io::Result<()> {
-        let mut files: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(&self.folder)?
+        let mut files: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(&self.dir)?
             .filter_map(|entry| {
                 let entry = entry.ok()?;
                 let metadata = entry.metadata().ok()?;
@@ -144,12 +140,12 @@ impl Baselines {
 }
 
 /// Sources may be confidential: only the owner may read them.
-fn create_private_folder(folder: &Path) -> io::Result<()> {
+fn create_private_dir(dir: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    builder.create(dir)
 }
 
 impl Baseline {

@@ -319,7 +319,7 @@ impl CellPosition {
 
 /// How many matches a replacement may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occurrences {
+pub enum ReplaceScope {
     /// Exactly one; otherwise it is an error.
     One,
     /// All matches, at least one.
@@ -331,7 +331,7 @@ pub fn replace_text(
     cells: &dyn Cells,
     old: &str,
     new: &str,
-    occurrences: Occurrences,
+    occurrences: ReplaceScope,
 ) -> Result<Draft, EditError> {
     const SHOWN_LIMIT: usize = 10;
     if old.is_empty() || old == new {
@@ -347,7 +347,7 @@ pub fn replace_text(
         .map(|(at, _)| at)
         .filter(|&at| means_markers || !is_inside_marker(&view, at, old.len()))
         .collect();
-    if matches.is_empty() || (matches.len() > 1 && occurrences == Occurrences::One) {
+    if matches.is_empty() || (matches.len() > 1 && occurrences == ReplaceScope::One) {
         let line_of = |at: &usize| 1 + view[..*at].matches('\n').count();
         let mut lines: Vec<usize> = matches.iter().map(line_of).collect();
         lines.dedup();

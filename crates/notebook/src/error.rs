@@ -214,7 +214,7 @@ pub enum NotebookError {
     Io {
         /// The failed step, as an infinitive: "read", "create a temporary file in".
         step: &'static str,
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -260,7 +260,7 @@ pub enum NotebookError {
         /// The notebook.
         path: PathBuf,
     },
-    /// The new file is in place, but the folder could not be flushed.
+    /// The new file is in place, but the directory could not be flushed.
     #[error("{} is written, but may not survive a power cut", path.display())]
     NotDurable {
         /// The notebook.
@@ -268,6 +268,27 @@ pub enum NotebookError {
         /// The error of the flush.
         source: io::Error,
     },
+}
+
+impl NotebookError {
+    /// Replaces the path of the file or directory that the error is about.
+    #[must_use]
+    pub fn map_path(mut self, map: impl FnOnce(PathBuf) -> PathBuf) -> Self {
+        let path = match &mut self {
+            Self::NotFound { path }
+            | Self::Exists { path }
+            | Self::NotAFile { path, .. }
+            | Self::Io { path, .. }
+            | Self::Format { path, .. }
+            | Self::Edit { path, .. }
+            | Self::Conflict { path, .. }
+            | Self::Busy { path }
+            | Self::NotReadBack { path }
+            | Self::NotDurable { path, .. } => path,
+        };
+        *path = map(std::mem::take(path));
+        self
+    }
 }
 
 fn format_title(error: &FormatError) -> String {

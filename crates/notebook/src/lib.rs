@@ -2,7 +2,7 @@
 //!
 //! The crate reads, edits, compares and merges `.ipynb` files. It keeps the file's bytes and the spans of its
 //! cells, found by one scan. An edit splices new bytes between old ones, so everything else stays unchanged,
-//! and a notebook of 100 MB costs one scan and no tree. The crate does not know kernels, prints nothing, and
+//! and a notebook of 100 MB costs one scan and no tree. The crate does not depend on kernels, prints nothing, and
 //! reads no environment variables.
 //!
 //! # Flow of an edit
@@ -38,7 +38,7 @@
 //!
 //! Edits:
 //!
-//! * `plan`: [`Plan`], [`Slot`], and [`Tally`], the number of cells by kind of change.
+//! * `plan`: [`Plan`], [`Slot`], and [`CellChangeCounts`], the number of cells by kind of change.
 //! * [`edit`]: operations on one cell ([`edit::Operation`]) and text replacement; each returns an
 //!   [`edit::Draft`].
 //! * `rewrite`: matches the blocks of an edited view with the old cells.
@@ -70,7 +70,7 @@
 //! )?;
 //! assert_eq!(render(&notebook, MarkerStyle::Indexes), "# %% [code] cell:0\n1+1");
 //!
-//! let draft = edit::replace_text(&notebook, "1+1", "6*7", edit::Occurrences::One).unwrap();
+//! let draft = edit::replace_text(&notebook, "1+1", "6*7", edit::ReplaceScope::One).unwrap();
 //! let edited = compose(&notebook, &draft.plan).to_bytes();
 //! assert!(String::from_utf8_lossy(&edited).contains(r#""source": "6*7", "metadata""#));
 //! # Ok::<(), cellwright_notebook::FormatError>(())
@@ -116,7 +116,7 @@ pub use document::{Cells, Notebook};
 pub use error::{EditError, FormatError, NotebookError, Notice, Position};
 pub use json::style::Style;
 pub use layout::CELL_DEPTH;
-pub use plan::{OutputAction, Plan, Slot, Tally};
+pub use plan::{CellChangeCounts, OutputAction, Plan, Slot};
 pub use revision::Revision;
 pub use rewrite::rewrite;
 pub use strip::strip_outputs;

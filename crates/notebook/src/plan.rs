@@ -120,7 +120,7 @@ impl Plan {
 
 /// Number of cells by kind of change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct CellChangeCounts {
     /// Unchanged (the position may differ).
     pub kept: usize,
     /// Changed source, kind or outputs.
@@ -133,7 +133,7 @@ pub struct Tally {
     pub moved: usize,
 }
 
-impl Tally {
+impl CellChangeCounts {
     /// Counts the changes that `plan` makes to `cells`.
     pub fn count(plan: &Plan, cells: &dyn Cells) -> Self {
         let mut tally = Self::default();
@@ -153,7 +153,7 @@ impl Tally {
     }
 
     /// The number of cells that were changed, added, removed or moved.
-    pub fn touched(&self) -> usize {
+    pub fn changed_count(&self) -> usize {
         self.changed + self.added + self.removed + self.moved
     }
 }

@@ -443,7 +443,7 @@ impl<'r, 'v> Scan<'r, 'v> {
         Ok(Span::new(start, self.lexer.offset()))
     }
 
-    /// Skips a value and returns its span. Keeps its bytes if the visitor wants metadata.
+    /// Skips a value and returns its span. Keeps its bytes if the visitor requests metadata.
     fn keep_metadata(&mut self) -> Result<Span, ScanStop> {
         if self.detail != ScanDetail::SourcesAndMetadata {
             return self.skip_value_span();

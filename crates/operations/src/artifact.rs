@@ -46,7 +46,7 @@ pub fn store(engine: &Engine) -> Result<&Artifacts, Failure> {
 #[derive(Debug, Serialize)]
 pub struct ArtifactList {
     /// The directory of the store.
-    pub folder: String,
+    pub directory: String,
     pub artifacts: Vec<ArtifactEntry>,
 }
 
@@ -75,7 +75,7 @@ pub fn list_artifacts(engine: &Engine) -> Result<ArtifactList, Failure> {
         path: info.path.display().to_string(),
     };
     Ok(ArtifactList {
-        folder: store.dir().display().to_string(),
+        directory: store.dir().display().to_string(),
         artifacts: store.list()?.iter().map(entry).collect(),
     })
 }

@@ -1,18 +1,17 @@
 //! Changes one cell of a notebook.
 
-use std::path::PathBuf;
-
 use cellwright_diagnostics::failure::{Failure, Kind, capitalize};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::edit::Operation;
 use cellwright_notebook::{Cells, file};
 
 use super::change::{BaseRevision, ChangeReport, hint_create};
+use super::file_path::FilePath;
 
 /// A request for one operation on one cell.
 #[derive(Debug)]
 pub struct CellRequest {
-    pub path: PathBuf,
+    pub path: FilePath,
     pub operation: Operation,
     pub revision: BaseRevision,
     /// Whether a missing file starts as an empty notebook.
@@ -28,8 +27,8 @@ pub fn change_cell(request: &CellRequest, engine: &Engine) -> Result<ChangeRepor
         create,
     } = request;
     let draft = |cells: &dyn Cells| operation.draft(cells);
-    let changed = file::change(path, revision.request(engine, *create), &draft)
-        .map_err(Failure::from_change_error)
+    let changed = file::change(path.open_path(), revision.request(engine, *create), &draft)
+        .map_err(|error| path.change_failure(error))
         .map_err(|failure| match operation {
             Operation::Insert { .. } => hint_create(failure, path, *create),
             _ => failure,

@@ -1,13 +1,13 @@
 //! [`ChangeReport`]: the result of every operation that changes a notebook.
 
-use std::path::Path;
-
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::file::{ChangeOutcome, ChangeRequest, OnMissing};
-use cellwright_notebook::{Notice, Revision, Tally};
+use cellwright_notebook::{CellChangeCounts, Notice, Revision};
 use serde::Serialize;
+
+use super::file_path::FilePath;
 
 /// The revision that an edit was made for. If the file has another one, both changes are merged or the edit is
 /// rejected.
@@ -67,7 +67,7 @@ pub struct ChangeReport {
     total_cells: usize,
     pub revision: String,
     previous_revision: Option<String>,
-    cells: CellCounts,
+    cells: ChangedCellCounts,
     pub diff: String,
     pub notices: Vec<UserNotice>,
     /// One sentence for people; empty if nothing was written.
@@ -77,7 +77,7 @@ pub struct ChangeReport {
 
 /// Number of cells by what happened to them.
 #[derive(Debug, Serialize)]
-struct CellCounts {
+struct ChangedCellCounts {
     kept: usize,
     changed: usize,
     added: usize,
@@ -86,12 +86,12 @@ struct CellCounts {
 }
 
 impl ChangeReport {
-    pub(super) fn new(action: &'static str, path: &Path, change: ChangeOutcome) -> Self {
+    pub(super) fn new(action: &'static str, path: &FilePath, change: ChangeOutcome) -> Self {
         let wrote = change.before != Some(change.after);
         let subject = change.focus.or(change.removed);
         let headline = if wrote {
             let what = match &subject {
-                Some(cell) if change.tally.touched() <= 1 => {
+                Some(cell) if change.tally.changed_count() <= 1 => {
                     describe_cell(action, cell.index, cell.kind.name())
                 }
                 _ => describe_cells(action, &change.tally),
@@ -104,7 +104,7 @@ impl ChangeReport {
         let notices: Vec<Notice> = change.notices;
         Self {
             action,
-            path: path.display().to_string(),
+            path: path.to_text(),
             changed: wrote,
             cell_index: subject.as_ref().map(|cell| cell.index),
             id: subject.as_ref().and_then(|cell| cell.id.clone()),
@@ -113,7 +113,7 @@ impl ChangeReport {
             total_cells: change.count,
             revision: change.after.to_string(),
             previous_revision: change.before.map(|revision| revision.to_string()),
-            cells: CellCounts {
+            cells: ChangedCellCounts {
                 kept: change.tally.kept,
                 changed: change.tally.changed,
                 added: change.tally.added,
@@ -128,8 +128,8 @@ impl ChangeReport {
 }
 
 /// Adds a hint that the notebook can be created if it is missing.
-pub(super) fn hint_create(failure: Failure, path: &Path, create: bool) -> Failure {
-    if create || path.exists() || failure.kind != Kind::BadFile {
+pub(super) fn hint_create(failure: Failure, path: &FilePath, create: bool) -> Failure {
+    if create || path.open_path().exists() || failure.kind != Kind::BadFile {
         return failure;
     }
     failure.hint(hint!["add ", flag("create"), " to create the notebook"])
@@ -146,7 +146,7 @@ fn describe_cell(action: &str, index: usize, kind: &str) -> String {
     }
 }
 
-fn describe_cells(action: &str, tally: &Tally) -> String {
+fn describe_cells(action: &str, tally: &CellChangeCounts) -> String {
     if action == "clear" {
         return format!("Cleared outputs of {} cells", tally.changed);
     }

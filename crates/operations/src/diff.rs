@@ -31,7 +31,7 @@ pub struct DiffReport {
     old: String,
     new: String,
     pub same: bool,
-    counts: CellCounts,
+    counts: DifferingCellCounts,
     cells: Vec<CellReport>,
     /// Members of the notebook itself.
     members: Vec<MemberReport>,
@@ -42,7 +42,7 @@ pub struct DiffReport {
 
 /// Number of cells by kind of difference.
 #[derive(Debug, Default, Serialize)]
-struct CellCounts {
+struct DifferingCellCounts {
     changed: usize,
     added: usize,
     removed: usize,
@@ -113,7 +113,7 @@ pub fn diff(request: &DiffRequest) -> Result<DiffReport, Failure> {
     let (old, new) = (load(&request.old)?, load(&request.new)?);
     let found = compare(&old, &new, request.scope);
     let names = [&request.old, &request.new].map(|name| name.to_string_lossy().into_owned());
-    let mut counts = CellCounts::default();
+    let mut counts = DifferingCellCounts::default();
     for cell in &found.cells {
         match change(cell) {
             "added" => counts.added += 1,

@@ -191,7 +191,7 @@ fn describe_origin(found: &python::Origin, named: &Origin) -> String {
         },
         python::Origin::VirtualEnv => "VIRTUAL_ENV is set".to_owned(),
         python::Origin::Conda => "CONDA_PREFIX is set".to_owned(),
-        python::Origin::Project { folder } => format!("in {}", folder.display()),
+        python::Origin::Project { dir } => format!("in {}", dir.display()),
         python::Origin::Managed => "Cellwright's own environment".to_owned(),
         python::Origin::Path => "on PATH".to_owned(),
     }
@@ -309,7 +309,7 @@ fn artifacts_unwritable(error: &str) -> Finding {
 
 /// Reports the files of runners of other versions.
 fn check_staging(engine: &Engine, findings: &mut Vec<Finding>) {
-    let current = cellwright_kernel::backend::runner::staged_folder_name();
+    let current = cellwright_kernel::backend::runner::staged_dir_name();
     for dir in &engine.staging_dirs {
         let Ok(entries) = std::fs::read_dir(dir) else {
             continue;

@@ -1,18 +1,17 @@
 //! Replaces a piece of a notebook's text.
 
-use std::path::PathBuf;
-
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
-use cellwright_notebook::edit::{self, Occurrences};
+use cellwright_notebook::edit::{self, ReplaceScope};
 use cellwright_notebook::{Cells, file};
 
 use super::change::{BaseRevision, ChangeReport};
+use super::file_path::FilePath;
 
 /// A request of `edit`.
 #[derive(Debug)]
 pub struct EditRequest {
-    pub path: PathBuf,
+    pub path: FilePath,
     /// The text to replace, as the text view shows it.
     pub old: String,
     pub new: String,
@@ -24,17 +23,17 @@ pub struct EditRequest {
 /// Replaces the text.
 pub fn edit(request: &EditRequest, engine: &Engine) -> Result<ChangeReport, Failure> {
     let occurrences = if request.all {
-        Occurrences::All
+        ReplaceScope::All
     } else {
-        Occurrences::One
+        ReplaceScope::One
     };
     let draft =
         |cells: &dyn Cells| edit::replace_text(cells, &request.old, &request.new, occurrences);
     let changed = file::change(
-        &request.path,
+        request.path.open_path(),
         request.revision.request(engine, false),
         &draft,
     )
-    .map_err(Failure::from_change_error)?;
+    .map_err(|error| request.path.change_failure(error))?;
     Ok(ChangeReport::new("edit", &request.path, changed))
 }

@@ -7,11 +7,13 @@ use std::time::Duration;
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
-use cellwright_engine::kernels::{KernelRequest, KernelSelection, KernelTarget, working_directory};
+use cellwright_engine::kernels::{
+    KernelRequest, KernelSelection, SerializedSelection, working_directory,
+};
 use cellwright_engine::settings::Settings;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::{CellRequest, ExecutionRequest};
-use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
+use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
 
 /// Characters that the name of a session or an owner can have.
 const NAME_LIMIT: usize = 100;
@@ -142,10 +144,11 @@ impl PreparedEval {
             request: self.execution,
             session: self.session,
             any_cwd: false,
-            interaction: Interaction::OutputOnly,
+            interaction: ReplyDetail::OutputOnly,
             owner: self.owner,
             cwd: canonical(self.cwd),
-            kernel: KernelTarget::new(self.chosen, (&settings).into()).map_err(io::Error::from)?,
+            kernel: SerializedSelection::new(self.chosen, (&settings).into())
+                .map_err(io::Error::from)?,
             reset: self.reset,
             artifacts: artifacts
                 .map(|artifacts| ArtifactStoreParams::new(artifacts, &settings.retention())),

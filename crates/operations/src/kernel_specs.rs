@@ -25,7 +25,7 @@ pub struct KernelSpecEntry {
     interpreter: Option<String>,
     /// Why that one.
     pub origin: Option<String>,
-    pub folder: Option<String>,
+    pub directory: Option<String>,
     interrupt_mode: Option<cellwright_jupyter::kernelspec::InterruptMode>,
     #[serde(skip)]
     pub starts: String,
@@ -63,7 +63,7 @@ fn runner(
         },
         Origin::VirtualEnv => "VIRTUAL_ENV".to_owned(),
         Origin::Conda => "CONDA_PREFIX".to_owned(),
-        Origin::Project { folder } => format!("environment in {}", folder.display()),
+        Origin::Project { dir } => format!("environment in {}", dir.display()),
         Origin::Managed => "managed environment".to_owned(),
         Origin::Path => "PATH".to_owned(),
     };
@@ -83,7 +83,7 @@ fn runner(
         starts: program.clone().unwrap_or_default(),
         interpreter: program,
         origin: found.as_ref().ok().map(origin),
-        folder: None,
+        directory: None,
         interrupt_mode: None,
     }
 }
@@ -104,7 +104,7 @@ fn row(offer: &InstalledKernel) -> KernelSpecEntry {
         argv: kernelspec.map(|spec| spec.argv.clone()).unwrap_or_default(),
         interpreter: offer.program.as_deref().map(path),
         origin: None,
-        folder: Some(path(&offer.folder)),
+        directory: Some(path(&offer.dir)),
         interrupt_mode: kernelspec.map(|spec| spec.interrupt),
         starts: offer.command_summary(),
     }

@@ -76,7 +76,7 @@ pub fn specs_table(rows: &[KernelSpecEntry]) -> String {
                 Some(reason) => format!("broken: {}", reason.replace(char::is_control, " ")),
                 None => row.starts.clone(),
             },
-            text(row.folder.as_deref().or(row.origin.as_deref())),
+            text(row.directory.as_deref().or(row.origin.as_deref())),
         ]);
     }
     align_columns(&table)

@@ -2,9 +2,9 @@
 //! front ends: they build the request and present the result. Nothing here parses arguments or prints.
 //!
 //! * Files: [`read`], [`write`](mod@write), [`edit`], [`cells`], [`outline`], [`upgrade`], [`diff`], [`artifact`], [`git`].
-//!   [`change`] is the result of a change.
+//!   [`change`] is the result of a change, [`file_path`] the file that it is about.
 //! * Code: [`eval`] and [`run`] prepare an execution, [`check`] runs one; [`parameters`] reads the parameters of a
-//!   notebook, [`freshness`] asks the host which cells ran.
+//!   notebook, [`freshness`] queries the host for the cells that ran.
 //! * Kernels: [`kernel_specs`], [`kernels`], [`helpers`].
 //! * The installation: [`doctor`], [`trust`]. [`finding`] is what they report.
 //! * [`table`] and [`seconds`] format and parse values for every front end.
@@ -18,7 +18,7 @@
 
 #![expect(
     missing_docs,
-    reason = "an internal crate: fields and variants whose names say it all"
+    reason = "an internal crate: most names need no description"
 )]
 
 pub mod artifact;
@@ -29,6 +29,7 @@ pub mod diff;
 pub mod doctor;
 pub mod edit;
 pub mod eval;
+pub mod file_path;
 pub mod finding;
 pub mod freshness;
 pub mod git;

@@ -1,7 +1,5 @@
 //! Lists the cells of a notebook, one line each.
 
-use std::path::Path;
-
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
@@ -11,6 +9,7 @@ use cellwright_notebook::outline::{self, OutlineEntry};
 use cellwright_notebook::{Cells, Notebook, Notice, file};
 use serde::Serialize;
 
+use crate::file_path::FilePath;
 use crate::freshness;
 
 /// The cells of a notebook, one entry each.
@@ -47,18 +46,18 @@ struct OutlineOutput {
     bytes: usize,
 }
 
-/// Lists the cells of the notebook at `path`, with their freshness. `name` is the path that sessions know it by.
+/// Lists the cells of a notebook, with their freshness.
 pub fn outline(
-    path: &Path,
-    name: &Path,
+    path: &FilePath,
     engine: &Engine,
     kernels: &KernelHost,
 ) -> Result<OutlineReport, Failure> {
-    let (notebook, notices) = file::load_with_notices(path, engine.baselines.as_ref())?;
+    let (notebook, notices) = file::load_with_notices(path.open_path(), engine.baselines.as_ref())
+        .map_err(|error| path.failure(error))?;
     let entries = outline::outline(&notebook);
     let mut report = OutlineReport::new(path, &notebook, entries, &notices);
     // An outline needs no host, and does not fail if the host fails.
-    if let Ok(Some(known)) = freshness::session_history(kernels, name, None) {
+    if let Ok(Some(known)) = freshness::session_history(kernels, path.display_path(), None) {
         let states = known.states(&Listing::from_notebook(&notebook));
         for (cell, state) in report.cells.iter_mut().zip(states) {
             cell.freshness = state;
@@ -70,13 +69,13 @@ pub fn outline(
 
 impl OutlineReport {
     pub fn new(
-        path: &Path,
+        path: &FilePath,
         notebook: &Notebook,
         entries: Vec<OutlineEntry>,
         notices: &[Notice],
     ) -> Self {
         Self {
-            path: path.display().to_string(),
+            path: path.to_text(),
             revision: notebook.revision().to_string(),
             nbformat: format!("4.{}", notebook.minor()),
             total_cells: notebook.count(),

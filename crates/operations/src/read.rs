@@ -8,10 +8,11 @@ use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::select::{self, Part, Selector, View};
 use cellwright_notebook::{
-    Cells, MarkerStyle, Notebook, NotebookError, append_cell, file, outline, outputs,
+    Cells, MarkerStyle, Notebook, NotebookError, Notice, append_cell, file, outline, outputs,
 };
 use serde::Serialize;
 
+use super::file_path::FilePath;
 use super::outline::OutlineReport;
 
 /// A request of `read`.
@@ -51,7 +52,8 @@ pub fn read(request: &ReadRequest, engine: &Engine) -> Result<ReadResult, Failur
     // In a path that is not UTF-8 a selector cannot be recognised.
     let address: &OsStr = &request.address;
     let Some(argument) = address.to_str() else {
-        return text(Path::new(address), &Selector::default(), engine).map(ReadResult::Text);
+        return text(&Path::new(address).into(), &Selector::default(), engine)
+            .map(ReadResult::Text);
     };
     if argument.starts_with("artifact://") {
         return Ok(ReadResult::Artifact(argument.to_owned()));
@@ -63,23 +65,23 @@ pub fn read(request: &ReadRequest, engine: &Engine) -> Result<ReadResult, Failur
     }
     let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
     let (path, selector) = select::split(argument, &exists)?;
-    read_selected(Path::new(path), &selector, engine)
+    read_selected(&Path::new(path).into(), &selector, engine)
 }
 
 /// Reads the part of a notebook that the selector names.
 pub fn read_selected(
-    path: &Path,
+    path: &FilePath,
     selector: &Selector,
     engine: &Engine,
 ) -> Result<ReadResult, Failure> {
     match selector.view {
         View::Raw => {
             // Only to remember the revision: a file that is not a notebook can be read as well.
-            file::read_view(path, None, engine.baselines.as_ref()).ok();
+            file::read_view(path.open_path(), None, engine.baselines.as_ref()).ok();
             raw(path, &selector.part).map(ReadResult::Text)
         }
         View::Outline => {
-            let (notebook, notices) = file::load_with_notices(path, engine.baselines.as_ref())?;
+            let (notebook, notices) = load(path, engine)?;
             let cells = selected_cells(path, &selector.part, &notebook)?;
             let mut entries = outline::outline(&notebook);
             entries.retain(|entry| cells.contains(&entry.index));
@@ -91,20 +93,20 @@ pub fn read_selected(
     }
 }
 
-fn text(path: &Path, selector: &Selector, engine: &Engine) -> Result<TextResult, Failure> {
+fn text(path: &FilePath, selector: &Selector, engine: &Engine) -> Result<TextResult, Failure> {
     let markers = if selector.ids {
         MarkerStyle::Ids
     } else {
         MarkerStyle::Indexes
     };
-    let baselines = engine.baselines.as_ref();
     let whole = matches!(selector.part, Part::All | Part::Lines(_)) && !selector.outputs;
     let (mut view, revision, total, notices) = if whole {
         // The whole view is built while the file is scanned, so that outputs never stay in memory.
-        let view = file::read_view(path, Some(markers), baselines)?;
+        let view = file::read_view(path.open_path(), Some(markers), engine.baselines.as_ref())
+            .map_err(|error| path.failure(error))?;
         (view.text, view.revision, view.count, view.notices)
     } else {
-        let (notebook, notices) = file::load_with_notices(path, baselines)?;
+        let (notebook, notices) = load(path, engine)?;
         let cells = selected_cells(path, &selector.part, &notebook)?;
         let view = render_cells(&notebook, &cells, markers, selector.outputs);
         (view, notebook.revision(), notebook.count(), notices)
@@ -119,7 +121,7 @@ fn text(path: &Path, selector: &Selector, engine: &Engine) -> Result<TextResult,
         view
     };
     Ok(TextResult {
-        path: path.display().to_string(),
+        path: path.to_text(),
         view: if selector.outputs { "outputs" } else { "text" },
         revision: revision.to_string(),
         total_cells: Some(total),
@@ -127,6 +129,11 @@ fn text(path: &Path, selector: &Selector, engine: &Engine) -> Result<TextResult,
         notices,
         bytes: None,
     })
+}
+
+fn load(path: &FilePath, engine: &Engine) -> Result<(Notebook, Vec<Notice>), Failure> {
+    file::load_with_notices(path.open_path(), engine.baselines.as_ref())
+        .map_err(|error| path.failure(error))
 }
 
 fn render_cells(
@@ -158,15 +165,19 @@ fn render_cells(
     view
 }
 
-fn selected_cells(path: &Path, part: &Part, notebook: &Notebook) -> Result<Vec<usize>, Failure> {
+fn selected_cells(
+    path: &FilePath,
+    part: &Part,
+    notebook: &Notebook,
+) -> Result<Vec<usize>, Failure> {
     select::select_cells(part, notebook).map_err(|error| {
-        let path = path.to_owned();
+        let path = path.display_path().to_owned();
         NotebookError::Edit { path, error }.into()
     })
 }
 
-fn raw(path: &Path, part: &Part) -> Result<TextResult, Failure> {
-    let bytes = file::load_raw(path)?;
+fn raw(path: &FilePath, part: &Part) -> Result<TextResult, Failure> {
+    let bytes = file::load_raw(path.open_path()).map_err(|error| path.failure(error))?;
     let revision = cellwright_notebook::Revision::compute(&bytes).to_string();
     let mut notices = Vec::new();
     let (text, bytes) = match part {
@@ -186,7 +197,7 @@ fn raw(path: &Path, part: &Part) -> Result<TextResult, Failure> {
         },
     };
     Ok(TextResult {
-        path: path.display().to_string(),
+        path: path.to_text(),
         view: "raw",
         revision,
         total_cells: None,

@@ -10,14 +10,14 @@ use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::{
-    KernelRequest, KernelSelection, KernelTarget, select_for_notebook, working_directory,
+    KernelRequest, KernelSelection, SerializedSelection, select_for_notebook, working_directory,
 };
 use cellwright_engine::settings::Settings;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::{CellSelection, Edit, PlannedCell, RunSpec, Stores};
 use cellwright_execution::{ExecutionReport, ExecutionRequest, finish_without_cells};
 use cellwright_host::kernel_host::KernelHost;
-use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, Interaction, WaitMode};
+use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
 
 use self::plan::RunPlan;
 use super::eval::{canonical, cell_timeout};
@@ -147,10 +147,10 @@ impl PreparedRun {
             request: std::mem::take(&mut self.execution),
             session: self.session.clone(),
             any_cwd: false,
-            interaction: Interaction::OutputOnly,
+            interaction: ReplyDetail::OutputOnly,
             owner: self.owner.clone(),
             cwd: canonical(self.cwd.clone()),
-            kernel: KernelTarget::new(chosen, settings.into()).map_err(io::Error::from)?,
+            kernel: SerializedSelection::new(chosen, settings.into()).map_err(io::Error::from)?,
             reset: self.restart,
             artifacts: artifacts
                 .map(|artifacts| ArtifactStoreParams::new(artifacts, &settings.retention())),

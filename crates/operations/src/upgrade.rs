@@ -1,13 +1,12 @@
 //! Converts a notebook to nbformat 4.5.
 
-use std::path::Path;
-
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::file;
 use serde::Serialize;
 
 use super::change::BaseRevision;
+use super::file_path::FilePath;
 
 /// What the upgrade did.
 #[derive(Debug, Serialize)]
@@ -22,17 +21,17 @@ pub struct UpgradeReport {
     pub revision: String,
 }
 
-/// Upgrades the notebook at `path`.
+/// Upgrades a notebook.
 pub fn upgrade(
-    path: &Path,
+    path: &FilePath,
     revision: &BaseRevision,
     engine: &Engine,
 ) -> Result<UpgradeReport, Failure> {
-    let (upgraded, revision) =
-        file::upgrade(path, revision.request(engine, false)).map_err(Failure::from_change_error)?;
+    let (upgraded, revision) = file::upgrade(path.open_path(), revision.request(engine, false))
+        .map_err(|error| path.change_failure(error))?;
     Ok(UpgradeReport {
         action: "upgrade",
-        path: path.display().to_string(),
+        path: path.to_text(),
         changed: upgraded.is_some(),
         from: upgraded.map(|done| format!("{}.{}", done.from.0, done.from.1)),
         ids_added: upgraded.map_or(0, |done| done.ids_added),

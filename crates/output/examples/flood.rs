@@ -4,7 +4,7 @@
 //! cargo run --release -p cellwright-output --example flood -- lines 1000 /dev/shm/artifacts
 //! ```
 //!
-//! Kinds: `lines`, `line`, `noise`, `split`, `bar`, `colours`, `crlf`, `latin`. Without a folder, nothing is
+//! Kinds: `lines`, `line`, `noise`, `split`, `bar`, `colours`, `crlf`, `latin`. Without a directory, nothing is
 //! stored.
 #![allow(clippy::print_stdout)]
 

@@ -1,7 +1,7 @@
-//! The artifact folder: full outputs stored as files such as `12.log` and `13.png`. The caller names the
-//! folder.
+//! The artifact directory: full outputs stored as files such as `12.log` and `13.png`. The caller names the
+//! directory.
 //!
-//! Several processes may use one folder at once. Artifact numbers come from a counter file under a lock, so
+//! Several processes may use one directory at once. Artifact numbers come from a counter file under a lock, so
 //! no number is reused, even after a sweep removed its file. The writer of an artifact holds a lock on it, so
 //! that a sweep skips it.
 
@@ -135,7 +135,7 @@ impl ArtifactKind {
     }
 }
 
-/// The properties of an artifact in the folder.
+/// The properties of an artifact in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactInfo {
     /// The artifact's number.
@@ -150,7 +150,7 @@ pub struct ArtifactInfo {
     pub path: PathBuf,
 }
 
-/// How much the folder may hold, and for how long.
+/// How much the directory may hold, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Maximum size of all artifacts together, in bytes; a sweep removes the oldest first.
@@ -169,7 +169,7 @@ impl Default for Retention {
     }
 }
 
-/// An error in the artifact folder. None of them fails an execution.
+/// An error in the artifact directory. None of them fails an execution.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtifactError {
@@ -178,12 +178,12 @@ pub enum ArtifactError {
     Missing {
         /// The requested artifact.
         id: ArtifactId,
-        /// The artifacts in the folder.
+        /// The artifacts in the directory.
         available: Vec<ArtifactId>,
     },
     /// The value was too large for memory and could not be stored.
     #[error("the value could not be stored")]
-    NotKept,
+    NotStored,
     /// The text is not an artifact id.
     #[error("`{text}` is not an artifact: expected artifact://NUMBER")]
     BadId {
@@ -198,16 +198,16 @@ pub enum ArtifactError {
         /// The parser's error message.
         reason: String,
     },
-    /// Another process held the folder's lock for too long.
+    /// Another process held the directory's lock for too long.
     #[error("{} is in use", dir.display())]
     Busy {
-        /// The folder.
+        /// The directory.
         dir: PathBuf,
     },
     /// A file operation failed.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
@@ -223,14 +223,14 @@ impl ArtifactError {
     }
 }
 
-/// Handle to the artifact folder. Clones share it. The folder is created with the first artifact.
+/// Handle to the artifact directory. Clones share it. The directory is created with the first artifact.
 #[derive(Clone, Debug)]
 pub struct Artifacts {
-    folder: Arc<ArtifactFolder>,
+    folder: Arc<ArtifactDir>,
 }
 
 #[derive(Debug)]
-struct ArtifactFolder {
+struct ArtifactDir {
     dir: PathBuf,
     retention: Retention,
     /// Bytes written since the last sweep.
@@ -243,11 +243,11 @@ struct ArtifactFolder {
 const SWEEP_AFTER_SIZE: u64 = 16 << 20;
 
 impl Artifacts {
-    /// Opens a folder, which need not exist yet.
+    /// Opens a directory, which need not exist yet.
     pub fn new(dir: impl Into<PathBuf>, retention: Retention) -> Self {
         let dir = dir.into();
         Self {
-            folder: Arc::new(ArtifactFolder {
+            folder: Arc::new(ArtifactDir {
                 scratch: Scratch::new(Some(dir.clone())),
                 dir,
                 retention,
@@ -256,17 +256,17 @@ impl Artifacts {
         }
     }
 
-    /// Returns the path of the folder.
+    /// Returns the path of the directory.
     pub fn dir(&self) -> &Path {
         &self.folder.dir
     }
 
-    /// Returns the folder's retention limits.
+    /// Returns the directory's retention limits.
     pub fn retention(&self) -> Retention {
         self.folder.retention
     }
 
-    /// Returns the scratch file in this folder, for values too large for memory.
+    /// Returns the scratch file in this directory, for values too large for memory.
     pub fn scratch(&self) -> Scratch {
         self.folder.scratch.clone()
     }
@@ -274,7 +274,7 @@ impl Artifacts {
     /// Creates an artifact and returns its writer.
     pub fn create(&self, kind: ArtifactKind) -> Result<ArtifactWriter, ArtifactError> {
         self.sweep_if_due(0);
-        files::create_private_folder(self.dir()).map_err(ArtifactError::io(self.dir()))?;
+        files::create_private_dir(self.dir()).map_err(ArtifactError::io(self.dir()))?;
         let counter = Counter::lock(self.dir())?;
         let mut number = counter.next(self)?;
         // A user may have created a file with this name; up to 1000 numbers are skipped.
@@ -374,7 +374,7 @@ impl Artifacts {
         self.dir().join(format!("{}.{}", id.0, kind.extension()))
     }
 
-    /// Counts written bytes, and sweeps the folder after [`SWEEP_AFTER_SIZE`]. A failed sweep only leaves too
+    /// Counts written bytes, and sweeps the directory after [`SWEEP_AFTER_SIZE`]. A failed sweep only leaves too
     /// many files, so its error is dropped.
     fn sweep_if_due(&self, written: u64) {
         let unswept = self

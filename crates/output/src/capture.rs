@@ -286,7 +286,7 @@ fn truncation_of(
 
 fn not_kept_notice(report: &SpillReport) -> Option<Notice> {
     let failure = report.failure.clone()?;
-    Some(Notice::NotKept {
+    Some(Notice::NotStored {
         failure,
         artifact: report.id,
         kept: report.kept,

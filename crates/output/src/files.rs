@@ -5,8 +5,8 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Creates a folder that only its owner can enter, and its missing parents.
-pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
+/// Creates a directory that only its owner can enter, and its missing parents.
+pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

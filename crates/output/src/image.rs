@@ -112,7 +112,9 @@ impl Image {
         if let ImageSource::Data(data) = &self.source
             && let Data::Stored(stored) = data.as_ref()
         {
-            let head = stored.head(HEAD_SIZE).map_err(|_| ArtifactError::NotKept)?;
+            let head = stored
+                .head(HEAD_SIZE)
+                .map_err(|_| ArtifactError::NotStored)?;
             if stored.encoding() == Encoding::Text && self.mime != "image/svg+xml" {
                 let (head, bytes) = base64_head(stored, head);
                 return Ok((Cow::Owned(head), bytes));
@@ -163,13 +165,13 @@ impl Image {
                     _ => Cow::Owned(bytes),
                 })
             }
-            ImageSource::Lost => Err(ArtifactError::NotKept),
+            ImageSource::Lost => Err(ArtifactError::NotStored),
         }
     }
 
     fn read_stored(&self, stored: &StoredValue) -> Result<Vec<u8>, ArtifactError> {
         let bytes = stored.head(usize::MAX);
-        let bytes = bytes.map_err(|_| ArtifactError::NotKept)?;
+        let bytes = bytes.map_err(|_| ArtifactError::NotStored)?;
         if stored.encoding() == Encoding::Text && self.mime != "image/svg+xml" {
             return Ok(decode_or_keep(&String::from_utf8_lossy(&bytes)).into_owned());
         }

@@ -1,7 +1,7 @@
 //! Captures the output of running code: text for models, outputs for notebooks, and artifacts for everything
 //! that is too long.
 //!
-//! The crate does not know kernels or notebook files, prints nothing, and reads no environment variables.
+//! The crate does not depend on kernels or notebook files, prints nothing, and reads no environment variables.
 //!
 //! # Flow
 //!
@@ -49,7 +49,7 @@
 //!
 //! Complete outputs on disk:
 //!
-//! * `artifact`: [`Artifacts`], the folder of complete outputs, and [`Artifact`], one of them, which is read by
+//! * `artifact`: [`Artifacts`], the directory of complete outputs, and [`Artifact`], one of them, which is read by
 //!   lines or searched. If a cell displays nothing, its artifact is exactly the bytes of its streams in order
 //!   of arrival; otherwise the text of displays is in between.
 //!

@@ -12,7 +12,7 @@ pub enum Notice {
     /// The text is truncated.
     Truncated(Truncation),
     /// The complete output could not be stored.
-    NotKept {
+    NotStored {
         /// The error.
         failure: StoreFailure,
         /// The artifact with the first `kept` bytes, if one was created.
@@ -62,8 +62,8 @@ impl Notice {
     /// Returns the notice's name in JSON.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Truncated(_) => "output_cut",
-            Self::NotKept { .. } => "output_not_kept",
+            Self::Truncated(_) => "output_truncated",
+            Self::NotStored { .. } => "output_not_stored",
             Self::StreamsShortened { .. } => "streams_shortened",
             Self::DisplaysMoved { .. } => "displays_moved",
             Self::OutputsDropped { .. } => "outputs_dropped",
@@ -78,7 +78,7 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated(truncation) => truncation.fmt(f),
-            Self::NotKept {
+            Self::NotStored {
                 failure,
                 artifact: Some(artifact),
                 kept,
@@ -89,7 +89,7 @@ impl fmt::Display for Notice {
                 ByteSize(*kept),
                 ByteSize(*lost)
             ),
-            Self::NotKept { failure, .. } => {
+            Self::NotStored { failure, .. } => {
                 write!(f, "the complete output could not be stored: {failure}")
             }
             Self::StreamsShortened { bytes, artifact } => {

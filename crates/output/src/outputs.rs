@@ -88,7 +88,7 @@ impl Outputs {
             outputs_limit: limits.outputs,
             display_bytes_limit: limits.display_bytes as u64,
             display_bytes: 0,
-            // Cells with the same artifact folder share one scratch file, to save file descriptors.
+            // Cells with the same artifact directory share one scratch file, to save file descriptors.
             scratch: artifacts
                 .as_ref()
                 .map_or_else(Scratch::default, Artifacts::scratch),

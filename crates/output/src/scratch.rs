@@ -20,7 +20,7 @@ pub struct Scratch {
 
 #[derive(Debug, Default)]
 struct ScratchFile {
-    folder: Option<PathBuf>,
+    dir: Option<PathBuf>,
     space: Mutex<FreeSpace>,
 }
 
@@ -33,11 +33,11 @@ struct FreeSpace {
 }
 
 impl Scratch {
-    /// Creates the file in a folder, or in the system's temporary folder.
-    pub fn new(folder: Option<PathBuf>) -> Self {
+    /// Creates the file in a directory, or in the system's temporary directory.
+    pub fn new(dir: Option<PathBuf>) -> Self {
         Self {
             file: Arc::new(ScratchFile {
-                folder,
+                dir,
                 space: Mutex::default(),
             }),
         }
@@ -84,9 +84,8 @@ impl Scratch {
     }
 
     fn create(&self) -> io::Result<SpoolFile> {
-        if let Some(folder) = &self.file.folder {
-            let created =
-                files::create_private_folder(folder).and_then(|()| SpoolFile::create_in(folder));
+        if let Some(dir) = &self.file.dir {
+            let created = files::create_private_dir(dir).and_then(|()| SpoolFile::create_in(dir));
             if let Ok(file) = created {
                 return Ok(file);
             }

@@ -21,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! This crate knows nothing of the other crates, does not print and does not read environment variables.
+//! This crate depends on no other crate of the workspace, does not print and does not read environment variables.
 
 pub mod error_chain;
 pub mod hex;

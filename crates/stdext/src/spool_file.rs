@@ -19,14 +19,14 @@ pub struct SpoolFile {
 }
 
 impl SpoolFile {
-    /// Creates a file in the system's temporary folder.
+    /// Creates a file in the system's temporary directory.
     pub fn create() -> io::Result<Self> {
         tempfile::tempfile().map(Self::from)
     }
 
-    /// Creates a file in a folder.
-    pub fn create_in(folder: &Path) -> io::Result<Self> {
-        tempfile::tempfile_in(folder).map(Self::from)
+    /// Creates a file in a directory.
+    pub fn create_in(dir: &Path) -> io::Result<Self> {
+        tempfile::tempfile_in(dir).map(Self::from)
     }
 
     /// Returns the offset after the last used byte.
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn reserved_range_is_written_through_a_handle() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut spool = SpoolFile::create_in(folder.path()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = SpoolFile::create_in(dir.path()).unwrap();
         let range = spool.reserve(5);
         assert_eq!(spool.append(b"after").unwrap(), 5..10);
         assert!(!spool.is_shared());
@@ -197,8 +197,8 @@ mod tests {
         assert!(spool.is_shared());
         handle.write_all_at(b"first", range.start).unwrap();
         assert_eq!(spool.read(0..10).unwrap(), b"firstafter");
-        // No file of that folder has a name.
-        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+        // No file of that directory has a name.
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 
     #[test]

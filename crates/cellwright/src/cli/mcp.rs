@@ -100,9 +100,9 @@ impl From<ClientName> for Client {
 }
 
 /// Serves until the client disconnects.
-pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<(), Failure> {
     if let Some(client) = args.print_config {
-        return print_config(args, client.into(), engine, screen);
+        return print_config(args, client.into(), engine, console);
     }
     let start_dir = std::env::current_dir()?;
     for root in &args.roots {
@@ -142,11 +142,11 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, screen: &Console) -> Result<(
         };
         let listener = http::listen(address, args.allow_remote).await?;
         let url = format!("http://{}{}", listener.local_addr()?, http::ENDPOINT);
-        if screen.json {
+        if console.json {
             let file = file.display().to_string();
-            screen.print_json(&json!({"url": url, "token_file": file}))?;
+            console.print_json(&json!({"url": url, "token_file": file}))?;
         } else {
-            screen.note(&format!("listening on {url}, token in {}", file.display()));
+            console.note(&format!("listening on {url}, token in {}", file.display()));
         }
         http::serve(listener, server, policy).await
     })
@@ -166,7 +166,7 @@ fn print_config(
     args: &McpArgs,
     client: Client,
     engine: &Engine,
-    screen: &Console,
+    console: &Console,
 ) -> Result<(), Failure> {
     let transport = if let Some(address) = args.http {
         Transport::Http {
@@ -186,9 +186,9 @@ fn print_config(
         Transport::Stdio { program, arguments }
     };
     let config = config::client_config(client, &transport);
-    if screen.json {
-        return screen.print_json(&json!({"place": config.location, "entry": config.text}));
+    if console.json {
+        return console.print_json(&json!({"place": config.location, "entry": config.text}));
     }
-    screen.note(&config.location);
-    screen.print(&format!("{}\n", config.text))
+    console.note(&config.location);
+    console.print(&format!("{}\n", config.text))
 }

@@ -192,7 +192,7 @@ fn list(engine: &Engine, console: &Console) -> Result<(), Failure> {
         "{} artifacts, {} in {}",
         list.artifacts.len(),
         ByteSize(total),
-        list.folder
+        list.directory
     ));
     Ok(())
 }

@@ -63,7 +63,7 @@ pub(crate) struct CheckArgs {
 }
 
 /// Checks a notebook and prints what was found. Returns the exit code.
-pub(crate) fn check(args: &CheckArgs, engine: &Engine, screen: &Console) -> Result<u8, Failure> {
+pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
     let request = CheckRequest {
         path: args.path.clone(),
         exact: args.exact.clone(),
@@ -74,7 +74,7 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, screen: &Console) -> Resu
     };
     let report = check_notebook(&request, engine, |execution, launch| {
         let view = ViewOptions {
-            extent: if screen.json {
+            extent: if console.json {
                 OutputExtent::Nothing
             } else {
                 OutputExtent::Bounded
@@ -83,20 +83,20 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, screen: &Console) -> Resu
             mode: ViewMode::Silent,
         };
         let (report, _) =
-            local_execution::run_locally(execution, launch, Stores::default(), screen, view)?;
+            local_execution::run_locally(execution, launch, Stores::default(), console, view)?;
         Ok(report)
     })?;
-    show(&report, screen)
+    show(&report, console)
 }
 
-fn show(report: &CheckReport, screen: &Console) -> Result<u8, Failure> {
-    if screen.json {
-        screen.print_json(report)?;
+fn show(report: &CheckReport, console: &Console) -> Result<u8, Failure> {
+    if console.json {
+        console.print_json(report)?;
         return Ok(report.exit_code());
     }
-    screen.print_notices(&report.notices);
+    console.print_notices(&report.notices);
     for disorder in &report.order {
-        screen.print_finding(Severity::Warning, "order", &disorder.to_string(), None)?;
+        console.print_finding(Severity::Warning, "order", &disorder.to_string(), None)?;
     }
     for cell in report.cells.iter().filter(|cell| !cell.is_fine()) {
         let name = match &cell.id {
@@ -104,15 +104,15 @@ fn show(report: &CheckReport, screen: &Console) -> Result<u8, Failure> {
             None => format!("cell {}", cell.index),
         };
         if cell.status == CellResult::Unfinished {
-            screen.print_finding(Severity::Error, &name, "did not finish", None)?;
+            console.print_finding(Severity::Error, &name, "did not finish", None)?;
         }
         for difference in cell.differences.iter().take(DIFFERENCES_MAX) {
-            screen.print_finding(Severity::Error, &name, &difference.to_string(), None)?;
+            console.print_finding(Severity::Error, &name, &difference.to_string(), None)?;
         }
         let more = cell.differences.len().saturating_sub(DIFFERENCES_MAX);
         if more > 0 {
             let text = format!("{more} more differences");
-            screen.print_finding(Severity::Error, &name, &text, None)?;
+            console.print_finding(Severity::Error, &name, &text, None)?;
         }
     }
     let differ = report.cells.iter().filter(|cell| !cell.is_fine()).count();
@@ -126,6 +126,6 @@ fn show(report: &CheckReport, screen: &Console) -> Result<u8, Failure> {
             report.order.len()
         )
     };
-    screen.print(&line)?;
+    console.print(&line)?;
     Ok(report.exit_code())
 }

@@ -72,11 +72,11 @@ struct ProjectArgs {
 }
 
 /// Prints settings.
-pub(crate) fn config(args: &ConfigArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+pub(crate) fn config(args: &ConfigArgs, engine: &Engine, console: &Console) -> Result<(), Failure> {
     match &args.action {
-        Action::List { long, project } => list(*long, &project.dir()?, engine, screen),
-        Action::Get { name, project } => get(name, &project.dir()?, engine, screen),
-        Action::Path { project } => path(&project.dir()?, engine, screen),
+        Action::List { long, project } => list(*long, &project.dir()?, engine, console),
+        Action::Get { name, project } => get(name, &project.dir()?, engine, console),
+        Action::Path { project } => path(&project.dir()?, engine, console),
     }
 }
 
@@ -86,12 +86,12 @@ impl ProjectArgs {
     }
 }
 
-fn list(long: bool, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+fn list(long: bool, cwd: &Path, engine: &Engine, console: &Console) -> Result<(), Failure> {
     let settings = engine.settings(cwd)?;
     let entries = settings.entries();
-    if screen.json {
+    if console.json {
         let rows: Vec<Json> = entries.iter().map(document).collect();
-        return screen.print_json(&rows);
+        return console.print_json(&rows);
     }
     let rows: Vec<[String; 3]> = entries
         .iter()
@@ -118,21 +118,21 @@ fn list(long: bool, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(),
             text.push_str(&format!("    {}\n", entry.definition.meaning()));
         }
     }
-    screen.print(&text)?;
-    screen
+    console.print(&text)?;
+    console
         .print_notices(cellwright_engine::settings::describe_ignored_settings(entries).as_slice());
     Ok(())
 }
 
-fn get(name: &str, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+fn get(name: &str, cwd: &Path, engine: &Engine, console: &Console) -> Result<(), Failure> {
     let settings = engine.settings(cwd)?;
     let entry = settings
         .entries()
         .iter()
         .find(|entry| entry.definition.name == name)
         .ok_or_else(|| unknown_setting(name))?;
-    if screen.json {
-        return screen.print_json(&document(entry));
+    if console.json {
+        return console.print_json(&document(entry));
     }
     let lines: Vec<String> = match shown_value(entry) {
         Value::Unset => Vec::new(),
@@ -147,9 +147,9 @@ fn get(name: &str, cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), 
     if !lines.is_empty() {
         text.push('\n');
     }
-    screen.print(&text)?;
+    console.print(&text)?;
     let entries = std::slice::from_ref(entry);
-    screen
+    console
         .print_notices(cellwright_engine::settings::describe_ignored_settings(entries).as_slice());
     Ok(())
 }
@@ -168,13 +168,13 @@ fn unknown_setting(name: &str) -> Failure {
     }
 }
 
-fn path(cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+fn path(cwd: &Path, engine: &Engine, console: &Console) -> Result<(), Failure> {
     let files = engine.settings_files(cwd);
     let project = files.project.unwrap_or(files.project_default);
-    if screen.json {
+    if console.json {
         let document =
             |file: &Path| json!({"file": file.to_string_lossy(), "exists": file.exists()});
-        return screen.print_json(&json!({
+        return console.print_json(&json!({
             "user": files.user.as_deref().map(document),
             "project": document(&project),
         }));
@@ -185,7 +185,7 @@ fn path(cwd: &Path, engine: &Engine, screen: &Console) -> Result<(), Failure> {
         let missing = if file.exists() { "" } else { "  (missing)" };
         text.push_str(&format!("{owner:7}  {}{missing}\n", file.display()));
     }
-    screen.print(&text)
+    console.print(&text)
 }
 
 /// The value; secrets are redacted.

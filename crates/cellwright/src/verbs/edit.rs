@@ -47,7 +47,7 @@ pub(crate) struct EditArgs {
 }
 
 /// Replaces text.
-pub(crate) fn edit(args: &EditArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+pub(crate) fn edit(args: &EditArgs, engine: &Engine, console: &Console) -> Result<(), Failure> {
     if args.old_file.as_deref() == Some("-") && args.new_file.as_deref() == Some("-") {
         return Err(Failure::new(
             Kind::BadArguments,
@@ -56,13 +56,13 @@ pub(crate) fn edit(args: &EditArgs, engine: &Engine, screen: &Console) -> Result
         .hint("nothing was written"));
     }
     let request = EditRequest {
-        path: args.path.clone(),
+        path: args.path.clone().into(),
         old: text(args.old.as_ref(), args.old_file.as_ref())?,
         new: text(args.new.as_ref(), args.new_file.as_ref())?,
         all: args.all,
         revision: args.revision.base(),
     };
-    show_change(&edit_notebook(&request, engine)?, screen)
+    show_change(&edit_notebook(&request, engine)?, console)
 }
 
 fn text(text: Option<&String>, file: Option<&String>) -> Result<String, Failure> {

@@ -142,8 +142,8 @@ impl EvalArgs {
 }
 
 /// Runs code and shows its output. Returns the exit code.
-pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result<u8, Failure> {
-    if args.full && screen.json {
+pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
+    if args.full && console.json {
         let message = "`--full` and `--json` cannot be combined";
         let failure = Failure::new(Kind::BadArguments, message);
         return Err(failure.hint(hint![
@@ -154,17 +154,17 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result
     }
     let mut startup = StartupTimer::new();
     let prepared = prepare(args.request()?, engine, &mut startup)?;
-    let extent = match screen {
-        _ if screen.json => OutputExtent::Nothing,
-        _ if args.full || screen.is_terminal() => OutputExtent::Full,
+    let extent = match console {
+        _ if console.json => OutputExtent::Nothing,
+        _ if args.full || console.is_terminal() => OutputExtent::Full,
         _ => OutputExtent::Bounded,
     };
     // Printed before the code runs.
-    screen.print_notices(&prepared.notices);
+    console.print_notices(&prepared.notices);
     if prepared.session.is_some() || args.background || args.wait.is_some() {
         let wait_mode = match args.wait {
             _ if args.background => WaitMode::Detached,
-            wait if screen.json => WaitMode::Report {
+            wait if console.json => WaitMode::Report {
                 wait,
                 outputs: true,
             },
@@ -177,7 +177,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result
         return hosted_execution::execute(
             params,
             &settings,
-            screen,
+            console,
             extent.into(),
             &notices,
             startup,
@@ -197,13 +197,13 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, screen: &Console) -> Result
     };
     let execution = prepared.execution;
     let (report, stdout_error) =
-        local_execution::run_locally(&execution, launch, stores, screen, extent.into())?;
+        local_execution::run_locally(&execution, launch, stores, console, extent.into())?;
     if let Some(line) = startup.report(report.kernel_ready, &settings) {
-        screen.note(&line);
+        console.note(&line);
     }
     hosted_execution::show_result(
         &report,
-        screen,
+        console,
         extent,
         &prepared.notices,
         stdout_error.as_ref(),

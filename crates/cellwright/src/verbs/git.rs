@@ -60,14 +60,14 @@ Example:
 }
 
 /// Carries out an action and prints its result. Returns the exit code.
-pub(crate) fn git(args: &GitArgs, screen: &Console) -> Result<u8, Failure> {
+pub(crate) fn git(args: &GitArgs, console: &Console) -> Result<u8, Failure> {
     match &args.action {
-        Action::Setup(args) => setup::setup(args, screen),
+        Action::Setup(args) => setup::setup(args, console),
         Action::Textconv { file, sources } => {
             let scope = if *sources { Scope::Sources } else { Scope::All };
-            drivers::textconv(file, scope, screen)
+            drivers::textconv(file, scope, console)
         }
-        Action::Merge(args) => drivers::merge(args, screen),
-        Action::Clean { path } => drivers::clean(path.as_deref(), screen),
+        Action::Merge(args) => drivers::merge(args, console),
+        Action::Clean { path } => drivers::clean(path.as_deref(), console),
     }
 }

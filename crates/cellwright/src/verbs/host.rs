@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::console::Console;
 
 /// Time limit for the status of a host that answers.
-const STATUS: Duration = Duration::from_secs(5);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Arguments of `host`.
 #[derive(Debug, Args)]
@@ -34,7 +34,6 @@ pub(crate) struct HostArgs {
     action: Action,
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Print whether a host runs, and its sessions
@@ -77,49 +76,51 @@ struct LogArgs {
     lines: usize,
 }
 
-/// Does it and shows the answer.
-pub(crate) fn host(args: &HostArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+/// Carries out an action and prints its result.
+pub(crate) fn host(args: &HostArgs, engine: &Engine, console: &Console) -> Result<(), Failure> {
     match &args.action {
-        Action::Status => status(screen),
-        Action::Stop => stop(screen),
-        Action::Start => start(engine, screen),
-        Action::Log(args) => show_log(args, screen),
+        Action::Status => status(console),
+        Action::Stop => stop(console),
+        Action::Start => start(engine, console),
+        Action::Log(args) => show_log(args, console),
     }
 }
 
-fn status(screen: &Console) -> Result<(), Failure> {
+fn status(console: &Console) -> Result<(), Failure> {
     let path = runtime_dir::default_path();
     let status = block_on(async {
-        let Some(folder) = RuntimeDir::open(path.clone())? else {
+        let Some(dir) = RuntimeDir::open(path.clone())? else {
             return Ok(None);
         };
-        let Some(mut client) = find::connect_existing(&folder).await? else {
+        let Some(mut client) = find::connect_existing(&dir).await? else {
             return Ok(None);
         };
-        let mut end = client.request(&json!({"do": "status"}), STATUS).await?;
+        let mut end = client
+            .request(&json!({"do": "status"}), STATUS_TIMEOUT)
+            .await?;
         Ok(Some(end["status"].take()))
     })?;
     let Some(status) = status else {
-        if screen.json {
-            let folder = path.display().to_string();
-            return screen.print_json(&json!({"running": false, "folder": folder}));
+        if console.json {
+            let dir = path.display().to_string();
+            return console.print_json(&json!({"running": false, "directory": dir}));
         }
-        return screen.print("no host is running\n");
+        return console.print("no host is running\n");
     };
-    if screen.json {
+    if console.json {
         let mut document = Map::new();
         document.insert("running".to_owned(), true.into());
-        document.insert("folder".to_owned(), path.display().to_string().into());
+        document.insert("directory".to_owned(), path.display().to_string().into());
         if let Value::Object(members) = status {
             document.extend(members);
         }
-        return screen.print_json(&document);
+        return console.print_json(&document);
     }
-    screen.print(&in_words(&status, &path.display().to_string()))
+    console.print(&format_status(&status, &path.display().to_string()))
 }
 
-/// A status as people read it. Hosts of other versions may leave things out.
-fn in_words(status: &Value, folder: &str) -> String {
+/// Formats a status as text. A host of another version may omit fields.
+fn format_status(status: &Value, dir: &str) -> String {
     let number = |name: &str| status[name].as_u64();
     let version = status["version"].as_str().unwrap_or("unknown");
     let mut text = format!(
@@ -139,79 +140,79 @@ fn in_words(status: &Value, folder: &str) -> String {
     for (name, count) in status["counts"].as_object().into_iter().flatten() {
         text.push_str(&format!("{name}: {count}\n"));
     }
-    text.push_str(&format!("folder: {folder}\n"));
+    text.push_str(&format!("directory: {dir}\n"));
     if let Some(protocol) = number("protocol")
         && protocol != u64::from(PROTOCOL)
     {
         text.push_str(&format!(
-            "protocol: {protocol}, this command speaks {PROTOCOL}; only `cellwright host stop` works\n"
+            "protocol: {protocol}, this command uses {PROTOCOL}; only `cellwright host stop` works\n"
         ));
     }
     text
 }
 
-fn stop(screen: &Console) -> Result<(), Failure> {
+fn stop(console: &Console) -> Result<(), Failure> {
     let stopped = block_on(stop::stop(runtime_dir::default_path()))?;
     let (pid, forced, ended) = match stopped {
         StopOutcome::NotRunning => (None, false, Map::new()),
         StopOutcome::Stopped { pid, ended } => (Some(pid), false, ended),
         StopOutcome::Forced { pid } => (Some(pid), true, Map::new()),
     };
-    if screen.json {
-        return screen.print_json(&json!({"pid": pid, "forced": forced, "ended": ended}));
+    if console.json {
+        return console.print_json(&json!({"pid": pid, "forced": forced, "ended": ended}));
     }
     let Some(pid) = pid else {
-        return screen.print("no host was running\n");
+        return console.print("no host was running\n");
     };
     let mut text = format!("ended: pid {pid}");
     if forced {
-        text.push_str(", by force, for it did not answer");
+        text.push_str(" by force, because it did not answer");
     }
     text.push('\n');
     for (name, count) in ended {
         text.push_str(&format!("ended {name}: {count}\n"));
     }
-    screen.print(&text)
+    console.print(&text)
 }
 
-fn start(engine: &Engine, screen: &Console) -> Result<(), Failure> {
+fn start(engine: &Engine, console: &Console) -> Result<(), Failure> {
     let settings = engine.settings(&cellwright_engine::kernels::working_directory(None)?)?;
     let idle_exit = idle_exit(&settings);
-    let met = block_on(find::find_or_start(runtime_dir::default_path(), idle_exit))?;
-    let (pid, started) = (met.client.host.pid, met.started);
-    if screen.json {
-        return screen.print_json(&json!({"pid": pid, "started": started}));
+    let found = block_on(find::find_or_start(runtime_dir::default_path(), idle_exit))?;
+    let (pid, started) = (found.client.host.pid, found.started);
+    if console.json {
+        return console.print_json(&json!({"pid": pid, "started": started}));
     }
     let word = if started {
         "started"
     } else {
         "already running"
     };
-    screen.print(&format!("{word}: pid {pid}\n"))
+    console.print(&format!("{word}: pid {pid}\n"))
 }
 
-fn show_log(args: &LogArgs, screen: &Console) -> Result<(), Failure> {
+fn show_log(args: &LogArgs, console: &Console) -> Result<(), Failure> {
     let path = runtime_dir::default_path();
     let text = match RuntimeDir::open(path.clone())? {
-        Some(folder) => log::last_lines(&folder, args.lines).map_err(|source| HostError::File {
+        Some(dir) => log::last_lines(&dir, args.lines).map_err(|source| HostError::File {
             step: "read the log in",
             path: path.clone(),
             source,
         })?,
         None => String::new(),
     };
-    if screen.json {
+    if console.json {
         let lines: Vec<&str> = text.lines().collect();
-        let folder = path.display().to_string();
-        return screen.print_json(&json!({"folder": folder, "lines": lines}));
+        let dir = path.display().to_string();
+        return console.print_json(&json!({"directory": dir, "lines": lines}));
     }
     if text.is_empty() {
-        screen.note("there is no log yet");
+        console.note("there is no log yet");
     }
-    screen.print(&text)
+    console.print(&text)
 }
 
-/// Talks to a host.
+/// Runs a future on a runtime of this thread.
 fn block_on<T>(future: impl Future<Output = Result<T, HostError>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -66,14 +66,14 @@ Examples:
     #[command(after_help = "\
 Example:
   cellwright kernels interrupt work")]
-    Interrupt(Session),
+    Interrupt(SessionArgs),
     /// Restart the kernel of a session immediately; variables are lost
     #[command(after_help = "\
 Other owners of the session keep the kernel; this owner gets a separate one.
 
 Example:
   cellwright kernels reset work")]
-    Reset(Session),
+    Reset(SessionArgs),
     /// Stop a session
     #[command(after_help = "\
 With `--owner`, only that owner leaves; the session stops when the last owner leaves.
@@ -87,14 +87,14 @@ Examples:
     #[command(after_help = "\
 Example:
   cellwright kernels variables work --json")]
-    Variables(Question),
+    Variables(QueryArgs),
     /// Print the documentation of a name in a session
     #[command(after_help = "\
 Example:
   cellwright kernels inspect work json.dumps")]
     Inspect {
         #[command(flatten)]
-        session: Question,
+        session: QueryArgs,
         /// Name, or code that ends with the name
         code: String,
         /// Also print its source
@@ -107,7 +107,7 @@ Example:
   cellwright kernels complete work 'import js'")]
     Complete {
         #[command(flatten)]
-        session: Question,
+        session: QueryArgs,
         /// Code
         code: String,
         /// Position of the cursor in characters [default: the end]
@@ -118,14 +118,14 @@ Example:
     #[command(after_help = "\
 Example:
   cellwright kernels history work")]
-    History(Session),
+    History(SessionArgs),
     /// Save the cells that ran in a session, with their outputs, as a notebook
     #[command(after_help = "\
 Example:
   cellwright kernels export work out.ipynb")]
     Export {
         #[command(flatten)]
-        session: Session,
+        session: SessionArgs,
         /// Notebook to write
         out: PathBuf,
         /// Replace an existing file
@@ -134,9 +134,9 @@ Example:
     },
 }
 
-/// Which session.
+/// The session that an action applies to.
 #[derive(Debug, Args)]
-struct Session {
+struct SessionArgs {
     /// Name of the session, or `@` and its number
     #[arg(value_name = "NAME")]
     name: String,
@@ -148,17 +148,17 @@ struct Session {
     owner: Option<String>,
 }
 
-/// Something to ask a kernel.
+/// A session, and how long to wait for its kernel.
 #[derive(Debug, Args)]
-struct Question {
+struct QueryArgs {
     #[command(flatten)]
-    session: Session,
+    session: SessionArgs,
     /// Maximum wait for a busy kernel in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     timeout: Duration,
 }
 
-/// What to end.
+/// The session to stop.
 #[derive(Debug, Args)]
 struct StopArgs {
     /// Name of the session, or `@` and its number
@@ -175,13 +175,13 @@ struct StopArgs {
     all: bool,
 }
 
-impl Session {
-    fn who(&self, engine: &Engine) -> Result<SessionSelector, Failure> {
-        who(&self.name, self.cwd.as_ref(), self.owner.as_ref(), engine)
+impl SessionArgs {
+    fn selector(&self, engine: &Engine) -> Result<SessionSelector, Failure> {
+        select_session(&self.name, self.cwd.as_ref(), self.owner.as_ref(), engine)
     }
 }
 
-fn who(
+fn select_session(
     name: &str,
     cwd: Option<&PathBuf>,
     owner: Option<&String>,
@@ -205,31 +205,31 @@ fn who(
     })
 }
 
-/// Does it and shows the answer; says the exit code.
+/// Carries out an action and prints its result.
 pub(crate) fn kernels(
     args: &KernelsArgs,
     engine: &Engine,
-    screen: &Console,
+    console: &Console,
 ) -> Result<(), Failure> {
     match &args.action {
-        Action::List => list::list(screen),
+        Action::List => list::list(console),
         Action::Specs { cwd, python } => {
-            specs::specs(cwd.as_deref(), python.as_deref(), engine, screen)
+            specs::specs(cwd.as_deref(), python.as_deref(), engine, console)
         }
         Action::Interrupt(session) => {
             let host = KernelHost::Shared;
-            let result = host.block_on(host.interrupt(session.who(engine)?))?;
+            let result = host.block_on(host.interrupt(session.selector(engine)?))?;
             let result = result.ok_or_else(cellwright_host::host_not_running)?;
             let text = if result.interrupted {
                 format!("session {} was interrupted", session.name)
             } else {
                 format!("session {} runs nothing", session.name)
             };
-            show(&result, &text, screen)
+            show(&result, &text, console)
         }
         Action::Reset(session) => {
             let host = KernelHost::Shared;
-            let result = host.block_on(host.reset(session.who(engine)?))?;
+            let result = host.block_on(host.reset(session.selector(engine)?))?;
             let result = result.ok_or_else(cellwright_host::host_not_running)?;
             let text = if result.private {
                 format!(
@@ -239,65 +239,65 @@ pub(crate) fn kernels(
             } else {
                 format!("session {} has a fresh kernel", session.name)
             };
-            show(&result, &text, screen)
+            show(&result, &text, console)
         }
-        Action::Stop(args) => stop(args, engine, screen),
-        Action::Variables(question) => {
-            let answer = question.send(
+        Action::Stop(args) => stop(args, engine, console),
+        Action::Variables(args) => {
+            let answer = args.send(
                 SessionQuery::Variables {
                     limit: VARIABLES_MAX,
                 },
                 engine,
             )?;
-            list::variables(&answer, screen)
+            list::variables(&answer, console)
         }
         Action::Inspect {
             session,
             code,
             source,
         } => {
-            let asked = SessionQuery::Inspect {
+            let query = SessionQuery::Inspect {
                 code: code.clone(),
                 cursor: code.chars().count(),
                 source: *source,
             };
-            list::inspection(&session.send(asked, engine)?, code, screen)
+            list::inspection(&session.send(query, engine)?, code, console)
         }
         Action::Complete {
             session,
             code,
             cursor,
         } => {
-            let asked = SessionQuery::Complete {
+            let query = SessionQuery::Complete {
                 code: code.clone(),
                 cursor: cursor.unwrap_or_else(|| code.chars().count()),
             };
-            list::completions(&session.send(asked, engine)?, screen)
+            list::completions(&session.send(query, engine)?, console)
         }
-        Action::History(session) => export::history(&session.who(engine)?, screen),
+        Action::History(session) => export::history(&session.selector(engine)?, console),
         Action::Export {
             session,
             out,
             force,
-        } => export::export(&session.who(engine)?, out, *force, screen),
+        } => export::export(&session.selector(engine)?, out, *force, console),
     }
 }
 
-impl Question {
+impl QueryArgs {
     fn send(&self, query: SessionQuery, engine: &Engine) -> Result<Value, Failure> {
         let host = KernelHost::Shared;
-        let session = self.session.who(engine)?;
+        let session = self.session.selector(engine)?;
         let reply = host.block_on(host.query(session, query, self.timeout))?;
         reply.ok_or_else(cellwright_host::host_not_running)
     }
 }
 
-fn stop(args: &StopArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+fn stop(args: &StopArgs, engine: &Engine, console: &Console) -> Result<(), Failure> {
     if args.all {
-        return list::stop_all(screen);
+        return list::stop_all(console);
     }
     let name = args.name.as_deref().unwrap_or_default();
-    let session = who(name, args.cwd.as_ref(), args.owner.as_ref(), engine)?;
+    let session = select_session(name, args.cwd.as_ref(), args.owner.as_ref(), engine)?;
     let host = KernelHost::Shared;
     let result = host.block_on(host.end_session(session, args.owner.clone()))?;
     let result = result.ok_or_else(cellwright_host::host_not_running)?;
@@ -306,14 +306,14 @@ fn stop(args: &StopArgs, engine: &Engine, screen: &Console) -> Result<(), Failur
     } else {
         format!("session {name} stays: other owners use it")
     };
-    show(&result, &text, screen)
+    show(&result, &text, console)
 }
 
 /// Prints a result: as JSON, or as a note.
-fn show(result: &impl Serialize, text: &str, screen: &Console) -> Result<(), Failure> {
-    if screen.json {
-        return screen.print_json(result);
+fn show(result: &impl Serialize, text: &str, console: &Console) -> Result<(), Failure> {
+    if console.json {
+        return console.print_json(result);
     }
-    screen.note(text);
+    console.note(text);
     Ok(())
 }

@@ -54,16 +54,16 @@ enum Action {
 pub(crate) fn notebook(
     args: &NotebookArgs,
     engine: &Engine,
-    screen: &Console,
+    console: &Console,
 ) -> Result<(), Failure> {
     match &args.action {
-        Action::Edit(args) => cells::change(&args.request()?, engine, screen),
-        Action::Insert(args) => cells::change(&args.request()?, engine, screen),
-        Action::Delete(args) => cells::change(&args.request(), engine, screen),
-        Action::Move(args) => cells::change(&args.request()?, engine, screen),
-        Action::Type(args) => cells::change(&args.request(), engine, screen),
-        Action::Clear(args) => cells::change(&args.request(), engine, screen),
-        Action::Outline(args) => outline::outline(args, engine, screen),
-        Action::Upgrade(args) => upgrade::upgrade(args, engine, screen),
+        Action::Edit(args) => cells::change(&args.request()?, engine, console),
+        Action::Insert(args) => cells::change(&args.request()?, engine, console),
+        Action::Delete(args) => cells::change(&args.request(), engine, console),
+        Action::Move(args) => cells::change(&args.request()?, engine, console),
+        Action::Type(args) => cells::change(&args.request(), engine, console),
+        Action::Clear(args) => cells::change(&args.request(), engine, console),
+        Action::Outline(args) => outline::outline(args, engine, console),
+        Action::Upgrade(args) => upgrade::upgrade(args, engine, console),
     }
 }

@@ -35,22 +35,22 @@ pub(crate) struct ReadArgs {
 }
 
 /// Reads a notebook, or a part of it, and prints it.
-pub(crate) fn read(args: &ReadArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+pub(crate) fn read(args: &ReadArgs, engine: &Engine, console: &Console) -> Result<(), Failure> {
     let request = ReadRequest {
         address: args.path.clone(),
     };
     match read_notebook(&request, engine)? {
-        ReadResult::Artifact(address) => print_artifact(&address, engine, screen),
-        ReadResult::Outline(report) => show_outline(&report, screen),
-        ReadResult::Text(text) if screen.json => screen.print_json(&text),
+        ReadResult::Artifact(address) => print_artifact(&address, engine, console),
+        ReadResult::Outline(report) => show_outline(&report, console),
+        ReadResult::Text(text) if console.json => console.print_json(&text),
         ReadResult::Text(text) => {
-            screen.print_notices(&text.notices);
+            console.print_notices(&text.notices);
             match &text.bytes {
-                Some(bytes) => screen.print_bytes_as_text(bytes)?,
-                None if text.view == "raw" => screen.print_bytes_as_text(text.text.as_bytes())?,
-                None => screen.print(&text.text)?,
+                Some(bytes) => console.print_bytes_as_text(bytes)?,
+                None if text.view == "raw" => console.print_bytes_as_text(text.text.as_bytes())?,
+                None => console.print(&text.text)?,
             }
-            screen.note(&format!("revision: {}", text.revision));
+            console.note(&format!("revision: {}", text.revision));
             Ok(())
         }
     }

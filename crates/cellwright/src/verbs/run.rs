@@ -24,32 +24,32 @@ use cellwright_operations::run::{PreparedRun, prepare, stores};
 const PER_CALL: &str = "per-call";
 
 /// Runs a notebook and shows its progress. Returns the exit code.
-pub(crate) fn run(args: &RunArgs, engine: &Engine, screen: &Console) -> Result<u8, Failure> {
-    if args.events && screen.json {
+pub(crate) fn run(args: &RunArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
+    if args.events && console.json {
         let message = "`--events` and `--json` cannot be combined";
         return Err(Failure::new(Kind::BadArguments, message));
     }
-    let ran = execute(args, engine, screen);
+    let ran = execute(args, engine, console);
     if let Some(failure) = ran.as_ref().err().filter(|_| args.events) {
-        events::print_failure(screen, failure);
+        events::print_failure(console, failure);
     }
     ran
 }
 
-fn execute(args: &RunArgs, engine: &Engine, screen: &Console) -> Result<u8, Failure> {
+fn execute(args: &RunArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
     let mut startup = StartupTimer::new();
     let mut prepared = prepare(args.request()?, engine, &KernelHost::Shared, &mut startup)?;
     // Printed before the code runs.
-    screen.print_notices(&prepared.notices);
+    console.print_notices(&prepared.notices);
     let Some(chosen) = prepared.chosen.take() else {
         let report = prepared.finish_without_cells(engine)?;
-        return show(&report, &prepared.notices, args, screen, None);
+        return show(&report, &prepared.notices, args, console, None);
     };
-    let view = view(args, &prepared, screen);
+    let view = view(args, &prepared, console);
     if args.session.is_some() || args.background || args.wait.is_some() {
         let attach = match args.wait {
             _ if args.background => WaitMode::Detached,
-            wait if screen.json => WaitMode::Report {
+            wait if console.json => WaitMode::Report {
                 wait,
                 outputs: true,
             },
@@ -60,7 +60,7 @@ fn execute(args: &RunArgs, engine: &Engine, screen: &Console) -> Result<u8, Fail
         };
         let request = prepared.host_request(chosen, engine, attach)?;
         let (settings, notices) = (prepared.settings, prepared.notices);
-        return hosted_execution::execute(request, &settings, screen, view, &notices, startup);
+        return hosted_execution::execute(request, &settings, console, view, &notices, startup);
     }
     let settings = &prepared.settings;
     let launch = chosen.into_launcher(KernelSetup {
@@ -72,15 +72,15 @@ fn execute(args: &RunArgs, engine: &Engine, screen: &Console) -> Result<u8, Fail
     let extent = view.extent;
     let stores = stores(engine, settings);
     let (report, stdout_error) =
-        local_execution::run_locally(&prepared.execution, launch, stores, screen, view)?;
+        local_execution::run_locally(&prepared.execution, launch, stores, console, view)?;
     if let Some(line) = startup.report(report.kernel_ready, settings) {
-        screen.note(&line);
+        console.note(&line);
     }
     show(
         &report,
         &prepared.notices,
         args,
-        screen,
+        console,
         Some((extent, stdout_error)),
     )
 }
@@ -90,15 +90,15 @@ fn show(
     report: &ExecutionReport,
     notices: &[UserNotice],
     args: &RunArgs,
-    screen: &Console,
+    console: &Console,
     shown: Option<(OutputExtent, Option<StdoutError>)>,
 ) -> Result<u8, Failure> {
-    if screen.json || args.events {
+    if console.json || args.events {
         let document = ReportDocument::new(report, notices);
         let printed = if args.events {
-            events::print_done(screen, &document)
+            events::print_done(console, &document)
         } else {
-            screen.print_json(&document)
+            console.print_json(&document)
         };
         return match printed {
             Err(failure) if !failure.is_silent() => Err(failure),
@@ -106,10 +106,10 @@ fn show(
         };
     }
     let (extent, stdout_error) = shown.unwrap_or((OutputExtent::Full, None));
-    show_summary(report, screen, extent, stdout_error.as_ref())
+    show_summary(report, console, extent, stdout_error.as_ref())
 }
 
-fn view(args: &RunArgs, prepared: &PreparedRun, screen: &Console) -> ViewOptions {
+fn view(args: &RunArgs, prepared: &PreparedRun, console: &Console) -> ViewOptions {
     if args.events {
         return ViewOptions {
             extent: OutputExtent::Full,
@@ -117,9 +117,9 @@ fn view(args: &RunArgs, prepared: &PreparedRun, screen: &Console) -> ViewOptions
         };
     }
     ViewOptions {
-        extent: match screen {
-            _ if screen.json => OutputExtent::Nothing,
-            _ if args.full || screen.is_terminal() => OutputExtent::Full,
+        extent: match console {
+            _ if console.json => OutputExtent::Nothing,
+            _ if args.full || console.is_terminal() => OutputExtent::Full,
             _ => OutputExtent::Bounded,
         },
         mode: ViewMode::Notebook {

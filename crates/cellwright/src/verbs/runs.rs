@@ -11,11 +11,11 @@ use cellwright_output::{Limits, Stream};
 use clap::{Args, Subcommand};
 
 use crate::console::Console;
-use crate::hosted_execution::{HostedResult, RunRequest, show_result, watch};
+use crate::hosted_execution::{FollowRequest, HostedResult, show_result, watch};
 use crate::viewer::live::{LiveWriter, OutputExtent};
 
 /// Exit code of `runs wait` if the time is up and the run continues.
-const TIME_IS_UP: u8 = 124;
+const EXIT_TIMED_OUT: u8 = 124;
 
 /// Arguments of `runs`.
 #[derive(Debug, Args)]
@@ -80,20 +80,20 @@ Example:
 }
 
 /// Carries out an action and prints its result. Returns the exit code.
-pub(crate) fn runs(args: &RunsArgs, screen: &Console) -> Result<u8, Failure> {
+pub(crate) fn runs(args: &RunsArgs, console: &Console) -> Result<u8, Failure> {
     match &args.action {
-        Action::List => list(screen),
-        Action::Wait { run, wait } => wait_for(run, *wait, screen),
-        Action::Tail { run, follow } => tail(run, *follow, screen),
-        Action::Cancel { run } => cancel(run, screen),
+        Action::List => list(console),
+        Action::Wait { run, wait } => wait_for(run, *wait, console),
+        Action::Tail { run, follow } => tail(run, *follow, console),
+        Action::Cancel { run } => cancel(run, console),
     }
 }
 
-fn list(screen: &Console) -> Result<u8, Failure> {
+fn list(console: &Console) -> Result<u8, Failure> {
     let host = KernelHost::Shared;
     let runs = host.block_on(host.list_runs())?.unwrap_or_default();
-    if screen.json {
-        screen.print_json(&runs)?;
+    if console.json {
+        console.print_json(&runs)?;
         return Ok(0);
     }
     let head = [
@@ -115,46 +115,46 @@ fn list(screen: &Console) -> Result<u8, Failure> {
         ]);
     }
     if rows.len() == 1 {
-        screen.note("no runs");
+        console.note("no runs");
         return Ok(0);
     }
-    screen.print(&align_columns(&rows))?;
+    console.print(&align_columns(&rows))?;
     Ok(0)
 }
 
 /// How much of the output is shown. The host has bounded it already.
-fn extent(screen: &Console) -> OutputExtent {
-    if screen.json {
+fn extent(console: &Console) -> OutputExtent {
+    if console.json {
         OutputExtent::Nothing
     } else {
         OutputExtent::Full
     }
 }
 
-fn wait_for(run: &str, wait: Option<Duration>, screen: &Console) -> Result<u8, Failure> {
-    let request = RunRequest::Wait {
+fn wait_for(run: &str, wait: Option<Duration>, console: &Console) -> Result<u8, Failure> {
+    let request = FollowRequest::Wait {
         run,
         wait,
-        outputs: screen.json,
+        outputs: console.json,
     };
-    match watch(request, screen, extent(screen), &Limits::default())? {
+    match watch(request, console, extent(console), &Limits::default())? {
         HostedResult::StillRunning(state) => {
-            if screen.json {
-                screen.print_json(&state)?;
+            if console.json {
+                console.print_json(&state)?;
             } else {
-                screen.print_notices(&[UserNotice::new(
+                console.print_notices(&[UserNotice::new(
                     NoticeKind::StillRunning,
                     format!("run {run} is still running"),
                 )]);
             }
-            Ok(TIME_IS_UP)
+            Ok(EXIT_TIMED_OUT)
         }
         HostedResult::Finished {
             report,
             stdout_error,
         } => show_result(
             &report,
-            screen,
+            console,
             OutputExtent::Bounded,
             &[],
             stdout_error.as_ref(),
@@ -163,48 +163,48 @@ fn wait_for(run: &str, wait: Option<Duration>, screen: &Console) -> Result<u8, F
     }
 }
 
-fn tail(run: &str, follow: bool, screen: &Console) -> Result<u8, Failure> {
+fn tail(run: &str, follow: bool, console: &Console) -> Result<u8, Failure> {
     if follow {
-        if screen.json {
+        if console.json {
             let message = "`--follow` and `--json` cannot be combined";
             let failure = Failure::new(Kind::BadArguments, message);
             return Err(failure.hint(hint![command("runs wait RUN --json"), " waits for the end"]));
         }
-        let request = RunRequest::Follow { run };
-        let followed = watch(request, screen, extent(screen), &Limits::default())?;
+        let request = FollowRequest::Follow { run };
+        let followed = watch(request, console, extent(console), &Limits::default())?;
         if let HostedResult::Tail(tail) = followed {
-            screen.note(&format!("run {run}: {}", tail.status.name()));
+            console.note(&format!("run {run}: {}", tail.status.name()));
         }
         return Ok(0);
     }
     let host = KernelHost::Shared;
     let tail = host.block_on(host.tail_run(run))?;
     let tail = tail.ok_or_else(cellwright_host::host_not_running)?;
-    if screen.json {
-        screen.print_json(&tail)?;
+    if console.json {
+        console.print_json(&tail)?;
         return Ok(0);
     }
     if let Some(text) = &tail.text {
-        let mut writer = LiveWriter::new(screen, OutputExtent::Full, &Limits::default());
+        let mut writer = LiveWriter::new(console, OutputExtent::Full, &Limits::default());
         writer.write_display(Stream::Stdout, text);
         writer.finish();
     }
-    screen.note(&format!("run {run}: {}", tail.status.name()));
+    console.note(&format!("run {run}: {}", tail.status.name()));
     Ok(0)
 }
 
-fn cancel(run: &str, screen: &Console) -> Result<u8, Failure> {
+fn cancel(run: &str, console: &Console) -> Result<u8, Failure> {
     let host = KernelHost::Shared;
     let result = host.block_on(host.cancel_run(run))?;
     let result = result.ok_or_else(cellwright_host::host_not_running)?;
-    if screen.json {
-        screen.print_json(&result)?;
+    if console.json {
+        console.print_json(&result)?;
     } else if result.cancelled {
-        screen.note(&format!(
+        console.note(&format!(
             "run {run} is being cancelled; `cellwright runs wait {run}` shows its result"
         ));
     } else {
-        screen.note(&format!("run {run} had already ended"));
+        console.note(&format!("run {run} had already ended"));
     }
     Ok(0)
 }

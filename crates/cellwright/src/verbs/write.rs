@@ -58,12 +58,12 @@ impl RevisionArg {
 }
 
 /// Replaces a notebook by edited text.
-pub(crate) fn write(args: &WriteArgs, engine: &Engine, screen: &Console) -> Result<(), Failure> {
+pub(crate) fn write(args: &WriteArgs, engine: &Engine, console: &Console) -> Result<(), Failure> {
     let request = WriteRequest {
-        path: args.path.clone(),
+        path: args.path.clone().into(),
         text: text_source::read(&args.text)?,
         revision: args.revision.base(),
         create: args.create,
     };
-    show_change(&write_notebook(&request, engine)?, screen)
+    show_change(&write_notebook(&request, engine)?, console)
 }

@@ -14,7 +14,7 @@ use super::{Viewer, display_text, traceback_text};
 use crate::console::{Console, StdStream};
 
 pub(super) struct EventViewer<'s> {
-    screen: &'s Console,
+    console: &'s Console,
     limits: Limits,
     /// The running cell.
     cell: Option<usize>,
@@ -24,9 +24,9 @@ pub(super) struct EventViewer<'s> {
 }
 
 impl<'s> EventViewer<'s> {
-    pub(super) fn new(screen: &'s Console, limits: Limits) -> Self {
+    pub(super) fn new(console: &'s Console, limits: Limits) -> Self {
         Self {
-            screen,
+            console,
             limits,
             cell: None,
             partial: [Vec::new(), Vec::new()],
@@ -36,7 +36,7 @@ impl<'s> EventViewer<'s> {
 
     fn print(&mut self, event: &Value) {
         if self.error.is_none() {
-            let printed = self.screen.write(StdStream::Stdout, &format!("{event}\n"));
+            let printed = self.console.write(StdStream::Stdout, &format!("{event}\n"));
             self.error = StdoutError::from_result(printed);
         }
     }
@@ -72,22 +72,22 @@ impl<'s> EventViewer<'s> {
 }
 
 /// Prints the result as the last event.
-pub(crate) fn print_done(screen: &Console, document: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn print_done(console: &Console, document: &impl Serialize) -> Result<(), Failure> {
     // As a value, because the outputs of a notebook are JSON with line breaks.
     let document = serde_json::to_value(document).map_err(io::Error::from)?;
     let mut event = json!({"event": "done"});
     if let (Some(event), Value::Object(document)) = (event.as_object_mut(), document) {
         event.extend(document);
     }
-    screen.write_bytes(format!("{event}\n").as_bytes())
+    console.write_bytes(format!("{event}\n").as_bytes())
 }
 
 /// Prints a failure as the last event. Errors are ignored, because stderr shows the failure too.
-pub(crate) fn print_failure(screen: &Console, failure: &Failure) {
+pub(crate) fn print_failure(console: &Console, failure: &Failure) {
     if !failure.is_silent() {
         let mut report = failure.to_json();
         report["status"] = json!("not_started");
-        print_done(screen, &report).ok();
+        print_done(console, &report).ok();
     }
 }
 

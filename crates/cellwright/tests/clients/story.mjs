@@ -1,4 +1,4 @@
-// The TypeScript SDK drives a whole story. Arguments: stdio PROGRAM FOLDER, or http URL TOKEN.
+// The TypeScript SDK runs a complete session. Arguments: stdio PROGRAM FOLDER, or http URL TOKEN.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
@@ -44,7 +44,7 @@ const edited = await call('edit', { path: 'a.ipynb', old: '[3, 1, 2]', new: '[3,
 assert.equal(edited.structuredContent.cell_index, 0)
 await call('notebook', { action: 'edit', path: 'a.ipynb', cell: 'id:cell-3', source: "print('finished', total)" })
 
-// Run it, hit the error, fix it, run what is stale, see the figure.
+// Run it, correct the error, run the stale cells, receive the figure.
 const failed = await call('run', { path: 'a.ipynb' })
 assert.equal(failed.isError, true)
 assert.match(text(failed), /NameError/)
@@ -54,22 +54,22 @@ assert.ok(!ran.isError, text(ran))
 assert.match(text(ran), /finished 10/)
 assert.equal(ran.content.filter(block => block.type === 'image').length, 1)
 
-// Cancel a long one; the kernel is still there.
-const heard = []
+// Cancel a long call; the kernel keeps its variables.
+const messages = []
 const stop = new AbortController()
 const long = call('eval', { code: "import time\nprint('begun')\ntime.sleep(600)", timeout: 0, session: 'a.ipynb' }, {
   signal: stop.signal,
-  onprogress: progress => { heard.push(progress.message); stop.abort('enough') },
+  onprogress: progress => { messages.push(progress.message); stop.abort('enough') },
 })
 await assert.rejects(long)
-assert.match(heard[0], /begun/)
+assert.match(messages[0], /begun/)
 const after = await call('eval', { code: 'total', session: 'a.ipynb' })
 assert.equal(after.structuredContent.cells[0].text.trim(), '10')
 assert.ok(after.structuredContent.notices.some(notice => notice.kind === 'call_cancelled'), text(after))
 
-// What the code asks, the user answers.
+// The user answers an input request of the code.
 const asked = await call('eval', { code: "print('Hello', input('Who?'))" })
 assert.match(text(asked), /Hello World/)
-assert.ok(updated.includes(uri), 'nobody said that the notebook changed')
+assert.ok(updated.includes(uri), 'there was no notification of the change')
 await client.close()
 console.log('the story is over')

@@ -1,18 +1,18 @@
-"""The official conformance suite against the server, over both transports and in both generations."""
+"""The official conformance suite against the server, over both transports and with both versions of the protocol."""
 
 import json
 import re
 
 import pytest
 from adapter import Adapter
-from conftest import PACKAGES, PNG, Listening, node
-from over_stdio import OverStdio
+from conftest import PACKAGES, PNG, HttpServer, node
+from stdio_server import StdioServer
 
-# What is about HTTP alone.
+# Scenarios that apply to HTTP only.
 HTTP = ["server-sse-multiple-streams", "dns-rebinding-protection", "http-header-validation"]
 
-# What a server of notebooks has nothing for: sampling, audio, embedded resources, forms with choices, logging
-# (gone from the newer revision), and tools that ask for several things at once.
+# Without scenarios for features that the server does not have: sampling, audio, embedded resources, forms with
+# choices, logging (not in the newer version), and tools that request several inputs together.
 OLDER = [
     "server-initialize",
     "ping",
@@ -67,36 +67,36 @@ NEWER = [
 
 
 @pytest.fixture(params=["http", "stdio"])
-def adapter(request, place):
+def adapter(request, project):
     scenario = request.node.callspec.params.get("scenario")
     if request.param == "stdio" and scenario in HTTP:
-        pytest.skip("it is about HTTP")
-    place.notebook("static.ipynb", "static = 'text'")
-    place.notebook("123.ipynb", "number = 123")
-    server = Listening(place) if request.param == "http" else OverStdio(place)
-    adapter = Adapter(server, resources(place, server))
+        pytest.skip("the scenario applies to HTTP only")
+    project.notebook("static.ipynb", "static = 'text'")
+    project.notebook("123.ipynb", "number = 123")
+    server = HttpServer(project) if request.param == "http" else StdioServer(project)
+    adapter = Adapter(server, resources(project, server))
     yield adapter
     adapter.close()
     server.close()
 
 
-def resources(place, listening):
-    """What the suite wants to read, and where that is with us."""
-    folder = place.folder
+def resources(project, server):
+    """The resources that the suite reads, and the resources of the server that replace them."""
+    directory = project.directory
     return {
-        "test://static-text": f"notebook://{folder}/static.ipynb",
-        "test://watched-resource": f"notebook://{folder}/static.ipynb",
-        "test://template/123/data": f"notebook://{folder}/123.ipynb",
-        "test://static-binary": figure(listening),
+        "test://static-text": f"notebook://{directory}/static.ipynb",
+        "test://watched-resource": f"notebook://{directory}/static.ipynb",
+        "test://template/123/data": f"notebook://{directory}/123.ipynb",
+        "test://static-binary": figure(server),
     }
 
 
-def figure(listening):
-    """The address of a figure that was drawn."""
+def figure(server):
+    """The address of the artifact of a figure."""
     import http.client
     from urllib.parse import urlsplit
 
-    target = urlsplit(listening.url)
+    target = urlsplit(server.url)
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -104,7 +104,7 @@ def figure(listening):
     }
     params = {"name": "eval", "arguments": {"code": PNG}, "_meta": meta}
     headers = {
-        "Authorization": f"Bearer {listening.token}",
+        "Authorization": f"Bearer {server.token}",
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
         "MCP-Protocol-Version": "2026-07-28",
@@ -120,37 +120,37 @@ def figure(listening):
     return found.group()
 
 
-def judged(package, adapter, scenario, *more):
+def run_scenario(package, adapter, scenario, *more):
     program = PACKAGES / package / "dist" / "index.js"
-    ran = node(program, "server", "--url", adapter.url, "--scenario", scenario, *more)
-    said = ran.stdout + ran.stderr
-    results = re.search(r"Passed: (\d+)/(\d+), (\d+) failed", said)
-    assert results, said[-2000:]
+    result = node(program, "server", "--url", adapter.url, "--scenario", scenario, *more)
+    output = result.stdout + result.stderr
+    results = re.search(r"Passed: (\d+)/(\d+), (\d+) failed", output)
+    assert results, output[-2000:]
     passed, of, failed = map(int, results.groups())
-    assert passed > 0 and failed == 0 and passed == of, said[-3000:]
-    assert ran.returncode == 0, said[-2000:]
+    assert passed > 0 and failed == 0 and passed == of, output[-3000:]
+    assert result.returncode == 0, output[-2000:]
 
 
 @pytest.mark.parametrize("scenario", OLDER)
-def test_the_older_generation(adapter, scenario):
-    judged("@modelcontextprotocol/conformance", adapter, scenario)
+def test_the_older_version(adapter, scenario):
+    run_scenario("@modelcontextprotocol/conformance", adapter, scenario)
 
 
 @pytest.mark.parametrize("scenario", NEWER)
-def test_the_newer_generation(adapter, scenario):
-    judged("conformance-newer", adapter, scenario, "--spec-version", "2026-07-28")
+def test_the_newer_version(adapter, scenario):
+    run_scenario("conformance-newer", adapter, scenario, "--spec-version", "2026-07-28")
 
 
 @pytest.mark.parametrize("adapter", ["http"], indirect=True)
-def test_every_request_stands_for_itself(adapter):
-    """Of `server-stateless` those checks are left out that need tools made for the suite."""
+def test_requests_do_not_depend_on_sessions(adapter):
+    """Ignores the checks of `server-stateless` that need special tools."""
     program = PACKAGES / "conformance-newer" / "dist" / "index.js"
-    ran = node(
+    result = node(
         program, "server", "--url", adapter.url, "--scenario", "server-stateless", "--spec-version", "2026-07-28", "--verbose"
     )
-    checks = json.loads(ran.stdout[ran.stdout.index("[\n") : ran.stdout.rindex("\n]") + 2])
+    checks = json.loads(result.stdout[result.stdout.index("[\n") : result.stdout.rindex("\n]") + 2])
     passed = [check for check in checks if check["status"] == "SUCCESS"]
     failed = [check for check in checks if check["status"] == "FAILURE"]
-    unfit = [check for check in failed if "Not testable" not in check.get("errorMessage", "")]
-    assert not unfit, unfit
+    relevant = [check for check in failed if "Not testable" not in check.get("errorMessage", "")]
+    assert not relevant, relevant
     assert len(passed) >= 20, [check["id"] for check in passed]

@@ -7,28 +7,28 @@ from conftest import BINARY, PACKAGES, PNG, node
 
 
 @pytest.fixture(params=["stdio", "http"])
-def inspect(request, place, tmp_path):
-    """Calls the inspector with these arguments; gives what it printed."""
-    from conftest import Listening
+def inspect(request, project, tmp_path):
+    """Returns a function that calls the inspector with arguments and returns its stdout."""
+    from conftest import HttpServer
 
     home = tmp_path / "inspector"
     home.mkdir()
-    server = Listening(place) if request.param == "http" else None
+    server = HttpServer(project) if request.param == "http" else None
     if server:
         headers = {"Authorization": f"Bearer {server.token}"}
         entry = {"type": "streamable-http", "url": server.url, "headers": headers}
     else:
-        entry = {"type": "stdio", "command": str(BINARY), "args": ["mcp", "--root", str(place.folder)], "env": place.env}
+        entry = {"type": "stdio", "command": str(BINARY), "args": ["mcp", "--root", str(project.directory)], "env": project.env}
     config = home / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"cellwright": entry}}))
 
     def call(*arguments):
         program = PACKAGES / "@modelcontextprotocol" / "inspector" / "clients" / "launcher" / "build" / "index.js"
-        env = {**place.env, "HOME": str(home)}
-        way = ["--cli", "--config", config, "--server", "cellwright"]
-        ran = node(program, *way, *arguments, env=env, cwd=place.folder)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        return ran.stdout
+        env = {**project.env, "HOME": str(home)}
+        options = ["--cli", "--config", config, "--server", "cellwright"]
+        result = node(program, *options, *arguments, env=env, cwd=project.directory)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
 
     yield call
     if server:
@@ -41,8 +41,8 @@ def test_tools_and_their_schemas(inspect):
     assert names == ["read", "edit", "notebook", "write", "run", "eval", "runs", "kernels", "artifact"]
 
 
-def test_calls(inspect, place):
-    place.notebook("a.ipynb", "x = 20", "x + 1")
+def test_tools_resources_and_prompts(inspect, project):
+    project.notebook("a.ipynb", "x = 20", "x + 1")
     answer = json.loads(inspect("--method", "tools/call", "--tool-name", "run", "--tool-arg", "path=a.ipynb"))
     assert answer["structuredContent"]["cells"][1]["text"].strip() == "21"
     answer = json.loads(inspect("--method", "tools/call", "--tool-name", "eval", "--tool-arg", f"code={PNG}"))

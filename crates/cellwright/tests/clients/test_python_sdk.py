@@ -1,23 +1,23 @@
-"""The Python SDK drives a whole story, over both transports and in both generations."""
+"""A complete session of the Python SDK, over both transports and with both versions of the protocol."""
 
 import anyio
 import httpx2
 import pytest
-from conftest import BINARY, PNG, Listening
+from conftest import BINARY, PNG, HttpServer
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 
 @pytest.fixture(params=["stdio", "http"])
-def way(request, place):
-    """How the SDK gets to a server."""
+def connect(request, project):
+    """A function that returns the transport of the SDK to a server."""
     if request.param == "stdio":
         yield lambda: StdioServerParameters(
-            command=str(BINARY), args=["mcp"], cwd=str(place.folder), env=place.env
+            command=str(BINARY), args=["mcp"], cwd=str(project.directory), env=project.env
         )
         return
-    server = Listening(place)
+    server = HttpServer(project)
     headers = {"Authorization": f"Bearer {server.token}"}
     yield lambda: streamable_http_client(server.url, http_client=httpx2.AsyncClient(headers=headers, timeout=60))
     server.close()
@@ -28,15 +28,15 @@ def text_of(result):
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28", "auto"])
-def test_a_whole_story(way, place, mode):
-    place.notebook("a.ipynb", "prices = [3, 1, 2]", "total = sum(price)\ntotal", PNG, "print('done', total)")
+def test_a_complete_session(connect, project, mode):
+    project.notebook("a.ipynb", "prices = [3, 1, 2]", "total = sum(price)\ntotal", PNG, "print('done', total)")
 
-    async def typed(context, params):
+    async def answer_input(context, params):
         assert "Who?" in params.message
         return ElicitResult(action="accept", content={"answer": "World"})
 
-    async def story():
-        async with Client(way(), mode=mode, elicitation_callback=typed) as client:
+    async def scenario():
+        async with Client(connect(), mode=mode, elicitation_callback=answer_input) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert len(tools) == 9 and tools["read"].annotations.read_only_hint
 
@@ -53,7 +53,7 @@ def test_a_whole_story(way, place, mode):
             changed = await client.call_tool("notebook", change)
             assert "+print('finished', total)" in text_of(changed)
 
-            # Run it, hit the error, fix it, run what is stale, see the figure.
+            # Run it, correct the error, run the stale cells, receive the figure.
             failed = await client.call_tool("run", {"path": "a.ipynb"})
             assert failed.is_error and "NameError" in text_of(failed)
             assert failed.structured_content["cells"][1]["status"] == "error"
@@ -65,23 +65,23 @@ def test_a_whole_story(way, place, mode):
             images = [block for block in ran.content if block.type == "image"]
             assert len(images) == 1 and images[0].mime_type == "image/png"
 
-            # Cancel a long one; the kernel is still there.
-            heard = []
+            # Cancel a long call; the kernel keeps its variables.
+            messages = []
 
             async def progress(done, total, message):
-                heard.append(message)
+                messages.append(message)
 
             with anyio.move_on_after(3) as scope:
                 long = {"code": "import time\nprint('begun')\ntime.sleep(600)", "timeout": 0, "session": "a.ipynb"}
                 await client.call_tool("eval", long, progress_callback=progress)
             assert scope.cancelled_caught
-            assert heard and "begun" in heard[0]
+            assert messages and "begun" in messages[0]
             after = await client.call_tool("eval", {"code": "total", "session": "a.ipynb"})
             assert after.structured_content["cells"][0]["text"].strip() == "10"
             kinds = [notice["kind"] for notice in after.structured_content["notices"]]
             assert "call_cancelled" in kinds, text_of(after)
 
-            # What the code asks, the user answers.
+            # The user answers an input request of the code.
             asked = await client.call_tool("eval", {"code": "print('Hello', input('Who?'))"})
             assert "Hello World" in text_of(asked)
 
@@ -93,4 +93,4 @@ def test_a_whole_story(way, place, mode):
             prompt = await client.get_prompt("fix-notebook", {"path": "a.ipynb"})
             assert "a.ipynb" in prompt.messages[0].content.text
 
-    anyio.run(story)
+    anyio.run(scenario)

@@ -1,11 +1,11 @@
-//! Full outputs, read back.
+//! `artifact`: lists, reads and searches full outputs.
 
 use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::context::Context;
 
-/// A context in which a cell has printed 10 000 lines, kept as artifact 1.
+/// A context in which a cell has printed 10 000 lines, stored as artifact 1.
 fn with_artifact() -> Context {
     let context = Context::new();
     context
@@ -41,7 +41,10 @@ fn artifacts_are_listed_read_and_searched() {
     );
     let whole = context.run(&["read", "artifact://1"]).exits(0).stdout;
     assert_eq!(whole.lines().count(), 10_000);
-    assert!(whole.contains("\u{1b}[31mred"), "what came is what is kept");
+    assert!(
+        whole.contains("\u{1b}[31mred"),
+        "the artifact stores the output unchanged"
+    );
     let found = context.run(&[
         "artifact",
         "show",
@@ -74,7 +77,7 @@ fn artifacts_are_listed_read_and_searched() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error_that_says_what_is() {
+fn a_missing_artifact_is_an_error_that_lists_the_existing_ones() {
     let context = with_artifact();
     assert_snapshot!(
         context
@@ -96,7 +99,7 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
 }
 
 #[test]
-fn a_line_of_many_megabytes_is_read_whole() {
+fn a_line_of_several_megabytes_is_read_completely() {
     let context = Context::new();
     context
         .eval(&["print('a')\nprint('b' * 5_000_000)\nprint('c')"])

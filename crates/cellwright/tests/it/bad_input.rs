@@ -17,7 +17,7 @@ fn notebook(cells: &str) -> String {
 }
 
 #[test]
-fn broken_notebooks_are_refused_by_every_verb_and_left_alone() {
+fn broken_notebooks_are_refused_by_every_verb_and_not_changed() {
     let deep = format!(
         r#"{{"cells":[],"metadata":{}1{},"nbformat":4}}"#,
         "[".repeat(100_000),
@@ -76,13 +76,13 @@ fn broken_notebooks_are_refused_by_every_verb_and_left_alone() {
         ("trailing_comma", br#"{"cells":[],}"#.to_vec()),
     ];
     let context = Context::new();
-    let mut seen = String::new();
+    let mut errors = String::new();
     for (name, content) in broken {
         let file = format!("{name}.ipynb");
         let path = context.file(&file, &content);
         let read = context.run(&["read", &file]).exits(2);
         assert_eq!(read.stdout, "", "{name}");
-        seen.push_str(&format!("== {name}\n{}", read.stderr));
+        errors.push_str(&format!("== {name}\n{}", read.stderr));
         context
             .run_with_input(&["write", &file], "# %% [code]\n")
             .exits(2);
@@ -98,13 +98,13 @@ fn broken_notebooks_are_refused_by_every_verb_and_left_alone() {
         context.run(&["notebook", "outline", &file]).exits(2);
         assert_eq!(fs::read(&path).unwrap(), content, "{name}");
     }
-    assert_snapshot!(seen);
+    assert_snapshot!(errors);
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn a_path_that_is_no_regular_file_is_refused() {
     let context = Context::new();
-    fs::create_dir(context.path("folder.ipynb")).unwrap();
+    fs::create_dir(context.path("directory.ipynb")).unwrap();
     let pipe = context.path("pipe.ipynb");
     let made = std::process::Command::new("mkfifo")
         .arg(&pipe)
@@ -112,9 +112,9 @@ fn what_is_no_file_is_refused() {
         .unwrap();
     assert!(made.success());
     assert_snapshot!(
-        "a_folder",
+        "a_directory",
         context
-            .run(&["read", "folder.ipynb"])
+            .run(&["read", "directory.ipynb"])
             .exits(2)
             .output_masked()
     );
@@ -132,17 +132,17 @@ fn what_is_no_file_is_refused() {
             .exits(2)
             .output_masked()
     );
-    for file in ["folder.ipynb", "pipe.ipynb"] {
+    for file in ["directory.ipynb", "pipe.ipynb"] {
         context
             .run_with_input(&["write", file, "--create"], "# %% [code]\n")
             .exits(2);
     }
-    let nowhere = context.run_with_input(&["write", "no/such/a.ipynb", "--create"], "\n");
-    assert_snapshot!("missing_folder", nowhere.exits(2).output_masked());
+    let missing = context.run_with_input(&["write", "no/such/a.ipynb", "--create"], "\n");
+    assert_snapshot!("missing_directory", missing.exits(2).output_masked());
 }
 
 #[test]
-fn numbers_and_nesting_that_are_legal_survive() {
+fn valid_numbers_and_deep_nesting_are_kept() {
     let context = Context::new();
     let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
     let content = format!(
@@ -158,7 +158,7 @@ fn numbers_and_nesting_that_are_legal_survive() {
 }
 
 #[test]
-fn a_file_that_is_being_written_is_waited_for() {
+fn read_waits_for_a_file_that_is_being_written() {
     let context = Context::new();
     let path = context.path("slow.ipynb");
     fs::write(&path, "").unwrap();
@@ -168,8 +168,12 @@ fn a_file_that_is_being_written_is_waited_for() {
             fs::write(&path, &THREE_CELLS[..length]).unwrap();
         }
     });
-    let ran = context.run(&["read", "slow.ipynb"]).exits(0);
+    let result = context.run(&["read", "slow.ipynb"]).exits(0);
     writer.join().unwrap();
-    assert!(ran.stdout.starts_with("# %% [markdown] cell:0\n# A tour\n"));
-    assert!(ran.stdout.ends_with("answer + 1.0\n"));
+    assert!(
+        result
+            .stdout
+            .starts_with("# %% [markdown] cell:0\n# A tour\n")
+    );
+    assert!(result.stdout.ends_with("answer + 1.0\n"));
 }

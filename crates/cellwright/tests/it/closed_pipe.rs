@@ -1,4 +1,4 @@
-//! A reader that goes away has what it wanted.
+//! A closed stdout is success.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! Several writers of one notebook: every update is in the file, or its writer was told otherwise.
+//! Several writers of one notebook: every update is in the file, or its writer reports a conflict.
 
 use std::process::Child;
 
@@ -22,8 +22,7 @@ fn notebook() -> String {
     )
 }
 
-/// A small generator of numbers: the same interleavings are tried every time, as far as the
-/// scheduler lets them be the same.
+/// A random number generator with a fixed seed, so that every run tries similar interleavings.
 struct RandomNumbers(u64);
 
 impl RandomNumbers {
@@ -37,7 +36,7 @@ impl RandomNumbers {
 }
 
 #[test]
-fn writers_that_insert_at_once_all_get_their_cell_in() {
+fn concurrent_inserts_are_all_written() {
     let context = Context::new();
     context.file("a.ipynb", notebook());
     for round in 0..ROUNDS {
@@ -67,7 +66,7 @@ fn writers_that_insert_at_once_all_get_their_cell_in() {
 }
 
 #[test]
-fn writers_with_a_revision_lose_nothing_without_being_told() {
+fn concurrent_edits_are_written_or_reported_as_conflicts() {
     let context = Context::new();
     let mut numbers = RandomNumbers(7);
     let (mut merged, mut refused) = (0, 0);
@@ -98,17 +97,17 @@ fn writers_with_a_revision_lose_nothing_without_being_told() {
             .collect();
         let text = context.run(&["read", "a.ipynb"]).exits(0).stdout;
         for ((_, source), code) in plans.iter().zip(&codes) {
-            let there = text.contains(source.as_str());
+            let is_in_file = text.contains(source.as_str());
             match code {
-                Some(0) => assert!(there, "{source} was reported as written\n{text}"),
-                Some(3) => assert!(!there, "{source} was reported as refused\n{text}"),
+                Some(0) => assert!(is_in_file, "{source} was reported as written\n{text}"),
+                Some(3) => assert!(!is_in_file, "{source} was reported as refused\n{text}"),
                 other => panic!("unexpected exit code {other:?}"),
             }
         }
         merged += codes.iter().filter(|code| **code == Some(0)).count();
         refused += codes.iter().filter(|code| **code == Some(3)).count();
     }
-    // Both ways out must have been taken, or the test shows nothing.
+    // The test needs merges and conflicts.
     assert!(
         merged > ROUNDS && refused > 0,
         "{merged} merged, {refused} refused"
@@ -116,7 +115,7 @@ fn writers_with_a_revision_lose_nothing_without_being_told() {
 }
 
 #[test]
-fn two_that_create_the_same_file_both_get_their_cell_in() {
+fn concurrent_inserts_into_a_new_file_are_all_written() {
     for _ in 0..ROUNDS {
         let context = Context::new();
         let children: Vec<Child> = ["one", "two", "three"]

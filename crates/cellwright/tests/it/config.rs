@@ -1,4 +1,4 @@
-//! Settings: where they come from, who wins, what is said about mistakes, and that they matter.
+//! Settings: origins, precedence, errors and effects.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,66 +9,69 @@ use serde_json::{Value, json};
 
 use crate::context::{CommandOutput, Context};
 
-/// Writes the user's file.
-fn user(context: &Context, text: &str) {
-    let folder = context.home().join(".config/cellwright");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("config.toml"), text).unwrap();
+/// Writes the settings of the user.
+fn write_user(context: &Context, text: &str) {
+    let dir = context.home().join(".config/cellwright");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("config.toml"), text).unwrap();
 }
 
-/// Writes the project's file.
-fn project(context: &Context, text: &str) {
+/// Writes the settings of the project.
+fn write_project(context: &Context, text: &str) {
     fs::create_dir_all(context.path(".cellwright")).unwrap();
     context.file(".cellwright/config.toml", text);
 }
 
-fn with(context: &Context, command: &mut Command, variables: &[(&str, &str)]) -> CommandOutput {
+fn run_with(context: &Context, command: &mut Command, variables: &[(&str, &str)]) -> CommandOutput {
     CommandOutput::new(
         context,
         &command.envs(variables.iter().copied()).output().unwrap(),
     )
 }
 
-/// One setting as `config get --json` tells it.
+/// One setting as `config get --json` prints it.
 fn setting(context: &Context, name: &str, variables: &[(&str, &str)]) -> Value {
     let mut command = context.command(&["config", "get", name, "--json"]);
-    with(context, &mut command, variables).exits(0).json()
+    run_with(context, &mut command, variables).exits(0).json()
 }
 
-fn kind_of(setting: &Value) -> &str {
+fn origin_kind(setting: &Value) -> &str {
     setting["origin"]["kind"].as_str().unwrap()
 }
 
 #[test]
-fn the_default_the_user_the_project_and_a_variable_win_in_this_order() {
+fn a_variable_overrides_the_project_the_user_and_the_default() {
     let context = Context::new();
-    let look = |variables: &[(&str, &str)]| {
+    let value = |variables: &[(&str, &str)]| {
         let found = setting(&context, "eval.timeout", variables);
-        (kind_of(&found).to_owned(), found["value"].as_f64().unwrap())
+        (
+            origin_kind(&found).to_owned(),
+            found["value"].as_f64().unwrap(),
+        )
     };
-    assert_eq!(look(&[]), ("default".to_owned(), 30.0));
-    user(&context, "[eval]\ntimeout = 20");
-    assert_eq!(look(&[]), ("user".to_owned(), 20.0));
-    project(&context, "# ours\n[eval]\ntimeout = 10.5");
-    assert_eq!(look(&[]), ("project".to_owned(), 10.5));
+    assert_eq!(value(&[]), ("default".to_owned(), 30.0));
+    write_user(&context, "[eval]\ntimeout = 20");
+    assert_eq!(value(&[]), ("user".to_owned(), 20.0));
+    write_project(&context, "# ours\n[eval]\ntimeout = 10.5");
+    assert_eq!(value(&[]), ("project".to_owned(), 10.5));
     let variables = [("CELLWRIGHT_TIMEOUT", "7")];
-    assert_eq!(look(&variables), ("environment".to_owned(), 7.0));
-    let nothing = [("CELLWRIGHT_TIMEOUT", "")];
-    assert_eq!(look(&nothing), ("project".to_owned(), 10.5));
+    assert_eq!(value(&variables), ("environment".to_owned(), 7.0));
+    let empty = [("CELLWRIGHT_TIMEOUT", "")];
+    assert_eq!(value(&empty), ("project".to_owned(), 10.5));
 }
 
 #[test]
-fn the_list_says_where_each_value_comes_from() {
+fn the_list_shows_the_origin_of_each_value() {
     let context = Context::new();
-    user(&context, "\n\nsessions.max = 3\n");
-    project(&context, "[eval]\n\nsession = \"work\"");
+    write_user(&context, "\n\nsessions.max = 3\n");
+    write_project(&context, "[eval]\n\nsession = \"work\"");
     let list = |arguments: &[&str]| {
         let mut command = context.command(arguments);
-        with(&context, &mut command, &[("CELLWRIGHT_OWNER", "me")]).exits(0)
+        run_with(&context, &mut command, &[("CELLWRIGHT_OWNER", "me")]).exits(0)
     };
-    let seen = list(&["config", "list"]).stdout;
+    let table = list(&["config", "list"]).stdout;
     let line = |name: &str| {
-        let line = seen.lines().find(|line| line.starts_with(name)).unwrap();
+        let line = table.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace()
             .skip(1)
             .collect::<Vec<_>>()
@@ -76,7 +79,7 @@ fn the_list_says_where_each_value_comes_from() {
     };
     let own = context.home().join(".config/cellwright/config.toml");
     assert_eq!(line("sessions.max"), format!("3 {}:3", own.display()));
-    let shared = context.folder().canonicalize().unwrap();
+    let shared = context.dir().canonicalize().unwrap();
     let shared = shared.join(".cellwright/config.toml");
     assert_eq!(line("eval.session"), format!("work {}:3", shared.display()));
     assert_eq!(line("eval.owner"), "me CELLWRIGHT_OWNER");
@@ -96,7 +99,7 @@ fn the_list_says_where_each_value_comes_from() {
 }
 
 #[test]
-fn the_list_is_complete_and_explained() {
+fn the_list_contains_every_setting_with_its_meaning() {
     let context = Context::new();
     let rows = context.run(&["config", "list", "--json"]).exits(0).json();
     let rows = rows.as_array().unwrap();
@@ -123,17 +126,13 @@ fn the_list_is_complete_and_explained() {
 }
 
 #[test]
-fn other_folders_of_settings_can_be_named() {
+fn variables_choose_the_directory_of_settings() {
     let context = Context::new();
-    let write = |folder: &str, timeout: u32| {
-        let folder = context.path(folder);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(
-            folder.join("config.toml"),
-            format!("eval.timeout = {timeout}"),
-        )
-        .unwrap();
-        folder.display().to_string()
+    let write = |dir: &str, timeout: u32| {
+        let dir = context.path(dir);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("config.toml"), format!("eval.timeout = {timeout}")).unwrap();
+        dir.display().to_string()
     };
     let xdg = context.path("xdg").display().to_string();
     write("xdg/cellwright", 1);
@@ -149,9 +148,9 @@ fn other_folders_of_settings_can_be_named() {
 }
 
 #[test]
-fn the_project_is_found_from_below_and_for_another_directory() {
+fn the_project_is_found_from_a_subdirectory() {
     let context = Context::new();
-    project(&context, "eval.timeout = 4");
+    write_project(&context, "eval.timeout = 4");
     fs::create_dir_all(context.path(".git")).unwrap();
     fs::create_dir_all(context.path("a/b")).unwrap();
     for arguments in [
@@ -181,19 +180,19 @@ fn an_unknown_key_is_an_error_with_a_suggestion_and_its_line() {
         ("[colours]\nerror = 3", 1, "artifacts"),
     ];
     for (text, line, suggestion) in cases {
-        user(&context, text);
-        let ran = context.run(&["config", "list", "--json"]).exits(2);
-        let error = &ran.json()["error"];
+        write_user(&context, text);
+        let result = context.run(&["config", "list", "--json"]).exits(2);
+        let error = &result.json()["error"];
         assert_eq!(error["kind"], "bad_settings");
         assert_eq!(error["line"], line, "{text}");
         let hint = error["hints"][0].as_str().unwrap();
         assert!(hint.contains(suggestion), "{text}: {hint}");
-        assert!(ran.stderr.contains("config.toml"), "{}", ran.stderr);
+        assert!(result.stderr.contains("config.toml"), "{}", result.stderr);
     }
 }
 
 #[test]
-fn a_value_of_another_sort_is_an_error_that_says_what_was_expected() {
+fn a_value_of_the_wrong_type_is_an_error_that_names_the_expected_type() {
     let context = Context::new();
     let cases = [
         ("[eval]\ntimeout = \"long\"", (2, 11), "seconds"),
@@ -207,7 +206,7 @@ fn a_value_of_another_sort_is_an_error_that_says_what_was_expected() {
         ("output.tail = \"1 TB\"", (1, 15), "16 MiB"),
     ];
     for (text, (line, column), expected) in cases {
-        user(&context, text);
+        write_user(&context, text);
         let error = context.run(&["eval", "1", "--json"]).exits(2).json();
         let error = &error["error"];
         assert_eq!(
@@ -221,9 +220,9 @@ fn a_value_of_another_sort_is_an_error_that_says_what_was_expected() {
 }
 
 #[test]
-fn of_several_mistakes_the_first_in_the_file_is_told() {
+fn the_first_of_several_errors_in_a_file_is_reported() {
     let context = Context::new();
-    user(&context, "[sessions]\nmax = \"x\"\n[eval]\ntimeout = \"y\"");
+    write_user(&context, "[sessions]\nmax = \"x\"\n[eval]\ntimeout = \"y\"");
     let error = context.run(&["config", "list", "--json"]).exits(2).json();
     assert_eq!(error["error"]["line"], 2);
 }
@@ -232,23 +231,31 @@ fn of_several_mistakes_the_first_in_the_file_is_told() {
 fn files_that_cannot_be_read_are_named() {
     let context = Context::new();
     let file = context.home().join(".config/cellwright/config.toml");
-    user(&context, "");
+    write_user(&context, "");
     fs::write(&file, b"[eval]\n# caf\xe9\n").unwrap();
-    let ran = context.run(&["config", "list"]).exits(2);
-    assert!(ran.stderr.contains("not UTF-8 on line 2"), "{}", ran.stderr);
+    let result = context.run(&["config", "list"]).exits(2);
+    assert!(
+        result.stderr.contains("not UTF-8 on line 2"),
+        "{}",
+        result.stderr
+    );
     fs::write(&file, "[eval").unwrap();
-    let ran = context.run(&["config", "list"]).exits(2);
-    assert!(ran.stderr.contains("is not TOML"), "{}", ran.stderr);
+    let result = context.run(&["config", "list"]).exits(2);
+    assert!(result.stderr.contains("is not TOML"), "{}", result.stderr);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    let ran = context.run(&["config", "list"]).exits(2);
-    assert!(ran.stderr.contains("it is a directory"), "{}", ran.stderr);
+    let result = context.run(&["config", "list"]).exits(2);
+    assert!(
+        result.stderr.contains("it is a directory"),
+        "{}",
+        result.stderr
+    );
 }
 
 #[test]
-fn a_broken_file_does_not_keep_notebooks_from_being_read() {
+fn notebooks_can_be_read_with_broken_settings() {
     let context = Context::with_notebook();
-    user(&context, "[eval");
+    write_user(&context, "[eval");
     context.run(&["read", "a.ipynb"]).exits(0);
     context.run(&["config", "path"]).exits(0);
     let found = context.run(&["doctor", "--json"]).exits(2).json();
@@ -265,25 +272,25 @@ fn a_broken_file_does_not_keep_notebooks_from_being_read() {
 }
 
 #[test]
-fn what_could_run_code_is_ignored_in_a_project_and_that_is_said() {
+fn unsafe_settings_of_a_project_are_ignored_with_a_notice() {
     let context = Context::new();
-    project(
+    write_project(
         &context,
         "[python]\ninterpreter = \"/nowhere/python\"\n[env]\nset = { EVIL = \"1\" }\n",
     );
     let code = "import os; print(os.environ.get('EVIL'))";
-    let ran = context.eval(&[code]).exits(0);
-    assert_eq!(ran.stdout, "None\n");
+    let result = context.eval(&[code]).exits(0);
+    assert_eq!(result.stdout, "None\n");
     for word in [
         "notice:",
         "`python.interpreter` (line 2)",
         "`env.set` (line 4)",
         "`cellwright trust`",
     ] {
-        assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr);
+        assert!(result.stderr.contains(word), "{word}: {}", result.stderr);
     }
-    let answer = context.eval(&[code, "--json"]).exits(0).json();
-    assert_eq!(answer["notices"][0]["kind"], "settings_ignored");
+    let report = context.eval(&[code, "--json"]).exits(0).json();
+    assert_eq!(report["notices"][0]["kind"], "settings_ignored");
     let found = setting(&context, "env.set", &[]);
     assert_eq!(
         (&found["value"], &found["ignored"]["line"]),
@@ -292,7 +299,7 @@ fn what_could_run_code_is_ignored_in_a_project_and_that_is_said() {
 }
 
 #[test]
-fn variables_of_other_tools_are_understood() {
+fn variables_of_other_tools_are_accepted() {
     let context = Context::new();
     for (word, enabled) in [
         ("0", false),
@@ -318,18 +325,18 @@ fn variables_of_other_tools_are_understood() {
         "http://a"
     );
     let mut command = context.command(&["config", "list"]);
-    let ran = with(&context, &mut command, &[("PI_PY", "perhaps")]).exits(2);
-    assert!(ran.stderr.contains("PI_PY"), "{}", ran.stderr);
-    // What we do not know is not ours to judge.
+    let result = run_with(&context, &mut command, &[("PI_PY", "perhaps")]).exits(2);
+    assert!(result.stderr.contains("PI_PY"), "{}", result.stderr);
+    // Unknown variables are ignored.
     let mut command = context.command(&["config", "list"]);
-    with(&context, &mut command, &[("CELLWRIGHT_WHATEVER", "x")]).exits(0);
+    run_with(&context, &mut command, &[("CELLWRIGHT_WHATEVER", "x")]).exits(0);
 }
 
 #[test]
-fn an_interpreter_need_not_be_started_to_be_found() {
+fn the_check_of_the_interpreter_can_be_skipped() {
     let context = Context::new();
     let mut command = context.command(&["doctor", "--json"]);
-    let found = with(&context, &mut command, &[("PI_PYTHON_SKIP_CHECK", "1")]);
+    let found = run_with(&context, &mut command, &[("PI_PYTHON_SKIP_CHECK", "1")]);
     let found = found.exits(0).json();
     assert_eq!(found["findings"][0]["code"], "python-unchecked");
 }
@@ -337,7 +344,7 @@ fn an_interpreter_need_not_be_started_to_be_found() {
 #[test]
 fn secrets_are_never_printed() {
     let context = Context::new();
-    user(
+    write_user(
         &context,
         "[gateway]\ntoken = \"sesame\"\n[env]\nset = { MY_KEY = \"sesame\" }",
     );
@@ -348,50 +355,50 @@ fn secrets_are_never_printed() {
         &["config", "get", "env.set", "--json"],
         &["doctor"],
     ] {
-        let ran = context.run(arguments).exits(0);
-        assert!(!ran.output_masked().contains("sesame"), "{arguments:?}");
+        let result = context.run(arguments).exits(0);
+        assert!(!result.output_masked().contains("sesame"), "{arguments:?}");
     }
     assert_eq!(setting(&context, "gateway.token", &[])["value"], "set");
     assert_eq!(
         setting(&context, "env.set", &[])["value"],
         json!({"MY_KEY": "(set)"})
     );
-    project(&context, "[gateway]\ntoken = \"sesame\"");
-    let ran = context.run(&["config", "list"]).exits(2);
+    write_project(&context, "[gateway]\ntoken = \"sesame\"");
+    let result = context.run(&["config", "list"]).exits(2);
     assert!(
-        ran.stderr.contains("`gateway.token` is not allowed"),
+        result.stderr.contains("`gateway.token` is not allowed"),
         "{}",
-        ran.stderr
+        result.stderr
     );
-    assert!(!ran.stderr.contains("sesame"), "{}", ran.stderr);
+    assert!(!result.stderr.contains("sesame"), "{}", result.stderr);
 }
 
 #[test]
-fn the_time_that_code_may_take_is_a_setting() {
+fn the_timeout_is_a_setting() {
     let context = Context::new();
-    user(&context, "[eval]\ntimeout = 0.5");
-    let ran = context.eval(&["while True: pass"]).exits(124);
+    write_user(&context, "[eval]\ntimeout = 0.5");
+    let result = context.eval(&["while True: pass"]).exits(124);
     assert!(
-        ran.stderr.contains("Timed out after 0.5 s"),
+        result.stderr.contains("Timed out after 0.5 s"),
         "{}",
-        ran.stderr
+        result.stderr
     );
-    // The flag is stronger.
+    // The flag overrides the setting.
     context.eval(&["1", "--timeout", "60"]).exits(0);
 }
 
 #[test]
-fn how_long_a_kernel_may_take_to_start_and_to_stop_are_settings() {
+fn start_timeout_and_interrupt_grace_are_settings() {
     let context = Context::new();
-    user(&context, "kernel.start_timeout = 0.001");
-    let ran = context.eval(&["1"]).exits(2);
+    write_user(&context, "kernel.start_timeout = 0.001");
+    let result = context.eval(&["1"]).exits(2);
     assert!(
-        ran.stderr.contains("not ready after 0.001 s"),
+        result.stderr.contains("not ready after 0.001 s"),
         "{}",
-        ran.stderr
+        result.stderr
     );
-    user(&context, "kernel.interrupt_grace = 0\neval.timeout = 3");
-    // It would end three seconds after being interrupted, which is more than it gets.
+    write_user(&context, "kernel.interrupt_grace = 0\neval.timeout = 3");
+    // The code would end three seconds after the interrupt, which exceeds the grace.
     let code = "
 import time
 end = time.monotonic() + 6
@@ -399,56 +406,56 @@ while time.monotonic() < end:
     try:
         while time.monotonic() < end: pass
     except KeyboardInterrupt: pass";
-    let ran = context.eval(&[code]).exits(124);
-    assert!(ran.stderr.contains("was killed"), "{}", ran.stderr);
+    let result = context.eval(&[code]).exits(124);
+    assert!(result.stderr.contains("was killed"), "{}", result.stderr);
 }
 
 #[test]
-fn no_call_gets_more_time_than_the_settings_allow() {
+fn the_maximum_timeout_applies_to_every_call() {
     let context = Context::new();
-    user(&context, "[eval]\nmax_timeout = 0.5");
-    for asked in ["0", "3600"] {
-        let arguments = ["while True: pass", "--timeout", asked, "--json"];
-        let answer = context.eval(&arguments).exits(124).json();
-        assert_eq!(answer["notices"][0]["kind"], "timeout_capped", "{answer}");
+    write_user(&context, "[eval]\nmax_timeout = 0.5");
+    for requested in ["0", "3600"] {
+        let arguments = ["while True: pass", "--timeout", requested, "--json"];
+        let report = context.eval(&arguments).exits(124).json();
+        assert_eq!(report["notices"][0]["kind"], "timeout_capped", "{report}");
     }
-    // Nobody asked for more than there is by default.
-    let ran = context.eval(&["while True: pass"]).exits(124);
-    assert!(!ran.stderr.contains("notice"), "{}", ran.stderr);
+    // Without `--timeout`, the limit causes no notice.
+    let result = context.eval(&["while True: pass"]).exits(124);
+    assert!(!result.stderr.contains("notice"), "{}", result.stderr);
 }
 
 #[test]
 fn the_variables_of_a_kernel_can_be_chosen() {
     let context = Context::new();
-    user(
+    write_user(
         &context,
         "[env]\npass = [\"MINE\"]\ndeny = [\"LC_*\"]\nset = { MADE = \"here\" }",
     );
     let code = "import os; print(*(os.environ.get(n) for n in ('MINE', 'LC_TIME', 'MADE')))";
     let variables = [("MINE", "mine"), ("LC_TIME", "C")];
-    let ran = with(&context, &mut context.eval_command(&[code]), &variables).exits(0);
-    assert_eq!(ran.stdout, "mine None here\n");
+    let result = run_with(&context, &mut context.eval_command(&[code]), &variables).exits(0);
+    assert_eq!(result.stdout, "mine None here\n");
 }
 
 #[test]
-fn the_interpreter_can_be_chosen_and_its_origin_is_told() {
+fn the_interpreter_is_a_setting_and_its_origin_is_reported() {
     let context = Context::new();
-    user(&context, "python.interpreter = \"/nowhere/python\"");
-    let ran = context.run(&["eval", "1"]).exits(2);
-    assert!(ran.stderr.contains("config.toml:1"), "{}", ran.stderr);
+    write_user(&context, "python.interpreter = \"/nowhere/python\"");
+    let result = context.run(&["eval", "1"]).exits(2);
+    assert!(result.stderr.contains("config.toml:1"), "{}", result.stderr);
     let mut command = context.command(&["doctor", "--json"]);
-    let found = with(&context, &mut command, &[("CELLWRIGHT_PYTHON", "python3")]);
+    let found = run_with(&context, &mut command, &[("CELLWRIGHT_PYTHON", "python3")]);
     let found = found.exits(0).json();
     let text = found["findings"][0]["text"].as_str().unwrap();
     assert!(text.contains("CELLWRIGHT_PYTHON is set"), "{text}");
 }
 
 #[test]
-fn running_code_can_be_turned_off() {
+fn running_code_can_be_disabled() {
     let context = Context::with_notebook();
-    user(&context, "eval.enabled = false");
-    let ran = context.run(&["eval", "1", "--json"]).exits(2);
-    let error = &ran.json()["error"];
+    write_user(&context, "eval.enabled = false");
+    let result = context.run(&["eval", "1", "--json"]).exits(2);
+    let error = &result.json()["error"];
     assert_eq!(error["kind"], "refused");
     let cause = error["causes"][0].as_str().unwrap();
     assert!(cause.contains("config.toml:1"), "{cause}");
@@ -456,9 +463,9 @@ fn running_code_can_be_turned_off() {
 }
 
 #[test]
-fn how_much_is_shown_is_a_setting() {
+fn the_length_of_printed_output_is_a_setting() {
     let context = Context::new();
-    user(&context, "[output]\nhead = 20\ntail = 20");
+    write_user(&context, "[output]\nhead = 20\ntail = 20");
     let code = "for i in range(100): print('line', i)";
     let shown = context.eval(&[code]).exits(0).stdout;
     assert!(
@@ -469,41 +476,41 @@ fn how_much_is_shown_is_a_setting() {
 }
 
 #[test]
-fn full_outputs_are_kept_as_long_as_the_settings_say() {
+fn the_total_size_of_artifacts_is_a_setting() {
     let context = Context::new();
-    user(&context, "[artifacts]\nmax_bytes = \"300 KB\"");
+    write_user(&context, "[artifacts]\nmax_bytes = \"300 KB\"");
     let code = "print('x' * 200_000)";
     for _ in 0..3 {
         context.eval(&[code]).exits(0);
     }
     let list = context.run(&["artifact", "list", "--json"]).exits(0).json();
-    let kept = list["artifacts"]
+    let count = list["artifacts"]
         .as_array()
         .or_else(|| list.as_array())
         .unwrap()
         .len();
-    assert!(kept < 3, "{list}");
+    assert!(count < 3, "{list}");
 }
 
 #[test]
 fn an_unknown_name_is_an_error_with_a_suggestion() {
     let context = Context::new();
-    let ran = context.run(&["config", "get", "eval.timout"]).exits(2);
+    let result = context.run(&["config", "get", "eval.timout"]).exits(2);
     assert!(
-        ran.stderr.contains("did you mean `eval.timeout`?"),
+        result.stderr.contains("did you mean `eval.timeout`?"),
         "{}",
-        ran.stderr
+        result.stderr
     );
-    let ran = context.run(&["config", "get", "interpreter"]).exits(2);
+    let result = context.run(&["config", "get", "interpreter"]).exits(2);
     assert!(
-        ran.stderr.contains("`python.interpreter`"),
+        result.stderr.contains("`python.interpreter`"),
         "{}",
-        ran.stderr
+        result.stderr
     );
 }
 
-/// The rows of the table in the guide, as they would be if it were true.
-fn rows(context: &Context) -> Vec<String> {
+/// The rows that the table in the guide must have.
+fn expected_rows(context: &Context) -> Vec<String> {
     let list = context.run(&["config", "list"]).exits(0).stdout;
     let rows = context.run(&["config", "list", "--json"]).exits(0).json();
     let default = |name: &str| {
@@ -533,22 +540,26 @@ fn rows(context: &Context) -> Vec<String> {
 }
 
 #[test]
-fn the_guide_lists_every_setting_as_it_is() {
+fn the_guide_lists_every_setting() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/settings.md");
     let guide = fs::read_to_string(guide).unwrap();
     let shown: Vec<&str> = guide
         .lines()
         .filter(|line| line.starts_with("| `"))
         .collect();
-    assert_eq!(shown, rows(&Context::new()), "in docs/guide/settings.md");
+    assert_eq!(
+        shown,
+        expected_rows(&Context::new()),
+        "in docs/guide/settings.md"
+    );
 }
 
 #[test]
-fn mistakes_can_be_looked_for() {
+fn startup_and_frames_can_be_traced() {
     let context = Context::new();
     let traced = |variables: &[(&str, &str)]| {
         let mut command = context.eval_command(&["1 + 1"]);
-        with(&context, &mut command, variables).exits(0)
+        run_with(&context, &mut command, variables).exits(0)
     };
     assert_eq!(traced(&[]).stderr, "");
     let startup = traced(&[("PI_DEBUG_STARTUP", "1")]).stderr;
@@ -564,7 +575,7 @@ fn mistakes_can_be_looked_for() {
 }
 
 #[test]
-fn a_project_is_trusted_where_its_settings_are_found() {
+fn trust_applies_to_the_project_of_the_working_directory() {
     let context = Context::new();
     let below = context.home().join("project/deep");
     fs::create_dir_all(&below).unwrap();
@@ -575,14 +586,14 @@ fn a_project_is_trusted_where_its_settings_are_found() {
         "[env]\nset = { MINE = \"yes\" }\n",
     )
     .unwrap();
-    let seen = || {
+    let value = || {
         let mut command = context.eval_command(&["import os; print(os.environ.get('MINE'))"]);
-        with(&context, command.current_dir(&below), &[])
+        run_with(&context, command.current_dir(&below), &[])
             .exits(0)
             .stdout
     };
-    assert_eq!(seen(), "None\n");
+    assert_eq!(value(), "None\n");
     let mut trust = context.command(&["trust"]);
-    with(&context, trust.current_dir(&below), &[]).exits(0);
-    assert_eq!(seen(), "yes\n");
+    run_with(&context, trust.current_dir(&below), &[]).exits(0);
+    assert_eq!(value(), "yes\n");
 }

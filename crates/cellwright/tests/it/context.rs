@@ -1,4 +1,4 @@
-//! [`Context`]: a folder, a cache and the binary, for one test.
+//! [`Context`]: a directory, a cache and the binary, for one test.
 
 use std::fs;
 use std::io::Write;
@@ -7,9 +7,9 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The folders of one test.
+/// The directories of one test.
 pub(crate) struct Context {
-    folder: TempDir,
+    dir: TempDir,
     cache: TempDir,
 }
 
@@ -88,7 +88,7 @@ pub(crate) const THREE_CELLS: &str = r##"{
 impl Context {
     pub(crate) fn new() -> Self {
         Self {
-            folder: TempDir::new().unwrap(),
+            dir: TempDir::new().unwrap(),
             cache: TempDir::new().unwrap(),
         }
     }
@@ -100,9 +100,9 @@ impl Context {
         context
     }
 
-    /// Makes a file, old enough that nobody takes it for one that is being written.
+    /// Creates a file that was modified an hour ago, so that commands do not wait for a writer of the file.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.folder.path().join(name);
+        let path = self.dir.path().join(name);
         fs::write(&path, content).unwrap();
         let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(1);
         let file = fs::File::options().append(true).open(&path).unwrap();
@@ -111,14 +111,14 @@ impl Context {
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.dir.path().join(name)
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
-    /// Where the binary keeps what is its own.
+    /// The home directory of the binary.
     pub(crate) fn home(&self) -> &Path {
         self.cache.path()
     }
@@ -127,16 +127,16 @@ impl Context {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// The binary with these arguments, in the context's folder.
+    /// The binary with these arguments, in the context's directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellwright"));
         command
             .args(arguments)
-            .current_dir(self.folder())
+            .current_dir(self.dir())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.cache.path())
-            // Never the host of whoever runs the tests.
+            // Never the host of the user who runs the tests.
             .env("CELLWRIGHT_HOST_DIR", self.cache.path().join("host"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -159,7 +159,7 @@ impl Context {
             .spawn()
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        // A program that refuses its arguments does not read; that is its business.
+        // A program that rejects its arguments does not read stdin.
         stdin.write_all(input.as_ref()).ok();
         drop(stdin);
         CommandOutput::new(self, &child.wait_with_output().unwrap())
@@ -196,10 +196,10 @@ impl Context {
         command
     }
 
-    /// The revision of a notebook, as the binary tells it.
+    /// The revision of a notebook, as `read --json` reports it.
     pub(crate) fn revision(&self, name: &str) -> String {
-        let ran = self.run(&["read", name, "--json"]);
-        ran.json()["revision"].as_str().unwrap().to_owned()
+        let result = self.run(&["read", name, "--json"]);
+        result.json()["revision"].as_str().unwrap().to_owned()
     }
 }
 
@@ -208,7 +208,7 @@ pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    folder: PathBuf,
+    dir: PathBuf,
 }
 
 impl CommandOutput {
@@ -217,7 +217,7 @@ impl CommandOutput {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-            folder: context.folder().canonicalize().unwrap(),
+            dir: context.dir().canonicalize().unwrap(),
         }
     }
 
@@ -231,7 +231,7 @@ impl CommandOutput {
         serde_json::from_str(&self.stdout).unwrap()
     }
 
-    /// Exit code and output, with revisions and the folder masked.
+    /// Exit code and output, with revisions and the directory masked.
     pub(crate) fn output_masked(&self) -> String {
         let text = format!(
             "exit code: {}\n--- stdout\n{}--- stderr\n{}",
@@ -240,11 +240,11 @@ impl CommandOutput {
             self.stdout,
             self.stderr
         );
-        let folder = self.folder.display().to_string();
+        let dir = self.dir.display().to_string();
         mask_revisions(
             &text
-                .replace(&format!("{folder}/"), "")
-                .replace(&folder, "[FOLDER]"),
+                .replace(&format!("{dir}/"), "")
+                .replace(&dir, "[FOLDER]"),
         )
     }
 }

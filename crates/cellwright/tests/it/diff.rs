@@ -1,18 +1,18 @@
-//! `diff`: what changed from one notebook to another.
+//! `diff`: differences between two notebooks.
 
 use insta::assert_snapshot;
 
 use crate::context::{Context, THREE_CELLS};
 
-/// Everything that can differ, at once.
-fn changed() -> String {
+/// A notebook that differs from `THREE_CELLS` in everything that `diff` reports.
+fn changed_notebook() -> String {
     let cells = THREE_CELLS
         .replace("answer = 42\\n", "answer = 43\\n")
         .replace("\"42\\n\"", "\"43\\n\", \"44\\n\"")
         .replace("\"execution_count\": 1", "\"execution_count\": 7")
         .replace("\"tags\": []", "\"tags\": [\"slow\"]")
         .replace("\"Python 3\"", "\"Python 3.14\"");
-    // The title goes to the end, and there is a new cell.
+    // The title moves to the end, and there is a new cell.
     let (before, rest) = cells
         .split_once("  {\n   \"cell_type\": \"markdown\"")
         .unwrap();
@@ -27,7 +27,7 @@ fn changed() -> String {
 #[test]
 fn differences_are_shown_cell_by_cell() {
     let context = Context::with_notebook();
-    context.file("b.ipynb", changed());
+    context.file("b.ipynb", changed_notebook());
     assert_snapshot!(
         context
             .run(&["diff", "a.ipynb", "b.ipynb"])
@@ -51,15 +51,15 @@ fn differences_are_shown_cell_by_cell() {
 }
 
 #[test]
-fn no_difference_is_success_and_layout_is_none() {
+fn equal_notebooks_are_success_and_layout_is_no_difference() {
     let context = Context::with_notebook();
-    let ran = context.run(&["diff", "a.ipynb", "a.ipynb"]).exits(0);
-    assert_eq!(ran.stdout, "");
+    let result = context.run(&["diff", "a.ipynb", "a.ipynb"]).exits(0);
+    assert_eq!(result.stdout, "");
     let value: serde_json::Value = serde_json::from_str(THREE_CELLS).unwrap();
     context.file("minified.ipynb", value.to_string());
-    let ran = context.run(&["diff", "a.ipynb", "minified.ipynb"]).exits(0);
-    assert_eq!(ran.stdout, "");
-    assert_eq!(ran.stderr, "no difference\n");
+    let result = context.run(&["diff", "a.ipynb", "minified.ipynb"]).exits(0);
+    assert_eq!(result.stdout, "");
+    assert_eq!(result.stderr, "no difference\n");
     let rerun = THREE_CELLS.replace("\"42\\n\"", "\"again\\n\"");
     context.file("rerun.ipynb", rerun);
     context
@@ -69,20 +69,20 @@ fn no_difference_is_success_and_layout_is_none() {
 }
 
 #[test]
-fn programs_get_all_of_it() {
+fn the_json_report_contains_all_differences() {
     let context = Context::with_notebook();
-    context.file("b.ipynb", changed());
-    let answer = context
+    context.file("b.ipynb", changed_notebook());
+    let report = context
         .run(&["diff", "a.ipynb", "b.ipynb", "--json"])
         .exits(1)
         .json();
-    assert_eq!(answer["same"], false);
+    assert_eq!(report["same"], false);
     assert_eq!(
-        answer["members"][0]["name"],
+        report["members"][0]["name"],
         "metadata.kernelspec.display_name"
     );
-    assert_eq!(answer["members"][0]["new"], "Python 3.14");
-    let cells = answer["cells"].as_array().unwrap();
+    assert_eq!(report["members"][0]["new"], "Python 3.14");
+    let cells = report["cells"].as_array().unwrap();
     let code = &cells[0];
     assert_eq!(code["change"], "changed");
     assert_eq!(
@@ -111,7 +111,7 @@ fn programs_get_all_of_it() {
 }
 
 #[test]
-fn what_is_no_notebook_is_trouble_and_not_a_difference() {
+fn a_file_that_is_no_notebook_is_an_error_and_not_a_difference() {
     let context = Context::with_notebook();
     context.file("broken.ipynb", "{\"cells\": [");
     for arguments in [
@@ -120,7 +120,7 @@ fn what_is_no_notebook_is_trouble_and_not_a_difference() {
         ["diff", "a.ipynb", "missing.ipynb"],
         ["diff", "a.ipynb", "HEAD:a.ipynb"],
     ] {
-        let ran = context.run(&arguments).exits(2);
-        assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+        let result = context.run(&arguments).exits(2);
+        assert!(result.stderr.starts_with("error: "), "{}", result.stderr);
     }
 }

@@ -1,4 +1,4 @@
-//! `doctor`: what it finds and what it says to do.
+//! `doctor`: findings and next steps.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use crate::context::Context;
 
 #[test]
-fn a_healthy_machine_is_healthy() {
+fn a_working_installation_has_no_errors() {
     let context = Context::new();
     let found = context.run(&["doctor", "--json"]).exits(0).json();
     assert_eq!(found["healthy"], true);
@@ -21,7 +21,7 @@ fn a_healthy_machine_is_healthy() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_the_next_step() {
+fn a_broken_interpreter_is_reported_with_the_next_step() {
     let context = Context::new();
     fs::create_dir(context.path("bin")).unwrap();
     let broken = context.file(
@@ -54,5 +54,5 @@ fn what_is_wrong_is_named_with_the_next_step() {
         "{finding}"
     );
     let rejected = &found["findings"][1];
-    assert_eq!(rejected["text"], "/nowhere: there is no such folder");
+    assert_eq!(rejected["text"], "/nowhere: there is no such directory");
 }

@@ -1,4 +1,4 @@
-//! `edit`: text replaced in the view.
+//! `edit`: replaces text in the text view.
 
 use insta::assert_snapshot;
 
@@ -7,7 +7,7 @@ use crate::context::{Context, THREE_CELLS};
 #[test]
 fn one_occurrence_is_replaced() {
     let context = Context::with_notebook();
-    let ran = context.run(&[
+    let result = context.run(&[
         "edit",
         "a.ipynb",
         "--old",
@@ -15,16 +15,16 @@ fn one_occurrence_is_replaced() {
         "--new",
         "answer = 43",
     ]);
-    assert_snapshot!(ran.exits(0).output_masked());
+    assert_snapshot!(result.exits(0).output_masked());
     let expected = THREE_CELLS.replace("answer = 42\\n", "answer = 43\\n");
     assert_eq!(context.content("a.ipynb"), expected);
 }
 
 #[test]
-fn several_occurrences_need_all() {
+fn several_occurrences_need_the_flag_all() {
     let context = Context::with_notebook();
-    let ran = context.run(&["edit", "a.ipynb", "--old", "answer", "--new", "reply"]);
-    assert_snapshot!("several_matches", ran.exits(2).output_masked());
+    let result = context.run(&["edit", "a.ipynb", "--old", "answer", "--new", "reply"]);
+    assert_snapshot!("several_matches", result.exits(2).output_masked());
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
     context
         .run(&[
@@ -38,8 +38,8 @@ fn several_occurrences_need_all() {
 #[test]
 fn no_occurrence_is_an_error() {
     let context = Context::with_notebook();
-    let ran = context.run(&["edit", "a.ipynb", "--old", "missing", "--new", "x"]);
-    assert_snapshot!("no_match", ran.exits(2).output_masked());
+    let result = context.run(&["edit", "a.ipynb", "--old", "missing", "--new", "x"]);
+    assert_snapshot!("no_match", result.exits(2).output_masked());
     for (old, new) in [("", "x"), ("answer = 42", "answer = 42")] {
         context
             .run(&["edit", "a.ipynb", "--old", old, "--new", new])
@@ -52,16 +52,16 @@ fn no_occurrence_is_an_error() {
 fn an_edit_may_span_markers() {
     let context = Context::with_notebook();
     let old = "print(answer)\n# %% [code] cell:2\n";
-    let ran = context
+    let result = context
         .run(&["edit", "a.ipynb", "--old", old, "--new", ""])
         .exits(0);
-    assert!(ran.stdout.contains("1 removed"), "{}", ran.stdout);
+    assert!(result.stdout.contains("1 removed"), "{}", result.stdout);
     let text = context.run(&["read", "a.ipynb:cells=1"]).stdout;
     assert_eq!(text, "# %% [code] cell:1\nanswer = 42\nanswer + 1.0\n");
 }
 
 #[test]
-fn texts_can_come_from_files() {
+fn texts_can_be_read_from_files() {
     let context = Context::with_notebook();
     context.file("old.txt", "answer = 42\nprint(answer)\n");
     let arguments = [
@@ -78,7 +78,7 @@ fn texts_can_come_from_files() {
 }
 
 #[test]
-fn text_that_begins_with_a_dash_is_text() {
+fn text_may_begin_with_a_dash() {
     let context = Context::with_notebook();
     context
         .run(&[
@@ -90,16 +90,16 @@ fn text_that_begins_with_a_dash_is_text() {
             "-answer",
         ])
         .exits(0);
-    let ran = context
+    let result = context
         .run(&["edit", "a.ipynb", "--old", "-answer", "--new", "--x"])
         .exits(0);
-    assert_eq!(ran.code, Some(0));
+    assert_eq!(result.code, Some(0));
 }
 
 #[test]
-fn a_word_that_also_occurs_in_markers_is_not_meant_there() {
+fn markers_are_edited_only_if_the_text_is_a_marker() {
     let context = Context::with_notebook();
-    // "code" stands in two markers and "cell" in all; neither occurs in a source but this one.
+    // `code` occurs in two markers and `cell` in all of them; one source contains `cell`, none contains `code`.
     let arguments = ["edit", "a.ipynb", "--old", "cell", "--new", "box", "--all"];
     context.run(&arguments).exits(0);
     let expected = THREE_CELLS.replace("of three cells", "of three boxs");
@@ -107,7 +107,7 @@ fn a_word_that_also_occurs_in_markers_is_not_meant_there() {
     context
         .run(&["edit", "a.ipynb", "--old", "code", "--new", "x", "--all"])
         .exits(2);
-    // Whoever writes a marker means it.
+    // Text that is a marker replaces the marker.
     let arguments = [
         "edit",
         "a.ipynb",
@@ -126,7 +126,7 @@ fn a_word_that_also_occurs_in_markers_is_not_meant_there() {
 }
 
 #[test]
-fn both_texts_cannot_come_from_one_pipe() {
+fn both_texts_cannot_be_read_from_stdin() {
     let context = Context::with_notebook();
     let arguments = [
         "edit",

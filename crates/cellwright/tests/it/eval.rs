@@ -1,4 +1,4 @@
-//! `eval`, as people and programs use it.
+//! `eval`: code, streams, JSON, input requests, timeouts and interrupts.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
@@ -10,32 +10,36 @@ use crate::context::Context;
 
 #[test]
 fn the_value_of_the_last_expression_is_printed() {
-    let ran = Context::new().eval(&["x = 20\nx + 1"]).exits(0);
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("21\n", ""));
+    let result = Context::new().eval(&["x = 20\nx + 1"]).exits(0);
+    assert_eq!(
+        (result.stdout.as_str(), result.stderr.as_str()),
+        ("21\n", "")
+    );
 }
 
 #[test]
-fn streams_stay_apart() {
+fn stdout_and_stderr_are_separate() {
     let code = "import sys\nprint('out')\nprint('err', file=sys.stderr)\n'value'";
-    let ran = Context::new().eval(&[code]).exits(0);
+    let result = Context::new().eval(&[code]).exits(0);
     assert_eq!(
-        (ran.stdout.as_str(), ran.stderr.as_str()),
+        (result.stdout.as_str(), result.stderr.as_str()),
         ("out\n'value'\n", "err\n")
     );
 }
 
 #[test]
-fn code_that_raises_exits_with_1_and_shows_where() {
+fn an_exception_exits_with_1_and_prints_a_traceback() {
     let code = "def f(x):\n    return 1 / x\n\nprint('before')\nf(0)\nprint('never')";
-    let seen = Context::new().eval(&[code]).exits(1).output_masked();
-    // From 3.11 on, Python also marks the place within the line.
-    let marks = |line: &&str| line.trim().is_empty() || !line.chars().all(|c| " ~^".contains(c));
-    let lines: Vec<&str> = seen.lines().filter(marks).collect();
+    let text = Context::new().eval(&[code]).exits(1).output_masked();
+    // From 3.11 on, Python also marks the columns below the line.
+    let is_no_mark =
+        |line: &&str| line.trim().is_empty() || !line.chars().all(|c| " ~^".contains(c));
+    let lines: Vec<&str> = text.lines().filter(is_no_mark).collect();
     assert_snapshot!(lines.join("\n"));
 }
 
 #[test]
-fn code_comes_from_an_argument_a_file_or_stdin() {
+fn code_is_read_from_an_argument_a_file_or_stdin() {
     let context = Context::new();
     context.file("script.py", "print('from a file')");
     assert_eq!(
@@ -43,10 +47,10 @@ fn code_comes_from_an_argument_a_file_or_stdin() {
         "from a file\n"
     );
     for arguments in [&["eval"][..], &["eval", "-"]] {
-        let ran = context
+        let result = context
             .run_with_input(arguments, "print('from stdin')")
             .exits(0);
-        assert_eq!(ran.stdout, "from stdin\n");
+        assert_eq!(result.stdout, "from stdin\n");
     }
     assert_eq!(context.eval(&["-1"]).exits(0).stdout, "-1\n");
     context.eval(&["-f", "missing.py"]).exits(2);
@@ -55,36 +59,36 @@ fn code_comes_from_an_argument_a_file_or_stdin() {
 #[test]
 fn cells_share_a_kernel_and_a_failure_skips_the_rest() {
     let context = Context::new();
-    let ran = context
+    let result = context
         .eval(&["--cell", "x = 4", "--cell", "print(x)", "--cell", "x * x"])
         .exits(0);
-    assert_eq!(ran.stdout, "4\n16\n");
+    assert_eq!(result.stdout, "4\n16\n");
     let arguments = ["1", "--cell", "oops", "--cell", "print('never')", "--json"];
-    let answer = context.eval(&arguments).exits(1).json();
-    assert_eq!(answer["status"], "error");
-    let statuses: Vec<&str> = answer["cells"]
+    let report = context.eval(&arguments).exits(1).json();
+    assert_eq!(report["status"], "error");
+    let statuses: Vec<&str> = report["cells"]
         .as_array()
         .unwrap()
         .iter()
         .map(|cell| cell["status"].as_str().unwrap())
         .collect();
     assert_eq!(statuses, ["ok", "error", "skipped"]);
-    assert_eq!(answer["cells"][1]["error"]["ename"], "NameError");
+    assert_eq!(report["cells"][1]["error"]["ename"], "NameError");
 }
 
 #[test]
-fn json_has_the_shape_that_is_promised() {
+fn the_json_report_has_the_documented_fields() {
     let code = "import sys\nprint('a')\nprint('b', file=sys.stderr)\ndisplay({'application/json': {'k': [1, None]}, 'text/plain': 'shown'}, raw=True)\n42";
-    let answer = Context::new().eval(&[code, "--json"]).exits(0).json();
-    let kernel = &answer["kernel"];
+    let report = Context::new().eval(&[code, "--json"]).exits(0).json();
+    let kernel = &report["kernel"];
     assert_eq!(
         (&kernel["backend"], &kernel["generation"]),
         (&json!("runner"), &json!(1))
     );
     assert!(kernel["pid"].is_u64() && kernel["interpreter"].is_string());
-    assert_eq!(answer["died"], json!(null));
-    assert_eq!(answer["notices"], json!([]));
-    let cell = &answer["cells"][0];
+    assert_eq!(report["died"], json!(null));
+    assert_eq!(report["notices"], json!([]));
+    let cell = &report["cells"][0];
     assert!(cell["duration_ms"].as_f64().unwrap() > 0.0);
     assert_eq!(cell["text"], "a\nb\nshown\n42\n");
     assert_eq!(cell["json"], json!([{"k": [1, null]}]));
@@ -122,12 +126,12 @@ fn json_has_the_shape_that_is_promised() {
 }
 
 #[test]
-fn an_image_is_kept_and_named() {
+fn an_image_is_stored_as_an_artifact() {
     // A PNG of one pixel.
     let code = "import base64\nclass P:\n    def _repr_png_(self): return base64.b64decode('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==')\n    def __repr__(self): return '<P>'\nP()";
     let context = Context::new();
-    let answer = context.eval(&[code, "--json"]).exits(0).json();
-    let image = &answer["cells"][0]["images"][0];
+    let report = context.eval(&[code, "--json"]).exits(0).json();
+    let image = &report["cells"][0]["images"][0];
     assert_eq!(
         (&image["mime"], &image["width"]),
         (&json!("image/png"), &json!(1))
@@ -143,18 +147,18 @@ fn an_image_is_kept_and_named() {
 fn input_is_answered_or_refused() {
     let context = Context::new();
     let code = "print(input('Name? ') + '!')";
-    let ran = context.eval(&[code, "--answer", "World"]).exits(0);
-    assert!(ran.stdout.ends_with("World!\n"), "{}", ran.stdout);
-    // Answers are used up, cell by cell.
-    let ran = context.eval(&[
+    let result = context.eval(&[code, "--answer", "World"]).exits(0);
+    assert!(result.stdout.ends_with("World!\n"), "{}", result.stdout);
+    // Each input request uses one answer.
+    let result = context.eval(&[
         "--cell", "input()", "--cell", "input()", "--answer", "a", "--answer", "b",
     ]);
-    assert_eq!(ran.exits(0).stdout, "'a'\n'b'\n");
-    let ran = context.eval(&[code]).exits(1);
+    assert_eq!(result.exits(0).stdout, "'a'\n'b'\n");
+    let result = context.eval(&[code]).exits(1);
     assert!(
-        ran.stderr.contains("Name? ") && ran.stderr.contains("--answer"),
+        result.stderr.contains("Name? ") && result.stderr.contains("--answer"),
         "{}",
-        ran.stderr
+        result.stderr
     );
 }
 
@@ -162,23 +166,24 @@ fn input_is_answered_or_refused() {
 fn a_timeout_stops_the_code_and_exits_with_124() {
     let context = Context::new();
     let code = "print('before', flush=True)\nimport time\ntime.sleep(60)";
-    let ran = context.eval(&[code, "--timeout", "0.8"]).exits(124);
-    assert_eq!(ran.stdout, "before\n");
+    let result = context.eval(&[code, "--timeout", "0.8"]).exits(124);
+    assert_eq!(result.stdout, "before\n");
     assert!(
-        ran.stderr
+        result
+            .stderr
             .contains("error: Timed out after 0.8 s; the code was interrupted"),
         "{}",
-        ran.stderr
+        result.stderr
     );
-    let answer = context
+    let report = context
         .eval(&[code, "--timeout", "0.8", "--json"])
         .exits(124)
         .json();
     assert_eq!(
-        (&answer["status"], &answer["cells"][0]["status"]),
+        (&report["status"], &report["cells"][0]["status"]),
         (&json!("timeout"), &json!("timeout"))
     );
-    assert_eq!(answer["notices"][0]["kind"], "interrupted");
+    assert_eq!(report["notices"][0]["kind"], "interrupted");
     context.eval(&["1", "--timeout", "-1"]).exits(2);
     context.eval(&["1", "--timeout", "soon"]).exits(2);
 }
@@ -202,9 +207,9 @@ fn ctrl_c_cancels_and_exits_with_130() {
 }
 
 #[test]
-fn a_second_ctrl_c_does_not_wait() {
+fn a_second_ctrl_c_kills_the_kernel() {
     let context = Context::new();
-    // Every interrupt hits inside the `try`, also the first one.
+    // Every interrupt arrives inside the `try`, also the first one.
     let code = "import time\nbegun = False\nwhile True:\n    try:\n        if not begun:\n            begun = True\n            print('begun', flush=True)\n        time.sleep(60)\n    except BaseException:\n        print('no!', flush=True)";
     let mut child = context
         .eval_command(&["--timeout", "0", code])
@@ -212,7 +217,7 @@ fn a_second_ctrl_c_does_not_wait() {
         .unwrap();
     expect(&mut child, "begun\n");
     interrupt(&child);
-    // It heard the first one.
+    // The code has received the first interrupt.
     let mut no = [0; 4];
     child.stdout.as_mut().unwrap().read_exact(&mut no).unwrap();
     interrupt(&child);
@@ -239,7 +244,7 @@ fn interrupt(child: &std::process::Child) {
 }
 
 #[test]
-fn the_working_directory_is_chosen_and_on_the_path() {
+fn the_working_directory_can_be_chosen_and_is_on_the_import_path() {
     let context = Context::new();
     std::fs::create_dir(context.path("sub")).unwrap();
     context.file("sub/neighbour.py", "value = 7");
@@ -251,7 +256,7 @@ fn the_working_directory_is_chosen_and_on_the_path() {
 }
 
 #[test]
-fn secrets_of_the_environment_stay_out_of_the_kernel() {
+fn secrets_of_the_environment_are_not_passed_to_the_kernel() {
     let context = Context::new();
     let output = context
         .eval_command(&["import os\nprint(os.environ.get('OPENAI_API_KEY'), os.environ.get('LC_X'), os.environ['CELLWRIGHT_ARTIFACTS_DIR'] != '')"])
@@ -266,7 +271,7 @@ fn secrets_of_the_environment_stay_out_of_the_kernel() {
 }
 
 #[test]
-fn a_reader_that_stops_early_ends_the_code() {
+fn a_closed_pipe_ends_the_code() {
     let context = Context::new();
     let mut child = context
         .eval_command(&["--full", "--timeout", "0", "while True: print('x' * 1000)"])
@@ -279,7 +284,7 @@ fn a_reader_that_stops_early_ends_the_code() {
 }
 
 #[test]
-fn output_that_does_not_arrive_does_not_make_a_failure_a_success() {
+fn an_output_error_does_not_hide_an_exception() {
     let context = Context::new();
     let full = || {
         Stdio::from(
@@ -296,12 +301,12 @@ fn output_that_does_not_arrive_does_not_make_a_failure_a_success() {
     let mut raised = context.eval_command(&["1/0"]);
     raised.stderr(full());
     assert_eq!(code_of(raised), Some(1));
-    // It ran to its end all the same, and that the output is missing is an error.
-    let mut ran = context.eval_command(&["print('x', flush=True)\nopen('mark', 'w').close()"]);
-    ran.stdout(full());
-    assert_eq!(code_of(ran), Some(2));
+    // The code runs to its end, and the missing output is an error.
+    let mut succeeds = context.eval_command(&["print('x', flush=True)\nopen('mark', 'w').close()"]);
+    succeeds.stdout(full());
+    assert_eq!(code_of(succeeds), Some(2));
     assert!(context.path("mark").exists());
-    // A reader that has gone, and code that raised before anybody noticed.
+    // A closed pipe does not hide an exception.
     let mut child = context
         .eval_command(&["import time\ntime.sleep(0.3)\n1/0", "--json"])
         .spawn()
@@ -311,7 +316,7 @@ fn output_that_does_not_arrive_does_not_make_a_failure_a_success() {
 }
 
 #[test]
-fn a_script_knows_its_name_and_its_neighbours() {
+fn a_script_has_a_file_name_and_imports_from_its_directory() {
     let context = Context::new();
     std::fs::create_dir(context.path("sub")).unwrap();
     context.file("sub/neighbour.py", "value = 7");
@@ -319,36 +324,37 @@ fn a_script_knows_its_name_and_its_neighbours() {
         "sub/main.py",
         "import multiprocessing, os, sys, neighbour\ndef double(x): return 2 * x\nif __name__ == '__main__':\n    print(os.path.basename(__file__), os.path.basename(sys.argv[0]), neighbour.value)\n    with multiprocessing.get_context('spawn').Pool(2) as pool: print(pool.map(double, [1, 2]))",
     );
-    let ran = context.eval(&["-f", "sub/main.py"]).exits(0);
-    assert_eq!(ran.stdout, "main.py main.py 7\n[2, 4]\n");
+    let result = context.eval(&["-f", "sub/main.py"]).exits(0);
+    assert_eq!(result.stdout, "main.py main.py 7\n[2, 4]\n");
 }
 
 #[test]
-fn threads_are_waited_for_as_python_does() {
+fn threads_are_joined_after_the_last_cell() {
     let context = Context::new();
     let code = "import threading, time\ndef work():\n    time.sleep(2); open('saved', 'w').close(); print('saved')\nthreading.Thread(target=work).start()";
     assert_eq!(context.eval(&[code]).exits(0).stdout, "saved\n");
     assert!(context.path("saved").exists());
     let endless = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()";
-    let ran = context.eval(&[endless, "--timeout", "1"]).exits(0);
+    let result = context.eval(&[endless, "--timeout", "1"]).exits(0);
     assert!(
-        ran.stderr
+        result
+            .stderr
             .contains("did not exit after the last cell and was killed"),
         "{}",
-        ran.stderr
+        result.stderr
     );
 }
 
 #[test]
-fn text_in_a_stream_of_the_codes_own_is_flushed_in_time() {
+fn a_replaced_stdout_is_flushed_at_the_end_of_each_cell() {
     let code = "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')\nprint('one')\n5";
-    let ran = Context::new()
+    let result = Context::new()
         .eval(&[code, "--cell", "print('two')\n1/0", "--json"])
         .exits(1);
-    let answer = ran.json();
-    assert_eq!(answer["cells"][0]["text"], "one\n5\n");
+    let report = result.json();
+    assert_eq!(report["cells"][0]["text"], "one\n5\n");
     assert!(
-        answer["cells"][1]["text"]
+        report["cells"][1]["text"]
             .as_str()
             .unwrap()
             .starts_with("two\nTraceback")
@@ -356,17 +362,17 @@ fn text_in_a_stream_of_the_codes_own_is_flushed_in_time() {
 }
 
 #[test]
-fn what_is_said_at_the_start_comes_first() {
+fn output_before_the_start_of_the_kernel_is_printed_first() {
     let context = Context::new();
     let script = "#!/bin/sh\necho noise\nexec python3 \"$@\"\n";
     let python = context.file("python", script);
     std::fs::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let ran = context.run(&["eval", "1", "--python", "./python"]).exits(0);
-    assert_eq!(ran.stdout, "noise\n1\n");
+    let result = context.run(&["eval", "1", "--python", "./python"]).exits(0);
+    assert_eq!(result.stdout, "noise\n1\n");
 }
 
 #[test]
-fn text_comes_while_the_code_runs() {
+fn output_is_printed_while_the_code_runs() {
     let context = Context::new();
     let mut child = context
         .eval_command(&[
@@ -390,32 +396,32 @@ fn text_comes_while_the_code_runs() {
 }
 
 #[test]
-fn late_output_of_threads_and_children_belongs_to_its_cell() {
+fn late_output_of_a_thread_belongs_to_its_cell() {
     let code = "import threading, subprocess\nthreading.Timer(0.1, print, ['late']).start()\n";
-    let answer = Context::new()
+    let report = Context::new()
         .eval(&["--cell", code, "--cell", "1", "--json"])
         .exits(0)
         .json();
-    assert_eq!(answer["cells"][0]["text"], "late\n");
-    assert_eq!(answer["cells"][1]["text"], "1\n");
+    assert_eq!(report["cells"][0]["text"], "late\n");
+    assert_eq!(report["cells"][1]["text"], "1\n");
 }
 
 #[test]
-fn nothing_of_a_cell_controls_the_answer() {
-    // Escapes, forged markers and JSON in what a cell prints stay what they are.
+fn control_sequences_in_output_are_removed() {
+    // Escape sequences are removed. JSON in the output of a cell stays text.
     let code = "print('\\x1b]0;title\\x07\\x1b[2Jplain\\r\\n{\"status\": \"ok\"}')";
     let context = Context::new();
-    let ran = context.eval(&[code]).exits(0);
-    assert_eq!(ran.stdout, "plain\n{\"status\": \"ok\"}\n");
-    let answer = context.eval(&[code, "--json"]).exits(0).json();
-    assert_eq!(answer["cells"][0]["text"], "plain\n{\"status\": \"ok\"}\n");
+    let result = context.eval(&[code]).exits(0);
+    assert_eq!(result.stdout, "plain\n{\"status\": \"ok\"}\n");
+    let report = context.eval(&[code, "--json"]).exits(0).json();
+    assert_eq!(report["cells"][0]["text"], "plain\n{\"status\": \"ok\"}\n");
 }
 
 #[test]
-fn a_program_that_reads_from_us_gets_plain_text_without_limits_of_lines() {
+fn a_pipe_receives_long_lines_unchanged() {
     let code = "import json\nprint(json.dumps({'k': 'v' * 20_000}))";
-    let ran = Context::new().eval(&[code]).exits(0);
-    let value: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let result = Context::new().eval(&[code]).exits(0);
+    let value: serde_json::Value = serde_json::from_str(&result.stdout).unwrap();
     assert_eq!(value["k"].as_str().unwrap().len(), 20_000);
     std::io::stdout().flush().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Notebooks in repositories: set up with one command, shown, merged and stored as they should be.
+//! Notebooks in git repositories: setup, diff, merge and clean filter.
 
 mod drivers;
 mod setup;
@@ -8,10 +8,10 @@ use std::process::Command;
 
 use crate::context::{CommandOutput, Context};
 
-/// A repository with one commit in it, and the binary on the path.
+/// A git repository, with the binary on the path.
 struct Repository {
     context: Context,
-    /// Where it is: a folder whose name is hard on shells.
+    /// The directory of the repository. Its name needs quotes in a shell.
     root: PathBuf,
 }
 
@@ -25,7 +25,7 @@ impl Repository {
         repository
     }
 
-    /// With the example of the project, `a.ipynb`, committed.
+    /// A repository with one commit that contains `a.ipynb`.
     fn with_notebook(content: &str) -> Self {
         let repository = Self::new();
         repository.write("a.ipynb", content);
@@ -46,7 +46,7 @@ impl Repository {
         self.git(&["commit", "-q", "-m", message]);
     }
 
-    /// A program in the repository, as this user would run it.
+    /// A command that runs a program in the repository with a minimal environment.
     fn program(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Command {
         let mut command = Command::new(program.as_ref());
         let binary = Path::new(env!("CARGO_BIN_EXE_cellwright"))
@@ -72,7 +72,7 @@ impl Repository {
         CommandOutput::new(&self.context, &command.output().unwrap())
     }
 
-    /// What git prints; it must succeed.
+    /// Runs git. Returns its stdout; fails the test unless git succeeds.
     fn git(&self, arguments: &[&str]) -> String {
         self.try_git(arguments).exits(0).stdout
     }

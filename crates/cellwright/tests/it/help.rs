@@ -51,19 +51,19 @@ fn every_verb_has_help_with_examples() {
     }
 }
 
-/// Help is wrapped once, by the terminal: no line is longer than it, and no line ends where the next word had room.
+/// Help is wrapped once, to the width of the terminal: no line is longer, and each line has as many words as fit.
 #[test]
 fn help_fills_the_width_of_the_terminal() {
     let context = Context::new();
-    let mut faults = Vec::new();
+    let mut problems = Vec::new();
     for page in pages(&context) {
         for width in [80, 100] {
             let help = help(&context, &page, width);
             let is_example = |line: &str| line.starts_with("  ") && !line.starts_with("    ");
             for line in help.lines() {
-                // Examples are to be copied: they are not wrapped.
+                // Users copy examples, so they are not wrapped.
                 if line.chars().count() > width && !is_example(line) {
-                    faults.push(format!("{page:?} at {width}, too long: {line}"));
+                    problems.push(format!("{page:?} at {width}, too long: {line}"));
                 }
             }
             for (line, next) in help.lines().zip(help.lines().skip(1)) {
@@ -72,12 +72,12 @@ fn help_fills_the_width_of_the_terminal() {
                 }
                 let word = next.trim_start().split(' ').next().unwrap_or_default();
                 if line.chars().count() + 1 + word.chars().count() <= width {
-                    faults.push(format!("{page:?} at {width}, broken early: {line}"));
+                    problems.push(format!("{page:?} at {width}, broken early: {line}"));
                 }
             }
         }
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 /// Whether `next` continues the paragraph of `line`: as plain text, or in the column of descriptions.
@@ -104,7 +104,7 @@ fn the_version_names_the_commit() {
 }
 
 #[test]
-fn completions_know_the_verbs() {
+fn completions_contain_the_verbs() {
     let context = Context::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = context.run(&["completions", shell]).exits(0).stdout;
@@ -116,10 +116,10 @@ fn completions_know_the_verbs() {
 }
 
 #[test]
-fn no_arguments_and_wrong_ones_are_usage_errors() {
+fn missing_and_unknown_arguments_are_usage_errors() {
     let context = Context::new();
     context.run(&[]).exits(2);
-    let ran = context.run(&["raed", "a.ipynb"]).exits(2);
-    assert!(ran.stderr.contains("read"), "{}", ran.stderr);
-    assert_eq!(ran.stdout, "");
+    let result = context.run(&["raed", "a.ipynb"]).exits(2);
+    assert!(result.stderr.contains("read"), "{}", result.stderr);
+    assert_eq!(result.stdout, "");
 }

@@ -1,8 +1,7 @@
-//! The host as a process: one per user, found again, replaced when it is gone, never mistaken for
-//! somebody else.
+//! The process of the host: start, status, stop, files, environment, and replacement after its end.
 
 mod peers;
-mod trouble;
+mod recovery;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,14 +19,14 @@ use crate::context::{CommandOutput, Context};
 /// A context whose host ends with the test, also if the test fails.
 pub(crate) struct TestHost {
     pub(crate) context: Context,
-    folder: PathBuf,
+    dir: PathBuf,
 }
 
 impl TestHost {
     pub(crate) fn new() -> Self {
         let context = Context::new();
-        let folder = context.home().join("host");
-        Self { context, folder }
+        let dir = context.home().join("host");
+        Self { context, dir }
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
@@ -38,8 +37,8 @@ impl TestHost {
 
     /// Starts a host. Returns its process id.
     pub(crate) fn start(&self) -> u32 {
-        let answer = self.run(&["start", "--json"]).exits(0).json();
-        pid_in(&answer)
+        let reply = self.run(&["start", "--json"]).exits(0).json();
+        pid_in(&reply)
     }
 
     pub(crate) fn status(&self) -> Value {
@@ -47,10 +46,10 @@ impl TestHost {
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.dir.join(name)
     }
 
-    /// What is written about the living host.
+    /// The record of the running host in `host.json`.
     fn record(&self) -> Value {
         serde_json::from_str(&fs::read_to_string(self.file("host.json")).unwrap()).unwrap()
     }
@@ -66,14 +65,14 @@ impl TestHost {
 
 impl Drop for TestHost {
     fn drop(&mut self) {
-        // By its own way, and if that is what is broken by the number that its lock names.
+        // Stops the host with a command, and kills the process in its lock file if that fails.
         let lock = fs::read_to_string(self.file("host.lock")).unwrap_or_default();
         self.run(&["stop"]);
         let record: Value = serde_json::from_str(&lock).unwrap_or_default();
         if let Some(pid) = record["pid"]
             .as_u64()
             .and_then(|pid| u32::try_from(pid).ok())
-            && is_host(pid, &self.folder.display().to_string())
+            && is_host(pid, &self.dir.display().to_string())
         {
             signal(pid, "-KILL");
         }
@@ -109,7 +108,7 @@ impl HostConnection {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Everything up to the end.
+    /// Reads to the end of the connection.
     fn read_to_end(&mut self) -> String {
         let mut text = String::new();
         self.reader.read_to_string(&mut text).unwrap();
@@ -117,8 +116,8 @@ impl HostConnection {
     }
 }
 
-fn pid_in(answer: &Value) -> u32 {
-    u32::try_from(answer["pid"].as_u64().unwrap()).unwrap()
+fn pid_in(reply: &Value) -> u32 {
+    u32::try_from(reply["pid"].as_u64().unwrap()).unwrap()
 }
 
 pub(crate) fn signal(pid: u32, signal: &str) {
@@ -128,37 +127,38 @@ pub(crate) fn signal(pid: u32, signal: &str) {
         .unwrap();
 }
 
-/// Whether a process is a host of this folder.
-fn is_host(pid: u32, folder: &str) -> bool {
+/// Whether a process is a host of this directory.
+fn is_host(pid: u32, dir: &str) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line).into_owned();
-    line.contains("__host") && line.contains(folder)
+    line.contains("__host") && line.contains(dir)
 }
 
-/// Hosts of this folder there are.
-fn hosts(folder: &str) -> Vec<u32> {
+/// The process ids of the hosts of a directory.
+fn hosts(dir: &str) -> Vec<u32> {
     fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|&pid| is_host(pid, folder))
+        .filter(|&pid| is_host(pid, dir))
         .collect()
 }
 
-pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until `is_true` returns true. Fails with `message` after 20 s.
+pub(crate) fn wait_until(message: &str, mut is_true: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < until, "{what}");
+    while !is_true() {
+        assert!(Instant::now() < until, "{message}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 #[test]
-fn one_is_started_found_again_and_ended() {
+fn a_host_is_started_once_and_stopped() {
     let test_host = TestHost::new();
     assert_eq!(test_host.status()["running"], false);
-    let ran = test_host.run(&["status"]).exits(0);
-    assert_eq!(ran.stdout, "no host is running\n");
-    assert!(!test_host.folder.exists(), "looking makes nothing");
+    let result = test_host.run(&["status"]).exits(0);
+    assert_eq!(result.stdout, "no host is running\n");
+    assert!(!test_host.dir.exists(), "`status` creates no directory");
 
     let pid = test_host.start();
     let again = test_host.run(&["start", "--json"]).exits(0).json();
@@ -170,18 +170,19 @@ fn one_is_started_found_again_and_ended() {
     assert_eq!(status["clients"], 0);
     assert_eq!(status["instance"], test_host.record()["instance"]);
     assert!(status["memory_bytes"].as_u64().unwrap() < 20_000_000);
-    let ran = test_host.run(&["status"]).exits(0);
+    let result = test_host.run(&["status"]).exits(0);
     assert!(
-        ran.stdout
+        result
+            .stdout
             .starts_with(&format!("running: pid {pid}, version "))
     );
 
-    let ran = test_host.run(&["stop"]).exits(0);
-    assert_eq!(ran.stdout, format!("ended: pid {pid}\n"));
-    assert!(!is_host(pid, ""), "it is gone when the command is");
+    let result = test_host.run(&["stop"]).exits(0);
+    assert_eq!(result.stdout, format!("ended: pid {pid}\n"));
+    assert!(!is_host(pid, ""), "the host still runs after `stop`");
     assert!(!test_host.file("host.json").exists() && !test_host.file("host.sock").exists());
-    let ran = test_host.run(&["stop"]).exits(0);
-    assert_eq!(ran.stdout, "no host was running\n");
+    let result = test_host.run(&["stop"]).exits(0);
+    assert_eq!(result.stdout, "no host was running\n");
     let log = test_host.log();
     assert!(
         log.contains("started: pid") && log.ends_with("info  ended\n"),
@@ -195,7 +196,7 @@ fn host_files_are_private() {
     let test_host = TestHost::new();
     let pid = test_host.start();
     let mode = |name: &str| {
-        let meta = fs::metadata(test_host.folder.join(name)).unwrap();
+        let meta = fs::metadata(test_host.dir.join(name)).unwrap();
         meta.permissions().mode() & 0o777
     };
     assert_eq!(mode("."), 0o700);
@@ -208,47 +209,47 @@ fn host_files_are_private() {
     ] {
         assert_eq!(mode(name), 0o600, "{name}");
     }
-    // In a session of its own, with nothing of its starter's.
+    // The host has a separate process session and no files of the command that started it.
     let process = PathBuf::from(format!("/proc/{pid}"));
     let stat = fs::read_to_string(process.join("stat")).unwrap();
     let session = stat.rsplit(") ").next().unwrap().split(' ').nth(3).unwrap();
     assert_eq!(session, pid.to_string());
-    let leads_to = |name: &str| fs::read_link(process.join(name)).unwrap();
-    assert_eq!(leads_to("cwd"), PathBuf::from("/"));
-    assert_eq!(leads_to("fd/0"), PathBuf::from("/dev/null"));
-    assert_eq!(leads_to("fd/1"), PathBuf::from("/dev/null"));
+    let link_target = |name: &str| fs::read_link(process.join(name)).unwrap();
+    assert_eq!(link_target("cwd"), PathBuf::from("/"));
+    assert_eq!(link_target("fd/0"), PathBuf::from("/dev/null"));
+    assert_eq!(link_target("fd/1"), PathBuf::from("/dev/null"));
     assert_eq!(
-        leads_to("fd/2"),
+        link_target("fd/2"),
         test_host.file("host.log").canonicalize().unwrap()
     );
 }
 
-/// A script that holds a lock on a descriptor, or reads a pipe to its end, must not wait for it.
+/// A script that holds a lock on a descriptor or reads a pipe to its end must not wait for the host.
 #[test]
-fn it_keeps_no_descriptor_of_its_starter() {
+fn a_host_inherits_no_descriptors() {
     let test_host = TestHost::new();
     let script = "exec 7>\"$1\"; exec \"$0\" host start --json";
     let output = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_cellwright")])
         .arg(test_host.context.path("kept"))
-        .env("CELLWRIGHT_HOST_DIR", &test_host.folder)
+        .env("CELLWRIGHT_HOST_DIR", &test_host.dir)
         .output()
         .unwrap();
     let pid = pid_in(&serde_json::from_slice(&output.stdout).unwrap());
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
         let entry = entry.unwrap();
-        let leads_to = fs::read_link(entry.path()).unwrap_or_default();
-        let leads_to = leads_to.display().to_string();
-        let own = leads_to == "/dev/null"
-            || leads_to.starts_with("socket:")
-            || leads_to.starts_with("anon_inode:")
-            || leads_to.contains("/host/host.");
-        assert!(own, "{}: {leads_to}", entry.path().display());
+        let link_target = fs::read_link(entry.path()).unwrap_or_default();
+        let link_target = link_target.display().to_string();
+        let is_own = link_target == "/dev/null"
+            || link_target.starts_with("socket:")
+            || link_target.starts_with("anon_inode:")
+            || link_target.contains("/host/host.");
+        assert!(is_own, "{}: {link_target}", entry.path().display());
     }
 }
 
 #[test]
-fn its_environment_holds_no_secrets() {
+fn the_environment_of_a_host_contains_no_secrets() {
     let test_host = TestHost::new();
     let output = test_host
         .context
@@ -267,7 +268,7 @@ fn its_environment_holds_no_secrets() {
 }
 
 #[test]
-fn many_commands_at_once_start_exactly_one() {
+fn concurrent_commands_start_one_host() {
     let test_host = TestHost::new();
     let children: Vec<_> = (0..20)
         .map(|_| {
@@ -275,24 +276,28 @@ fn many_commands_at_once_start_exactly_one() {
             command.spawn().unwrap()
         })
         .collect();
-    let answers: Vec<Value> = children
+    let replies: Vec<Value> = children
         .into_iter()
         .map(|child| {
-            let ran = CommandOutput::new(&test_host.context, &child.wait_with_output().unwrap());
-            ran.exits(0).json()
+            let result = CommandOutput::new(&test_host.context, &child.wait_with_output().unwrap());
+            result.exits(0).json()
         })
         .collect();
-    let started = answers.iter().filter(|answer| answer["started"] == true);
+    let started = replies.iter().filter(|reply| reply["started"] == true);
     assert_eq!(started.count(), 1);
-    assert!(answers.iter().all(|one| one["pid"] == answers[0]["pid"]));
+    assert!(
+        replies
+            .iter()
+            .all(|reply| reply["pid"] == replies[0]["pid"])
+    );
     assert_eq!(
-        hosts(&test_host.folder.display().to_string()),
-        [pid_in(&answers[0])]
+        hosts(&test_host.dir.display().to_string()),
+        [pid_in(&replies[0])]
     );
 }
 
 #[test]
-fn it_ends_when_there_is_nothing_to_do() {
+fn an_idle_host_ends() {
     let test_host = TestHost::new();
     let output = test_host
         .context
@@ -301,21 +306,21 @@ fn it_ends_when_there_is_nothing_to_do() {
         .output()
         .unwrap();
     let pid = pid_in(&serde_json::from_slice(&output.stdout).unwrap());
-    // A client that is there keeps it.
-    let mut line = test_host.connect();
-    line.send_json(&json!({"hello": {"protocol": 3, "version": "test"}}));
-    assert_eq!(line.receive()["hello"]["pid"], pid);
+    // A connected client keeps the host running.
+    let mut connection = test_host.connect();
+    connection.send_json(&json!({"hello": {"protocol": 3, "version": "test"}}));
+    assert_eq!(connection.receive()["hello"]["pid"], pid);
     std::thread::sleep(Duration::from_millis(1200));
-    line.send_json(&json!({"do": "status"}));
-    assert_eq!(line.receive()["status"]["pid"], pid);
-    drop(line);
-    wait_until("it does not end", || !is_host(pid, ""));
+    connection.send_json(&json!({"do": "status"}));
+    assert_eq!(connection.receive()["status"]["pid"], pid);
+    drop(connection);
+    wait_until("the host does not end", || !is_host(pid, ""));
     assert!(test_host.log().contains("ending: idle"));
     assert!(!test_host.file("host.json").exists() && !test_host.file("host.sock").exists());
 }
 
 #[test]
-fn signals_end_it_in_order() {
+fn signals_stop_a_host_and_remove_its_files() {
     for name in ["-TERM", "-INT", "-HUP"] {
         let test_host = TestHost::new();
         let pid = test_host.start();
@@ -326,11 +331,11 @@ fn signals_end_it_in_order() {
     }
 }
 
-/// Without a home, without a folder of the login's.
+/// There is neither a home directory nor a runtime directory of the login.
 #[test]
-fn it_needs_no_home() {
+fn a_host_runs_without_a_home_directory() {
     let test_host = TestHost::new();
-    let temporary = test_host.context.folder().join("tmp");
+    let temporary = test_host.context.dir().join("tmp");
     fs::create_dir(&temporary).unwrap();
     let run = |action: &str| {
         let output = test_host
@@ -346,10 +351,10 @@ fn it_needs_no_home() {
             .exits(0)
             .json()
     };
-    let folder = PathBuf::from(run("status")["folder"].as_str().unwrap());
-    if !folder.starts_with(&temporary) {
-        // Whoever is logged in has a folder, and perhaps a host in it that is not ours to end.
-        assert!(folder.starts_with("/run/user"), "{}", folder.display());
+    let dir = PathBuf::from(run("status")["directory"].as_str().unwrap());
+    if !dir.starts_with(&temporary) {
+        // A user who is logged in has a runtime directory, and the test must not stop a host in it.
+        assert!(dir.starts_with("/run/user"), "{}", dir.display());
         skip("no-login", "this user is logged in");
         return;
     }
@@ -360,9 +365,9 @@ fn it_needs_no_home() {
 }
 
 #[test]
-fn a_long_path_is_no_obstacle() {
+fn a_host_runs_in_a_directory_with_a_long_path() {
     let test_host = TestHost::new();
-    let long = test_host.context.folder().join("x".repeat(120));
+    let long = test_host.context.dir().join("x".repeat(120));
     let run = |action: &str| {
         let output = test_host
             .context

@@ -1,8 +1,8 @@
-//! Kernels of Jupyter's: which there are, which one is meant, and what is said when none can be had.
+//! Jupyter kernels: kernelspecs, selection of a kernel, and code on ipykernel.
 
-mod choosing;
-mod finding;
-mod stories;
+mod ipykernel;
+mod kernel_selection;
+mod kernelspecs;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::context::{CommandOutput, Context};
 
-/// A context with its own kernelspecs. Kernels of the machine are found after them.
+/// A context with its own kernelspecs. They have precedence over kernelspecs of the machine.
 struct KernelspecFixture {
     context: Context,
 }
@@ -25,24 +25,24 @@ impl KernelspecFixture {
         }
     }
 
-    /// Where its kernels are.
-    fn folder(&self, name: &str) -> PathBuf {
+    /// The directory of a kernelspec.
+    fn dir(&self, name: &str) -> PathBuf {
         self.context.path("jupyter/kernels").join(name)
     }
 
-    /// Installs a kernel with this `kernel.json`.
+    /// Installs a kernelspec with this `kernel.json`.
     fn install(&self, name: &str, content: &str) {
-        fs::create_dir_all(self.folder(name)).unwrap();
-        fs::write(self.folder(name).join("kernel.json"), content).unwrap();
+        fs::create_dir_all(self.dir(name)).unwrap();
+        fs::write(self.dir(name).join("kernel.json"), content).unwrap();
     }
 
-    /// Installs a kernel that is started like this.
-    fn install_starting(&self, name: &str, language: &str, argv: &[&str]) {
+    /// Installs a kernelspec with this command line.
+    fn install_with_argv(&self, name: &str, language: &str, argv: &[&str]) {
         let spec = json!({"argv": argv, "display_name": name, "language": language});
         self.install(name, &spec.to_string());
     }
 
-    /// A program that does this.
+    /// Creates a script. Returns its path.
     fn program(&self, name: &str, script: &str) -> String {
         let path = self.context.file(name, script);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -60,19 +60,19 @@ impl KernelspecFixture {
         CommandOutput::new(&self.context, &output)
     }
 
-    /// What `kernels specs` says of the kernels that were installed here, and of the runner.
+    /// The entries of `kernels specs` for the kernelspecs of the fixture and for the runner.
     fn specs(&self) -> Vec<Value> {
         let specs = self.run(&["kernels", "specs", "--json"]).exits(0).json();
         let mut specs = specs.as_array().unwrap().clone();
         let here = self.context.path("jupyter").display().to_string();
         specs.retain(|spec| {
-            let folder = spec["folder"].as_str();
-            folder.is_none_or(|folder| folder.starts_with(&here))
+            let dir = spec["directory"].as_str();
+            dir.is_none_or(|dir| dir.starts_with(&here))
         });
         specs
     }
 
-    /// What it says of one kernel.
+    /// The entry of `kernels specs` for one kernelspec.
     fn spec(&self, name: &str) -> Value {
         let mut specs = self.specs();
         specs.retain(|spec| spec["name"] == name && spec["backend"] == "jupyter");

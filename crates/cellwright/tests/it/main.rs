@@ -1,14 +1,15 @@
-//! The binary, used as people use it, and the structure of the whole project.
+//! Integration tests of the binary, and checks of the structure of the whole project.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::print_stderr,
-    reason = "a test that cannot go on says so by failing"
+    reason = "a test that cannot continue fails"
 )]
 
 mod artifact;
 mod bad_input;
+mod bridge_and_modules;
 mod check;
 mod closed_pipe;
 mod concurrency;
@@ -19,22 +20,21 @@ mod diff;
 mod doctor;
 mod edit;
 mod eval;
-mod eval_trouble;
+mod eval_failures;
 mod git;
 mod help;
 mod host;
-mod inside;
 mod jupyter;
 mod logging;
 mod mcp;
 mod notebook;
+mod process_cleanup;
 mod read;
 mod readme;
 mod run;
 mod save;
 mod sessions;
 mod soak;
-mod survivors;
 mod tidy;
 mod volume;
 mod write;

@@ -1,20 +1,20 @@
-//! One-cell operations.
+//! `notebook`: operations on one cell, outline and upgrade.
 
 use insta::assert_snapshot;
 
 use crate::context::{Context, THREE_CELLS};
 
-/// Runs `notebook` with these arguments and shows the answer and the text afterwards.
+/// Runs `notebook` with these arguments. Returns its output and the text view afterwards.
 fn masked_output(context: &Context, arguments: &[&str]) -> String {
     let mut all = vec!["notebook"];
     all.extend(arguments);
-    let ran = context.run(&all);
+    let result = context.run(&all);
     let text = context.run(&["read", "a.ipynb:ids", "--quiet"]);
-    format!("{}--- text\n{}", ran.output_masked(), text.stdout)
+    format!("{}--- text\n{}", result.output_masked(), text.stdout)
 }
 
 #[test]
-fn each_operation_answers_what_it_did() {
+fn each_operation_prints_its_change() {
     for (name, arguments) in [
         (
             "edit",
@@ -52,7 +52,7 @@ fn each_operation_answers_what_it_did() {
 }
 
 #[test]
-fn mistakes_are_explained_and_change_nothing() {
+fn wrong_arguments_are_errors_and_change_nothing() {
     for (name, arguments) in [
         (
             "out_of_range",
@@ -65,39 +65,39 @@ fn mistakes_are_explained_and_change_nothing() {
         ("no_content", &["edit", "a.ipynb", "1"]),
         ("unknown_id", &["delete", "a.ipynb", "id:nope"]),
         ("not_a_cell", &["delete", "a.ipynb", "first"]),
-        ("not_a_kind", &["type", "a.ipynb", "1", "sql"]),
-        ("nowhere", &["move", "a.ipynb", "1"]),
+        ("not_a_type", &["type", "a.ipynb", "1", "sql"]),
+        ("no_target", &["move", "a.ipynb", "1"]),
         ("missing_file", &["insert", "b.ipynb", "--source", "x"]),
     ] {
         let context = Context::with_notebook();
         let mut all = vec!["notebook"];
         all.extend(arguments);
-        let ran = context.run(&all).exits(2);
-        assert_snapshot!(format!("mistake_{name}"), ran.output_masked());
+        let result = context.run(&all).exits(2);
+        assert_snapshot!(format!("mistake_{name}"), result.output_masked());
         assert_eq!(context.content("a.ipynb"), THREE_CELLS, "{name}");
     }
 }
 
 #[test]
-fn the_json_answer_has_every_field() {
+fn the_json_report_has_every_field() {
     let context = Context::with_notebook();
     let arguments = [
         "notebook", "insert", "a.ipynb", "1", "--source", "x", "--json",
     ];
-    let answer = context.run(&arguments).exits(0).json();
-    assert_eq!(answer["action"], "insert");
-    assert_eq!(answer["cell_index"], 1);
-    assert_eq!(answer["cell_type"], "code");
-    assert_eq!(answer["source"], "x");
-    assert_eq!(answer["total_cells"], 4);
-    assert_eq!(answer["changed"], true);
-    assert_eq!(answer["revision"], context.revision("a.ipynb"));
-    assert_eq!(answer["id"].as_str().map(str::len), Some(8));
-    assert!(answer["diff"].as_str().unwrap().contains("+x\n"));
+    let report = context.run(&arguments).exits(0).json();
+    assert_eq!(report["action"], "insert");
+    assert_eq!(report["cell_index"], 1);
+    assert_eq!(report["cell_type"], "code");
+    assert_eq!(report["source"], "x");
+    assert_eq!(report["total_cells"], 4);
+    assert_eq!(report["changed"], true);
+    assert_eq!(report["revision"], context.revision("a.ipynb"));
+    assert_eq!(report["id"].as_str().map(str::len), Some(8));
+    assert!(report["diff"].as_str().unwrap().contains("+x\n"));
 }
 
 #[test]
-fn a_changed_type_follows_the_rules_of_its_kind() {
+fn a_change_of_the_type_adds_and_removes_fields() {
     let context = Context::with_notebook();
     context
         .run(&["notebook", "type", "a.ipynb", "1", "markdown"])
@@ -106,7 +106,7 @@ fn a_changed_type_follows_the_rules_of_its_kind() {
     context
         .run(&["notebook", "type", "a.ipynb", "1", "--type", "code"])
         .exits(0);
-    assert_snapshot!("and_back_to_code", context.content("a.ipynb"));
+    assert_snapshot!("markdown_to_code", context.content("a.ipynb"));
 }
 
 #[test]
@@ -118,13 +118,13 @@ fn the_outline_has_a_line_for_each_cell() {
             .run(&["notebook", "outline", "a.ipynb"])
             .output_masked()
     );
-    let ran = context
+    let result = context
         .run(&["notebook", "outline", "a.ipynb", "--json"])
         .exits(0);
-    let answer = ran.json();
-    assert_eq!(answer["cells"][0]["heading"], 1);
-    assert_eq!(answer["cells"][1]["outputs"][0]["what"][0], "stdout");
-    assert_eq!(answer["nbformat"], "4.5");
+    let report = result.json();
+    assert_eq!(report["cells"][0]["heading"], 1);
+    assert_eq!(report["cells"][1]["outputs"][0]["what"][0], "stdout");
+    assert_eq!(report["nbformat"], "4.5");
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn an_old_notebook_is_upgraded_on_request() {
     let refused = context.run(&["read", "old.ipynb"]).exits(2);
     assert_snapshot!("old_format", refused.output_masked());
     assert_eq!(context.content("old.ipynb"), old);
-    let ran = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(0);
-    assert_snapshot!("upgraded_answer", ran.output_masked());
+    let result = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(0);
+    assert_snapshot!("upgraded_output", result.output_masked());
     assert_snapshot!("upgraded_file", context.content("old.ipynb"));
     let again = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(0);
     assert!(again.stdout.contains("nothing written"));
@@ -176,7 +176,7 @@ fn missing_ids_are_added_on_request_and_nothing_else_changes() {
 }
 
 #[test]
-fn an_old_notebook_that_cannot_be_converted_stays_as_it_is() {
+fn an_old_notebook_that_cannot_be_upgraded_is_not_changed() {
     for cell in [
         r#"{"cell_type":"code","input":["a",1],"language":"python","metadata":{},"outputs":[]}"#,
         r#"{"cell_type":"code","input":7,"language":"python","metadata":{},"outputs":[]}"#,
@@ -188,32 +188,32 @@ fn an_old_notebook_that_cannot_be_converted_stays_as_it_is() {
             r#"{{"metadata":{{}},"nbformat":3,"nbformat_minor":0,"worksheets":[{{"cells":[{cell}]}}]}}"#
         );
         context.file("old.ipynb", &old);
-        let ran = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(2);
+        let result = context.run(&["notebook", "upgrade", "old.ipynb"]).exits(2);
         assert!(
-            ran.stderr.contains("Invalid notebook cell 0"),
+            result.stderr.contains("Invalid notebook cell 0"),
             "{}",
-            ran.stderr
+            result.stderr
         );
         assert_eq!(context.content("old.ipynb"), old);
     }
 }
 
 #[test]
-fn what_a_new_kind_cannot_hold_is_told() {
+fn a_change_of_the_type_reports_dropped_fields() {
     let context = Context::new();
     let cell = r#"{"cell_type":"markdown","metadata":{},"attachments":{"a.png":{}},"source":"x"}"#;
     context.file(
         "a.ipynb",
         format!(r#"{{"cells":[{cell}],"metadata":{{}},"nbformat":4,"nbformat_minor":4}}"#),
     );
-    let ran = context
+    let result = context
         .run(&["notebook", "type", "a.ipynb", "0", "code"])
         .exits(0);
-    assert!(ran.stderr.contains("attachments"), "{}", ran.stderr);
+    assert!(result.stderr.contains("attachments"), "{}", result.stderr);
 }
 
 #[test]
-fn ids_that_are_long_or_odd_do_not_break_the_outline() {
+fn long_ids_and_ids_with_line_breaks_fit_into_the_outline() {
     let context = Context::new();
     let long = "x".repeat(80);
     context.file(
@@ -231,7 +231,7 @@ fn ids_that_are_long_or_odd_do_not_break_the_outline() {
 }
 
 #[test]
-fn an_old_notebook_with_odd_members_keeps_its_cells() {
+fn an_old_notebook_with_invalid_members_keeps_its_cells() {
     let context = Context::new();
     let cell = r#"{"cell_type":"heading","level":18446744073709551615,"source":"x"}"#;
     context.file(

@@ -1,4 +1,4 @@
-//! `read`, as a person sees it.
+//! `read`: text view, selectors, JSON and errors.
 
 use insta::assert_snapshot;
 
@@ -11,14 +11,14 @@ fn a_notebook_is_text_with_markers() {
 }
 
 #[test]
-fn quiet_leaves_only_the_text() {
+fn quiet_prints_only_the_text() {
     let context = Context::with_notebook();
-    let ran = context.run(&["read", "a.ipynb", "--quiet"]).exits(0);
-    assert_eq!(ran.stderr, "");
+    let result = context.run(&["read", "a.ipynb", "--quiet"]).exits(0);
+    assert_eq!(result.stderr, "");
 }
 
 #[test]
-fn selectors_show_parts_and_more() {
+fn selectors_choose_lines_cells_and_outputs() {
     let context = Context::with_notebook();
     for (name, argument) in [
         ("lines", "a.ipynb:2-4,6"),
@@ -38,7 +38,7 @@ fn selectors_show_parts_and_more() {
 }
 
 #[test]
-fn raw_is_the_file_byte_for_byte() {
+fn raw_returns_the_bytes_of_the_file() {
     let context = Context::new();
     context.file("odd.ipynb", b"\xff\xfe not a notebook at all");
     let output = context
@@ -49,7 +49,7 @@ fn raw_is_the_file_byte_for_byte() {
 }
 
 #[test]
-fn wrong_selectors_are_explained() {
+fn wrong_selectors_are_errors() {
     let context = Context::with_notebook();
     for (name, argument) in [
         ("zero", "a.ipynb:0"),
@@ -61,28 +61,28 @@ fn wrong_selectors_are_explained() {
         ("clash", "a.ipynb:raw:cells=1"),
         ("scheme", "artifact://7"),
     ] {
-        let ran = context.run(&["read", argument]).exits(2);
-        assert_snapshot!(format!("bad_selector_{name}"), ran.output_masked());
+        let result = context.run(&["read", argument]).exits(2);
+        assert_snapshot!(format!("bad_selector_{name}"), result.output_masked());
     }
 }
 
 #[test]
 fn json_is_one_document_and_nothing_else() {
     let context = Context::with_notebook();
-    let ran = context.run(&["read", "a.ipynb:cells=2", "--json"]).exits(0);
-    assert_eq!(ran.stderr, "");
-    let answer = ran.json();
-    assert_eq!(answer["text"], "# %% [code] cell:2\nanswer + 1.0\n");
-    assert_eq!(answer["total_cells"], 3);
-    assert_eq!(answer["revision"].as_str().map(str::len), Some(32));
+    let result = context.run(&["read", "a.ipynb:cells=2", "--json"]).exits(0);
+    assert_eq!(result.stderr, "");
+    let report = result.json();
+    assert_eq!(report["text"], "# %% [code] cell:2\nanswer + 1.0\n");
+    assert_eq!(report["total_cells"], 3);
+    assert_eq!(report["revision"].as_str().map(str::len), Some(32));
 }
 
 #[test]
-fn an_error_is_a_document_too() {
+fn an_error_is_a_json_document() {
     let context = Context::new();
     context.file("cut.ipynb", "{\"cells\": [\n");
-    let ran = context.run(&["read", "cut.ipynb", "--json"]).exits(2);
-    let error = &ran.json()["error"];
+    let result = context.run(&["read", "cut.ipynb", "--json"]).exits(2);
+    let error = &result.json()["error"];
     assert_eq!(error["kind"], "bad_notebook");
     assert_eq!((&error["line"], &error["column"]), (&2.into(), &1.into()));
     assert_eq!(error["exit_code"], 2);
@@ -91,15 +91,15 @@ fn an_error_is_a_document_too() {
 }
 
 #[test]
-fn a_file_with_a_colon_in_its_name_wins_over_a_selector() {
+fn a_file_name_with_a_colon_has_precedence_over_a_selector() {
     let context = Context::with_notebook();
     context.file("a.ipynb:outline", crate::context::THREE_CELLS);
-    let ran = context.run(&["read", "a.ipynb:outline"]).exits(0);
-    assert!(ran.stdout.starts_with("# %% [markdown] cell:0\n"));
+    let result = context.run(&["read", "a.ipynb:outline"]).exits(0);
+    assert!(result.stdout.starts_with("# %% [markdown] cell:0\n"));
 }
 
 #[test]
-fn oddities_are_told_and_left_alone() {
+fn invalid_cells_are_reported_and_not_changed() {
     let context = Context::new();
     context.file(
         "odd.ipynb",
@@ -109,24 +109,24 @@ fn oddities_are_told_and_left_alone() {
 }
 
 #[test]
-fn ranges_that_all_lie_beyond_the_end_are_an_error() {
+fn line_ranges_beyond_the_end_are_an_error() {
     let context = Context::with_notebook();
     context.run(&["read", "a.ipynb:1000,2000"]).exits(2);
-    let ran = context.run(&["read", "a.ipynb:9,2000"]).exits(0);
-    assert_eq!(ran.stdout, "answer + 1.0\n");
+    let result = context.run(&["read", "a.ipynb:9,2000"]).exits(0);
+    assert_eq!(result.stdout, "answer + 1.0\n");
     assert!(
-        ran.stderr.contains("2000-2000 is beyond end"),
+        result.stderr.contains("2000-2000 is beyond end"),
         "{}",
-        ran.stderr
+        result.stderr
     );
 }
 
 #[test]
-fn a_name_that_is_not_utf8_is_a_name_all_the_same() {
+fn a_file_whose_name_is_not_utf8_is_read() {
     use std::os::unix::ffi::OsStrExt;
     let context = Context::with_notebook();
     let name = std::ffi::OsStr::from_bytes(b"caf\xe9.ipynb");
-    std::fs::rename(context.path("a.ipynb"), context.folder().join(name)).unwrap();
+    std::fs::rename(context.path("a.ipynb"), context.dir().join(name)).unwrap();
     let output = context.command(&["read"]).arg(name).output().unwrap();
     assert!(
         output.status.success(),
@@ -136,7 +136,7 @@ fn a_name_that_is_not_utf8_is_a_name_all_the_same() {
 }
 
 #[test]
-fn every_read_gives_a_revision_that_can_be_merged() {
+fn every_read_returns_a_revision_that_can_be_merged() {
     for view in [
         &["read", "a.ipynb:raw", "--json"][..],
         &["notebook", "outline", "a.ipynb", "--json"],

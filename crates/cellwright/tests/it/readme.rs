@@ -1,26 +1,26 @@
-//! The README's tour and the guide, typed in: what they show is what happens.
+//! Runs the commands of the README and the guide, and compares their output with the pages.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::context::Context;
 
-/// Commands of the `console` blocks, each with the output that is shown for it.
+/// The commands of the `console` blocks, each with its expected output.
 fn commands(text: &str) -> Vec<(String, String)> {
     let mut commands: Vec<(String, String)> = Vec::new();
-    let mut inside = false;
+    let mut is_console = false;
     for line in text.lines() {
         if line.starts_with("```") {
-            inside = line == "```console";
-        } else if let (true, Some(command)) = (inside, line.strip_prefix("$ ")) {
+            is_console = line == "```console";
+        } else if let (true, Some(command)) = (is_console, line.strip_prefix("$ ")) {
             commands.push((command.to_owned(), String::new()));
         } else if let (true, Some(more), Some((command, output))) =
-            (inside, line.strip_prefix("> "), commands.last_mut())
+            (is_console, line.strip_prefix("> "), commands.last_mut())
             && output.is_empty()
         {
             command.push('\n');
             command.push_str(more);
-        } else if let (true, Some((_, output))) = (inside, commands.last_mut()) {
+        } else if let (true, Some((_, output))) = (is_console, commands.last_mut()) {
             output.push_str(line);
             output.push('\n');
         }
@@ -28,18 +28,18 @@ fn commands(text: &str) -> Vec<(String, String)> {
     commands
 }
 
-/// Types the commands of a page into a shell, one after the other, in a folder of their own.
-fn follow(page: &str) {
-    follow_in(page, None);
+/// Runs the commands of a page in a shell, one after the other, in a new directory, and compares their output.
+fn check_page(page: &str) {
+    check_page_in(page, None);
 }
 
-/// The same in an environment of Python's.
-fn follow_in(page: &str, environment: Option<&Path>) {
+/// The same with an active Python environment.
+fn check_page_in(page: &str, environment: Option<&Path>) {
     let shell = |context: &Context, command: &str| shell(context, command, environment);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join(page)).unwrap();
     let context = Context::new();
-    let _host = EndOfHost(&context);
+    let _host = HostGuard(&context);
     for name in ["dice.ipynb", "tour.ipynb"] {
         let example = std::fs::read(root.join("examples").join(name)).unwrap();
         context.file(name, example);
@@ -49,26 +49,26 @@ fn follow_in(page: &str, environment: Option<&Path>) {
         "git init -q . && git add . && git -c user.name=a -c user.email=b commit -qm x",
     );
     let commands = commands(&text);
-    assert!(commands.len() >= 3, "{page} shows too little");
+    assert!(commands.len() >= 3, "{page} has too few commands");
     for (command, expected) in commands {
-        let seen = shell(&context, &command);
+        let output = shell(&context, &command);
         assert!(
-            fits(&seen, &expected),
-            "{page}: {command}\n--- shown\n{expected}--- seen\n{seen}"
+            matches(&output, &expected),
+            "{page}: {command}\n--- expected\n{expected}--- output\n{output}"
         );
     }
 }
 
-/// Ends the host that the commands started, also when one of them did not do what is shown.
-struct EndOfHost<'a>(&'a Context);
+/// Stops the host that the commands started, also if the test fails.
+struct HostGuard<'a>(&'a Context);
 
-impl Drop for EndOfHost<'_> {
+impl Drop for HostGuard<'_> {
     fn drop(&mut self) {
         shell(self.0, "cellwright host stop", None);
     }
 }
 
-/// What a command prints. The variable `run` is kept from one to the next, as a terminal would.
+/// Runs a command in a shell and returns its output. The shell variable `run` is kept between commands.
 fn shell(context: &Context, command: &str, environment: Option<&Path>) -> String {
     let binary = Path::new(env!("CARGO_BIN_EXE_cellwright"))
         .parent()
@@ -85,7 +85,7 @@ fn shell(context: &Context, command: &str, environment: Option<&Path>) -> String
                 "exec 2>&1; run=$(cat \"$HOME/run\" 2>/dev/null)\n{command}\necho \"$run\" > \"$HOME/run\""
             ),
         ])
-        .current_dir(context.folder())
+        .current_dir(context.dir())
         .env("PATH", format!("{}:{path}", binary.display()))
         .env("HOME", context.home())
         .env("CELLWRIGHT_HOST_DIR", context.home().join("host"))
@@ -95,7 +95,7 @@ fn shell(context: &Context, command: &str, environment: Option<&Path>) -> String
         .env_remove("JUPYTER_DATA_DIR")
         .env_remove("JUPYTER_RUNTIME_DIR")
         .env("NO_COLOR", "1")
-        // Who commits in the guide.
+        // The author of the commits in the guide.
         .env("GIT_AUTHOR_NAME", "a")
         .env("GIT_AUTHOR_EMAIL", "a@example.org")
         .env("GIT_COMMITTER_NAME", "a")
@@ -106,74 +106,76 @@ fn shell(context: &Context, command: &str, environment: Option<&Path>) -> String
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Compares line by line. A line of `…` stands for the rest, `…` in a line for anything in it, and
-/// blank lines between commands are only there to be read.
-fn fits(seen: &str, shown: &str) -> bool {
-    let mut seen = seen.trim_end().lines();
-    for line in shown.trim_end().lines() {
+/// Compares the output of a command with the page by line. A line `…` matches the rest, `…` in a line matches any
+/// text, and blank lines at the end are ignored.
+fn matches(output: &str, expected: &str) -> bool {
+    let mut output = output.trim_end().lines();
+    for line in expected.trim_end().lines() {
         if line == "…" {
             return true;
         }
-        let Some(real) = seen.next() else {
+        let Some(line_of_output) = output.next() else {
             return false;
         };
         let same = match line.split_once('…') {
-            Some((start, end)) => real.starts_with(start) && real.ends_with(end),
-            None => real.trim_end() == line.trim_end(),
+            Some((start, end)) => {
+                line_of_output.starts_with(start) && line_of_output.ends_with(end)
+            }
+            None => line_of_output.trim_end() == line.trim_end(),
         };
         if !same {
             return false;
         }
     }
-    seen.next().is_none()
+    output.next().is_none()
 }
 
 #[test]
-fn the_tour_in_the_readme_is_true() {
-    follow("README.md");
+fn the_readme_matches_the_output() {
+    check_page("README.md");
 }
 
 #[test]
-fn the_guide_to_running_notebooks_is_true() {
-    follow("docs/guide/run-notebooks.md");
+fn the_guide_to_running_notebooks_matches_the_output() {
+    check_page("docs/guide/run-notebooks.md");
 }
 
 #[test]
-fn the_guide_to_running_code_is_true() {
-    follow("docs/guide/run-code.md");
+fn the_guide_to_running_code_matches_the_output() {
+    check_page("docs/guide/run-code.md");
 }
 
 #[test]
-fn the_guide_to_sessions_is_true() {
-    follow("docs/guide/sessions.md");
+fn the_guide_to_sessions_matches_the_output() {
+    check_page("docs/guide/sessions.md");
 }
 
 #[test]
-fn the_guide_to_kernels_is_true() {
-    // It needs one that has ipykernel.
+fn the_guide_to_kernels_matches_the_output() {
+    // The page needs an interpreter with ipykernel.
     let Some(python) = cellwright_test_support::python() else {
         return;
     };
     let environment = Path::new(&python).parent().unwrap().parent();
-    follow_in("docs/guide/kernels.md", environment);
+    check_page_in("docs/guide/kernels.md", environment);
 }
 
 #[test]
-fn the_guide_to_settings_is_true() {
-    follow("docs/guide/settings.md");
+fn the_guide_to_settings_matches_the_output() {
+    check_page("docs/guide/settings.md");
 }
 
 #[test]
-fn the_guide_to_helper_functions_is_true() {
-    follow("docs/guide/helpers.md");
+fn the_guide_to_helper_functions_matches_the_output() {
+    check_page("docs/guide/helpers.md");
 }
 
 #[test]
-fn the_guide_to_git_is_true() {
-    follow("docs/guide/git.md");
+fn the_guide_to_git_matches_the_output() {
+    check_page("docs/guide/git.md");
 }
 
 #[test]
-fn the_guide_to_notebooks_is_true() {
-    follow("docs/guide/notebooks.md");
+fn the_guide_to_notebooks_matches_the_output() {
+    check_page("docs/guide/notebooks.md");
 }

@@ -1,15 +1,15 @@
-//! `run`: a notebook's cells on its kernel, and what is in the file afterwards, whatever happens meanwhile.
+//! `run`: execution of the cells of a notebook, and the content of the file afterwards.
 
-mod choosing;
-mod disturbed;
+mod cell_selection;
+mod cell_status;
+mod concurrent_changes;
 mod editing;
-mod endings;
-mod killed;
-mod like_jupyter;
+mod nbclient_comparison;
+mod process_death;
+mod reporting;
+mod saved_notebook;
 mod sessions;
 mod signals;
-mod watching;
-mod writing;
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 use crate::context::CommandOutput;
 use crate::host::{TestHost, signal, wait_until};
 
-/// Our own runner, and Jupyter's kernel.
+/// The backends that the tests use.
 const BACKENDS: [&str; 2] = ["runner", "jupyter"];
 
 /// Creates the file `begun` and waits for the file `go`.
 const WAITING_CELL: &str = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('went on')";
 
-/// A folder with notebooks, and a host that ends with the test.
+/// A directory with notebooks, and a host that ends with the test.
 struct RunFixture {
     host: TestHost,
 }
@@ -38,7 +38,7 @@ impl RunFixture {
         }
     }
 
-    /// With `a.ipynb` in it.
+    /// A fixture with `a.ipynb`.
     fn with(cells: &[Value]) -> Self {
         let fixture = Self::new();
         fixture.notebook("a.ipynb", cells);
@@ -87,8 +87,8 @@ impl RunFixture {
         }
     }
 
-    /// The same on the runner, with a cell that waits; returns after its start.
-    fn begin(&self, arguments: &[&str]) -> RunProcess<'_> {
+    /// Starts `run a.ipynb` on the runner. Returns after the start of [`WAITING_CELL`].
+    fn start(&self, arguments: &[&str]) -> RunProcess<'_> {
         let running = self.spawn_on("runner", arguments);
         self.wait_until_started();
         running
@@ -104,8 +104,8 @@ impl RunFixture {
         fs::write(self.path("go"), "").unwrap();
     }
 
-    /// Another command.
-    fn other(&self, arguments: &[&str]) -> CommandOutput {
+    /// Runs another command.
+    fn run_command(&self, arguments: &[&str]) -> CommandOutput {
         self.host.context.run(arguments)
     }
 
@@ -131,19 +131,19 @@ impl RunFixture {
         cells.map(|cell| cell["execution_count"].clone()).collect()
     }
 
-    /// What cells wrote into the file `log`, in order.
+    /// The text that cells wrote into the file `log`.
     fn log(&self) -> String {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    /// Changes the notebook as others do: reads it, and writes it to where it was.
+    /// Changes the notebook as other programs do: reads the file and writes it in place.
     fn rewrite(&self, change: impl FnOnce(&mut Value)) {
         let mut document = self.document("a.ipynb");
         change(&mut document);
         fs::write(self.path("a.ipynb"), jupyter_layout(&document)).unwrap();
     }
 
-    /// Fails unless Python's own library finds these notebooks valid.
+    /// Fails unless nbformat validates these notebooks.
     fn assert_valid(&self, names: &[&str]) {
         const CHECK: &str = "import nbformat, sys\nfor path in sys.argv[1:]:\n    with open(path, encoding='utf-8') as file:\n        nbformat.validate(nbformat.reads(file.read(), as_version=nbformat.NO_CONVERT))";
         let output = Command::new(python_with_nbformat())
@@ -155,15 +155,15 @@ impl RunFixture {
         assert!(output.status.success(), "{why}");
     }
 
-    /// Names in the folder that are neither notebooks nor of the tests.
-    fn left_over(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.host.context.folder()).unwrap();
+    /// The names of hidden files in the directory, such as temporary files.
+    fn leftover_files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.host.context.dir()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name.starts_with('.')).collect()
     }
 }
 
-/// A `run` command in another process, killed when dropped.
+/// A `run` command in another process. It is killed when the value is dropped.
 struct RunProcess<'s> {
     fixture: &'s RunFixture,
     child: Option<Child>,
@@ -178,7 +178,7 @@ impl RunProcess<'_> {
         signal(self.pid(), name);
     }
 
-    fn end(mut self) -> CommandOutput {
+    fn wait(mut self) -> CommandOutput {
         let child = self.child.take().unwrap();
         let output = child.wait_with_output().unwrap();
         CommandOutput::new(&self.fixture.host.context, &output)
@@ -200,8 +200,8 @@ fn python() -> Option<PathBuf> {
 }
 
 fn python_with_nbformat() -> PathBuf {
-    let made = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/python");
-    python().unwrap_or_else(made)
+    let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/python");
+    python().unwrap_or_else(default)
 }
 
 /// A code cell that has not run.
@@ -210,8 +210,8 @@ fn code(source: &str) -> Value {
     json!({"cell_type": "code", "execution_count": null, "metadata": {}, "outputs": [], "source": lines})
 }
 
-/// A code cell that ran before.
-fn old(source: &str) -> Value {
+/// A code cell with an output of an earlier run.
+fn executed(source: &str) -> Value {
     let mut cell = code(source);
     cell["execution_count"] = json!(99);
     cell["outputs"] = json!([{"name": "stdout", "output_type": "stream", "text": ["old\n"]}]);
@@ -219,7 +219,7 @@ fn old(source: &str) -> Value {
 }
 
 fn tagged(source: &str, tags: &[&str]) -> Value {
-    let mut cell = old(source);
+    let mut cell = executed(source);
     cell["metadata"]["tags"] = json!(tags);
     cell
 }
@@ -260,7 +260,7 @@ fn output_line(cell: &Value) -> String {
         other => other.as_str().unwrap_or_default().to_owned(),
     };
     let outputs = cell["outputs"].as_array().into_iter().flatten();
-    let said: Vec<String> = outputs
+    let texts: Vec<String> = outputs
         .map(|output| match output["output_type"].as_str() {
             Some("stream") => lines(&output["text"])
                 .replace('\n', " ")
@@ -270,33 +270,33 @@ fn output_line(cell: &Value) -> String {
             _ => format!("={}", lines(&output["data"]["text/plain"])),
         })
         .collect();
-    said.join(" ")
+    texts.join(" ")
 }
 
-/// The status of each cell in an answer.
-fn statuses(answer: &Value) -> Vec<&str> {
-    let cells = answer["cells"].as_array().unwrap().iter();
+/// The status of each cell in a report.
+fn statuses(report: &Value) -> Vec<&str> {
+    let cells = report["cells"].as_array().unwrap().iter();
     cells.map(|cell| cell["status"].as_str().unwrap()).collect()
 }
 
-/// The kinds of the notices in an answer.
-fn notices(answer: &Value) -> Vec<&str> {
-    let notices = answer["notices"].as_array().unwrap().iter();
+/// The kinds of the notices in a report.
+fn notices(report: &Value) -> Vec<&str> {
+    let notices = report["notices"].as_array().unwrap().iter();
     notices
         .map(|notice| notice["kind"].as_str().unwrap())
         .collect()
 }
 
-/// What a person sees, made the same for every run and every Python: without the times that cells took, and
-/// without the marks under lines of source.
-fn masked_output(ran: &CommandOutput) -> String {
-    let text = ran.output_masked();
-    let is_told = |line: &&str| {
+/// The output of a command without parts that differ between runs and versions of Python: the durations of cells
+/// and the marks under lines of source.
+fn masked_output(result: &CommandOutput) -> String {
+    let text = result.output_masked();
+    let is_no_mark = |line: &&str| {
         let mark = line.trim();
         mark.is_empty() || mark.bytes().any(|byte| !matches!(byte, b'^' | b'~'))
     };
     let mut lines = String::new();
-    for line in text.lines().filter(is_told) {
+    for line in text.lines().filter(is_no_mark) {
         match line
             .strip_suffix(" s")
             .and_then(|line| line.rsplit_once(", "))
@@ -311,11 +311,11 @@ fn masked_output(ran: &CommandOutput) -> String {
     lines
 }
 
-/// The line with the time it tells made the same: `ran 2 cells in 0.1 s`.
+/// The line with its duration masked, such as `ran 2 cells in 0.1 s`.
 fn without_time(line: &str) -> String {
-    let told = line.split_once(" in ").filter(|_| line.starts_with("ran "));
-    match told.and_then(|(ran, rest)| Some((ran, rest.split_once(" s")?))) {
-        Some((ran, (time, rest))) if is_time(time) => format!("{ran} in [TIME] s{rest}"),
+    let duration = line.split_once(" in ").filter(|_| line.starts_with("ran "));
+    match duration.and_then(|(start, rest)| Some((start, rest.split_once(" s")?))) {
+        Some((start, (time, rest))) if is_time(time) => format!("{start} in [TIME] s{rest}"),
         _ => line.to_owned(),
     }
 }
@@ -326,7 +326,7 @@ fn is_time(word: &str) -> bool {
 }
 
 /// Number of repetitions of a test that depends on timing; `CELLWRIGHT_TEST_FACTOR` multiplies it.
-fn times(number: usize) -> usize {
+fn repetitions(number: usize) -> usize {
     let factor = std::env::var("CELLWRIGHT_TEST_FACTOR").ok();
     number * factor.and_then(|text| text.parse().ok()).unwrap_or(1)
 }

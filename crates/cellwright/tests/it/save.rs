@@ -1,4 +1,4 @@
-//! What a save keeps of the file it replaces, and what it does when it cannot save.
+//! Saving a notebook: mode, owner and links are kept, and failures change nothing.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -34,7 +34,7 @@ fn mode_owner_and_links_are_kept() {
 }
 
 #[test]
-fn a_new_file_gets_the_usual_mode() {
+fn a_new_file_has_the_default_mode() {
     let context = Context::new();
     context
         .run_with_input(&["write", "new.ipynb", "--create"], "# %% [code]\n")
@@ -50,7 +50,7 @@ fn a_new_file_gets_the_usual_mode() {
 }
 
 #[test]
-fn a_dangling_link_leads_to_the_new_file() {
+fn a_file_is_created_at_the_target_of_a_dangling_link() {
     let context = Context::new();
     symlink("target.ipynb", context.path("link.ipynb")).unwrap();
     context.run(&["read", "link.ipynb"]).exits(2);
@@ -65,9 +65,8 @@ fn a_dangling_link_leads_to_the_new_file() {
     assert!(context.path("target.ipynb").is_file());
 }
 
-/// Runs the binary as somebody who is not allowed everything. Root may write anywhere, so root
-/// becomes nobody first.
-fn as_nobody(context: &Context, arguments: &[&str]) -> std::process::Output {
+/// Runs the binary without privileges. Root may write everywhere, so root changes to user 65534 first.
+fn run_unprivileged(context: &Context, arguments: &[&str]) -> std::process::Output {
     let binary = context.path("cellwright");
     fs::copy(env!("CARGO_BIN_EXE_cellwright"), &binary).unwrap();
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
@@ -82,40 +81,40 @@ fn as_nobody(context: &Context, arguments: &[&str]) -> std::process::Output {
     };
     command
         .args(arguments)
-        .current_dir(context.folder())
+        .current_dir(context.dir())
         .output()
         .unwrap()
 }
 
 #[test]
-fn without_permission_nothing_changes() {
+fn a_save_without_permission_changes_nothing() {
     let context = Context::with_notebook();
-    let folder = context.folder().to_owned();
+    let dir = context.dir().to_owned();
     let mode = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     mode(&context.path("a.ipynb"), 0o666);
-    mode(&folder, 0o755);
+    mode(&dir, 0o755);
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
         fs::copy(env!("CARGO_BIN_EXE_cellwright"), context.path("cellwright")).unwrap();
-        mode(&folder, 0o555);
+        mode(&dir, 0o555);
     }
     let mut arguments = EDIT.to_vec();
     arguments.push("x");
-    let folder_is_closed = as_nobody(&context, &arguments);
-    let text = String::from_utf8_lossy(&folder_is_closed.stderr).into_owned();
-    assert_eq!(folder_is_closed.status.code(), Some(2), "{text}");
+    let read_only_dir = run_unprivileged(&context, &arguments);
+    let text = String::from_utf8_lossy(&read_only_dir.stderr).into_owned();
+    assert_eq!(read_only_dir.status.code(), Some(2), "{text}");
     assert!(
         text.contains("Could not create a temporary file in"),
         "{text}"
     );
     assert!(text.contains("nothing was written"), "{text}");
-    mode(&folder, 0o777);
+    mode(&dir, 0o777);
     mode(&context.path("a.ipynb"), 0o444);
-    let file_is_closed = as_nobody(&context, &arguments);
-    let text = String::from_utf8_lossy(&file_is_closed.stderr).into_owned();
-    assert_eq!(file_is_closed.status.code(), Some(2), "{text}");
+    let read_only_file = run_unprivileged(&context, &arguments);
+    let text = String::from_utf8_lossy(&read_only_file.stderr).into_owned();
+    assert_eq!(read_only_file.status.code(), Some(2), "{text}");
     assert!(text.contains("Could not write to"), "{text}");
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
 }
@@ -131,17 +130,17 @@ fn a_full_disk_leaves_the_original() {
     context.file("disk/filler", vec![0; 40 * 1024]);
     let long = "x".repeat(40 * 1024);
     let arguments = ["notebook", "edit", "disk/a.ipynb", "2", "--source", &long];
-    let ran = context.run(&arguments);
+    let result = context.run(&arguments);
     let content = context.content("disk/a.ipynb");
     let names = fs::read_dir(disk).unwrap().count();
     drop(mounted);
     assert_eq!(content, THREE_CELLS);
-    assert_eq!(names, 2, "a temporary file was left behind");
-    assert_snapshot!(ran.exits(2).output_masked());
+    assert_eq!(names, 2, "a temporary file was not removed");
+    assert_snapshot!(result.exits(2).output_masked());
 }
 
 #[test]
-fn an_answer_that_cannot_be_printed_says_that_the_change_was_made() {
+fn a_report_that_cannot_be_printed_is_an_error_that_states_the_change() {
     let context = Context::with_notebook();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let output = context
@@ -190,6 +189,6 @@ fn a_file_too_large_for_memory_is_refused() {
             (after.mtime(), after.mtime_nsec(), after.blocks()),
             (before.mtime(), before.mtime_nsec(), before.blocks())
         );
-        assert_eq!(fs::read_dir(context.folder()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(context.dir()).unwrap().count(), 1);
     }
 }

@@ -1,16 +1,15 @@
-//! Sessions of a host, as people and programs use them: from several terminals, for several owners,
-//! with commands, kernels and hosts that get killed.
+//! Sessions of a host: several clients, several owners, limits, and clients, kernels and hosts that are killed.
 
-mod crowds;
-mod deaths;
+mod inspection;
 mod limits;
-mod looks;
+mod many_sessions;
 mod owners;
-mod readers;
+mod process_death;
+mod robustness;
 mod runs;
-mod spares;
-mod terminals;
-mod trouble;
+mod several_clients;
+mod slow_readers;
+mod spare_kernels;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,10 +20,10 @@ use serde_json::Value;
 use crate::context::CommandOutput;
 use crate::host::{TestHost, signal, wait_until};
 
-/// A cell that says that it has begun, by making the file `begun`, and then runs for long.
-const LONG: &str = "open('begun', 'w').close()\nimport time\ntime.sleep(100)";
+/// A cell that creates the file `begun` and then runs for 100 s.
+const LONG_CELL: &str = "open('begun', 'w').close()\nimport time\ntime.sleep(100)";
 
-/// A host with its own settings, which ends with the test.
+/// A host with settings. The host ends with the test.
 struct SessionFixture {
     host: TestHost,
     settings: Vec<(String, OsString)>,
@@ -35,7 +34,7 @@ impl SessionFixture {
         Self::with(&[])
     }
 
-    /// With these settings, such as `sessions.max`.
+    /// A fixture with these settings, such as `sessions.max`.
     fn with(settings: &[(&str, &str)]) -> Self {
         let variable = |name: &str| {
             let name = name.replace('.', "_").to_uppercase();
@@ -50,7 +49,7 @@ impl SessionFixture {
         }
     }
 
-    /// Any command.
+    /// A command with the settings of the fixture.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.host.context.command(arguments);
         command.envs(self.settings.iter().cloned());
@@ -62,7 +61,7 @@ impl SessionFixture {
         CommandOutput::new(&self.host.context, &output)
     }
 
-    /// `eval` on a session.
+    /// An `eval` command on a session.
     fn eval_command(&self, session: &str, arguments: &[&str]) -> Command {
         let mut all = vec!["--session", session];
         all.extend(arguments);
@@ -83,33 +82,33 @@ impl SessionFixture {
         self.eval(session, &all).exits(code).json()
     }
 
-    /// What code prints.
+    /// Runs code. Returns its stdout.
     fn eval_stdout(&self, session: &str, code: &str) -> String {
         self.eval(session, &[code]).exits(0).stdout
     }
 
-    /// A second terminal, in which `eval` runs on a session.
-    fn terminal(&self, session: &str, arguments: &[&str]) -> Terminal<'_> {
-        Terminal::new(self, self.eval_command(session, arguments))
+    /// Starts `eval` on a session in another process.
+    fn start_client(&self, session: &str, arguments: &[&str]) -> ClientProcess<'_> {
+        ClientProcess::new(self, self.eval_command(session, arguments))
     }
 
-    /// A second terminal with a cell that runs for long; it has begun.
-    fn start_busy(&self, session: &str) -> Terminal<'_> {
+    /// Starts a client whose cell runs for 100 s. Returns after the start of the cell.
+    fn start_busy(&self, session: &str) -> ClientProcess<'_> {
         std::fs::remove_file(self.path("begun")).ok();
-        let terminal = self.terminal(session, &[LONG, "--timeout", "0"]);
+        let client = self.start_client(session, &[LONG_CELL, "--timeout", "0"]);
         self.wait_until_started();
-        terminal
+        client
     }
 
-    /// A run in the background; its name.
+    /// Starts a run in the background. Returns its id.
     fn start_background(&self, session: &str, arguments: &[&str]) -> String {
         let mut all = vec!["--background"];
         all.extend(arguments);
-        let ran = self.eval(session, &all).exits(0);
-        ran.stdout.trim_end().to_owned()
+        let result = self.eval(session, &all).exits(0);
+        result.stdout.trim_end().to_owned()
     }
 
-    /// Waits until a cell has made the file `begun`.
+    /// Waits until a cell has created the file `begun`.
     fn wait_until_started(&self) {
         wait_until("the cell does not begin", || self.path("begun").exists());
     }
@@ -118,23 +117,23 @@ impl SessionFixture {
         self.host.context.path(name)
     }
 
-    /// What `kernels list` says.
+    /// The entries of `kernels list`.
     fn kernels(&self) -> Vec<Value> {
         let list = self.run(&["kernels", "list", "--json"]).exits(0).json();
         list.as_array().unwrap().clone()
     }
 
-    /// What it says of one session, which is the only one of its name.
+    /// The entry of `kernels list` for a session. Fails if several sessions have the name.
     fn kernel(&self, session: &str) -> Value {
-        let mut named = self.kernels();
-        named.retain(|kernel| kernel["session"] == session);
-        assert_eq!(named.len(), 1, "{named:?}");
-        named.remove(0)
+        let mut matching = self.kernels();
+        matching.retain(|kernel| kernel["session"] == session);
+        assert_eq!(matching.len(), 1, "{matching:?}");
+        matching.remove(0)
     }
 
     /// Waits until `count` calls wait for a session.
     fn wait_for_queue(&self, session: &str, count: u64) {
-        wait_until("the queue of the session has this length", || {
+        wait_until("the queue of the session does not have this length", || {
             self.kernel(session)["waiting"] == count
         });
     }
@@ -143,21 +142,23 @@ impl SessionFixture {
         number(&self.host.status()["pid"])
     }
 
-    /// Kills the host, and is sure that it is gone.
+    /// Kills the host and waits for the end of its process.
     fn kill_host(&self) {
         let pid = self.host_pid();
         signal(pid, "-KILL");
-        wait_until("the host does not die", || !crate::survivors::runs(pid));
+        wait_until("the host still runs", || {
+            !crate::process_cleanup::is_running(pid)
+        });
     }
 }
 
-/// A command in another process, killed when dropped.
-struct Terminal<'a> {
+/// A command in another process. It is killed when the value is dropped.
+struct ClientProcess<'a> {
     fixture: &'a SessionFixture,
     child: Option<Child>,
 }
 
-impl<'a> Terminal<'a> {
+impl<'a> ClientProcess<'a> {
     fn new(fixture: &'a SessionFixture, mut command: Command) -> Self {
         let child = Some(command.spawn().unwrap());
         Self { fixture, child }
@@ -167,13 +168,13 @@ impl<'a> Terminal<'a> {
         signal(self.child.as_ref().unwrap().id(), name);
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     fn has_exited(&mut self) -> bool {
         self.child.as_mut().unwrap().try_wait().unwrap().is_some()
     }
 
-    /// How it ended.
-    fn end(mut self) -> CommandOutput {
+    /// Waits for the end of the process. Returns its exit code and output.
+    fn wait(mut self) -> CommandOutput {
         let child = self.child.take().unwrap();
         CommandOutput::new(
             &self.fixture.host.context,
@@ -181,14 +182,14 @@ impl<'a> Terminal<'a> {
         )
     }
 
-    /// Kills it, as the system does when it needs memory.
+    /// Sends SIGKILL and waits for the end of the process.
     fn kill(self) {
         self.signal("-KILL");
-        self.end();
+        self.wait();
     }
 }
 
-impl Drop for Terminal<'_> {
+impl Drop for ClientProcess<'_> {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             child.kill().ok();
@@ -197,9 +198,9 @@ impl Drop for Terminal<'_> {
     }
 }
 
-/// The kinds of the notices in an answer.
-fn notices(answer: &Value) -> Vec<&str> {
-    let notices = answer["notices"].as_array().unwrap().iter();
+/// The kinds of the notices in a report.
+fn notices(report: &Value) -> Vec<&str> {
+    let notices = report["notices"].as_array().unwrap().iter();
     notices
         .map(|notice| notice["kind"].as_str().unwrap())
         .collect()
@@ -209,7 +210,7 @@ fn number(value: &Value) -> u32 {
     u32::try_from(value.as_u64().unwrap()).unwrap()
 }
 
-/// The text of a cell in an answer.
-fn text(answer: &Value) -> &str {
-    answer["cells"][0]["text"].as_str().unwrap().trim_end()
+/// The text of the first cell in a report.
+fn text(report: &Value) -> &str {
+    report["cells"][0]["text"].as_str().unwrap().trim_end()
 }

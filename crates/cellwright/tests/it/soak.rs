@@ -1,10 +1,10 @@
-//! The soak script, for a short while.
+//! Runs the soak script for a short time.
 
 use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn a_host_that_is_driven_hard_does_not_grow() {
+fn memory_use_of_a_host_under_load_is_limited() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new("python3")
         .arg(root.join("scripts/soak"))
@@ -12,7 +12,7 @@ fn a_host_that_is_driven_hard_does_not_grow() {
         .env("CELLWRIGHT_SOAK_BINARY", env!("CARGO_BIN_EXE_cellwright"))
         .output()
         .unwrap();
-    let said =
+    let texts =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success(), "{}{}", said[0], said[1]);
+    assert!(output.status.success(), "{}{}", texts[0], texts[1]);
 }

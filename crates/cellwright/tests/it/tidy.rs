@@ -1,5 +1,5 @@
-//! The structure of the project, kept true: who may depend on whom, what a library may do, how long
-//! a file may be, which licences come in.
+//! Checks of the structure of the project: dependencies between crates, permitted calls in libraries,
+//! length of files, licences and wording.
 
 mod dependencies;
 mod modules;
@@ -16,15 +16,15 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-/// All files below `folder` with this extension.
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+/// All files below `directory` with this extension.
+fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap() {
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                folders.push(path);
+                dirs.push(path);
             } else if path.extension().is_some_and(|found| found == extension) {
                 found.push(path);
             }

@@ -1,33 +1,33 @@
-//! `write`, and what protects against losing something with it.
+//! `write`, and the checks that prevent a loss of content.
 
 use insta::assert_snapshot;
 
 use crate::context::{Context, THREE_CELLS};
 
 #[test]
-fn writing_back_what_was_read_changes_nothing() {
+fn writing_the_text_of_read_changes_nothing() {
     let context = Context::with_notebook();
     for selector in ["", ":ids", ":outputs"] {
         let text = context.run(&["read", &format!("a.ipynb{selector}")]).stdout;
-        let ran = context.run_with_input(&["write", "a.ipynb"], text).exits(0);
+        let result = context.run_with_input(&["write", "a.ipynb"], text).exits(0);
         assert_eq!(context.content("a.ipynb"), THREE_CELLS, "{selector}");
-        assert!(ran.stderr.contains("nothing written"));
+        assert!(result.stderr.contains("nothing written"));
     }
 }
 
 #[test]
-fn crlf_and_a_byte_order_mark_do_no_harm() {
+fn crlf_and_a_byte_order_mark_are_ignored() {
     let context = Context::with_notebook();
     let text = context.run(&["read", "a.ipynb"]).stdout;
-    let foreign = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+    let crlf_text = format!("\u{feff}{}", text.replace('\n', "\r\n"));
     context
-        .run_with_input(&["write", "a.ipynb"], foreign)
+        .run_with_input(&["write", "a.ipynb"], crlf_text)
         .exits(0);
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
 }
 
 #[test]
-fn a_rewritten_text_changes_only_what_it_says() {
+fn only_cells_whose_text_differs_are_changed() {
     let context = Context::with_notebook();
     let text = "\
 # %% [code] cell:2
@@ -42,16 +42,16 @@ new
 from nowhere
 #%% [code]
 ";
-    let ran = context.run_with_input(&["write", "a.ipynb"], text).exits(0);
-    assert_snapshot!("rewritten_answer", ran.output_masked());
+    let result = context.run_with_input(&["write", "a.ipynb"], text).exits(0);
+    assert_snapshot!("rewritten_output", result.output_masked());
     assert_snapshot!("rewritten_file", context.content("a.ipynb"));
 }
 
 #[test]
 fn text_before_the_first_marker_is_refused() {
     let context = Context::with_notebook();
-    let ran = context.run_with_input(&["write", "a.ipynb"], "import os\n# %% [code]\n");
-    assert_snapshot!(ran.exits(2).output_masked());
+    let result = context.run_with_input(&["write", "a.ipynb"], "import os\n# %% [code]\n");
+    assert_snapshot!(result.exits(2).output_masked());
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
 }
 
@@ -65,7 +65,7 @@ fn an_empty_pipe_does_not_empty_the_notebook() {
             .output_masked()
     );
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
-    // What `read` prints for a notebook without cells is not nothing.
+    // `read` prints one line break for a notebook without cells.
     context.run_with_input(&["write", "a.ipynb"], "\n").exits(0);
     assert!(context.content("a.ipynb").contains("\"cells\": [],"));
     assert_eq!(context.run(&["read", "a.ipynb"]).stdout, "\n");
@@ -74,22 +74,22 @@ fn an_empty_pipe_does_not_empty_the_notebook() {
 #[test]
 fn text_that_is_not_utf8_is_refused() {
     let context = Context::with_notebook();
-    let ran = context.run_with_input(&["write", "a.ipynb"], b"# %% [code]\ncaf\xe9\n");
-    assert_snapshot!(ran.exits(2).output_masked());
+    let result = context.run_with_input(&["write", "a.ipynb"], b"# %% [code]\ncaf\xe9\n");
+    assert_snapshot!(result.exits(2).output_masked());
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
 }
 
 #[test]
-fn a_missing_file_is_made_only_when_asked() {
+fn a_missing_file_is_created_only_with_the_flag() {
     let context = Context::new();
     let text = "# %% [code]\nprint(1)\n# %% [markdown]\n# Hé\n";
     let refused = context.run_with_input(&["write", "new.ipynb"], text);
     assert_snapshot!("missing_without_create", refused.exits(2).output_masked());
     assert!(!context.path("new.ipynb").exists());
-    let ran = context.run_with_input(&["write", "new.ipynb", "--create"], text);
-    assert_snapshot!("missing_with_create", ran.exits(0).output_masked());
+    let result = context.run_with_input(&["write", "new.ipynb", "--create"], text);
+    assert_snapshot!("missing_with_create", result.exits(0).output_masked());
     assert_snapshot!("created_file", context.content("new.ipynb"));
-    // The same edit gives the same file.
+    // The same text produces the same file.
     context
         .run_with_input(&["write", "again.ipynb", "--create"], text)
         .exits(0);
@@ -97,7 +97,7 @@ fn a_missing_file_is_made_only_when_asked() {
 }
 
 #[test]
-fn the_text_can_come_from_a_file() {
+fn the_text_can_be_read_from_a_file() {
     let context = Context::with_notebook();
     context.file("text.txt", "# %% [code] cell:2\nonly this\n");
     context.run(&["write", "a.ipynb", "text.txt"]).exits(0);
@@ -106,7 +106,7 @@ fn the_text_can_come_from_a_file() {
 }
 
 #[test]
-fn a_stale_write_is_merged_or_refused() {
+fn a_write_to_an_old_revision_is_merged_or_refused() {
     let context = Context::with_notebook();
     let revision = context.revision("a.ipynb");
     context
@@ -147,7 +147,7 @@ answer + 2.0
 }
 
 #[test]
-fn touching_the_file_is_no_conflict() {
+fn a_new_modification_time_is_no_conflict() {
     let context = Context::with_notebook();
     let revision = context.revision("a.ipynb");
     let file = std::fs::File::options()
@@ -165,12 +165,12 @@ fn touching_the_file_is_no_conflict() {
         "--rev",
         &revision[..10],
     ];
-    let ran = context.run(&arguments).exits(0);
-    assert!(!ran.stderr.contains("merged"), "{}", ran.stderr);
+    let result = context.run(&arguments).exits(0);
+    assert!(!result.stderr.contains("merged"), "{}", result.stderr);
 }
 
-/// Three cells without ids.
-fn nameless(sources: &[&str]) -> String {
+/// A notebook of raw cells without ids.
+fn notebook_without_ids(sources: &[&str]) -> String {
     let cells: Vec<String> = sources
         .iter()
         .map(|source| format!(r#"{{"cell_type":"raw","metadata":{{}},"source":"{source}"}}"#))
@@ -182,8 +182,8 @@ fn nameless(sources: &[&str]) -> String {
 }
 
 #[test]
-fn a_cell_that_cannot_be_found_again_is_a_conflict() {
-    let theirs = nameless(&["a=1", "b=2 # colleague", "n", "c=3"]);
+fn a_changed_cell_without_an_id_is_a_conflict() {
+    let theirs = notebook_without_ids(&["a=1", "b=2 # colleague", "n", "c=3"]);
     for ours in [
         &["notebook", "delete", "n.ipynb", "1"][..],
         &["notebook", "move", "n.ipynb", "1", "--to", "0"],
@@ -193,7 +193,7 @@ fn a_cell_that_cannot_be_found_again_is_a_conflict() {
         ],
     ] {
         let context = Context::new();
-        context.file("n.ipynb", nameless(&["a=1", "b=2", "c=3"]));
+        context.file("n.ipynb", notebook_without_ids(&["a=1", "b=2", "c=3"]));
         let revision = context.revision("n.ipynb");
         context.file("n.ipynb", &theirs);
         let mut arguments = ours.to_vec();
@@ -206,16 +206,20 @@ fn a_cell_that_cannot_be_found_again_is_a_conflict() {
 #[test]
 fn a_revision_of_another_notebook_is_a_conflict() {
     let context = Context::with_notebook();
-    context.file("n.ipynb", nameless(&["a=1", "b=2", "c=3"]));
+    context.file("n.ipynb", notebook_without_ids(&["a=1", "b=2", "c=3"]));
     let revision = context.revision("n.ipynb");
     let arguments = ["notebook", "delete", "a.ipynb", "1", "--rev", &revision];
-    let ran = context.run(&arguments).exits(3);
-    assert!(ran.stderr.contains("shares no cell"), "{}", ran.stderr);
+    let result = context.run(&arguments).exits(3);
+    assert!(
+        result.stderr.contains("shares no cell"),
+        "{}",
+        result.stderr
+    );
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
 }
 
 #[test]
-fn what_cannot_be_a_revision_is_a_usage_error() {
+fn an_invalid_revision_is_a_usage_error() {
     let context = Context::with_notebook();
     for revision in ["", "1234567", "zzzzzzzz", "HEAD"] {
         let arguments = ["notebook", "delete", "a.ipynb", "1", "--rev", revision];
@@ -227,14 +231,14 @@ fn what_cannot_be_a_revision_is_a_usage_error() {
 }
 
 #[test]
-fn a_damaged_cache_only_means_that_nothing_is_merged() {
+fn a_damaged_baseline_is_removed_and_causes_a_conflict() {
     let context = Context::with_notebook();
     let revision = context.revision("a.ipynb");
-    let remembered = context
+    let baseline = context
         .home()
         .join(".cache/cellwright/revisions")
         .join(&revision);
-    assert!(remembered.exists());
+    assert!(baseline.exists());
     context
         .run(&["notebook", "edit", "a.ipynb", "2", "--source", "theirs"])
         .exits(0);
@@ -243,11 +247,11 @@ fn a_damaged_cache_only_means_that_nothing_is_merged() {
         "cellwright baseline 1\ncode h - \"a\\\nend 1\n",
         "noise",
     ] {
-        std::fs::write(&remembered, damage).unwrap();
+        std::fs::write(&baseline, damage).unwrap();
         let arguments = [
             "notebook", "edit", "a.ipynb", "0", "--source", "x", "--rev", &revision,
         ];
         context.run(&arguments).exits(3);
-        assert!(!remembered.exists(), "{damage:?} was left in the way");
+        assert!(!baseline.exists(), "{damage:?} was not removed");
     }
 }

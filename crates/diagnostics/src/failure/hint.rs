@@ -104,16 +104,6 @@ impl Hint {
         let names = |part: &HintPart| matches!(part, HintPart::Command(words) if is_verb(words));
         self.parts.iter().any(names)
     }
-
-    /// Applies a function to the texts and to the arguments of commands.
-    pub fn map_texts(&mut self, change: impl Fn(&str) -> String) {
-        for part in &mut self.parts {
-            match part {
-                HintPart::Text(text) | HintPart::Command(text) => *text = change(text),
-                HintPart::Flag { .. } => {}
-            }
-        }
-    }
 }
 
 impl From<&'static str> for HintPart {

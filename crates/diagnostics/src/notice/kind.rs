@@ -31,7 +31,7 @@ pub enum NoticeKind {
     ConflictDeleted,
     ConflictKind,
     ConflictMoved,
-    Member,
+    ConflictMember,
     OutputsCleared,
     IdChanged,
     NotANotebook,
@@ -39,8 +39,8 @@ pub enum NoticeKind {
     AttributesReplaced,
 
     // Output of cells.
-    OutputCut,
-    OutputNotKept,
+    OutputTruncated,
+    OutputNotStored,
     StreamsShortened,
     DisplaysMoved,
     ImagesOmitted,
@@ -69,7 +69,7 @@ pub enum NoticeKind {
     MemoryExceeded,
     OutputIncomplete,
     ProtocolVersion,
-    InsideFailed,
+    SetupFailed,
     MessagesRefused,
     /// A notice of a kernel backend whose name this enum does not have.
     KernelNotice,
@@ -97,8 +97,8 @@ pub enum NoticeKind {
     CallCancelled,
     CellsLeftOut,
     ImageNotShown,
-    ListCut,
-    TextCut,
+    ListTruncated,
+    TextTruncated,
 }
 
 impl NoticeKind {
@@ -165,7 +165,7 @@ mod tests {
         for name in [
             "output_incomplete",
             "protocol_version",
-            "inside_failed",
+            "setup_failed",
             "messages_refused",
         ] {
             assert!(NoticeKind::from_name(name).is_some(), "{name}");

@@ -56,14 +56,14 @@ pub fn describe_merge(
             cell: Some(index),
             name,
         } => (
-            NoticeKind::Member,
+            NoticeKind::ConflictMember,
             format!(
                 "{}: both sides changed `{name}`; ours is used",
                 cell(*index)
             ),
         ),
         MergeNotice::MemberConflict { cell: None, name } => (
-            NoticeKind::Member,
+            NoticeKind::ConflictMember,
             format!("{path}: both sides changed `{name}`; ours is used"),
         ),
         MergeNotice::OutputsCleared { cell: index } => (

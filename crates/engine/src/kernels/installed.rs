@@ -15,7 +15,7 @@ use crate::ipykernel::{self, IpykernelStatus};
 pub struct InstalledKernel {
     pub name: String,
     /// The directory of the kernelspec.
-    pub folder: PathBuf,
+    pub dir: PathBuf,
     /// `None` if it is invalid.
     pub kernelspec: Option<Kernelspec>,
     /// The program that it starts.
@@ -94,7 +94,7 @@ fn installed_kernel(
 ) -> InstalledKernel {
     let mut kernel = InstalledKernel {
         name: entry.name,
-        folder: entry.folder,
+        dir: entry.dir,
         kernelspec: None,
         program: None,
         problem: None,
@@ -163,7 +163,7 @@ mod tests {
         kernelspec.argv = argv.iter().map(|&word| word.to_owned()).collect();
         InstalledKernel {
             name: "x".to_owned(),
-            folder: PathBuf::new(),
+            dir: PathBuf::new(),
             program: Some("/bin/it".into()),
             kernelspec: Some(kernelspec),
             problem: None,

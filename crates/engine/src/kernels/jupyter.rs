@@ -80,7 +80,7 @@ fn split_path_list(path: &OsStr) -> Vec<PathBuf> {
 
 /// The directory with the connection files of running kernels.
 pub fn runtime_path(paths: &JupyterPaths) -> PathBuf {
-    // Without a home directory, no Jupyter server looks for connection files: any private directory will do.
+    // Without a home directory, no Jupyter server looks for connection files: use any private directory.
     let private = || runtime_dir::default_path().join("jupyter");
     paths.runtime_dir.clone().unwrap_or_else(private)
 }

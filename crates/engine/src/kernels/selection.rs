@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{jupyter, launch_context, named_interpreter, runner_spec};
 use crate::engine::Engine;
 use crate::kernel_setup::KernelSetup;
-use crate::launch::SessionLauncher;
+use crate::session_launcher::SessionLauncher;
 use crate::settings::{Backend, Settings};
 
 /// The kernel that a caller asks for. Fields that are `None` follow the settings, or the notebook.

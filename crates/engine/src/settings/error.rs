@@ -1,4 +1,4 @@
-//! [`SettingsError`]: errors in settings. `failure/settings.rs` has their messages.
+//! [`SettingsError`]: errors in settings. `settings/failure.rs` has their messages.
 
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@ use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 
 use super::{FileLine, Origin, SettingEntry};
 
-/// Describes that a call asked for a longer time limit than the settings allow.
+/// Describes that a call requested a longer time limit than the settings allow.
 pub fn describe_capped_timeout(max: Duration, origin: &Origin) -> UserNotice {
     UserNotice::new(
         NoticeKind::TimeoutCapped,

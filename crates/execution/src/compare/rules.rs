@@ -20,7 +20,7 @@ pub enum Rule {
     Dates,
     /// Generated ids.
     Ids,
-    /// Temporary folders, and folders of installed packages.
+    /// Temporary directories, and directories of installed packages.
     Paths,
     /// Names of cells in messages.
     Cells,
@@ -105,7 +105,7 @@ impl Rule {
             Self::Dates => "dates and times of day",
             Self::Ids => "UUIDs, and ids of widgets and of pandas and scikit-learn styles",
             Self::Paths => {
-                "names in `/tmp` and other temporary folders, and the folders of installed Python packages"
+                "names in `/tmp` and other temporary directories, and the directories of installed Python packages"
             }
             Self::Cells => {
                 "names of cells in messages: `Cell In[3]`, `<ipython-input-…>`, `ipykernel_…/….py`"

@@ -17,15 +17,15 @@ use crate::support::{document, jupyter_layout, output_summary};
 
 /// A notebook and a run of all its cells.
 struct RecorderFixture {
-    folder: TempDir,
+    dir: TempDir,
     spec: RunSpec,
 }
 
 impl RecorderFixture {
     /// A notebook with `count` cells in a layout.
     fn new(count: usize, layout: &dyn Fn(&Value) -> String) -> Self {
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join("a.ipynb");
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("a.ipynb");
         let text = layout(&document(&vec!["x"; count]));
         std::fs::write(&path, &text).unwrap();
         let cell = |index: usize| PlannedCell {
@@ -39,7 +39,7 @@ impl RecorderFixture {
             cells: (0..count).map(cell).collect(),
             ..RunSpec::default()
         };
-        Self { folder, spec }
+        Self { dir, spec }
     }
 
     fn with_cells(count: usize) -> Self {
@@ -49,7 +49,7 @@ impl RecorderFixture {
     fn stores(&self) -> Stores {
         Stores {
             artifacts: Some(Artifacts::new(
-                self.folder.path().join("artifacts"),
+                self.dir.path().join("artifacts"),
                 Retention::default(),
             )),
             ..Stores::default()
@@ -261,7 +261,7 @@ fn edits_and_copies_are_written_when_no_cell_runs() {
     assert_eq!(outcome.revision, Some(revision));
     fixture.spec.edits.clear();
     fixture.spec.revision = revision.to_string();
-    fixture.spec.output = Some(fixture.folder.path().join("b.ipynb"));
+    fixture.spec.output = Some(fixture.dir.path().join("b.ipynb"));
     let outcome = fixture.start_recorder().finish();
     assert_eq!(outcome.saves, 1);
     assert_eq!(outcome.revision, Some(revision));
@@ -340,7 +340,7 @@ fn failed_intermediate_save_is_repeated_at_the_end() {
     for recorder in &recorders {
         run_cell(recorder, 0, vec![text("zero\n")]);
     }
-    let moved = restored.folder.path().join("moved.ipynb");
+    let moved = restored.dir.path().join("moved.ipynb");
     std::fs::remove_file(removed.path()).unwrap();
     std::fs::rename(restored.path(), &moved).unwrap();
     // Saves are one second apart.

@@ -71,26 +71,26 @@ fn steps(code: &str) -> Vec<ScriptStep> {
 }
 
 struct RunFixture {
-    folder: TempDir,
+    dir: TempDir,
     kernels: ScriptedLauncher,
 }
 
 impl RunFixture {
     fn new(sources: &[&str]) -> Self {
-        let folder = TempDir::new().unwrap();
+        let dir = TempDir::new().unwrap();
         std::fs::write(
-            folder.path().join("a.ipynb"),
+            dir.path().join("a.ipynb"),
             jupyter_layout(&document(sources)),
         )
         .unwrap();
         Self {
-            folder,
+            dir,
             kernels: ScriptedLauncher::default(),
         }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.dir.path().join(name)
     }
 
     fn run(&self, options: RunOptions) -> Result<ExecutionReport, Failure> {

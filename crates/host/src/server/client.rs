@@ -75,7 +75,7 @@ async fn serve_requests(connection: &mut Connection, shared: &Shared) -> Result<
             "stop" => return stop(connection, shared).await,
             _ if hello.protocol != PROTOCOL => {
                 let message = format!(
-                    "this host has version {VERSION} and speaks protocol {PROTOCOL}, \
+                    "this host has version {VERSION} and uses protocol {PROTOCOL}, \
                      not {}",
                     hello.protocol
                 );

@@ -27,7 +27,7 @@ const QUEUE_CAPACITY: usize = 256;
 const BATCH_DELAY: Duration = Duration::from_millis(10);
 
 pub(super) struct Journals {
-    folder: PathBuf,
+    dir: PathBuf,
     commands: SyncSender<JournalCommand>,
     lost: LostCounts,
 }
@@ -57,13 +57,13 @@ struct JournalLine<'a> {
 }
 
 impl Journals {
-    /// Creates the journals in `folder` and removes those of the previous host.
-    pub(super) fn new(folder: PathBuf) -> Self {
-        std::fs::remove_dir_all(&folder).ok();
+    /// Creates the journals in `directory` and removes those of the previous host.
+    pub(super) fn new(dir: PathBuf) -> Self {
+        std::fs::remove_dir_all(&dir).ok();
         let (commands, receiver) = sync_channel(QUEUE_CAPACITY);
         let lost = LostCounts::default();
         let writer = JournalWriter {
-            folder: folder.clone(),
+            dir: dir.clone(),
             lost: Arc::clone(&lost),
             open: None,
         };
@@ -73,7 +73,7 @@ impl Journals {
         // Without the thread every run counts as lost.
         drop(started);
         Self {
-            folder,
+            dir,
             commands,
             lost,
         }
@@ -81,7 +81,7 @@ impl Journals {
 
     /// Path of the journal of a session.
     pub(super) fn path(&self, session: SessionId) -> PathBuf {
-        path(&self.folder, session)
+        path(&self.dir, session)
     }
 
     /// Writes the cells that ran.
@@ -124,7 +124,7 @@ impl Journals {
         let Some(newest) = existing.last() else {
             return;
         };
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten();
         for entry in entries.flatten() {
             let path = entry.path();
             let id = path
@@ -140,13 +140,13 @@ impl Journals {
     }
 
     pub(super) fn remove(&self) {
-        std::fs::remove_dir_all(&self.folder).ok();
+        std::fs::remove_dir_all(&self.dir).ok();
     }
 }
 
 /// The state of the writer thread.
 struct JournalWriter {
-    folder: PathBuf,
+    dir: PathBuf,
     lost: LostCounts,
     /// The last journal that was written; often the next entry belongs to the same.
     open: Option<(SessionId, File)>,
@@ -166,7 +166,7 @@ impl JournalWriter {
     fn handle(&mut self, command: JournalCommand) {
         match command {
             JournalCommand::Write(session, lines) => {
-                // A full disk costs the history, not the run.
+                // If the disk is full, the history is lost and the run continues.
                 if self.write(session, &lines).is_err() {
                     self.open = None;
                     count_lost(&self.lost, session);
@@ -175,7 +175,7 @@ impl JournalWriter {
             JournalCommand::Forget(session) => {
                 self.open = self.open.take().filter(|(open, _)| *open != session);
                 // The journal does not exist if nothing ran.
-                std::fs::remove_file(path(&self.folder, session)).ok();
+                std::fs::remove_file(path(&self.dir, session)).ok();
             }
             JournalCommand::Flush(sender) => {
                 // The client may be gone.
@@ -202,10 +202,10 @@ impl JournalWriter {
     fn open(&self, session: SessionId) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o600);
-        let path = path(&self.folder, session);
+        let path = path(&self.dir, session);
         match options.open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                create_private_dir(&self.folder)?;
+                create_private_dir(&self.dir)?;
                 options.open(&path)
             }
             opened => opened,
@@ -213,8 +213,8 @@ impl JournalWriter {
     }
 }
 
-fn path(folder: &Path, session: SessionId) -> PathBuf {
-    folder.join(format!("{session}.jsonl"))
+fn path(dir: &Path, session: SessionId) -> PathBuf {
+    dir.join(format!("{session}.jsonl"))
 }
 
 fn count_lost(lost: &Mutex<BTreeMap<u64, u64>>, session: SessionId) {

@@ -13,7 +13,7 @@ use cellwright_stdext::LockExt;
 use super::super::reply::{RunInfo, unix_seconds};
 
 /// How long a collected result can be collected again.
-const COLLECTED_RETENTION: Duration = Duration::from_mins(10);
+const COLLECTED_RESULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Number of run numbers that are reserved at once, so that not every run writes to disk.
 const RESERVED_NUMBERS: u64 = 64;
@@ -172,7 +172,7 @@ impl Runs {
             let ended = *run.ended.get_or_insert(now);
             let expired = run
                 .collected
-                .is_some_and(|collected| now - collected > COLLECTED_RETENTION);
+                .is_some_and(|collected| now - collected > COLLECTED_RESULT_TIMEOUT);
             !expired && now - ended <= self.retention
         });
         while inner.runs.len() > self.max_runs {

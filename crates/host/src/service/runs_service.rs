@@ -7,7 +7,7 @@ use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_execution::Stores;
 use cellwright_execution::feed::{FeedItem, OutputFeed, Overflow};
-use cellwright_execution::{Execution, ExecutionStatus, OnFinish};
+use cellwright_execution::{Execution, ExecutionStatus, FinishCallback};
 use cellwright_kernel::session::{Job, KernelLauncher, SessionCall, SessionKey, SessionReport};
 use cellwright_kernel::{StopReason, StopSignal};
 use tokio::time::{Instant, sleep_until};
@@ -16,7 +16,7 @@ use super::super::channel::ReplyChannel;
 use super::super::frame::FrameError;
 use super::super::log::Level;
 use super::super::protocol::{
-    ArtifactStoreParams, ClientMessage, ExecuteParams, Interaction, WaitMode,
+    ArtifactStoreParams, ClientMessage, ExecuteParams, ReplyDetail, WaitMode,
 };
 use super::super::reply::{Answer, CancelResult, HostReply, InputPrompt, RunState, RunTail};
 use super::input_requests::InputRequests;
@@ -69,7 +69,7 @@ impl HostService {
         };
         let session = params.session.as_deref().unwrap_or_default();
         let (input_requests, provider) = InputRequests::new();
-        let provider = (params.interaction == Interaction::RunIdAndInput).then_some(provider);
+        let provider = (params.interaction == ReplyDetail::RunIdAndInput).then_some(provider);
         let signal = (stop_handle.clone(), stop);
         let job = params
             .request
@@ -93,7 +93,7 @@ impl HostService {
             execution.clone(),
             stop_handle.clone(),
         );
-        // A client that waits for the end does not ask for the run again.
+        // A client that waits for the end does not request the run again.
         let waits = matches!(
             params.wait_mode,
             WaitMode::Stream { wait: None, .. } | WaitMode::Report { wait: None, .. }
@@ -117,7 +117,7 @@ impl HostService {
                 .send(final_reply(Err(run_not_found(&id, &[]))))
                 .await;
         };
-        if params.interaction != Interaction::OutputOnly {
+        if params.interaction != ReplyDetail::OutputOnly {
             channel.send(HostReply::Started { run: id.clone() }).await?;
         }
         let waited = self
@@ -132,7 +132,7 @@ impl HostService {
             Ok(WaitEnd::TimedOut) => channel.send(still_running()).await,
             // A client that closes its end while it receives a reply is an error of the channel.
             Ok(WaitEnd::ClientGone) | Err(_) => {
-                // No other client knows the run.
+                // No other client has the id of the run.
                 stop_handle.stop(StopReason::Cancelled);
                 self.runs.remove(&id);
                 waited.map(|_| ())
@@ -370,7 +370,7 @@ impl HostService {
     }
 
     /// Writes the cells that ran to the journal of their session, before the client receives the report.
-    fn record_in_journal(&self, params: &ExecuteParams) -> OnFinish {
+    fn record_in_journal(&self, params: &ExecuteParams) -> FinishCallback {
         let journals = Arc::clone(&self.journals);
         let codes: Vec<String> = params
             .request

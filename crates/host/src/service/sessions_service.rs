@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, flag_value, hint};
-use cellwright_engine::kernels::NoLauncher;
+use cellwright_engine::kernels::FailingLauncher;
 use cellwright_kernel::KernelError;
 use cellwright_kernel::session::{Activity, KernelLoss, SessionCall, SessionKey, SessionReport};
 
@@ -84,7 +84,7 @@ impl HostService {
             key: found.key.clone(),
             owner: selector.owner.clone(),
             // Used only for a new private session; the next call starts its kernel.
-            launcher: Arc::new(NoLauncher),
+            launcher: Arc::new(FailingLauncher),
             reset: true,
         };
         let outcome = self.sessions.reset(&call).await?;

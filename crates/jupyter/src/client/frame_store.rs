@@ -150,7 +150,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::zmtp::{Incoming, Limits, Reader, Writer};
+    use crate::zmtp::{Limits, Reader, ReceivedItem, Writer};
 
     /// The bytes of a message on a connection.
     async fn encoded(frames: &[Bytes]) -> Vec<u8> {
@@ -170,7 +170,7 @@ mod tests {
         store.spool = FrameSpool::with_file(full.unwrap());
         let mut reader = Reader::new(&bytes[..], Limits::default()).with_store(store);
         for expected in [content, Bytes::from_static(b"n")] {
-            let Some(Incoming::Message(frames)) = reader.next().await.unwrap() else {
+            let Some(ReceivedItem::Message(frames)) = reader.next().await.unwrap() else {
                 panic!("not a message");
             };
             let [Frame::InMemory(frame)] = &frames[..] else {
@@ -190,7 +190,7 @@ mod tests {
             let bytes = encoded(&frames).await;
             let store = SpoolingStore::new(1000).with_stream_threshold(2000);
             let mut reader = Reader::new(&bytes[..], Limits::default()).with_store(store);
-            let Some(Incoming::Message(frames)) = reader.next().await.unwrap() else {
+            let Some(ReceivedItem::Message(frames)) = reader.next().await.unwrap() else {
                 panic!("not a message");
             };
             matches!(frames.last(), Some(Frame::OnDisk(_)))

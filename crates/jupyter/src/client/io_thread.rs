@@ -14,7 +14,7 @@ use super::backlog::Backlog;
 use super::frame_store::SpoolingStore;
 use super::{BacklogItem, ClientOptions, ConnectMode, Heartbeat};
 use crate::connection::{Channel, Connection};
-use crate::zmtp::{self, Incoming, Peer, ReadHalf, Reader, SocketType, Writer, ZmtpError};
+use crate::zmtp::{self, Peer, ReadHalf, Reader, ReceivedItem, SocketType, Writer, ZmtpError};
 
 /// Time before a socket that does not exist yet is tried again, at first and at most.
 const RETRY_DELAY: Duration = Duration::from_millis(2);
@@ -174,10 +174,10 @@ impl IoThread {
     ) -> Option<ZmtpError> {
         loop {
             match reader.next().await {
-                Ok(Some(Incoming::Message(frames))) => {
+                Ok(Some(ReceivedItem::Message(frames))) => {
                     self.backlog.push(BacklogItem::Frames(channel, frames));
                 }
-                Ok(Some(Incoming::Command(name, data))) => {
+                Ok(Some(ReceivedItem::Command(name, data))) => {
                     if name == "PING" {
                         // A full queue means that the peer does not read: it needs no further answer.
                         pong_sender.try_send(zmtp::pong(&data)).ok();
@@ -232,8 +232,8 @@ impl IoThread {
             }
             loop {
                 match timeout(interval, peer.reader.next()).await {
-                    Ok(Ok(Some(Incoming::Message(_)))) => break,
-                    Ok(Ok(Some(Incoming::Command(name, data)))) => {
+                    Ok(Ok(Some(ReceivedItem::Message(_)))) => break,
+                    Ok(Ok(Some(ReceivedItem::Command(name, data)))) => {
                         let pong = zmtp::pong(&data);
                         if name == "PING" && peer.writer.send_command("PONG", &pong).await.is_err()
                         {

@@ -23,7 +23,7 @@ pub struct ConnectionFile {
 }
 
 impl ConnectionFile {
-    /// Writes a connection file with a new name into Jupyter's runtime folder, which is created if needed. Only the user
+    /// Writes a connection file with a new name into Jupyter's runtime directory, which is created if needed. Only the user
     /// can read the file. It appears with all its contents.
     pub fn write(runtime: &Path, connection: &Connection) -> Result<Self, ConnectionError> {
         let failed = |path: &Path| {
@@ -50,7 +50,7 @@ impl Drop for ConnectionFile {
     }
 }
 
-/// Creates the runtime folder and makes it safe for a secret. Returns its path without links.
+/// Creates the runtime directory and makes it safe for a secret. Returns its path without links.
 fn prepare_runtime_dir(runtime: &Path) -> io::Result<PathBuf> {
     let runtime = private_dir::create(&std::path::absolute(runtime)?)?;
     let mut meta = fs::metadata(&runtime)?;
@@ -71,12 +71,12 @@ fn write_whole(path: &Path, connection: &Connection) -> io::Result<()> {
         OWNER_MEMBER.to_owned(),
         serde_json::to_value(Owner::current())?,
     );
-    let folder = path.parent().unwrap_or(Path::new("/"));
+    let dir = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new()
         .prefix(".kernel-")
         .suffix(".json")
         .permissions(Permissions::from_mode(0o600))
-        .tempfile_in(folder)?;
+        .tempfile_in(dir)?;
     file.write_all(format!("{:#}\n", Value::Object(members)).as_bytes())?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
     Ok(())

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Identifies a process, also among later processes with the same pid.
 ///
-/// Machines of a cluster and containers share folders. A process that is not found may run elsewhere, so this also
+/// Machines of a cluster and containers share directories. A process that is not found may run elsewhere, so this also
 /// records where its pid is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {

@@ -1,33 +1,30 @@
-//! Folders that other users cannot change.
+//! Directories that other users cannot change.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The mode bit of a folder in which only the owner of a file can remove it.
+/// The mode bit of a directory in which only the owner of a file can remove it.
 pub(super) const STICKY: u32 = 0o1000;
 
-/// Creates a folder for the user alone, if it does not exist. Returns its path without links.
-pub(super) fn create(folder: &Path) -> io::Result<PathBuf> {
-    if !folder.is_absolute() {
+/// Creates a directory for the user alone, if it does not exist. Returns its path without links.
+pub(super) fn create(dir: &Path) -> io::Result<PathBuf> {
+    if !dir.is_absolute() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "it is not an absolute path",
         ));
     }
-    DirBuilder::new()
-        .mode(0o700)
-        .recursive(true)
-        .create(folder)?;
-    // A link that is changed later must not lead to another folder.
-    fs::canonicalize(folder)
+    DirBuilder::new().mode(0o700).recursive(true).create(dir)?;
+    // A link that is changed later must not lead to another directory.
+    fs::canonicalize(dir)
 }
 
-/// Returns an error if another user could replace files in the folder.
+/// Returns an error if another user could replace files in the directory.
 pub(super) fn check_safe(meta: &Metadata) -> io::Result<()> {
     let user = rustix::process::geteuid();
-    // A root process in a user's folder has to trust that user anyway.
+    // A root process in a user's directory has to trust that user anyway.
     if meta.uid() != user.as_raw() && meta.uid() != 0 && !user.is_root() {
         let owner = meta.uid();
         return Err(permission_denied(format!("it belongs to user {owner}")));
@@ -40,7 +37,7 @@ pub(super) fn check_safe(meta: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether other users can replace files in a folder.
+/// Whether other users can replace files in a directory.
 pub(super) fn is_writable_by_others(meta: &Metadata) -> bool {
     meta.mode() & 0o022 != 0 && meta.mode() & STICKY == 0
 }

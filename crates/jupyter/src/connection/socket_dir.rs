@@ -1,4 +1,4 @@
-//! [`SocketDir`]: the folder of a kernel's sockets.
+//! [`SocketDir`]: the directory of a kernel's sockets.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -14,10 +14,10 @@ use super::owner::Owner;
 use super::{private_dir, random_hex};
 use crate::bounded_read;
 
-/// Beginning of the folder names; ten hexadecimal digits follow.
+/// Beginning of the directory names; ten hexadecimal digits follow.
 const NAME_PREFIX: &str = "cellwright-";
 
-/// The file that names the owner of the folder.
+/// The file that names the owner of the directory.
 const OWNER_FILE: &str = "owner.json";
 
 /// Beginning of the socket names; a dash and a number from 1 to 5 follow.
@@ -26,10 +26,10 @@ const STEM: &str = "k";
 /// The path of a socket must have fewer bytes. This is the limit of macOS; Linux allows four more.
 const SOCKET_PATH_LIMIT: usize = 104;
 
-/// A folder without an owner file is stale after this time.
+/// A directory without an owner file is stale after this time.
 const NO_OWNER_GRACE: Duration = Duration::from_hours(1);
 
-/// A folder for the sockets of a kernel, for the user alone. It is removed when the value is dropped.
+/// A directory for the sockets of a kernel, for the user alone. It is removed when the value is dropped.
 #[derive(Debug)]
 pub struct SocketDir {
     path: PathBuf,
@@ -42,7 +42,7 @@ pub struct NoSocketDir {
     pub tried: Vec<(PathBuf, SocketDirProblem)>,
 }
 
-/// Why a folder cannot hold sockets.
+/// Why a directory cannot hold sockets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocketDirProblem {
@@ -55,28 +55,28 @@ pub enum SocketDirProblem {
     /// Its path does not fit into a connection file.
     #[error("its path is not UTF-8")]
     NotUtf8,
-    /// The system reported an error, or the folder is not safe.
+    /// The system reported an error, or the directory is not safe.
     #[error("it cannot be used: {0}")]
     Unusable(#[from] io::Error),
 }
 
 impl fmt::Display for NoSocketDir {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there is no folder for the kernel's sockets")?;
-        for (folder, problem) in &self.tried {
-            write!(f, "; {}: {problem}", folder.display())?;
+        f.write_str("there is no directory for the kernel's sockets")?;
+        for (dir, problem) in &self.tried {
+            write!(f, "; {}: {problem}", dir.display())?;
         }
         Ok(())
     }
 }
 
 impl SocketDir {
-    /// Creates a folder in the first usable candidate. Candidates are created if they do not exist.
+    /// Creates a directory in the first usable candidate. Candidates are created if they do not exist.
     pub fn new(candidates: &[PathBuf]) -> Result<Self, NoSocketDir> {
         let mut tried = Vec::new();
         for candidate in candidates {
             match Self::create_in(candidate) {
-                Ok(folder) => return Ok(folder),
+                Ok(dir) => return Ok(dir),
                 Err(problem) => tried.push((candidate.clone(), problem)),
             }
         }
@@ -97,19 +97,19 @@ impl SocketDir {
                 Err(error) => return Err(error.into()),
             }
         };
-        // From here on an error removes the folder.
-        let folder = Self { path };
+        // From here on an error removes the directory.
+        let dir = Self { path };
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(folder.path.join(OWNER_FILE))?;
+            .open(dir.path.join(OWNER_FILE))?;
         let owner = serde_json::to_string(&Owner::current()).map_err(io::Error::from)?;
         file.write_all(owner.as_bytes())?;
-        Ok(folder)
+        Ok(dir)
     }
 
-    /// The path of the folder.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -119,8 +119,8 @@ impl SocketDir {
         self.path.join(STEM)
     }
 
-    /// Removes the socket folders that other Cellwright processes have left in the candidates. Returns their number. A
-    /// folder stays unless it is certain that Cellwright created it and that its process has exited.
+    /// Removes the socket directories that other Cellwright processes have left in the candidates. Returns their number. A
+    /// directory stays unless it is certain that Cellwright created it and that its process has exited.
     pub fn sweep(candidates: &[PathBuf]) -> usize {
         candidates
             .iter()
@@ -160,7 +160,7 @@ fn is_socket_dir_name(name: &str) -> bool {
         .is_some_and(|rest| rest.len() == 10 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Removes a socket folder whose process has exited. Returns whether it did.
+/// Removes a socket directory whose process has exited. Returns whether it did.
 fn remove_if_stale(path: &Path) -> io::Result<bool> {
     let meta = fs::symlink_metadata(path)?;
     if !meta.is_dir() || !private_dir::is_owned_by_user(&meta) {
@@ -175,7 +175,7 @@ fn remove_if_stale(path: &Path) -> io::Result<bool> {
             Ok(is_stale)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Its process exited before it wrote the owner file. Only an empty folder is removed.
+            // Its process exited before it wrote the owner file. Only an empty directory is removed.
             let age = SystemTime::now().duration_since(meta.modified()?);
             let is_stale = age.is_ok_and(|age| age > NO_OWNER_GRACE);
             if is_stale {

@@ -52,8 +52,8 @@ pub(super) fn find(program: &Path, path: &[PathBuf]) -> Result<PathBuf, Kernelsp
         return Err(missing());
     }
     path.iter()
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(program))
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(program))
         .find(|candidate| is_executable(candidate))
         .ok_or_else(missing)
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{InterruptMode, Kernelspec, KernelspecError};
 use crate::bounded_read;
 
-/// The name of the file that makes a folder a kernelspec.
+/// The name of the file that makes a directory a kernelspec.
 pub(super) const FILE_NAME: &str = "kernel.json";
 
 /// The members of the file. Only `argv` must be valid.
@@ -29,13 +29,12 @@ struct RawKernelspec {
     metadata: Value,
 }
 
-/// Reads the kernelspec in a folder.
-pub(super) fn read(name: &str, folder: &Path) -> Result<Kernelspec, KernelspecError> {
-    let bytes = bounded_read::read(&folder.join(FILE_NAME)).map_err(|error| {
-        KernelspecError::Unreadable {
+/// Reads the kernelspec in a directory.
+pub(super) fn read(name: &str, dir: &Path) -> Result<Kernelspec, KernelspecError> {
+    let bytes =
+        bounded_read::read(&dir.join(FILE_NAME)).map_err(|error| KernelspecError::Unreadable {
             reason: error.to_string(),
-        }
-    })?;
+        })?;
     let malformed = |reason: String| KernelspecError::Malformed { reason };
     // serde would accept an array as the fields in their order.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
@@ -59,7 +58,7 @@ pub(super) fn read(name: &str, folder: &Path) -> Result<Kernelspec, KernelspecEr
         metadata: object_or_empty(raw.metadata),
         argv: raw.argv,
         name: name.to_owned(),
-        folder: folder.to_owned(),
+        dir: dir.to_owned(),
     })
 }
 

@@ -11,7 +11,9 @@ use super::acceptor::ServerState;
 use super::outbox::{Outbox, OutboxItem};
 use crate::connection::Channel;
 use crate::message::Message;
-use crate::zmtp::{self, Incoming, Limits, Peer, Reader, SocketType, Stream, Writer, ZmtpError};
+use crate::zmtp::{
+    self, Limits, Peer, Reader, ReceivedItem, SocketType, Stream, Writer, ZmtpError,
+};
 
 /// Limits on iopub and heartbeat, where clients only send small messages.
 const SMALL_MESSAGE_LIMITS: Limits = Limits {
@@ -71,11 +73,11 @@ pub(super) async fn serve(server: &ServerState, channel: Channel, stream: Stream
 async fn echo(mut reader: Reader, mut writer: Writer) {
     loop {
         let sent = match reader.next().await {
-            Ok(Some(Incoming::Message(frames))) => writer.send(&frames).await,
-            Ok(Some(Incoming::Command(name, data))) if name == "PING" => {
+            Ok(Some(ReceivedItem::Message(frames))) => writer.send(&frames).await,
+            Ok(Some(ReceivedItem::Command(name, data))) if name == "PING" => {
                 writer.send_command("PONG", &zmtp::pong(&data)).await
             }
-            Ok(Some(Incoming::Command(..))) => Ok(()),
+            Ok(Some(ReceivedItem::Command(..))) => Ok(()),
             Ok(None) | Err(_) => return,
         };
         if sent.is_err() {
@@ -120,13 +122,13 @@ impl ClientConnection<'_> {
     async fn read(&self, mut reader: Reader) {
         while let Ok(Some(incoming)) = reader.next().await {
             match incoming {
-                Incoming::Command(name, data) => self.handle_command(&name, &data),
-                Incoming::Message(frames) if self.channel == Channel::Iopub => {
+                ReceivedItem::Command(name, data) => self.handle_command(&name, &data),
+                ReceivedItem::Message(frames) if self.channel == Channel::Iopub => {
                     if let [frame] = &frames[..] {
                         self.handle_subscription(frame);
                     }
                 }
-                Incoming::Message(frames) => self.handle_request(frames).await,
+                ReceivedItem::Message(frames) => self.handle_request(frames).await,
             }
         }
     }

@@ -4,7 +4,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
 
 use super::error::ZmtpError;
-use super::reader::{Incoming, Limits, Reader};
+use super::reader::{Limits, Reader, ReceivedItem};
 use super::writer::Writer;
 use super::{Endpoint, Stream};
 
@@ -103,8 +103,10 @@ pub async fn handshake(
         .await?;
     let mut reader = Reader::new(read, HANDSHAKE_LIMITS);
     let identity = match reader.next().await? {
-        Some(Incoming::Command(name, data)) if name == "READY" => parse_ready(socket_type, data)?,
-        Some(Incoming::Command(name, data)) if name == "ERROR" => {
+        Some(ReceivedItem::Command(name, data)) if name == "READY" => {
+            parse_ready(socket_type, data)?
+        }
+        Some(ReceivedItem::Command(name, data)) if name == "ERROR" => {
             let length = data.first().map_or(0, |length| usize::from(*length));
             let reason = data.get(1..).unwrap_or_default();
             let reason = &reason[..length.min(reason.len())];

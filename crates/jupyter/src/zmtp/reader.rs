@@ -54,7 +54,7 @@ impl Default for Limits {
 
 /// A message or a command from the peer. `F` is a frame, as the reader's [`FrameStore`] returns it.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Incoming<F = Bytes> {
+pub enum ReceivedItem<F = Bytes> {
     /// The frames of a message.
     Message(Vec<F>),
     /// A command of the protocol: its name and its data.
@@ -230,7 +230,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
 impl<R: AsyncRead + Unpin, S: FrameStore> Reader<R, S> {
     /// Returns the next message or command; `None` when the peer has closed the connection between two messages.
     /// Cancel-safe: bytes that were read stay in the reader.
-    pub async fn next(&mut self) -> Result<Option<Incoming<S::Frame>>, ZmtpError> {
+    pub async fn next(&mut self) -> Result<Option<ReceivedItem<S::Frame>>, ZmtpError> {
         loop {
             match self.next_frame()? {
                 Some(WholeFrame::Command(bytes)) => return parse_command(bytes).map(Some),
@@ -241,7 +241,7 @@ impl<R: AsyncRead + Unpin, S: FrameStore> Reader<R, S> {
                 }) => {
                     self.add_frame(frame, length)?;
                     if is_last {
-                        return Ok(Some(Incoming::Message(self.finish_message())));
+                        return Ok(Some(ReceivedItem::Message(self.finish_message())));
                     }
                 }
                 None => {
@@ -450,13 +450,13 @@ impl<R: AsyncRead + Unpin, S: FrameStore> Reader<R, S> {
 }
 
 /// Splits a command into its name and its data.
-fn parse_command<F>(mut bytes: Bytes) -> Result<Incoming<F>, ZmtpError> {
+fn parse_command<F>(mut bytes: Bytes) -> Result<ReceivedItem<F>, ZmtpError> {
     let length = bytes.first().map(|length| usize::from(*length));
     match length {
         Some(length) if length > 0 && bytes.len() > length => {
             bytes.advance(1);
             let name = bytes.split_to(length);
-            Ok(Incoming::Command(name, bytes))
+            Ok(ReceivedItem::Command(name, bytes))
         }
         _ => {
             let violation = "a command without a name";

@@ -8,7 +8,7 @@ use cellwright_jupyter::connection::{Channel, Connection};
 use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::server::{self, Server};
-use cellwright_jupyter::zmtp::{self, Endpoint, Incoming, Limits, Listener, SocketType};
+use cellwright_jupyter::zmtp::{self, Endpoint, Limits, Listener, ReceivedItem, SocketType};
 use serde_json::json;
 
 use crate::support::{ipc, next_message, next_request, tcp, within};
@@ -40,9 +40,9 @@ async fn every_channel_works_in_both_directions_over_tcp() {
 
 #[tokio::test]
 async fn every_channel_works_in_both_directions_over_unix_sockets() {
-    let folder = tempfile::tempdir().unwrap();
-    check_every_channel(&ipc(folder.path())).await;
-    let left: Vec<_> = folder.path().read_dir().unwrap().collect();
+    let dir = tempfile::tempdir().unwrap();
+    check_every_channel(&ipc(dir.path())).await;
+    let left: Vec<_> = dir.path().read_dir().unwrap().collect();
     assert!(left.is_empty(), "sockets were not removed: {left:?}");
 }
 
@@ -291,7 +291,7 @@ async fn a_heartbeat_that_stops_is_lost_and_restored_when_it_continues() {
     let stream = within(listener.accept()).await.unwrap();
     let peer = zmtp::handshake(stream, SocketType::Rep, &[], Limits::default());
     let mut heartbeat = within(peer).await.unwrap();
-    let Some(Incoming::Message(ping)) = within(heartbeat.reader.next()).await.unwrap() else {
+    let Some(ReceivedItem::Message(ping)) = within(heartbeat.reader.next()).await.unwrap() else {
         panic!("no heartbeat");
     };
     let lost = within(client.next()).await;
@@ -309,8 +309,8 @@ async fn a_heartbeat_that_stops_is_lost_and_restored_when_it_continues() {
 
 #[tokio::test]
 async fn a_client_waits_for_a_kernel_that_starts_later() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut connection = ipc(folder.path());
+    let dir = tempfile::tempdir().unwrap();
+    let mut connection = ipc(dir.path());
     connection.ports = cellwright_jupyter::connection::Ports {
         shell: 1,
         iopub: 2,

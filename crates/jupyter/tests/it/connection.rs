@@ -14,7 +14,7 @@ use cellwright_jupyter::ports::ReservedPorts;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{python, run_oracle, temp_folder};
+use crate::support::{python, run_oracle, temp_dir};
 
 const CHANNELS: [(Channel, &str); 5] = [
     (Channel::Shell, "shell"),
@@ -41,7 +41,7 @@ fn valid_json() -> Value {
 }
 
 fn parse(text: impl AsRef<[u8]>) -> Result<Connection, ConnectionError> {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let path = root.join("connection.json");
     fs::write(&path, text).unwrap();
     Connection::read(&path)
@@ -67,7 +67,7 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn python_reads_our_files() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let mut named = tcp_connection();
     named.kernel_name = Some("python3".to_owned());
     for connection in [
@@ -88,7 +88,7 @@ fn python_reads_our_files() {
 
 #[test]
 fn a_real_kernel_reads_our_file_and_clients_find_it() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let reserved = ReservedPorts::reserve().unwrap();
     let sockets = SocketDir::new(std::slice::from_ref(&root)).unwrap();
     for connection in [
@@ -115,7 +115,7 @@ fn a_real_kernel_reads_our_file_and_clients_find_it() {
 
 #[test]
 fn we_read_files_written_by_python() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let stem = root.join("stem");
     for (number, more) in [
         json!({ "transport": "tcp", "ip": "127.0.0.1", "kernel_name": "r", "jupyter_session": "x" }),
@@ -144,7 +144,7 @@ fn we_read_files_written_by_python() {
 
 #[test]
 fn unix_sockets_have_the_names_that_jupyter_uses() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let stem = root.join("stem");
     let path = root.join("c.json");
     let case = json!({ "fname": path, "key": "", "transport": "ipc", "ip": stem });
@@ -303,7 +303,7 @@ fn encrypted_sockets_are_rejected() {
 
 #[test]
 fn only_regular_files_of_reasonable_length_are_read() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let pipe = root.join("pipe");
     let mode = rustix::fs::Mode::from(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
@@ -326,7 +326,7 @@ fn only_regular_files_of_reasonable_length_are_read() {
 
 #[test]
 fn the_file_is_private_and_is_removed_at_the_end() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let runtime = root.join("new/runtime");
     let file = ConnectionFile::write(&runtime, &tcp_connection()).unwrap();
     assert_eq!(mode(&runtime), 0o700);
@@ -350,15 +350,15 @@ fn the_file_is_private_and_is_removed_at_the_end() {
 
 #[test]
 fn a_file_that_was_removed_already_is_no_error() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let file = ConnectionFile::write(&root, &tcp_connection()).unwrap();
     fs::remove_file(file.path()).unwrap();
     drop(file);
 }
 
 #[test]
-fn a_runtime_folder_that_others_can_write_is_made_safe() {
-    let (_guard, root) = temp_folder();
+fn a_runtime_directory_that_others_can_write_is_made_safe() {
+    let (_guard, root) = temp_dir();
     let runtime = root.join("runtime");
     fs::create_dir(&runtime).unwrap();
     fs::set_permissions(&runtime, fs::Permissions::from_mode(0o777)).unwrap();
@@ -367,8 +367,8 @@ fn a_runtime_folder_that_others_can_write_is_made_safe() {
 }
 
 #[test]
-fn a_runtime_folder_that_is_a_file_is_an_error() {
-    let (_guard, root) = temp_folder();
+fn a_runtime_directory_that_is_a_file_is_an_error() {
+    let (_guard, root) = temp_dir();
     let file = root.join("file");
     fs::write(&file, "").unwrap();
     for runtime in [file.clone(), file.join("below")] {
@@ -388,7 +388,7 @@ fn edit_json(path: &Path, change: impl FnOnce(&mut Value)) {
 
 #[test]
 fn the_file_names_its_owner() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let file = ConnectionFile::write(&root, &tcp_connection()).unwrap();
     let members: Value = serde_json::from_slice(&fs::read(file.path()).unwrap()).unwrap();
     assert_eq!(members["cellwright"]["pid"], std::process::id());
@@ -399,7 +399,7 @@ fn the_file_names_its_owner() {
 
 #[test]
 fn only_files_of_exited_owners_are_swept() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let write = || {
         let file = ConnectionFile::write(&root, &tcp_connection()).unwrap();
         let path = file.path().to_owned();
@@ -445,7 +445,7 @@ fn only_files_of_exited_owners_are_swept() {
     let pipe = root.join("kernel-pipe.json");
     let mode = rustix::fs::Mode::from(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    fs::create_dir(root.join("kernel-folder.json")).unwrap();
+    fs::create_dir(root.join("kernel-directory.json")).unwrap();
 
     assert_eq!(sweep(&root), 2);
     assert!(!dead.exists() && !unfinished.exists());
@@ -462,7 +462,7 @@ fn only_files_of_exited_owners_are_swept() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_of_an_earlier_process_with_our_pid_is_swept() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let file = ConnectionFile::write(&root, &tcp_connection()).unwrap();
     edit_json(file.path(), |members| {
         members["cellwright"]["started"] = "1".into();
@@ -472,7 +472,7 @@ fn a_file_of_an_earlier_process_with_our_pid_is_swept() {
 
 #[test]
 fn the_file_of_a_killed_process_is_swept_after_its_death() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let mut child = std::process::Command::new("sleep")
         .arg("600")
         .spawn()

@@ -32,9 +32,9 @@ async fn free_connection(any: &Connection) -> Connection {
 struct EchoKernel(Child, Connection);
 
 impl EchoKernel {
-    async fn start(folder: &Path, any: &Connection) -> Self {
+    async fn start(dir: &Path, any: &Connection) -> Self {
         let connection = free_connection(any).await;
-        let path = folder.join("connection.json");
+        let path = dir.join("connection.json");
         std::fs::write(&path, connection_file_json(&connection).to_string()).unwrap();
         let child = Command::new(echo_kernel_program())
             .arg(path)
@@ -51,11 +51,11 @@ impl Drop for EchoKernel {
     }
 }
 
-async fn drive_with_python(folder: &Path, any: &Connection) {
-    let mut echo = EchoKernel::start(folder, any).await;
+async fn drive_with_python(dir: &Path, any: &Connection) {
+    let mut echo = EchoKernel::start(dir, any).await;
     let python = Command::new(python())
         .arg(oracle_script("drive.py"))
-        .arg(folder.join("connection.json"))
+        .arg(dir.join("connection.json"))
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -67,21 +67,21 @@ async fn drive_with_python(folder: &Path, any: &Connection) {
 
 #[tokio::test]
 async fn jupyter_client_finds_no_faults_over_tcp() {
-    let folder = tempfile::tempdir().unwrap();
-    drive_with_python(folder.path(), &tcp()).await;
+    let dir = tempfile::tempdir().unwrap();
+    drive_with_python(dir.path(), &tcp()).await;
 }
 
 #[tokio::test]
 async fn jupyter_client_finds_no_faults_over_unix_sockets() {
-    let folder = tempfile::tempdir().unwrap();
-    drive_with_python(folder.path(), &ipc(folder.path())).await;
+    let dir = tempfile::tempdir().unwrap();
+    drive_with_python(dir.path(), &ipc(dir.path())).await;
 }
 
 #[tokio::test]
 async fn every_channel_reports_a_killed_process() {
-    let folder = tempfile::tempdir().unwrap();
-    for any in [tcp(), ipc(folder.path())] {
-        let echo = EchoKernel::start(folder.path(), &any).await;
+    let dir = tempfile::tempdir().unwrap();
+    for any in [tcp(), ipc(dir.path())] {
+        let echo = EchoKernel::start(dir.path(), &any).await;
         let mut client = KernelClient::open(&echo.1, &ClientOptions::default()).unwrap();
         let mut open = 0;
         while open < 4 {

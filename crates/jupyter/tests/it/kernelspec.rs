@@ -13,14 +13,14 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::{is_root, run_oracle, temp_folder};
+use crate::support::{is_root, run_oracle, temp_dir};
 
-/// Adds a kernelspec to a data folder. Returns its own folder.
+/// Adds a kernelspec to a data directory. Returns its own directory.
 fn add_kernelspec(data_dir: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-    let folder = data_dir.join("kernels").join(name);
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("kernel.json"), text).unwrap();
-    folder
+    let dir = data_dir.join("kernels").join(name);
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("kernel.json"), text).unwrap();
+    dir
 }
 
 fn valid_json(display: &str) -> String {
@@ -32,16 +32,16 @@ fn valid_json(display: &str) -> String {
     .to_string()
 }
 
-fn paths(folders: &[&Path]) -> JupyterPaths {
+fn paths(dirs: &[&Path]) -> JupyterPaths {
     JupyterPaths {
-        data_dirs: folders.iter().map(PathBuf::from).collect(),
+        data_dirs: dirs.iter().map(PathBuf::from).collect(),
         runtime_dir: None,
     }
 }
 
 /// Reads a single `kernel.json`.
 fn read_kernelspec(text: impl AsRef<[u8]>) -> Result<Kernelspec, KernelspecError> {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     add_kernelspec(&root, "one", text);
     find(&paths(&[&root]), "one").unwrap().spec
 }
@@ -54,7 +54,7 @@ struct Answer {
 
 #[test]
 fn jupyter_lists_the_same_kernels() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let (one, two, three) = (root.join("one"), root.join("two"), root.join("three"));
     add_kernelspec(&one, "plain", valid_json("Plain"));
     add_kernelspec(&one, "Capital", valid_json("Capital"));
@@ -75,8 +75,8 @@ fn jupyter_lists_the_same_kernels() {
     // These are no kernelspecs and do not hide later ones.
     fs::create_dir_all(one.join("kernels/empty")).unwrap();
     add_kernelspec(&two, "empty", valid_json("Not empty"));
-    fs::create_dir_all(one.join("kernels/folder/kernel.json")).unwrap();
-    add_kernelspec(&two, "folder", valid_json("No folder"));
+    fs::create_dir_all(one.join("kernels/directory/kernel.json")).unwrap();
+    add_kernelspec(&two, "directory", valid_json("No directory"));
     fs::create_dir_all(one.join("kernels/loop")).unwrap();
     std::os::unix::fs::symlink("kernel.json", one.join("kernels/loop/kernel.json")).unwrap();
     add_kernelspec(&two, "loop", valid_json("No loop"));
@@ -109,30 +109,27 @@ fn jupyter_lists_the_same_kernels() {
     ] {
         add_kernelspec(&three, name, text);
     }
-    let folders = [
+    let dirs = [
         root.join("missing"),
         one.clone(),
         two.clone(),
         one.clone(),
         three.clone(),
     ];
-    let kernels: Vec<PathBuf> = folders
-        .iter()
-        .map(|folder| folder.join("kernels"))
-        .collect();
-    let answer: Answer = run_oracle("specs", &json!({ "folders": kernels }));
+    let kernels: Vec<PathBuf> = dirs.iter().map(|dir| dir.join("kernels")).collect();
+    let answer: Answer = run_oracle("specs", &json!({ "directories": kernels }));
 
     let entries = list(&JupyterPaths {
-        data_dirs: folders.to_vec(),
+        data_dirs: dirs.to_vec(),
         runtime_dir: None,
     });
-    let folders_by_name: BTreeMap<String, PathBuf> = entries
+    let dirs_by_name: BTreeMap<String, PathBuf> = entries
         .iter()
-        .map(|entry| (entry.name.clone(), entry.folder.clone()))
+        .map(|entry| (entry.name.clone(), entry.dir.clone()))
         .collect();
-    assert_eq!(folders_by_name, answer.found);
-    assert_eq!(folders_by_name.len(), entries.len());
-    let names: Vec<&String> = folders_by_name.keys().collect();
+    assert_eq!(dirs_by_name, answer.found);
+    assert_eq!(dirs_by_name.len(), entries.len());
+    let names: Vec<&String> = dirs_by_name.keys().collect();
     assert_eq!(
         entries.iter().map(|entry| &entry.name).collect::<Vec<_>>(),
         names
@@ -169,7 +166,7 @@ fn jupyter_lists_the_same_kernels() {
 
 #[test]
 fn of_names_that_differ_in_case_the_lowercase_one_counts() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     for name in ["Rust", "RUST", "rust", "rusT"] {
         add_kernelspec(&root, name, valid_json(name));
     }
@@ -180,19 +177,19 @@ fn of_names_that_differ_in_case_the_lowercase_one_counts() {
 
 #[test]
 fn kernel_names_ignore_case() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     add_kernelspec(&root, "Julia-1.10", valid_json("Julia"));
     for name in ["julia-1.10", "Julia-1.10", "JULIA-1.10"] {
         let found = find(&paths(&[&root]), name).unwrap();
         assert_eq!(found.name, "julia-1.10");
-        assert_eq!(found.folder, root.join("kernels/Julia-1.10"));
+        assert_eq!(found.dir, root.join("kernels/Julia-1.10"));
         assert_eq!(found.spec.unwrap().name, "julia-1.10");
     }
 }
 
 #[test]
 fn the_error_for_a_missing_kernel_lists_the_available_ones() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let (one, two) = (root.join("one"), root.join("two"));
     add_kernelspec(&two, "b", valid_json("B"));
     add_kernelspec(&one, "a", valid_json("A"));
@@ -286,7 +283,7 @@ fn deep_nesting_is_an_error() {
 
 #[test]
 fn an_unreadable_file_is_an_error_of_its_kernel_only() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let one = add_kernelspec(&root, "one", valid_json("One"));
     add_kernelspec(&root, "two", valid_json("Two"));
     let three = add_kernelspec(&root, "three", valid_json("Three"));
@@ -313,7 +310,7 @@ fn strings(command: Vec<OsString>) -> Vec<String> {
 
 #[test]
 fn jupyter_uses_the_same_commands() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let prefix = root.join("env");
     fs::create_dir_all(prefix.join("bin")).unwrap();
     let python = prefix.join("bin/python");
@@ -364,12 +361,12 @@ fn jupyter_uses_the_same_commands() {
             find(&paths(&[&root]), &name).unwrap().spec.unwrap()
         })
         .collect();
-    let folders: Vec<&PathBuf> = specs.iter().map(|spec| &spec.folder).collect();
+    let dirs: Vec<&PathBuf> = specs.iter().map(|spec| &spec.dir).collect();
     for connection_file in [&file, &link] {
         let answers: Vec<Vec<String>> = run_oracle(
             "command",
             &json!({
-                "folders": folders,
+                "directories": dirs,
                 "python": python,
                 "prefix": prefix,
                 "connection_file": connection_file,
@@ -386,14 +383,14 @@ fn jupyter_uses_the_same_commands() {
 fn with_argv(argv: &[&str]) -> Kernelspec {
     Kernelspec {
         argv: argv.iter().map(ToString::to_string).collect(),
-        folder: "/spec".into(),
+        dir: "/spec".into(),
         ..Kernelspec::ipykernel(Path::new("/usr/bin/python3"))
     }
 }
 
 #[test]
 fn a_program_of_another_version_is_not_replaced() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let real = root.join("python3.11");
     fs::write(&real, "").unwrap();
     let python = root.join("python");
@@ -483,20 +480,20 @@ fn variables_are_replaced_as_in_python() {
 
 #[test]
 fn programs_are_found_as_the_system_finds_them() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let (one, two) = (root.join("one"), root.join("two"));
-    for folder in [&one, &two] {
-        fs::create_dir(folder).unwrap();
+    for dir in [&one, &two] {
+        fs::create_dir(dir).unwrap();
     }
-    let create = |folder: &Path, name: &str, mode: u32| {
-        let path = folder.join(name);
+    let create = |dir: &Path, name: &str, mode: u32| {
+        let path = dir.join(name);
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path
     };
     create(&one, "run", 0o644);
     let run = create(&two, "run", 0o755);
-    fs::create_dir(one.join("folder")).unwrap();
+    fs::create_dir(one.join("directory")).unwrap();
     let path = [
         PathBuf::from("relative"),
         PathBuf::new(),
@@ -512,19 +509,19 @@ fn programs_are_found_as_the_system_finds_them() {
     };
     assert_eq!(check("run", None), Ok(run.clone()));
     assert_eq!(check("nothing", None), missing("nothing"));
-    assert_eq!(check("folder", None), missing("folder"));
+    assert_eq!(check("directory", None), missing("directory"));
     assert_eq!(check("python3", None), missing("python3"));
     assert_eq!(check("python3", Some(&run)), Ok(run.clone()));
     assert_eq!(check(run.to_str().unwrap(), None), Ok(run.clone()));
     assert_eq!(check("/no/such", None), missing("/no/such"));
     assert_eq!(check("./bin/run", None), Ok("./bin/run".into()));
-    for name in ["run", "folder"] {
+    for name in ["run", "directory"] {
         let program = one.join(name);
         let error = check(program.to_str().unwrap(), None).unwrap_err();
         assert_eq!(error, KernelspecError::NotExecutable { program });
     }
 
-    // Relative folders of the search path are ignored.
+    // Relative directories of the search path are ignored.
     let relative = [PathBuf::from("../../scripts")];
     assert!(relative[0].join("test").is_file());
     assert_eq!(
@@ -533,7 +530,7 @@ fn programs_are_found_as_the_system_finds_them() {
     );
 
     let mut spec = with_argv(&["{resource_dir}/run"]);
-    spec.folder = two.clone();
+    spec.dir = two.clone();
     assert_eq!(spec.find_program(&[], None), Ok(two.join("run")));
     spec.argv.clear();
     assert_eq!(spec.find_program(&path, None), missing(""));

@@ -5,7 +5,7 @@ use cellwright_jupyter::client::SpoolingStore;
 use cellwright_jupyter::codec::MessageCodec;
 use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::{Header, Message};
-use cellwright_jupyter::zmtp::{Incoming, Limits, Reader, Writer};
+use cellwright_jupyter::zmtp::{Limits, Reader, ReceivedItem, Writer};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::Sha256;
@@ -32,7 +32,7 @@ impl Pair {
         let sent = Bytes::from(vec![byte; length]);
         self.writer.send(std::slice::from_ref(&sent)).await.unwrap();
         match self.reader.next().await.unwrap() {
-            Some(Incoming::Message(mut frames)) => {
+            Some(ReceivedItem::Message(mut frames)) => {
                 assert_eq!(frames, [sent]);
                 frames.remove(0)
             }
@@ -106,7 +106,7 @@ async fn memory_is_not_retained_after_a_flood_nor_for_a_huge_frame() {
         writer
     });
     let mut reader = Reader::new(far, Limits::default());
-    let Some(Incoming::Message(frames)) = reader.next().await.unwrap() else {
+    let Some(ReceivedItem::Message(frames)) = reader.next().await.unwrap() else {
         panic!("no message");
     };
     assert_eq!(frames[0].len(), huge);
@@ -164,7 +164,7 @@ async fn a_spooled_frame_is_not_in_memory_while_it_is_received_and_verified() {
     });
     let store = SpoolingStore::new(1 << 20).with_signing_key("key");
     let mut reader = Reader::new(far, Limits::default()).with_store(store);
-    let Some(Incoming::Message(frames)) = reader.next().await.unwrap() else {
+    let Some(ReceivedItem::Message(frames)) = reader.next().await.unwrap() else {
         panic!("no message");
     };
     sending.await.unwrap();

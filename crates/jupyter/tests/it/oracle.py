@@ -7,7 +7,7 @@ import sys
 
 
 def paths(case):
-    """Jupyter's folders in given interpreters."""
+    """Jupyter's directories in given interpreters."""
     import importlib
     import site
 
@@ -30,7 +30,7 @@ def paths(case):
 
 
 def own_paths(_):
-    """Jupyter's folders in this interpreter."""
+    """Jupyter's directories in this interpreter."""
     from jupyter_core import paths
 
     return {
@@ -52,10 +52,10 @@ def flags(case):
 
 
 def specs(case):
-    """The kernelspecs in given folders."""
+    """The kernelspecs in given directories."""
     from jupyter_client.kernelspec import KernelSpecManager
 
-    manager = KernelSpecManager(kernel_dirs=case["folders"], ensure_native_kernel=False)
+    manager = KernelSpecManager(kernel_dirs=case["directories"], ensure_native_kernel=False)
     manager.log.disabled = True
     found = manager.find_kernel_specs()
     valid = {name: entry["spec"] for name, entry in manager.get_all_specs().items()}
@@ -70,9 +70,9 @@ def command(case):
     sys.executable = case["python"]
     sys.prefix = case["prefix"]
     commands = []
-    for folder in case["folders"]:
+    for directory in case["directories"]:
         manager = KernelManager(connection_file=case["connection_file"])
-        manager._kernel_spec = KernelSpec.from_resource_dir(folder)
+        manager._kernel_spec = KernelSpec.from_resource_dir(directory)
         commands.append(manager.format_kernel_cmd())
     return commands
 

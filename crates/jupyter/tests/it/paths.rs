@@ -1,4 +1,4 @@
-//! [`JupyterPaths`]: the same folders as in `jupyter_core.paths`.
+//! [`JupyterPaths`]: the same directories as in `jupyter_core.paths`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use cellwright_jupyter::paths::{JupyterPaths, PathInputs, Platform};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::support::{python, run_oracle, temp_folder};
+use crate::support::{python, run_oracle, temp_dir};
 
 #[derive(Deserialize)]
 struct Answer {
@@ -42,11 +42,11 @@ fn path_inputs(env: &Env, prefixes: Vec<PathBuf>) -> PathInputs {
 }
 
 /// Removes duplicates; the first occurrence stays.
-fn without_duplicates(folders: Vec<PathBuf>) -> Vec<PathBuf> {
+fn without_duplicates(dirs: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut unique: Vec<PathBuf> = Vec::new();
-    for folder in folders {
-        if !unique.contains(&folder) {
-            unique.push(folder);
+    for dir in dirs {
+        if !unique.contains(&dir) {
+            unique.push(dir);
         }
     }
     unique
@@ -78,8 +78,8 @@ fn create_env(prefix: &Path, kind: EnvKind) {
 }
 
 #[test]
-fn folders_are_in_the_order_of_jupyter() {
-    let (_guard, root) = temp_folder();
+fn directories_are_in_the_order_of_jupyter() {
+    let (_guard, root) = temp_dir();
     let home = root.join("home");
     fs::create_dir(&home).unwrap();
     let link = root.join("link");
@@ -177,7 +177,7 @@ fn folders_are_in_the_order_of_jupyter() {
 
 #[test]
 fn a_real_interpreter_agrees_inside_and_outside_of_its_environment() {
-    let (_guard, home) = temp_folder();
+    let (_guard, home) = temp_dir();
     let input = home.join("input");
     fs::write(&input, "{}\n").unwrap();
     let python = python();
@@ -237,7 +237,7 @@ fn a_framework_build_has_its_user_base_in_the_library() {
 }
 
 #[test]
-fn without_a_home_only_system_folders_remain() {
+fn without_a_home_only_system_directories_remain() {
     let paths = JupyterPaths::new(&PathInputs::default());
     assert_eq!(
         paths.data_dirs,

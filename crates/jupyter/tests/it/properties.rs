@@ -11,7 +11,7 @@ use cellwright_jupyter::client::SpoolingStore;
 use cellwright_jupyter::codec::MessageCodec;
 use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::{Header, Message};
-use cellwright_jupyter::zmtp::{Incoming, Limits, Reader, Writer};
+use cellwright_jupyter::zmtp::{Limits, Reader, ReceivedItem, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -63,20 +63,22 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Reads until the end or an error. Frames of at least `threshold` bytes are spooled. Returns whether the end was clean.
-async fn read_all(pieces: Pieces, limits: Limits, threshold: usize) -> (Vec<Incoming>, bool) {
+async fn read_all(pieces: Pieces, limits: Limits, threshold: usize) -> (Vec<ReceivedItem>, bool) {
     let mut reader = Reader::new(pieces, limits).with_store(SpoolingStore::new(threshold));
     let mut received = Vec::new();
     loop {
         match reader.next().await {
-            Ok(Some(Incoming::Message(frames))) => {
+            Ok(Some(ReceivedItem::Message(frames))) => {
                 let is_on_disk = |frame: &Frame| matches!(frame, Frame::OnDisk(_));
                 for frame in &frames {
                     assert_eq!(is_on_disk(frame), frame.size() >= threshold as u64);
                 }
                 let frames = frames.iter().map(|frame| frame.bytes().unwrap());
-                received.push(Incoming::Message(frames.collect()));
+                received.push(ReceivedItem::Message(frames.collect()));
             }
-            Ok(Some(Incoming::Command(name, data))) => received.push(Incoming::Command(name, data)),
+            Ok(Some(ReceivedItem::Command(name, data))) => {
+                received.push(ReceivedItem::Command(name, data));
+            }
             Ok(None) => return (received, true),
             Err(_) => return (received, false),
         }
@@ -113,10 +115,10 @@ proptest! {
             let limits = Limits::default();
             let (received, is_clean) = read_all(Pieces::new(&written, &lengths), limits, threshold).await;
             assert!(is_clean);
-            let ping = || Incoming::Command("PING".into(), Bytes::from_static(b"\0\0x"));
-            let expected: Vec<Incoming> = messages
+            let ping = || ReceivedItem::Command("PING".into(), Bytes::from_static(b"\0\0x"));
+            let expected: Vec<ReceivedItem> = messages
                 .iter()
-                .flat_map(|message| [Incoming::Message(message.clone()), ping()])
+                .flat_map(|message| [ReceivedItem::Message(message.clone()), ping()])
                 .collect();
             assert!(received == expected);
             // A truncated connection yields whole messages, then the end or an error.
@@ -194,7 +196,7 @@ proptest! {
             let store = SpoolingStore::new(threshold).with_signing_key(signing_key);
             let mut reader = Reader::new(pieces, Limits::default()).with_store(store);
             let frames = match block_on(reader.next()).unwrap() {
-                Some(Incoming::Message(frames)) => frames,
+                Some(ReceivedItem::Message(frames)) => frames,
                 other => panic!("{other:?}"),
             };
             MessageCodec::new("key").decode(frames).map(|message| message.content)

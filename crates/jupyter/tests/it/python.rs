@@ -161,8 +161,8 @@ async fn all_channels_work_with_libzmq_over_tcp() {
 
 #[tokio::test]
 async fn all_channels_work_with_libzmq_over_unix_sockets() {
-    let folder = tempfile::tempdir().unwrap();
-    let stem = folder.path().join("kernel");
+    let dir = tempfile::tempdir().unwrap();
+    let stem = dir.path().join("kernel");
     check_all_channels(&mut start_libzmq(&[stem.to_str().unwrap()])).await;
 }
 
@@ -239,18 +239,18 @@ async fn a_kernel_that_sends_pings_stays_connected() {
 }
 
 /// Starts ipykernel with ports or names that were just free.
-async fn start_ipykernel(folder: &Path, any: &Connection) -> KernelProcess {
+async fn start_ipykernel(dir: &Path, any: &Connection) -> KernelProcess {
     let options = server::ServerOptions::default();
     let free = within(Server::bind(any, &options)).await.unwrap();
     let connection = free.connection().clone();
     drop(free);
-    let path = folder.join("connection.json");
+    let path = dir.join("connection.json");
     std::fs::write(&path, connection_file_json(&connection).to_string()).unwrap();
     let child = Command::new(python())
         .args(["-m", "ipykernel_launcher", "-f"])
         .arg(path)
-        .current_dir(folder)
-        .env("IPYTHONDIR", folder)
+        .current_dir(dir)
+        .env("IPYTHONDIR", dir)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
@@ -300,9 +300,9 @@ async fn ready_client(connection: &Connection, options: &ClientOptions) -> Kerne
 
 #[tokio::test]
 async fn all_channels_work_with_ipykernel_over_tcp_and_unix_sockets() {
-    let folder = tempfile::tempdir().unwrap();
-    for any in [tcp(), ipc(folder.path())] {
-        let mut kernel = start_ipykernel(folder.path(), &any).await;
+    let dir = tempfile::tempdir().unwrap();
+    for any in [tcp(), ipc(dir.path())] {
+        let mut kernel = start_ipykernel(dir.path(), &any).await;
         let options = ClientOptions {
             heartbeat_interval: Some(Duration::from_secs(1)),
             ..ClientOptions::default()
@@ -348,8 +348,8 @@ async fn all_channels_work_with_ipykernel_over_tcp_and_unix_sockets() {
 #[tokio::test]
 async fn the_backlog_keeps_every_message_of_ipykernel() {
     const COUNT: usize = 10_000;
-    let folder = tempfile::tempdir().unwrap();
-    let mut kernel = start_ipykernel(folder.path(), &ipc(folder.path())).await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut kernel = start_ipykernel(dir.path(), &ipc(dir.path())).await;
     let options = ClientOptions {
         backlog_memory_bytes: 1 << 20,
         ..ClientOptions::default()
@@ -371,7 +371,7 @@ async fn the_backlog_keeps_every_message_of_ipykernel() {
     let content = json!({"code": code, "silent": false, "allow_stdin": false});
     client.send(Channel::Shell, &request("execute_request", &content));
     within(async {
-        while !folder.path().join("done").exists() {
+        while !dir.path().join("done").exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })

@@ -8,7 +8,7 @@ use cellwright_jupyter::connection::{Channel, Transport};
 use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::server::{Server, ServerEvent, ServerOptions};
-use cellwright_jupyter::zmtp::{self, Endpoint, Incoming, Limits, Peer, SocketType, Stream};
+use cellwright_jupyter::zmtp::{self, Endpoint, Limits, Peer, ReceivedItem, SocketType, Stream};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -49,7 +49,7 @@ async fn raw_stream(server: &Server, channel: Channel) -> TcpStream {
 /// The frames of the next message.
 async fn next_frames(peer: &mut Peer) -> Vec<Bytes> {
     match within(peer.reader.next()).await.unwrap() {
-        Some(Incoming::Message(frames)) => frames,
+        Some(ReceivedItem::Message(frames)) => frames,
         other => panic!("not a message: {other:?}"),
     }
 }
@@ -141,12 +141,12 @@ async fn a_ping_is_answered_on_every_channel() {
             .await
             .unwrap();
         let pong = within(peer.reader.next()).await.unwrap();
-        let expected = Incoming::Command("PONG".into(), "who".into());
+        let expected = ReceivedItem::Command("PONG".into(), "who".into());
         assert_eq!(pong, Some(expected));
         // A truncated PING must not break the connection.
         peer.writer.send_command("PING", b"\0").await.unwrap();
         let pong = within(peer.reader.next()).await.unwrap();
-        assert_eq!(pong, Some(Incoming::Command("PONG".into(), "".into())));
+        assert_eq!(pong, Some(ReceivedItem::Command("PONG".into(), "".into())));
     }
 }
 
@@ -296,7 +296,7 @@ async fn a_client_that_does_not_read_is_disconnected_and_the_others_miss_nothing
     );
     // The messages that it still gets have no gaps.
     let mut expected = 0;
-    while let Ok(Some(Incoming::Message(frames))) = within(stuck.reader.next()).await {
+    while let Ok(Some(ReceivedItem::Message(frames))) = within(stuck.reader.next()).await {
         let message = MessageCodec::new(KEY).decode(frames).unwrap();
         assert_eq!(message.value()["number"], expected);
         expected += 1;
@@ -454,8 +454,8 @@ async fn closing_does_not_wait_for_a_client_that_does_not_read() {
 
 #[tokio::test]
 async fn an_address_in_use_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let (any, options) = (ipc(folder.path()), ServerOptions::default());
+    let dir = tempfile::tempdir().unwrap();
+    let (any, options) = (ipc(dir.path()), ServerOptions::default());
     let first = within(Server::bind(&any, &options)).await.unwrap();
     let taken = first.connection().clone();
     let second = within(Server::bind(&taken, &options)).await;

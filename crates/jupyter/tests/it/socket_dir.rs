@@ -12,7 +12,7 @@ use cellwright_jupyter::connection::{Channel, Connection, SocketDir, SocketDirPr
 use cellwright_jupyter::zmtp::Endpoint;
 use serde_json::{Value, json};
 
-use crate::support::{start_oracle, temp_folder};
+use crate::support::{start_oracle, temp_dir};
 
 const CHANNELS: [Channel; 5] = [
     Channel::Shell,
@@ -42,7 +42,7 @@ fn problem(
 
 #[test]
 fn a_socket_dir_is_private_and_is_removed_with_its_contents() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     let candidate = root.join("new/sockets");
     let sockets = SocketDir::new(std::slice::from_ref(&candidate)).unwrap();
     assert_eq!(mode(&candidate), 0o700);
@@ -63,8 +63,8 @@ fn a_socket_dir_is_private_and_is_removed_with_its_contents() {
 }
 
 #[test]
-fn a_kernel_can_listen_in_the_longest_accepted_folder() {
-    let (_guard, root) = temp_folder();
+fn a_kernel_can_listen_in_the_longest_accepted_directory() {
+    let (_guard, root) = temp_dir();
     let mut accepted = None;
     for length in (root.as_os_str().len() + 2..104).rev() {
         let candidate = path_of_length(&root, length);
@@ -78,7 +78,7 @@ fn a_kernel_can_listen_in_the_longest_accepted_folder() {
                     matches!(error.tried[0].1, SocketDirProblem::TooLong { .. }),
                     "{error}"
                 );
-                assert!(!candidate.exists(), "a rejected folder was created");
+                assert!(!candidate.exists(), "a rejected directory was created");
             }
         }
     }
@@ -107,8 +107,8 @@ fn a_kernel_can_listen_in_the_longest_accepted_folder() {
 }
 
 #[test]
-fn the_first_usable_folder_is_used() {
-    let (_guard, root) = temp_folder();
+fn the_first_usable_directory_is_used() {
+    let (_guard, root) = temp_dir();
     let file = root.join("file");
     fs::write(&file, "").unwrap();
     let long = path_of_length(&root, 100);
@@ -120,8 +120,8 @@ fn the_first_usable_folder_is_used() {
 }
 
 #[test]
-fn the_error_names_each_folder_with_its_problem() {
-    let (_guard, root) = temp_folder();
+fn the_error_names_each_directory_with_its_problem() {
+    let (_guard, root) = temp_dir();
     let file = root.join("file");
     fs::write(&file, "").unwrap();
     let long = path_of_length(&root, 90);
@@ -142,27 +142,27 @@ fn the_error_names_each_folder_with_its_problem() {
 }
 
 #[test]
-fn unsafe_folders_are_rejected() {
-    let (_guard, root) = temp_folder();
+fn unsafe_directories_are_rejected() {
+    let (_guard, root) = temp_dir();
     let open = root.join("open");
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-    let unsafe_folder = problem(SocketDir::new(std::slice::from_ref(&open)));
+    let unsafe_dir = problem(SocketDir::new(std::slice::from_ref(&open)));
     assert!(
-        unsafe_folder
+        unsafe_dir
             .to_string()
             .contains("other users can change its contents"),
-        "{unsafe_folder}"
+        "{unsafe_dir}"
     );
     assert_eq!(fs::read_dir(&open).unwrap().count(), 0);
     // Like /tmp.
     fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).unwrap();
     SocketDir::new(&[open]).unwrap();
 
-    let unsafe_folder = problem(SocketDir::new(&["relative".into()]));
+    let unsafe_dir = problem(SocketDir::new(&["relative".into()]));
     assert!(
-        unsafe_folder.to_string().contains("not an absolute path"),
-        "{unsafe_folder}"
+        unsafe_dir.to_string().contains("not an absolute path"),
+        "{unsafe_dir}"
     );
 
     let mut odd = root.clone().into_os_string().into_vec();
@@ -176,7 +176,7 @@ fn unsafe_folders_are_rejected() {
 
 #[test]
 fn the_path_of_a_socket_dir_has_no_links() {
-    let (_guard, root) = temp_folder();
+    let (_guard, root) = temp_dir();
     fs::create_dir(root.join("real")).unwrap();
     std::os::unix::fs::symlink("real", root.join("link")).unwrap();
     let sockets = SocketDir::new(&[root.join("link")]).unwrap();
@@ -190,17 +190,17 @@ fn leak_socket_dir(candidate: &Path) -> PathBuf {
     path
 }
 
-/// Changes the pid in a folder's owner file.
-fn set_owner_pid(folder: &Path, pid: i32) {
-    let path = folder.join("owner.json");
+/// Changes the pid in a directory's owner file.
+fn set_owner_pid(dir: &Path, pid: i32) {
+    let path = dir.join("owner.json");
     let mut owner: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     owner["pid"] = pid.into();
     fs::write(path, owner.to_string()).unwrap();
 }
 
 #[test]
-fn only_folders_of_exited_owners_are_swept() {
-    let (_guard, root) = temp_folder();
+fn only_directories_of_exited_owners_are_swept() {
+    let (_guard, root) = temp_dir();
     let alive = leak_socket_dir(&root);
     let dead = leak_socket_dir(&root);
     set_owner_pid(&dead, i32::MAX);
@@ -209,7 +209,7 @@ fn only_folders_of_exited_owners_are_swept() {
     fs::write(broken.join("owner.json"), "{").unwrap();
     let ownerless = leak_socket_dir(&root);
     fs::remove_file(ownerless.join("owner.json")).unwrap();
-    // The name of another kind of folder.
+    // The name of another kind of directory.
     let other = root.join("cellwright-execution-1000");
     fs::create_dir(&other).unwrap();
     fs::copy(dead.join("owner.json"), other.join("owner.json")).unwrap();
@@ -233,13 +233,13 @@ fn only_folders_of_exited_owners_are_swept() {
 }
 
 #[test]
-fn an_old_folder_without_an_owner_is_swept_if_it_is_empty() {
-    let (_guard, root) = temp_folder();
+fn an_old_directory_without_an_owner_is_swept_if_it_is_empty() {
+    let (_guard, root) = temp_dir();
     let long_ago = SystemTime::now() - Duration::from_hours(2);
     let make_ownerless = |path: &Path| {
         fs::remove_file(path.join("owner.json")).unwrap();
-        let folder = fs::File::open(path).unwrap();
-        folder.set_modified(long_ago).unwrap();
+        let dir = fs::File::open(path).unwrap();
+        dir.set_modified(long_ago).unwrap();
     };
     let empty = leak_socket_dir(&root);
     make_ownerless(&empty);

@@ -51,11 +51,11 @@ pub(crate) fn run_oracle<T: DeserializeOwned>(operation: &str, case: &Value) -> 
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A temporary folder without links in its path.
-pub(crate) fn temp_folder() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = std::fs::canonicalize(folder.path()).unwrap();
-    (folder, path)
+/// A temporary directory without links in its path.
+pub(crate) fn temp_dir() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = std::fs::canonicalize(dir.path()).unwrap();
+    (dir, path)
 }
 
 /// Whether the tests run as root, for which permissions do not apply.
@@ -99,9 +99,9 @@ pub(crate) fn tcp() -> Connection {
     })
 }
 
-pub(crate) fn ipc(folder: &Path) -> Connection {
+pub(crate) fn ipc(dir: &Path) -> Connection {
     connection(Transport::Ipc {
-        stem: folder.join("kernel"),
+        stem: dir.join("kernel"),
     })
 }
 

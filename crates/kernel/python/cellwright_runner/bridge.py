@@ -38,7 +38,7 @@ VERBS = {
         "List or print stored full outputs.\n\n"
         'tool.artifact("list"), tool.artifact("show", "artifact://3", grep="Traceback")',
     ),
-    "doctor": ((), "Check the interpreter, the runner and the required folders."),
+    "doctor": ((), "Check the interpreter, the runner and the required directories."),
 }
 _VERB_FUNCTIONS = {}
 

@@ -503,13 +503,13 @@ def apply_context(request):
         sys.path.insert(0, entry)
     file = request.get("file")
     if file:
-        # A script has `__file__`, imports modules from its folder, and processes that
+        # A script has `__file__`, imports modules from its directory, and processes that
         # multiprocessing spawns can import its functions.
         STATE.ns["__file__"] = file
         sys.argv[:] = [file]
-        folder = os.path.dirname(os.path.abspath(file))
-        if folder not in sys.path[:1]:
-            sys.path.insert(0, folder)
+        directory = os.path.dirname(os.path.abspath(file))
+        if directory not in sys.path[:1]:
+            sys.path.insert(0, directory)
     if request.get("cwd"):
         os.chdir(request["cwd"])
         # A shell that started the interpreter set PWD, and programs rely on it.

@@ -135,7 +135,7 @@ def _top_modules():
 
 
 def _package_path(module):
-    """Return the folders of a package without importing it."""
+    """Return the directories of a package without importing it."""
     if module in sys.modules:
         return list(getattr(sys.modules[module], "__path__", ()))
     path = [p or os.getcwd() for p in sys.path]
@@ -245,15 +245,15 @@ def _files(line):
         typed = match.group(1)
     else:
         typed = match.group(2)
-    folder, name = os.path.split(typed)
+    directory, name = os.path.split(typed)
     try:
-        entries = os.listdir(os.path.expanduser(folder) or ".")
+        entries = os.listdir(os.path.expanduser(directory) or ".")
     except OSError:
         return [], typed
     matches = []
     for entry in sorted(entries):
         if entry.startswith(name) and (name.startswith(".") or not entry.startswith(".")):
-            full = os.path.join(folder, entry)
+            full = os.path.join(directory, entry)
             matches.append(full + "/" if os.path.isdir(os.path.expanduser(full)) else full)
     return matches[:MATCHES_LIMIT], typed
 

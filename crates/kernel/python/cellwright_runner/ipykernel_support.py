@@ -11,7 +11,7 @@ from . import cell, lazy, prelude
 from .channel import loads, utf8
 from .state import STATE
 
-FOLDER = os.path.dirname(os.path.dirname(__file__))
+DIRECTORY = os.path.dirname(os.path.dirname(__file__))
 _PACKAGE = __name__.rpartition(".")[0]
 
 

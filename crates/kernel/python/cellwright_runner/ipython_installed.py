@@ -57,7 +57,7 @@ def _make_shell(shell, kind):
     }
     saved_signal = signal.getsignal(signal.SIGINT)
     saved_path = sys.path[:]
-    os.environ.setdefault("IPYTHONDIR", _private_folder())
+    os.environ.setdefault("IPYTHONDIR", _private_directory())
     try:
         from traitlets.config import Config
 
@@ -102,7 +102,7 @@ def _show_in_pager(shell, text, start=0, screen_lines=0, pager_cmd=None):
     lazy.load("magics.help").page("\n".join(text.splitlines()[max(0, start) :]))
 
 
-def _private_folder():
-    folder = tempfile.mkdtemp(prefix="cellwright-ipython-")
-    atexit.register(shutil.rmtree, folder, True)
-    return folder
+def _private_directory():
+    directory = tempfile.mkdtemp(prefix="cellwright-ipython-")
+    atexit.register(shutil.rmtree, directory, True)
+    return directory

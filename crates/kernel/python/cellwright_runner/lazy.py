@@ -1,6 +1,6 @@
-"""Loads the runner's modules on first use, out of reach of files in the user's folder.
+"""Loads the runner's modules on first use, out of reach of files in the user's directory.
 
-The user's folder may contain a `json.py` or `token.py`, which a cell may have imported already.
+The user's directory may contain a `json.py` or `token.py`, which a cell may have imported already.
 While a module of the runner loads, such modules are removed from `sys.path` and `sys.modules` and
 restored afterwards.
 """
@@ -32,7 +32,7 @@ def load(name):
 
 
 def stdlib(name):
-    """Return a standard library module, never a file of the same name in the user's folder."""
+    """Return a standard library module, never a file of the same name in the user's directory."""
     module = _loaded.get("=" + name)
     if module is None:
         defer_sigint()
@@ -78,9 +78,9 @@ def _shadowing_modules():
     global _stdlib_names
     if _stdlib_names is None:
         names = list(sys.builtin_module_names)
-        for folder in (_STDLIB, os.path.join(_STDLIB, "lib-dynload")):
+        for directory in (_STDLIB, os.path.join(_STDLIB, "lib-dynload")):
             try:
-                names += os.listdir(folder)
+                names += os.listdir(directory)
             except OSError:
                 pass
         _stdlib_names = {name.partition(".")[0] for name in names}

@@ -22,9 +22,9 @@ _MAIN_ATTRIBUTES = frozenset(
 )
 
 
-def start(folder, fd):
+def start(directory, fd):
     """Set up streams, signals and names, send `hello`, and serve requests until the end."""
-    STATE.folder = folder
+    STATE.directory = directory
     # No UTF-8 text ends in a byte of 0xF8 or above, so the host never delays text because its end
     # could be the start of a sync marker.
     nonce = os.urandom(16)

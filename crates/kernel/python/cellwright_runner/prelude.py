@@ -23,7 +23,7 @@ def read(path: str, offset: int = 1, limit: "int | None" = None) -> str:
 
 
 def write(path: str, content: "str | bytes") -> str:
-    """Write a file, creating folders as needed, and return its path.
+    """Write a file, creating directories as needed, and return its path.
 
     The content of a notebook is text with cell markers, as `read` returns it, or a whole JSON
     document.

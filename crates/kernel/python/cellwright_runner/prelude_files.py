@@ -35,9 +35,9 @@ def write(path, content):
             "content must be str or bytes, not %s; convert it with json.dumps(…) or str(…)"
             % type(content).__name__
         )
-    folder = os.path.dirname(name)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
+    directory = os.path.dirname(name)
+    if directory:
+        os.makedirs(directory, exist_ok=True)
     if _is_notebook(name) and _is_cell_text(name, content):
         lazy.load("bridge").verb("write")(name, content, create=True)
     elif isinstance(content, str):

@@ -25,7 +25,7 @@ class State:
         self.publish_override = None  # sends displays where there is no channel
         self.future_flags = 0  # `from __future__` imports stay in effect for the session
         self.cell_sources = {}  # file name of a cell -> its source, newest last
-        self.folder = ""  # the folder that contains this package
+        self.directory = ""  # the directory that contains this package
 
 
 STATE = State()

@@ -1,5 +1,5 @@
 # Runs inside an IPython kernel, in a separate namespace, through request.txt. Loads the package
-# cellwright_runner from `folder` unless that copy is loaded already, and calls the function `call`
+# cellwright_runner from `directory` unless that copy is loaded already, and calls the function `call`
 # of its module `ipykernel_support`.
 import sys
 
@@ -7,7 +7,7 @@ import sys
 def load():
     name = "cellwright_runner"
     loaded = sys.modules.get(name + ".ipykernel_support")
-    if loaded is not None and loaded.FOLDER == folder:  # noqa: F821
+    if loaded is not None and loaded.DIRECTORY == directory:  # noqa: F821
         return loaded
     if sys.version_info < (3, 8):
         raise RuntimeError("Python 3.8 or newer is needed; this is %s" % sys.version.split()[0])
@@ -20,7 +20,7 @@ def load():
     # have no effect.
     from importlib.util import module_from_spec, spec_from_file_location
 
-    path = folder + "/" + name  # noqa: F821
+    path = directory + "/" + name  # noqa: F821
     spec = spec_from_file_location(name, path + "/__init__.py", submodule_search_locations=[path])
     no_bytecode = sys.dont_write_bytecode
     sys.dont_write_bytecode = False

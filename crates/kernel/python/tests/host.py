@@ -15,8 +15,8 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RUNNER_FOLDER = os.path.dirname(HERE)
-with open(os.path.join(RUNNER_FOLDER, "boot.py"), encoding="utf-8") as file:
+RUNNER_DIRECTORY = os.path.dirname(HERE)
+with open(os.path.join(RUNNER_DIRECTORY, "boot.py"), encoding="utf-8") as file:
     BOOT = file.read()
 
 
@@ -42,7 +42,7 @@ class Host:
         environment.pop("MPLBACKEND", None)
         environment.update(env or {})
         self.process = subprocess.Popen(
-            [self.python, "-c", BOOT, RUNNER_FOLDER, str(runner_end.fileno())],
+            [self.python, "-c", BOOT, RUNNER_DIRECTORY, str(runner_end.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=out_w,
             stderr=err_w,

@@ -5,24 +5,24 @@ import os
 import shutil
 import tempfile
 
-from host import RUNNER_FOLDER
+from host import RUNNER_DIRECTORY
 
 EXPRESSION_NAME = "cellwright"
 
 
 def _text(name):
-    with open(os.path.join(RUNNER_FOLDER, "injected", name), encoding="utf-8") as file:
+    with open(os.path.join(RUNNER_DIRECTORY, "injected", name), encoding="utf-8") as file:
         return file.read()
 
 
 LOADER, REQUEST, EXPRESSION = map(_text, ("loader.py", "request.txt", "expression.txt"))
 
 
-def request(call, *arguments, folder=RUNNER_FOLDER, **options):
+def request(call, *arguments, directory=RUNNER_DIRECTORY, **options):
     """Return the code of a silent request that calls a function of ipykernel_support.py."""
     return REQUEST.format(
         loader=ascii(LOADER),
-        folder=ascii(folder),
+        directory=ascii(directory),
         options=ascii(dict({"prelude": True, "owned": True}, **options)),
         call=ascii(call),
         arguments=ascii(list(arguments)),
@@ -89,13 +89,13 @@ class Kernel:
         from jupyter_client.manager import KernelManager
 
         # Socket paths have a length limit.
-        self.folder = tempfile.mkdtemp()
+        self.directory = tempfile.mkdtemp()
         argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         self.manager = KernelManager(
-            transport="ipc", connection_file=os.path.join(self.folder, "k.json")
+            transport="ipc", connection_file=os.path.join(self.directory, "k.json")
         )
         self.manager._kernel_spec = KernelSpec(argv=argv, language="python", display_name="it")
-        environment = dict(os.environ, IPYTHONDIR=self.folder)
+        environment = dict(os.environ, IPYTHONDIR=self.directory)
         environment.update(env or {})
         self.manager.start_kernel(cwd=str(cwd), env=environment)
         self.client = self.manager.client()
@@ -134,4 +134,4 @@ class Kernel:
     def close(self):
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)

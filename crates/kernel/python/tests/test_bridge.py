@@ -74,7 +74,7 @@ def host(python, tmp_path, bridge):
     host.close()
 
 
-def test_a_call_carries_arguments_token_and_folder(host, bridge, tmp_path):
+def test_a_call_carries_arguments_token_and_directory(host, bridge, tmp_path):
     bridge.answer = {"ok": True, "value": {"revision": "abc", "changed": [1, None]}}
     code = "tool.edit('a.ipynb', old='x', new='y', all=True, rev=None, many=['a', 1])"
     assert result(host.run(code)) == "{'revision': 'abc', 'changed': [1, None]}"

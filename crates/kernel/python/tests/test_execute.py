@@ -134,16 +134,16 @@ def test_future_import_lasts(host):
 
 
 def test_cwd_env_path(host, tmp_path):
-    folder = tmp_path / "sub"
-    folder.mkdir()
-    (folder / "here.py").write_text("x = 'cwd'")
+    directory = tmp_path / "sub"
+    directory.mkdir()
+    (directory / "here.py").write_text("x = 'cwd'")
     extra = tmp_path / "extra"
     extra.mkdir()
     (extra / "there.py").write_text("x = 'path'")
     events = host.run(
         "import os, here, there\n[os.getcwd() == %r, os.environ['K'], here.x, there.x]"
-        % str(folder),
-        cwd=str(folder),
+        % str(directory),
+        cwd=str(directory),
         env={"K": "V", "PATH": os.environ["PATH"]},
         path=[str(extra)],
     )
@@ -158,7 +158,7 @@ def test_cwd_env_path(host, tmp_path):
 
 
 def test_missing_cwd_is_an_error(host):
-    events = host.run("1", cwd="/no/such/folder")
+    events = host.run("1", cwd="/no/such/directory")
     assert status(events) == "error"
     assert error(events)["ename"] == "FileNotFoundError"
     assert result(host.run("2")) == "2"
@@ -317,7 +317,7 @@ def test_few_file_descriptors(python, tmp_path):
     import resource
     import subprocess
 
-    from host import BOOT, RUNNER_FOLDER
+    from host import BOOT, RUNNER_DIRECTORY
 
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
@@ -329,7 +329,7 @@ def test_few_file_descriptors(python, tmp_path):
     if fd >= 16:
         pytest.skip("the test process has no free descriptor below 16")
     process = subprocess.Popen(
-        [python, "-c", BOOT, RUNNER_FOLDER, str(fd)],
+        [python, "-c", BOOT, RUNNER_DIRECTORY, str(fd)],
         pass_fds=[fd],
         preexec_fn=limit,
         stdin=subprocess.DEVNULL,

@@ -4,7 +4,7 @@ import os
 import shutil
 
 import pytest
-from host import RUNNER_FOLDER, error
+from host import RUNNER_DIRECTORY, error
 from kernels import request
 from test_prelude import MIME, NAMES
 from test_requests import NOISY
@@ -115,10 +115,10 @@ def test_user_files_do_not_shadow_runner_imports(bare, tmp_path):
 
 def test_failed_install_leaves_the_kernel_usable(bare, tmp_path):
     before = bare.evaluate("[sorted(globals()), __import__('sys').path]")
-    assert bare.call("install", folder=str(tmp_path / "nowhere")).error is not None
+    assert bare.call("install", directory=str(tmp_path / "nowhere")).error is not None
     (tmp_path / "cellwright_runner").mkdir()
     (tmp_path / "cellwright_runner" / "__init__.py").write_text("")
-    assert "ipykernel_support" in bare.call("install", folder=str(tmp_path)).error
+    assert "ipykernel_support" in bare.call("install", directory=str(tmp_path)).error
     assert bare.evaluate("[sorted(globals()), __import__('sys').path]") == before
     own_modules = "[n for n in __import__('sys').modules if n.startswith('cellwright')]"
     assert bare.evaluate(own_modules) == []
@@ -130,16 +130,16 @@ def test_failed_install_leaves_the_kernel_usable(bare, tmp_path):
 def test_install_replaces_another_version(kernel, tmp_path):
     kernel.run("x = 1")
     shutil.copytree(
-        os.path.join(RUNNER_FOLDER, "cellwright_runner"),
+        os.path.join(RUNNER_DIRECTORY, "cellwright_runner"),
         str(tmp_path / "new" / "cellwright_runner"),
     )
-    folder = str(tmp_path / "new")
-    assert kernel.call("install", folder=folder).error is None
+    directory = str(tmp_path / "new")
+    assert kernel.call("install", directory=directory).error is None
     paths = kernel.evaluate(
         "[m.__file__ for n, m in __import__('sys').modules.items() if n.startswith('cellwright_runner')]"
     )
-    assert paths and all(path.startswith(folder) for path in paths)
-    assert kernel.run("read.__code__.co_filename").result.startswith("'" + folder)
+    assert paths and all(path.startswith(directory) for path in paths)
+    assert kernel.run("read.__code__.co_filename").result.startswith("'" + directory)
     assert kernel.run("%who").text.split() == ["x"]
     assert status_events(kernel.run("log(2)")) == [{"op": "log", "message": "2"}]
     assert kernel.call("install", prelude=False).error is None
@@ -240,18 +240,18 @@ def test_status_from_a_subshell(kernel):
 
 
 def test_context_is_applied_and_stays(kernel, tmp_path):
-    folder = tmp_path / 'it\'s "odd"\\'
-    folder.mkdir()
-    (folder / "beside.py").write_text("name = __file__\n")
+    directory = tmp_path / 'it\'s "odd"\\'
+    directory.mkdir()
+    (directory / "beside.py").write_text("name = __file__\n")
     wanted = {
         "env": {"UNUSUAL": "a'\n\"é", "PATH": os.environ["PATH"], "HOME": None},
-        "path": [str(folder)],
+        "path": [str(directory)],
     }
-    assert kernel.call("apply_context", dict(wanted, cwd=str(folder))).error is None
+    assert kernel.call("apply_context", dict(wanted, cwd=str(directory))).error is None
     reply = kernel.run(
         "import os, sys, beside\nos.getcwd(), os.environ['UNUSUAL'], os.getenv('HOME'), sys.path[:2]"
     )
-    assert eval(reply.result) == (str(folder), "a'\n\"é", None, [str(folder), ""])
+    assert eval(reply.result) == (str(directory), "a'\n\"é", None, [str(directory), ""])
     assert kernel.is_context_applied()
     # A cell may change the working directory; all other parts of the context must stay.
     kernel.run("os.chdir('/')")
@@ -283,13 +283,13 @@ def test_uninstall_reverts_all_changes(bare, tmp_path):
 
 
 def test_script_has_its_file_name(kernel, tmp_path):
-    folder = tmp_path / "scripts"
-    folder.mkdir()
-    (folder / "neighbour.py").write_text("x = 5\n")
-    file = str(folder / "script.py")
+    directory = tmp_path / "scripts"
+    directory.mkdir()
+    (directory / "neighbour.py").write_text("x = 5\n")
+    file = str(directory / "script.py")
     kernel.call("apply_context", {"file": file})
     reply = kernel.run("import neighbour, sys\n__file__, sys.argv, sys.path[0], neighbour.x")
-    assert eval(reply.result) == (file, [file], str(folder), 5)
+    assert eval(reply.result) == (file, [file], str(directory), 5)
     assert variable_names(kernel) == []
 
 

@@ -111,11 +111,11 @@ def test_mistakes_raise_the_usual_exceptions(host, tmp_path, call, name, fragmen
     assert not (tmp_path / "a.ipynb").exists()
 
 
-def test_write_creates_folders_and_keeps_line_ends(host, tmp_path):
-    events = host.run("write('new/folder/a.txt', 'ä\\r\\nb\\n')")
-    assert result(events) == "'new/folder/a.txt'"
-    assert (tmp_path / "new/folder/a.txt").read_bytes() == "ä\r\nb\n".encode()
-    assert status_events(events) == [{"op": "write", "path": "new/folder/a.txt", "chars": 5}]
+def test_write_creates_directories_and_keeps_line_ends(host, tmp_path):
+    events = host.run("write('new/directory/a.txt', 'ä\\r\\nb\\n')")
+    assert result(events) == "'new/directory/a.txt'"
+    assert (tmp_path / "new/directory/a.txt").read_bytes() == "ä\r\nb\n".encode()
+    assert status_events(events) == [{"op": "write", "path": "new/directory/a.txt", "chars": 5}]
     host.run("write('b.bin', b'\\x00\\xff')")
     assert (tmp_path / "b.bin").read_bytes() == b"\x00\xff"
 

@@ -3,9 +3,9 @@
 import sys
 
 import pytest
-from host import RUNNER_FOLDER, error, result, status
+from host import RUNNER_DIRECTORY, error, result, status
 
-sys.path.insert(0, RUNNER_FOLDER)
+sys.path.insert(0, RUNNER_DIRECTORY)
 
 from cellwright_runner.pretty import pretty  # noqa: E402
 

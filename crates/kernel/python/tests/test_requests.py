@@ -86,9 +86,9 @@ def test_magics_files_parameters(host, tmp_path):
     assert {"%time", "%timeit", "%%time"} <= set(complete(host, "%ti")["matches"])
     assert "%%bash" in complete(host, "%%ba")["matches"]
     (tmp_path / "data.csv").write_text("")
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "directory").mkdir()
     assert complete(host, "open('da")["matches"] == ["data.csv"]
-    assert complete(host, "open('fo")["matches"] == ["folder/"]
+    assert complete(host, "open('di")["matches"] == ["directory/"]
     host.run("def fun(alpha, beta=1): pass")
     assert "alpha=" in complete(host, "fun(al")["matches"]
 

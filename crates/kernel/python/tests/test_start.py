@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from host import BOOT, RUNNER_FOLDER, Host, result
+from host import BOOT, RUNNER_DIRECTORY, Host, result
 
 PYTHONS = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/[23].*/bin/python")))
 
@@ -53,22 +53,22 @@ def test_start_loads_few_modules(host, python):
 def test_bytecode_is_written_even_if_the_user_disables_it(python, tmp_path):
     import shutil
 
-    folder = tmp_path / "runner"
+    directory = tmp_path / "runner"
     shutil.copytree(
-        os.path.join(RUNNER_FOLDER, "cellwright_runner"),
-        folder / "cellwright_runner",
+        os.path.join(RUNNER_DIRECTORY, "cellwright_runner"),
+        directory / "cellwright_runner",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     import host as module
 
-    saved, module.RUNNER_FOLDER = module.RUNNER_FOLDER, str(folder)
+    saved, module.RUNNER_DIRECTORY = module.RUNNER_DIRECTORY, str(directory)
     try:
         host = Host(python, cwd=str(tmp_path), env={"PYTHONDONTWRITEBYTECODE": "1"})
         assert result(host.run("import sys; sys.dont_write_bytecode")) == "True"
         host.close()
     finally:
-        module.RUNNER_FOLDER = saved
-    assert list((folder / "cellwright_runner" / "__pycache__").iterdir())
+        module.RUNNER_DIRECTORY = saved
+    assert list((directory / "cellwright_runner" / "__pycache__").iterdir())
 
 
 def test_start_is_quick(python, tmp_path):

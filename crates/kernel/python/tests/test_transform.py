@@ -3,9 +3,9 @@
 import sys
 
 import pytest
-from host import RUNNER_FOLDER
+from host import RUNNER_DIRECTORY
 
-sys.path.insert(0, RUNNER_FOLDER)
+sys.path.insert(0, RUNNER_DIRECTORY)
 
 from cellwright_runner import scanner, transform  # noqa: E402
 from cellwright_runner.cell import needs_transform  # noqa: E402

@@ -7,9 +7,9 @@ reason.
 import sys
 
 import pytest
-from host import RUNNER_FOLDER
+from host import RUNNER_DIRECTORY
 
-sys.path.insert(0, RUNNER_FOLDER)
+sys.path.insert(0, RUNNER_DIRECTORY)
 oracle = pytest.importorskip("IPython.core.inputtransformer2")
 
 from cellwright_runner.transform import transform_cell  # noqa: E402

@@ -13,7 +13,7 @@
 //! Cells, input, interrupts, queries, widgets, late output and the hooks inside Python kernels need nothing else.
 
 mod between_cells;
-mod cell_clock;
+mod cell_timers;
 mod channels;
 mod follow;
 mod lifecycle;
@@ -40,21 +40,21 @@ use cellwright_output::{Data, Event, Scratch, Sink, Stream};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Interval, interval, sleep_until};
 
-use crate::backend::late::{LateOutput, Tail};
+use crate::backend::late_output::{LateOutput, Tail};
 use crate::error::{Begun, KernelError};
 use crate::execution::{self, Execution, FollowUp};
 use crate::kernel::{
     BoxFuture, Description, Kernel, KernelNotice, KernelQuery, LateText, Outcome, Request,
     ShutdownReport,
 };
-use crate::launch::LaunchContext;
+use crate::launch_context::LaunchContext;
 use crate::process::Exit;
 use crate::stop::StopSignal;
 pub use channels::{ChannelEvent, Channels};
 pub use lifecycle::{InterruptPath, Lifecycle};
 pub use process::{KernelProcess, OwnedProcess};
 use profile::KernelProfile;
-use python::{PythonHooks, SilentRequest};
+use python::{PythonSupport, SilentRequest};
 pub use spec::{AttachedSpec, IdentifiedBy, JupyterSpec, Transport};
 use start::ReadyKernel;
 use widgets::OutputWidgets;
@@ -78,7 +78,7 @@ const ABORTS_MAX: u32 = 10;
 const ABORT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// How many requests are remembered, to assign late output to its cell.
-const REMEMBERED_MAX: usize = 1024;
+const RECENT_REQUESTS_MAX: usize = 1024;
 
 /// Why a channel is closed, if the transport gives no reason.
 const DISCONNECTED: &str = "it closed its connection";
@@ -96,7 +96,7 @@ pub struct Jupyter<C = KernelClient, L = KernelProcess> {
     /// The `msg_id` and the number of the latest cells.
     recent_requests: VecDeque<(String, u64)>,
     /// The Python code that runs inside a Python kernel.
-    hooks: Option<PythonHooks>,
+    hooks: Option<PythonSupport>,
     /// The `msg_id`s of silent requests whose replies are not awaited.
     silent_requests: VecDeque<String>,
     late: LateOutput,
@@ -198,7 +198,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     fn send_silent(&mut self, request: impl Into<SilentRequest>) {
         let content = request.into().content();
         let id = self.send(Channel::Shell, "execute_request", &content);
-        if self.silent_requests.len() == REMEMBERED_MAX {
+        if self.silent_requests.len() == RECENT_REQUESTS_MAX {
             self.silent_requests.pop_front();
         }
         self.silent_requests.push_back(id);
@@ -232,7 +232,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
         &mut self,
         event: ChannelEvent,
         cell: Option<(&mut Execution, &mut dyn Sink)>,
-    ) -> Handled {
+    ) -> EventResult {
         match event {
             ChannelEvent::Message(channel, mut message) => {
                 let parent = message.parent_id();
@@ -262,7 +262,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                             FollowUp::RequestInput(_) => self.input_request = Some(*message),
                             _ => {}
                         }
-                        return Handled::FollowUp(follow_up);
+                        return EventResult::FollowUp(follow_up);
                     }
                     _ => self.handle_unrelated(channel, &parent, &message),
                 }
@@ -274,15 +274,15 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                 self.lifecycle.record_disconnect();
                 let what = violation.unwrap_or_else(|| DISCONNECTED.to_owned());
                 self.close_reason.get_or_insert_with(|| what.clone());
-                return Handled::Closed(what);
+                return EventResult::Closed(what);
             }
             ChannelEvent::HeartbeatLost => {
                 self.lifecycle.record_disconnect();
-                return Handled::Closed("its heartbeat stopped".to_owned());
+                return EventResult::Closed("its heartbeat stopped".to_owned());
             }
             ChannelEvent::Opened(_) => {}
         }
-        Handled::Ignored
+        EventResult::Ignored
     }
 
     /// Answers the pending input request.
@@ -324,7 +324,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                 let text = format!(
                     "setup code failed in the kernel, so helpers or variables may be missing: {why}"
                 );
-                self.add_notice("inside_failed", &text);
+                self.add_notice("setup_failed", &text);
             }
         }
         if channel != Channel::Iopub {
@@ -392,7 +392,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                 event = self.channels.next() => event,
                 exit = self.lifecycle.exited() => return self.died_error(exit, Begun::No).await,
             };
-            if let Handled::Closed(what) = self.handle(event, None) {
+            if let EventResult::Closed(what) = self.handle(event, None) {
                 return self.on_disconnect(what).await;
             }
         }
@@ -419,7 +419,7 @@ impl Sink for StderrTee<'_> {
 }
 
 /// The result of handling an event.
-enum Handled {
+enum EventResult {
     /// The event does not concern the running cell.
     Ignored,
     FollowUp(FollowUp),

@@ -24,7 +24,7 @@ use crate::kernel::{
     BoxFuture, Description, Kernel, KernelQuery, KernelState, LateText, Outcome, PendingInput,
     Prompt, Request, ShutdownReport, input_reply,
 };
-use crate::launch::LaunchContext;
+use crate::launch_context::LaunchContext;
 use crate::process::{ChildCommand, Exit, StartError, Supervised};
 use crate::stop::{StopReason, StopSignal};
 use cell::RunningCell;
@@ -33,7 +33,7 @@ use frame::Frame;
 use text_router::TextRouter;
 use trace::Trace;
 
-pub use staging::{per_user_folder_name, staged_folder_name};
+pub use staging::{per_user_dir_name, staged_dir_name};
 
 /// How long a cell may run after an interrupt before its kernel is killed.
 pub const INTERRUPT_GRACE: Duration = Duration::from_secs(5);
@@ -276,7 +276,7 @@ impl Runner {
         let mut stop_requested = pin!(stop.requested());
         // Why the cell was stopped, and when its grace is over.
         let mut stopped: Option<(StopReason, Instant)> = None;
-        // An interrupt can be lost: C's `system` ignores it, and a handler of the code can swallow it. So it is
+        // An interrupt can be lost: C's `system` ignores it, and a handler of the code can ignore it. So it is
         // repeated within the grace.
         let mut repeat = tokio::time::interval(self.interrupt_grace / INTERRUPTS_MAX);
         let mut pending_input: Option<PendingInput> = None;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::kernel::CannedAnswers;
+use crate::kernel::InputAnswers;
 
 /// Counts errors and refused input requests.
 #[derive(Default)]
@@ -135,7 +135,7 @@ proptest! {
         stopped in any::<bool>(),
     ) {
         let request = Request {
-            stdin: Stdin::Answers(CannedAnswers::from_iter(vec!["a"; answers])),
+            stdin: Stdin::Answers(InputAnswers::from_iter(vec!["a"; answers])),
             ..Request::new("x")
         };
         let mut execution = Execution::new("id".to_owned(), &request);

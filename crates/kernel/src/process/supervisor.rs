@@ -21,13 +21,13 @@ use super::socket::{self, Exit, SupervisorMessage, SupervisorSocket};
 use super::tree;
 
 /// How long a child may take to exit by itself after its owner is gone.
-const NOTICE_GRACE: Duration = Duration::from_millis(250);
+const SELF_EXIT_GRACE: Duration = Duration::from_millis(250);
 
 /// How long processes may take to exit after SIGTERM.
 const TERMINATE_GRACE: Duration = Duration::from_millis(500);
 
 /// When to stop killing processes that do not die (those of other users, or in uninterruptible sleep).
-const GIVE_UP_TIMEOUT: Duration = Duration::from_secs(10);
+const KILL_ALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Capacity of the pipes that the child writes to, in bytes: fewer wake-ups for large output.
 const PIPE_CAPACITY: usize = 256 * 1024;
@@ -123,7 +123,7 @@ fn reap(child: &Mutex<Option<Pid>>, owner: &OwnedFd, running: OwnedFd) {
                 // End its descendants in another thread, so that reaping continues.
                 let _detached = thread::Builder::new()
                     .stack_size(128 * 1024)
-                    .spawn(|| tree::end_descendants(TERMINATE_GRACE, GIVE_UP_TIMEOUT));
+                    .spawn(|| tree::end_descendants(TERMINATE_GRACE, KILL_ALL_TIMEOUT));
             }
         }
     }
@@ -138,15 +138,15 @@ fn serve_owner(child: &Mutex<Option<Pid>>, owner: &OwnedFd, all_gone: &OwnedFd) 
             SupervisorEvent::Command(socket::INTERRUPT) => signal_group(child, Signal::INT),
             SupervisorEvent::Command(socket::TERMINATE) => signal_group(child, Signal::TERM),
             SupervisorEvent::Command(_) => {
-                tree::end_descendants(Duration::ZERO, GIVE_UP_TIMEOUT);
+                tree::end_descendants(Duration::ZERO, KILL_ALL_TIMEOUT);
             }
             SupervisorEvent::OwnerGone => {
                 // The child sees its channel closed and may exit by itself.
                 if !matches!(
-                    wait_event(all_gone, all_gone, Some(NOTICE_GRACE)),
+                    wait_event(all_gone, all_gone, Some(SELF_EXIT_GRACE)),
                     SupervisorEvent::AllGone
                 ) {
-                    tree::end_descendants(TERMINATE_GRACE, GIVE_UP_TIMEOUT);
+                    tree::end_descendants(TERMINATE_GRACE, KILL_ALL_TIMEOUT);
                 }
                 return;
             }

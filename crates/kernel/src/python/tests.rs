@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
-/// A temporary folder with files that look like interpreters.
+/// A temporary directory with files that look like interpreters.
 struct Fixture(tempfile::TempDir);
 
 impl Fixture {
@@ -102,10 +102,10 @@ fn rejected_candidates_carry_a_reason() {
     assert_eq!(
         reasons,
         [
-            "there is no such folder",
+            "there is no such directory",
             "the link is broken",
             "it has no bin/python3",
-            "it is a folder",
+            "it is a directory",
             "it is not executable",
             "it is not on PATH",
             "it is not on PATH",

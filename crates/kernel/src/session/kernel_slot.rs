@@ -198,10 +198,10 @@ impl KernelSlot {
         sink: &mut dyn Sink,
         stop: &StopSignal,
         stop_handle: &StopHandle,
-    ) -> CellExecution {
+    ) -> CellResult {
         let generation = self.generation;
         let Some(kernel) = &mut self.kernel else {
-            return CellExecution {
+            return CellResult {
                 result: Err(KernelError::NoSession),
                 notice: None,
                 request_id: (generation, 0),
@@ -217,7 +217,7 @@ impl KernelSlot {
         // Read now: `apply_outcome` may dispose of the kernel.
         let request_id = (generation, kernel.request_count());
         let notice = self.apply_outcome(&result).await;
-        CellExecution {
+        CellResult {
             result,
             notice,
             request_id,
@@ -448,7 +448,7 @@ impl KernelSlot {
 }
 
 /// The result of running a cell.
-pub(super) struct CellExecution {
+pub(super) struct CellResult {
     pub(super) result: Result<Outcome, KernelError>,
     /// A notice for the caller.
     pub(super) notice: Option<SessionNotice>,

@@ -8,7 +8,7 @@ use cellwright_output::{Event, Sink};
 use crate::backend::runner::check_directory;
 use crate::error::KernelError;
 use crate::kernel::{BoxFuture, Ending, HistoryMode, Kernel, Outcome, Request};
-use crate::launch::LaunchContext;
+use crate::launch_context::LaunchContext;
 use crate::spec::KernelSpec;
 use crate::stop::StopSignal;
 

@@ -83,7 +83,7 @@ impl Mailbox {
                     }
                 }
                 () = sleep_until(force_at.unwrap_or_else(Instant::now)), if force_at.is_some() => {
-                    // Forcing once is enough: move the deadline out of reach.
+                    // Forcing once is enough: disable the deadline.
                     force_at = Some(Instant::now() + Duration::from_hours(1));
                     if let Some(current) = current {
                         current.force_stop(StopReason::ShuttingDown);

@@ -25,7 +25,7 @@ use crate::process::ProcessTable;
 use crate::stop::{StopReason, StopSignal};
 
 /// The longest interval between two searches for idle sessions.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A pool of sessions. Clones share it.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ pub struct SessionCall {
 
 /// A job that a session accepted.
 #[derive(Clone, Debug)]
-pub struct Submitted {
+pub struct SubmitOutcome {
     /// The session.
     pub id: SessionId,
     /// Whether the session was created for this call.
@@ -79,7 +79,7 @@ impl Sessions {
 
     /// Sends a job to a session, which is created if there is none. Returns `None` if no session
     /// accepted it; the job's observer has received the reason. Must be called within a tokio runtime.
-    pub fn submit(&self, call: &SessionCall, mut job: Job) -> Option<Submitted> {
+    pub fn submit(&self, call: &SessionCall, mut job: Job) -> Option<SubmitOutcome> {
         let reset = call.reset || job.cells.first().is_some_and(|cell| cell.reset);
         let mut registry = self.lock();
         let (key, split) = if reset {
@@ -118,7 +118,7 @@ impl Sessions {
         if rejected.is_none() {
             session.owners.insert(call.owner.clone());
             if split {
-                registry.leave_shared(call);
+                registry.remove_shared_owner(call);
             }
         }
         drop(registry);
@@ -126,7 +126,7 @@ impl Sessions {
             queued.reject(error);
             return None;
         }
-        Some(Submitted { id, created })
+        Some(SubmitOutcome { id, created })
     }
 
     /// Gives the caller a fresh kernel: in the same session, or in a private one if the session has
@@ -144,7 +144,7 @@ impl Sessions {
             }
             session.owners.insert(call.owner.clone());
             if split {
-                registry.leave_shared(call);
+                registry.remove_shared_owner(call);
             }
             if created {
                 let generation = 0;
@@ -302,7 +302,7 @@ impl Sessions {
             return std::future::pending().await;
         };
         loop {
-            tokio::time::sleep(SWEEP_INTERVAL.min(limit)).await;
+            tokio::time::sleep(IDLE_CHECK_INTERVAL.min(limit)).await;
             let mut registry = self.lock();
             let keys: Vec<RegistryKey> = registry
                 .sessions

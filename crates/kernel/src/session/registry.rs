@@ -89,7 +89,7 @@ impl Registry {
     }
 
     /// Removes the caller from the owners of the shared session, because it has a private one now.
-    pub(super) fn leave_shared(&mut self, call: &SessionCall) {
+    pub(super) fn remove_shared_owner(&mut self, call: &SessionCall) {
         if let Some(session) = self.sessions.get_mut(&RegistryKey::shared(call)) {
             session.owners.remove(&call.owner);
         }

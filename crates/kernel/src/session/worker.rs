@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::Policy;
 use super::job::{AfterJob, CellEnd, Job, OnError, SessionNotice};
-use super::kernel_slot::{CellExecution, KernelSlot};
+use super::kernel_slot::{CellResult, KernelSlot};
 use super::launcher::KernelLauncher;
 use super::mailbox::{Mailbox, SessionCommand};
 use super::queue::{QueuedCall, first_cell_stop, with_limit};
@@ -244,7 +244,7 @@ impl Worker {
             let execution =
                 self.slot
                     .execute(&job.cells[index].request, sink, stop, &job.stop_handle);
-            let CellExecution {
+            let CellResult {
                 result,
                 notice,
                 request_id,

@@ -16,10 +16,10 @@ use crate::support::{RecordedEvent, RecordingSink, eventually, is_running, run_c
 
 use queries::{history_contains_the_cells_that_ran, queries_run_no_user_code};
 
-/// A kernel in its own folder.
+/// A kernel in its own directory.
 pub(crate) struct KernelFixture {
     pub(crate) kernel: Box<dyn Kernel>,
-    pub(crate) folder: tempfile::TempDir,
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl KernelFixture {
@@ -37,7 +37,7 @@ impl KernelFixture {
     /// Runs code, and stops it after it has begun.
     async fn run_and_stop(&mut self, code: &str) -> (RecordingSink, Result<Outcome, KernelError>) {
         let (stopper, stop) = StopSignal::new();
-        let mark = self.folder.path().join("begun");
+        let mark = self.dir.path().join("begun");
         let request = Request::new(format!("open('begun', 'w').close()\n{code}"));
         let watch = async {
             assert!(eventually(Duration::from_secs(20), || mark.exists()).await);
@@ -73,9 +73,9 @@ macro_rules! contract {
             $(
                 #[tokio::test]
                 async fn $name() {
-                    let (kernel, folder) = crate::jupyter::ipykernel().await;
+                    let (kernel, dir) = crate::jupyter::ipykernel().await;
                     let kernel = Box::new(kernel);
-                    super::$name(super::KernelFixture { kernel, folder }).await;
+                    super::$name(super::KernelFixture { kernel, dir }).await;
                 }
             )*
         }
@@ -85,9 +85,9 @@ macro_rules! contract {
         async fn $name() {
             for python in crate::support::interpreters() {
                 println!("on {}", python.display());
-                let (runner, folder) = crate::support::start_runner(&python).await;
+                let (runner, dir) = crate::support::start_runner(&python).await;
                 let kernel = Box::new(runner);
-                super::$name(super::KernelFixture { kernel, folder }).await;
+                super::$name(super::KernelFixture { kernel, dir }).await;
             }
         }
     };
@@ -359,8 +359,8 @@ async fn output_of_threads_and_children_arrives(mut fixture: KernelFixture) {
 async fn late_output_is_kept(mut fixture: KernelFixture) {
     let code = "import threading, time, os\ndef work():\n    while not os.path.exists('go'): time.sleep(0.005)\n    print('late'); open('went', 'w')\nt = threading.Thread(target=work); t.start()";
     assert_eq!(fixture.output_of(code).await, "");
-    std::fs::write(fixture.folder.path().join("go"), "").unwrap();
-    let went = fixture.folder.path().join("went");
+    std::fs::write(fixture.dir.path().join("go"), "").unwrap();
+    let went = fixture.dir.path().join("went");
     let mut late = Vec::new();
     let printed = async {
         assert!(eventually(Duration::from_secs(20), || went.exists()).await);
@@ -513,7 +513,7 @@ async fn a_dead_kernel_rejects_the_next_cell(mut fixture: KernelFixture) {
     let (recorded, outcome) = run_code(fixture.kernel.as_mut(), "open('ran', 'w')").await;
     assert_eq!(outcome.unwrap_err().retry(), Retry::OnceOnFreshKernel);
     assert_eq!(recorded.summary(), "");
-    assert!(!fixture.folder.path().join("ran").exists());
+    assert!(!fixture.dir.path().join("ran").exists());
 }
 
 async fn fifty_megabytes_arrive_completely(mut fixture: KernelFixture) {
@@ -526,7 +526,7 @@ async fn fifty_megabytes_arrive_completely(mut fixture: KernelFixture) {
 }
 
 async fn working_directory_and_environment_can_be_set(mut fixture: KernelFixture) {
-    let sub: PathBuf = fixture.folder.path().canonicalize().unwrap().join("sub");
+    let sub: PathBuf = fixture.dir.path().canonicalize().unwrap().join("sub");
     std::fs::create_dir(&sub).unwrap();
     std::fs::write(sub.join("neighbour.py"), "value = 7").unwrap();
     let mut request = Request::new(

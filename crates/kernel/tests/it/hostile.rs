@@ -41,12 +41,12 @@ fn kernelspec(script: &str) -> Kernelspec {
     }
 }
 
-fn spec(script: &str, folder: &Path) -> JupyterSpec {
+fn spec(script: &str, dir: &Path) -> JupyterSpec {
     JupyterSpec {
         transport: Transport::Ipc,
         start_timeout: Duration::from_secs(30),
         interrupt_grace: Duration::from_secs(1),
-        ..crate::jupyter::spec(kernelspec(script), folder)
+        ..crate::jupyter::spec(kernelspec(script), dir)
     }
 }
 
@@ -63,14 +63,14 @@ impl HostileKernel {
     }
 
     async fn start_with(script: &str, change: impl FnOnce(&mut JupyterSpec)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut spec = spec(script, folder.path());
+        let dir = tempfile::tempdir().unwrap();
+        let mut spec = spec(script, dir.path());
         change(&mut spec);
-        let context = launch_context(folder.path());
+        let context = launch_context(dir.path());
         let kernel = within_timeout(Jupyter::start(&spec, &context, &StopSignal::never())).await;
         Self {
             jupyter: kernel.unwrap(),
-            _folder: folder,
+            _folder: dir,
         }
     }
 

@@ -20,35 +20,35 @@ use cellwright_kernel::{KernelError, LaunchContext, StopSignal};
 
 use crate::support::{eventually, inherited_environment, launch_context, python};
 
-/// A spec for a kernel in `folder`, which also serves as the runtime folder.
-pub(crate) fn spec(kernelspec: Kernelspec, folder: &Path) -> JupyterSpec {
+/// A spec for a kernel in `directory`, which also serves as the runtime directory.
+pub(crate) fn spec(kernelspec: Kernelspec, dir: &Path) -> JupyterSpec {
     JupyterSpec {
         kernelspec: Box::new(kernelspec),
         python: None,
         identified_by: IdentifiedBy::Kernelspec,
         env: inherited_environment(),
-        runtime: folder.join(".runtime"),
+        runtime: dir.join(".runtime"),
         transport: Transport::Auto,
         start_timeout: Duration::from_mins(1),
         interrupt_grace: Duration::from_secs(2),
     }
 }
 
-/// ipykernel in its own folder.
+/// ipykernel in its own directory.
 pub(crate) async fn ipykernel() -> (Jupyter, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let kernelspec = Kernelspec::ipykernel(&python());
-    let spec = spec(kernelspec, folder.path());
-    let context = launch_context(folder.path());
+    let spec = spec(kernelspec, dir.path());
+    let context = launch_context(dir.path());
     let started = Jupyter::start(&spec, &context, &StopSignal::never()).await;
-    (started.unwrap(), folder)
+    (started.unwrap(), dir)
 }
 
 /// A kernelspec with this command line.
 fn kernelspec(name: &str, argv: &[&str]) -> Kernelspec {
     Kernelspec {
         name: name.to_owned(),
-        folder: PathBuf::new(),
+        dir: PathBuf::new(),
         argv: argv.iter().map(|&argument| argument.to_owned()).collect(),
         display_name: name.to_owned(),
         language: name.to_owned(),
@@ -58,21 +58,21 @@ fn kernelspec(name: &str, argv: &[&str]) -> Kernelspec {
     }
 }
 
-/// A folder for kernels whose processes can be identified by an environment variable, to find leftovers.
+/// A directory for kernels whose processes can be identified by an environment variable, to find leftovers.
 struct KernelSandbox {
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
     marker: String,
 }
 
 impl KernelSandbox {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let marker = format!("CELLWRIGHT_TEST_SANDBOX={}", folder.path().display());
-        Self { folder, marker }
+        let dir = tempfile::tempdir().unwrap();
+        let marker = format!("CELLWRIGHT_TEST_SANDBOX={}", dir.path().display());
+        Self { dir, marker }
     }
 
     fn path(&self) -> &Path {
-        self.folder.path()
+        self.dir.path()
     }
 
     fn runtime(&self) -> PathBuf {
@@ -112,15 +112,15 @@ impl KernelSandbox {
             .collect()
     }
 
-    /// Everything that kernels have left: processes, connection files, socket folders.
+    /// Everything that kernels have left: processes, connection files, socket directories.
     fn leftovers(&self) -> Vec<String> {
         let mut leftovers: Vec<String> = self
             .processes()
             .iter()
             .map(|&pid| command_line(pid))
             .collect();
-        for folder in [self.runtime(), self.path().join("sockets")] {
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for dir in [self.runtime(), self.path().join("sockets")] {
+            let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
             leftovers.extend(entries.map(|entry| entry.path().display().to_string()));
         }
         leftovers

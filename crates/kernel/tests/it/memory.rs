@@ -79,8 +79,8 @@ fn check_outputs(captured: &Captured, begin: &str, part: &str, count: usize, end
 }
 
 async fn check_growth(kernel: &mut dyn Kernel, text: u64) {
-    let folder = tempfile::tempdir().unwrap();
-    let artifacts = Artifacts::new(folder.path(), Retention::default());
+    let dir = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::new(dir.path(), Retention::default());
     capture_cell(kernel, &artifacts, "display({'text/html': 'x'}, raw=True)").await;
     let before = peak_memory();
     let check_peak = |what: &str, limit: u64| {

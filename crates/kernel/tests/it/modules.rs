@@ -8,8 +8,8 @@ use cellwright_kernel::{Kernel, KernelError, KernelQuery, StopSignal};
 
 use crate::support::{RecordingSink, python, start_runner};
 
-fn module(folder: &Path, name: &str, code: &str) -> Module {
-    let path = folder.join(name);
+fn module(dir: &Path, name: &str, code: &str) -> Module {
+    let path = dir.join(name);
     std::fs::write(&path, code).unwrap();
     let code = code.to_owned();
     Module { path, code }
@@ -17,25 +17,21 @@ fn module(folder: &Path, name: &str, code: &str) -> Module {
 
 #[tokio::test]
 async fn modules_run_in_order_and_a_failing_one_does_not_stop_the_others() {
-    let (mut kernel, folder) = start_runner(&python()).await;
+    let (mut kernel, dir) = start_runner(&python()).await;
     let modules = [
         module(
-            folder.path(),
+            dir.path(),
             "a.py",
             "def twice(x):\n    'Two.'\n    return 2 * x\n",
         ),
         module(
-            folder.path(),
+            dir.path(),
             "b.py",
             "x = twice(1)\n\nraise ValueError('no')\n",
         ),
-        module(folder.path(), "c.py", "def (:\n"),
-        module(
-            folder.path(),
-            "d.py",
-            "print('hello'); raise SystemExit(3)\n",
-        ),
-        module(folder.path(), "e.py", "late = twice(4)\n"),
+        module(dir.path(), "c.py", "def (:\n"),
+        module(dir.path(), "d.py", "print('hello'); raise SystemExit(3)\n"),
+        module(dir.path(), "e.py", "late = twice(4)\n"),
     ];
     let report = load(&mut kernel, &modules, &[], &StopSignal::never())
         .await
@@ -98,8 +94,8 @@ async fn modules_run_in_order_and_a_failing_one_does_not_stop_the_others() {
 
 #[tokio::test]
 async fn stop_signal_stops_a_module_that_does_not_end() {
-    let (mut kernel, folder) = start_runner(&python()).await;
-    let modules = [module(folder.path(), "a.py", "while True: pass\n")];
+    let (mut kernel, dir) = start_runner(&python()).await;
+    let modules = [module(dir.path(), "a.py", "while True: pass\n")];
     let stop = StopSignal::never().with_timeout(Duration::from_millis(300));
     let error = load(&mut kernel, &modules, &[], &stop).await.unwrap_err();
     assert!(matches!(error, KernelError::StoppedEarly { .. }), "{error}");

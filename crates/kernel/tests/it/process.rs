@@ -117,8 +117,8 @@ async fn descendants_end_when_the_owner_drops_the_child() {
 async fn descendants_end_when_the_child_exits_or_is_killed() {
     for (name, script) in DETACHING_SCRIPTS {
         for ending in ["exit", "kill -9 $$"] {
-            let folder = tempfile::tempdir().unwrap();
-            let go = folder.path().join("go");
+            let dir = tempfile::tempdir().unwrap();
+            let go = dir.path().join("go");
             let wait = format!("while [ ! -e {} ]; do sleep 0.01; done", go.display());
             let (mut child, mut pipes) = start(&format!("{script}\n{wait}\n{ending}")).await;
             let grandchild: u32 = first_line(&mut pipes).await.parse().unwrap();

@@ -36,7 +36,7 @@ pub(crate) fn python() -> PathBuf {
         return python.into();
     }
     std::env::split_paths(&std::env::var_os("PATH").unwrap())
-        .map(|folder| folder.join("python3"))
+        .map(|dir| dir.join("python3"))
         .find(|program| program.exists())
         .expect("python3 is needed")
 }
@@ -62,12 +62,12 @@ pub(crate) fn runner_spec(python: &Path) -> RunnerSpec {
     }
 }
 
-/// Starts a runner in a temporary folder.
+/// Starts a runner in a temporary directory.
 pub(crate) async fn start_runner(python: &Path) -> (Runner, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let context = launch_context(folder.path());
+    let dir = tempfile::tempdir().unwrap();
+    let context = launch_context(dir.path());
     let runner = Runner::start(&runner_spec(python), &context, &StopSignal::never()).await;
-    (runner.unwrap(), folder)
+    (runner.unwrap(), dir)
 }
 
 /// Records events in order. Consecutive text of one stream is joined.

@@ -75,8 +75,8 @@ fn a_file_inside_is_found_by_any_path() {
             "inside",
             "{given}"
         );
-        assert!(place.display_path.starts_with(&fixture.root), "{given}");
-        assert!(place.display_path.is_file(), "{given}");
+        assert!(place.display_path().starts_with(&fixture.root), "{given}");
+        assert!(place.display_path().is_file(), "{given}");
     }
     let new = fixture.roots.resolve_file("sub/new.ipynb").unwrap();
     fs::write(new.path(), "made").unwrap();
@@ -147,7 +147,12 @@ fn paths_out_of_the_roots_are_rejected() {
     assert!(paths.len() >= 30);
     for path in paths {
         let found = fixture.roots.resolve_file(path);
-        let opened = found.map(|place| (fs::read_to_string(place.path()), place.display_path));
+        let opened = found.map(|place| {
+            (
+                fs::read_to_string(place.path()),
+                place.display_path().to_owned(),
+            )
+        });
         assert!(opened.is_err(), "{path}: {opened:?}");
         // The same path as a directory must not lead out either.
         if let Ok(dir) = fixture.roots.resolve_dir(path) {

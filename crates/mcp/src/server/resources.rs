@@ -211,8 +211,8 @@ pub(crate) async fn exists(server: &Server, uri: &str) -> Result<(), Failure> {
 
 fn read_notebook(server: &Server, path: &str) -> Result<String, Failure> {
     let (place, selector) = resolve_notebook(server, path)?;
-    let result = read_selected(place.path(), &selector, server.engine())
-        .map_err(|failure| place.with_display_path(failure))?;
+    let result = read_selected(place.file(), &selector, server.engine())
+        .map_err(|failure| place.with_selector_hint(failure))?;
     let text = match result {
         ReadResult::Text(result) => result.text,
         ReadResult::Outline(result) => result.table(),

@@ -36,11 +36,11 @@ pub(super) struct Arguments {
     regex: Option<String>,
     #[serde(default)]
     context: usize,
-    #[serde(default = "default_most")]
+    #[serde(default = "default_max_matches")]
     most: usize,
 }
 
-fn default_most() -> usize {
+fn default_max_matches() -> usize {
     20
 }
 

@@ -18,14 +18,13 @@ pub(super) fn change_reply(
     change: &ChangeReport,
 ) -> Result<Reply, Failure> {
     let mut document = serde_json::to_value(change).map_err(std::io::Error::from)?;
-    place.set_display_path(&mut document);
     let mut text = change.headline.clone();
     if text.is_empty() {
         text.push_str("Nothing changed.");
     }
     text.push_str(&format!(
         "\n{}, revision {}\n",
-        wording::sanitize(&place.display_path.display().to_string()),
+        wording::sanitize(&place.display_path().display().to_string()),
         change.revision
     ));
     text.push_str(&wording::format_notices(&change.notices));

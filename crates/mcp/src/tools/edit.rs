@@ -39,13 +39,13 @@ pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure>
     let given: Arguments = arguments::parse("edit", given)?;
     let place = server.roots().resolve_file(&given.path)?;
     let request = EditRequest {
-        path: place.path().to_owned(),
+        path: place.file().clone(),
         old: given.old,
         new: given.new,
         all: given.all,
         revision: BaseRevision::parse(given.rev)?,
     };
     let changed = edit::edit(&request, server.engine())
-        .map_err(|failure| place.with_display_path(failure))?;
+        .map_err(|failure| place.with_selector_hint(failure))?;
     change::change_reply(server, &place, &changed)
 }

@@ -8,17 +8,17 @@ use cellwright_engine::kernels::KernelRequest;
 use cellwright_engine::settings::Backend;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::ExecutionReport;
-use cellwright_host::protocol::{ExecuteParams, Interaction, WaitMode};
+use cellwright_host::protocol::{ExecuteParams, ReplyDetail, WaitMode};
 use cellwright_host::run_stream::RunUpdate;
 use cellwright_operations::eval::{self, EvalCell, EvalRequest, SessionRequest};
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 
 use super::super::arguments::{self, LenientStrings, Seconds};
+use super::super::followed_run::FollowedRun;
 use super::super::input::{self, ElicitationMode, SuspendedCall};
 use super::super::progress::ProgressReporter;
 use super::super::server::Server;
-use super::super::tool_run::ToolRun;
 use super::{Effect, ToolCall, ToolSpec, report};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
@@ -163,11 +163,11 @@ impl From<CellArguments> for EvalCell {
 }
 
 /// The replies that a call needs: clients that can ask their user answer input requests.
-pub(super) fn interaction(mode: ElicitationMode) -> Interaction {
+pub(super) fn interaction(mode: ElicitationMode) -> ReplyDetail {
     if mode == ElicitationMode::Unsupported {
-        Interaction::RunId
+        ReplyDetail::RunId
     } else {
-        Interaction::RunIdAndInput
+        ReplyDetail::RunIdAndInput
     }
 }
 
@@ -220,7 +220,7 @@ impl ToolCall<'_> {
     ) -> Result<CallToolResponse, Failure> {
         let session = prepared.params.session.clone();
         let host = self.server.kernels();
-        let run = ToolRun::start(host, prepared.params, prepared.idle_exit).await?;
+        let run = FollowedRun::start(host, prepared.params, prepared.idle_exit).await?;
         self.follow(run, session, prepared.notices).await
     }
 
@@ -242,7 +242,7 @@ impl ToolCall<'_> {
     /// Follows a run until the call can answer.
     async fn follow(
         &self,
-        mut run: ToolRun,
+        mut run: FollowedRun,
         session: Option<String>,
         mut notices: Vec<UserNotice>,
     ) -> Result<CallToolResponse, Failure> {
@@ -303,7 +303,7 @@ fn cancelled_notice(report: &ExecutionReport) -> Option<UserNotice> {
     let variables = if report.has_notice(NoticeKind::KernelKilled) {
         "variables are lost"
     } else {
-        "variables are there"
+        "variables are kept"
     };
     let text = format!(
         "another call on session {session} ended: {}; {variables}",

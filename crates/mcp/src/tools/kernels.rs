@@ -62,7 +62,7 @@ pub(super) async fn kernels(
             let result = host.interrupt(select(server, &given)?).await?;
             let result = result.ok_or_else(cellwright_host::host_not_running)?;
             let text = if result.interrupted {
-                "interrupted; variables are there"
+                "interrupted; variables are kept"
             } else {
                 "it runs nothing"
             };

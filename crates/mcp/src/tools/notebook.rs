@@ -77,12 +77,12 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
         ..Edit::default()
     };
     let request = CellRequest {
-        path: place.path().to_owned(),
+        path: place.file().clone(),
         operation: parse_operation(&edit)?,
         revision,
         create: given.create,
     };
     let changed = change_cell(&request, server.engine())
-        .map_err(|failure| place.with_display_path(failure))?;
+        .map_err(|failure| place.with_selector_hint(failure))?;
     change::change_reply(server, &place, &changed)
 }

@@ -63,15 +63,13 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
     }
     let place = server.roots().resolve_file(name)?;
     let engine = server.engine();
-    // The execution history is recorded under the displayed path, not under the path to open.
     let result = if selector.view == View::Outline && selector.part == Part::All {
-        outline(place.path(), &place.display_path, engine, server.kernels())
-            .map(ReadResult::Outline)
+        outline(place.file(), engine, server.kernels()).map(ReadResult::Outline)
     } else {
-        read_selected(place.path(), &selector, engine)
+        read_selected(place.file(), &selector, engine)
     };
-    let result = result.map_err(|failure| place.with_display_path(failure))?;
-    let (mut document, text) = match result {
+    let result = result.map_err(|failure| place.with_selector_hint(failure))?;
+    let (document, text) = match result {
         ReadResult::Text(result) => {
             let document = serde_json::to_value(&result).map_err(std::io::Error::from)?;
             (document, result.text)
@@ -87,7 +85,6 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
         }
         ReadResult::Artifact(address) => return read_artifact(server, &address, offset),
     };
-    place.set_display_path(&mut document);
     page_reply(server, offset, &place, document, &text)
 }
 
@@ -103,7 +100,7 @@ fn page_reply(
     let mut notices = document["notices"].take();
     if !page.is_last || offset > 0 {
         let notice = json!(notice::UserNotice::new(
-            notice::NoticeKind::TextCut,
+            notice::NoticeKind::TextTruncated,
             describe_page(offset, &page, text)
         ));
         match notices.as_array_mut() {
@@ -114,7 +111,7 @@ fn page_reply(
     if !page.is_last {
         document["next_offset"] = json!(offset + page.characters);
     }
-    let mut head = wording::sanitize(&place.display_path.display().to_string());
+    let mut head = wording::sanitize(&place.display_path().display().to_string());
     if let Some(cells) = document["total_cells"].as_u64() {
         head.push_str(&format!(", {cells} cells"));
     }
@@ -161,7 +158,7 @@ fn read_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply,
     });
     if let Some(next) = part.next {
         let text = format!("partial text: call again with offset {next} for the next part");
-        let notice = notice::UserNotice::new(notice::NoticeKind::TextCut, text);
+        let notice = notice::UserNotice::new(notice::NoticeKind::TextTruncated, text);
         head.push_str(&wording::format_notices(std::slice::from_ref(&notice)));
         document["next_offset"] = json!(next);
         document["notices"] = json!([notice]);
@@ -215,13 +212,16 @@ fn list_dir(server: &Server, name: &str, dir: &Path) -> Result<Reply, Failure> {
     let mut notices = Vec::new();
     if total > ENTRIES_MAX {
         let text = format!("showing {ENTRIES_MAX} of {total} entries");
-        notices.push(notice::UserNotice::new(notice::NoticeKind::ListCut, text));
+        notices.push(notice::UserNotice::new(
+            notice::NoticeKind::ListTruncated,
+            text,
+        ));
     }
     head.push_str(&wording::format_notices(&notices));
     head.push_str(&Delimiter::new()?.enclose("text", &text));
     let roots = server.roots().paths();
     let document = json!({
-        "path": dir.display().to_string(), "view": "folder", "text": text,
+        "path": dir.display().to_string(), "view": "directory", "text": text,
         "roots": roots.iter().map(|root| root.display().to_string()).collect::<Vec<_>>(),
         "notices": notices,
     });

@@ -32,7 +32,7 @@ const ERROR_MAX: usize = 300;
 
 /// Notices about facts that the reply shows anyway.
 const REDUNDANT_NOTICES: [NoticeKind; 3] = [
-    NoticeKind::OutputCut,
+    NoticeKind::OutputTruncated,
     NoticeKind::OutputsOmitted,
     NoticeKind::StreamsShortened,
 ];

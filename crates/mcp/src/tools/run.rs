@@ -102,15 +102,21 @@ pub(super) async fn run(
 
 fn prepare(server: &Server, given: Arguments, mode: ElicitationMode) -> Result<RunCall, Failure> {
     let engine = server.engine();
-    // A run saves again and again, and the name must stay the same that others know it by.
+    // A run saves repeatedly; sessions and other clients identify the file by its displayed path.
     let place = server.roots().resolve_file(&given.path)?;
-    let path = place.display_path.clone();
+    let path = place.display_path().to_owned();
     let output = match &given.output {
-        Some(output) => Some(server.roots().resolve_file(output)?.display_path),
+        Some(output) => Some(
+            server
+                .roots()
+                .resolve_file(output)?
+                .display_path()
+                .to_owned(),
+        ),
         None => None,
     };
     let word = |word: Option<LenientString>| word.map(|word| word.0);
-    let session = given.session.unwrap_or_else(|| session_of(&path));
+    let session = given.session.unwrap_or_else(|| default_session_name(&path));
     let mut edits = given.edits;
     if let Some(LenientString(cell)) = given.edit_cell {
         let Some(source) = given.source else {
@@ -158,7 +164,7 @@ fn prepare(server: &Server, given: Arguments, mode: ElicitationMode) -> Result<R
         ..RunRequest::default()
     };
     let mut prepared = run::prepare(request, engine, server.kernels(), &mut StartupTimer::new())
-        .map_err(|failure| place.with_display_path(failure))?;
+        .map_err(|failure| place.with_selector_hint(failure))?;
     let Some(chosen) = prepared.chosen.take() else {
         let report = prepared.finish_without_cells(engine)?;
         return Ok(RunCall::Finished(Box::new(report), prepared.notices));
@@ -176,7 +182,7 @@ fn prepare(server: &Server, given: Arguments, mode: ElicitationMode) -> Result<R
 }
 
 /// The session of a notebook for which none is named.
-fn session_of(path: &std::path::Path) -> String {
+fn default_session_name(path: &std::path::Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let plain = |c: char| {
         if c.is_control() || c.is_whitespace() {

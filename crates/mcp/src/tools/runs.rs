@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::super::arguments::{self, Seconds};
 use super::super::content::{Delimiter, Reply, truncate_middle};
+use super::super::followed_run::FollowedRun;
 use super::super::progress::ProgressReporter;
-use super::super::tool_run::ToolRun;
 use super::{Effect, ToolCall, ToolSpec, report};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
@@ -53,7 +53,7 @@ pub(super) async fn runs(
                 Some(Seconds(time)) => Some(time),
                 None => call.server.options().wait,
             };
-            let run = ToolRun::wait(host, &run()?, wait).await?;
+            let run = FollowedRun::wait(host, &run()?, wait).await?;
             return call.wait(run).await;
         }
         "tail" => {
@@ -85,7 +85,7 @@ pub(super) async fn runs(
 
 impl ToolCall<'_> {
     /// Waits for a run. Cancelling the call does not cancel the run.
-    async fn wait(&self, run: ToolRun) -> Result<CallToolResponse, Failure> {
+    async fn wait(&self, run: FollowedRun) -> Result<CallToolResponse, Failure> {
         tokio::select! {
             biased;
             response = self.follow_uncancelled(run) => response,
@@ -95,7 +95,7 @@ impl ToolCall<'_> {
         }
     }
 
-    async fn follow_uncancelled(&self, mut run: ToolRun) -> Result<CallToolResponse, Failure> {
+    async fn follow_uncancelled(&self, mut run: FollowedRun) -> Result<CallToolResponse, Failure> {
         let never = tokio_util::sync::CancellationToken::new();
         let mut progress = ProgressReporter::from_context(self.context);
         let reply = loop {

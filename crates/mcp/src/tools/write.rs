@@ -39,12 +39,12 @@ pub(super) fn write(server: &Server, given: JsonObject) -> Result<Reply, Failure
     let given: Arguments = arguments::parse("write", given)?;
     let place = server.roots().resolve_file(&given.path)?;
     let request = WriteRequest {
-        path: place.path().to_owned(),
+        path: place.file().clone(),
         text: given.text,
         revision: BaseRevision::parse(given.rev)?,
         create: given.create,
     };
     let changed = write_notebook(&request, server.engine())
-        .map_err(|failure| place.with_display_path(failure))?;
+        .map_err(|failure| place.with_selector_hint(failure))?;
     change::change_reply(server, &place, &changed)
 }

@@ -16,7 +16,7 @@ use crate::document::{Cells, Notebook};
 use crate::edit::Draft;
 use crate::error::{EditError, NotebookError, Notice};
 use crate::merge::merge_draft;
-use crate::plan::Tally;
+use crate::plan::CellChangeCounts;
 use crate::revision::Revision;
 use crate::upgrade::{self, UpgradeOutcome};
 use crate::view::{CellSummary, ViewBuilder, ViewRequest};
@@ -57,7 +57,7 @@ pub struct ChangeOutcome {
     /// The number of cells now.
     pub count: usize,
     /// The number of cells by kind of change.
-    pub tally: Tally,
+    pub tally: CellChangeCounts,
     /// The change as a unified diff of the text view.
     pub diff: String,
     /// The cell that the edit is about, after the edit.
@@ -149,9 +149,9 @@ fn change_loaded(
             before: Some(notebook.revision()),
             after: notebook.revision(),
             count: view.count,
-            tally: Tally {
+            tally: CellChangeCounts {
                 kept: view.count,
-                ..Tally::default()
+                ..CellChangeCounts::default()
             },
             diff: String::new(),
             focus: view.cell,
@@ -172,10 +172,10 @@ fn create_notebook(
     request: ChangeRequest<'_>,
     draft: &dyn Fn(&dyn Cells) -> Result<Draft, EditError>,
 ) -> Result<Option<ChangeOutcome>, NotebookError> {
-    let folder = super::os::parent_folder(path);
-    if !folder.is_dir() {
+    let dir = super::os::parent_dir(path);
+    if !dir.is_dir() {
         return Err(NotebookError::NotFound {
-            path: folder.to_owned(),
+            path: dir.to_owned(),
         });
     }
     let notebook = Notebook::empty();
@@ -220,7 +220,7 @@ fn save_and_verify(
     }
     store_view_baseline(&view, request.baselines);
     let mut notices = draft.notices;
-    let mut tally = Tally::count(&draft.plan, notebook);
+    let mut tally = CellChangeCounts::count(&draft.plan, notebook);
     tally.changed -= edited.unchanged_cells;
     tally.kept += edited.unchanged_cells;
     notices.extend(edited.notices.iter().cloned());
@@ -286,7 +286,7 @@ pub(super) fn resolve_target(path: &Path) -> Result<Target, NotebookError> {
                 let mut end = path.to_owned();
                 while is_link(&end).unwrap_or(false) {
                     let link = fs::read_link(&end).map_err(failed)?;
-                    end = super::os::parent_folder(&end).join(link);
+                    end = super::os::parent_dir(&end).join(link);
                 }
                 return Ok(missing(end));
             }

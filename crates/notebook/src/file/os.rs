@@ -64,11 +64,11 @@ pub(crate) struct TempFile {
 }
 
 impl TempFile {
-    /// Creates a temporary file in the folder of `target`, readable only by the owner.
+    /// Creates a temporary file in the directory of `target`, readable only by the owner.
     pub(crate) fn create(target: &Path) -> io::Result<Self> {
-        let folder = parent_folder(target);
-        let name = folder.join(temp_name(target));
-        if let Some(file) = open_unnamed(folder) {
+        let dir = parent_dir(target);
+        let name = dir.join(temp_name(target));
+        if let Some(file) = open_unnamed(dir) {
             return Ok(Self {
                 file,
                 path: None,
@@ -164,8 +164,8 @@ fn remove_if_exists(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The folder of a file.
-pub(crate) fn parent_folder(path: &Path) -> &Path {
+/// The directory of a file.
+pub(crate) fn parent_dir(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -185,9 +185,9 @@ fn temp_name(target: &Path) -> String {
 
 /// Creates a file without a name, if the file system supports it.
 #[cfg(target_os = "linux")]
-fn open_unnamed(folder: &Path) -> Option<File> {
+fn open_unnamed(dir: &Path) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?;
+    let file = rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR).ok()?;
     Some(File::from(file))
 }
 
@@ -218,7 +218,7 @@ pub(crate) fn copy_attributes(file: &File, from: &fs::Metadata) -> io::Result<()
         let gid = rustix::process::Gid::from_raw(from.gid());
         let both = rustix::fs::fchown(file.as_fd(), Some(uid), Some(gid));
         if both.is_err() {
-            // The group alone may still be allowed. If not, the folder decides it, as for any new
+            // The group alone may still be allowed. If not, the directory decides it, as for any new
             // file.
             rustix::fs::fchown(file.as_fd(), None, Some(gid)).ok();
         }
@@ -247,10 +247,10 @@ pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, Access::WRITE_OK)?)
 }
 
-/// Flushes a folder, so that a rename survives a power cut.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder)?.sync_all() {
-        // Some file systems cannot flush folders and need not.
+/// Flushes a directory, so that a rename survives a power cut.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    match File::open(dir)?.sync_all() {
+        // Some file systems cannot flush directories and need not.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         other => other,
     }
@@ -262,7 +262,7 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
 }
 
 /// Opens a file for reading. A path `/proc/self/fd/N/name` comes from a caller that holds the
-/// folder open and has already followed every link: a link at its end appeared later and is not
+/// directory open and has already followed every link: a link at its end appeared later and is not
 /// followed.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     if !is_proc_fd_path(path) {
@@ -275,7 +275,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Whether a path goes through an open folder descriptor.
+/// Whether a path goes through an open directory descriptor.
 pub(crate) fn is_proc_fd_path(path: &Path) -> bool {
     path.starts_with("/proc/self/fd")
 }

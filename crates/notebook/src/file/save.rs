@@ -15,7 +15,7 @@ use crate::revision::{Digest, Revision};
 /// The steps of a save, in order. A test can make any of them fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveStep {
-    /// Create a temporary file in the same folder.
+    /// Create a temporary file in the same directory.
     Create,
     /// Write a chunk of the content.
     Write,
@@ -29,8 +29,8 @@ pub enum SaveStep {
     Publish,
     /// Check that the old file was not written to until it was replaced.
     Recheck,
-    /// Flush the folder.
-    SyncFolder,
+    /// Flush the directory.
+    SyncDir,
 }
 
 /// Called before each step. An error counts as a failure of that step.
@@ -71,7 +71,7 @@ pub(crate) fn save<'c>(
     chunks: impl Iterator<Item = Chunk<'c>>,
     on_step: StepHook<'_>,
 ) -> Result<SaveOutcome, NotebookError> {
-    let folder = os::parent_folder(target);
+    let dir = os::parent_dir(target);
     let failed = |step: &'static str, path: &Path| {
         let path = path.to_owned();
         move |source| NotebookError::Io { step, path, source }
@@ -80,25 +80,25 @@ pub(crate) fn save<'c>(
         path: target.to_owned(),
         source,
     };
-    let in_folder = || failed("write a temporary file in the folder", folder);
+    let in_dir = || failed("write a temporary file in the directory", dir);
     if old.is_some() {
         os::check_writable(target).map_err(failed("write to", target))?;
     }
-    on_step(SaveStep::Create).map_err(in_folder())?;
+    on_step(SaveStep::Create).map_err(in_dir())?;
     let mut temp = TempFile::create(target)
-        .map_err(failed("create a temporary file in the folder", folder))?;
-    let revision = write_chunks(&temp, chunks, on_step).map_err(in_folder())?;
+        .map_err(failed("create a temporary file in the directory", dir))?;
+    let revision = write_chunks(&temp, chunks, on_step).map_err(in_dir())?;
     if old.is_some_and(|old| old.revision == revision) {
         return Ok(SaveOutcome::Unchanged { revision });
     }
-    on_step(SaveStep::Attributes).map_err(in_folder())?;
+    on_step(SaveStep::Attributes).map_err(in_dir())?;
     match old {
         Some(old) => os::copy_attributes(&temp.file, old.metadata),
         None => os::set_default_mode(&temp.file),
     }
-    .map_err(in_folder())?;
-    on_step(SaveStep::Sync).map_err(in_folder())?;
-    temp.file.sync_all().map_err(in_folder())?;
+    .map_err(in_dir())?;
+    on_step(SaveStep::Sync).map_err(in_dir())?;
+    temp.file.sync_all().map_err(in_dir())?;
     on_step(SaveStep::Check).map_err(failed("read", target))?;
     let checked = match old {
         Some(old) => stamp_if_unchanged(target, old).map_err(failed("read", target))?,
@@ -109,7 +109,7 @@ pub(crate) fn save<'c>(
     }
     on_step(SaveStep::Publish).map_err(failed("replace", target))?;
     // The next writer locks the file that it finds: this one.
-    let lock = Lock::acquire_new(&temp.file).map_err(in_folder())?;
+    let lock = Lock::acquire_new(&temp.file).map_err(in_dir())?;
     if let Some(checked) = checked {
         temp.replace(target).map_err(failed("replace", target))?;
         // A program that writes in place may have written to the old file after the check. Then
@@ -130,8 +130,8 @@ pub(crate) fn save<'c>(
                 _ => failed("create", target)(source),
             })?;
     }
-    on_step(SaveStep::SyncFolder)
-        .and_then(|()| os::sync_folder(folder))
+    on_step(SaveStep::SyncDir)
+        .and_then(|()| os::sync_dir(dir))
         .map_err(not_durable)?;
     Ok(SaveOutcome::Written {
         revision,

@@ -1,7 +1,7 @@
 //! Buffers bytes between a file and the lexer.
 //!
 //! There are two policies. `buffered` keeps everything that was read, for a document that will be
-//! edited. `windowed` keeps only what the lexer asks to keep, for a document that is only read:
+//! edited. `windowed` keeps only the ranges that the lexer marks, for a document that is only read:
 //! the outputs of a 100 MB notebook never stay in memory. In both cases the bytes are scanned and
 //! hashed while they are in the processor's cache.
 
@@ -71,7 +71,7 @@ impl<'r> Input<'r> {
         )
     }
 
-    /// Keeps only what the lexer asks to keep.
+    /// Keeps only the ranges that the lexer marks.
     pub(crate) fn windowed(reader: &'r mut dyn Read) -> Self {
         Self::new(
             InputSource::reader(reader),

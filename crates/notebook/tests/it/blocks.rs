@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use cellwright_notebook::{
-    CellKind, Cells, MarkerStyle, Notebook, Revision, Tally, append_cell, compose, parse, rewrite,
+    CellChangeCounts, CellKind, Cells, MarkerStyle, Notebook, Revision, append_cell, compose,
+    parse, rewrite,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -212,7 +213,7 @@ proptest! {
         let again = Notebook::parse(&bytes[..]).unwrap();
         prop_assert_eq!(lossy(&edited(&again, &text)), lossy(&new));
         let (plan, _) = rewrite(&notebook, parse(&text).unwrap());
-        let tally = Tally::count(&plan, &notebook);
+        let tally = CellChangeCounts::count(&plan, &notebook);
         let new_blocks = blocks.iter().filter(|block| block.origin.is_none()).count();
         prop_assert_eq!(tally.added, new_blocks);
         prop_assert_eq!(tally.kept + tally.changed + tally.removed, notebook.count());

@@ -91,8 +91,8 @@ fn fixtures_are_accepted_or_rejected_by_name() {
 
 #[test]
 fn corpus_notebooks_round_trip() {
-    let Some(folder) = corpus() else { return };
-    for path in notebooks_in(&folder) {
+    let Some(dir) = corpus() else { return };
+    for path in notebooks_in(&dir) {
         if let Ok(notebook) = Notebook::parse(fs::read(&path).unwrap()) {
             check(&path, &notebook);
         }
@@ -105,8 +105,8 @@ struct CorpusEntry {
     verdict: String,
 }
 
-fn manifest(folder: &Path) -> BTreeMap<String, CorpusEntry> {
-    let text = fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
+fn manifest(dir: &Path) -> BTreeMap<String, CorpusEntry> {
+    let text = fs::read_to_string(dir.join("MANIFEST.tsv")).unwrap();
     let mut rows = text
         .lines()
         .map(|line| line.split('\t').collect::<Vec<_>>());
@@ -129,9 +129,9 @@ fn manifest(folder: &Path) -> BTreeMap<String, CorpusEntry> {
 
 #[test]
 fn corpus_acceptance_matches_nbformat() {
-    let Some(folder) = corpus() else { return };
-    let entry = manifest(&folder);
-    for path in notebooks_in(&folder) {
+    let Some(dir) = corpus() else { return };
+    let entry = manifest(&dir);
+    for path in notebooks_in(&dir) {
         let name = path.file_name().unwrap().to_str().unwrap();
         let Some(entry) = entry.get(name) else {
             continue;

@@ -28,8 +28,8 @@ fn edit() -> Operation {
     }
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(folder)
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -67,8 +67,8 @@ fn edit_with_failing_step(
 
 #[test]
 fn every_failing_step_leaves_the_original() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("a.ipynb");
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a.ipynb");
     fs::write(&path, notebook()).unwrap();
     let mut steps = Vec::new();
     for nth in 0.. {
@@ -78,8 +78,8 @@ fn every_failing_step_leaves_the_original() {
             break;
         };
         steps.push(step);
-        assert_eq!(names(folder.path()), ["a.ipynb"], "after {step:?}");
-        if matches!(step, SaveStep::Recheck | SaveStep::SyncFolder) {
+        assert_eq!(names(dir.path()), ["a.ipynb"], "after {step:?}");
+        if matches!(step, SaveStep::Recheck | SaveStep::SyncDir) {
             // The new file is in place by then, which the error reports.
             assert!(matches!(error, NotebookError::NotDurable { .. }), "{error}");
             assert!(
@@ -107,7 +107,7 @@ fn every_failing_step_leaves_the_original() {
         SaveStep::Sync,
         SaveStep::Check,
         SaveStep::Publish,
-        SaveStep::SyncFolder,
+        SaveStep::SyncDir,
     ] {
         assert!(steps.contains(&step), "{step:?} was not tried");
     }
@@ -120,8 +120,8 @@ fn every_failing_step_leaves_the_original() {
 
 #[test]
 fn failed_create_leaves_no_file() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("new.ipynb");
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("new.ipynb");
     let insert = Operation::Insert {
         position: CellPosition::End,
         kind: CellKind::Code,
@@ -134,17 +134,17 @@ fn failed_create_leaves_no_file() {
         else {
             break;
         };
-        if step == SaveStep::SyncFolder {
+        if step == SaveStep::SyncDir {
             fs::remove_file(&path).unwrap();
         }
-        assert!(names(folder.path()).is_empty(), "after {step:?}");
+        assert!(names(dir.path()).is_empty(), "after {step:?}");
     }
 }
 
 #[test]
 fn change_by_other_program_during_save_is_kept() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("a.ipynb");
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a.ipynb");
     fs::write(&path, notebook()).unwrap();
     let interfered = Cell::new(false);
     // Another program, which does not use locks, writes just before the file is replaced.
@@ -174,8 +174,8 @@ fn change_by_other_program_during_save_is_kept() {
 
 #[test]
 fn write_into_old_file_after_replace_is_kept() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("a.ipynb");
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a.ipynb");
     fs::write(&path, notebook()).unwrap();
     // Opened before our save, as by a program that rewrites in place; written after the swap.
     let mut theirs = fs::File::options().write(true).open(&path).unwrap();
@@ -195,18 +195,18 @@ fn write_into_old_file_after_replace_is_kept() {
     file::change(&path, request, &|cells| edit().draft(cells)).unwrap();
     let content = fs::read_to_string(&path).unwrap();
     assert!(content.contains("theirs") && content.contains(r#""source":"new""#));
-    assert_eq!(names(folder.path()), ["a.ipynb"]);
+    assert_eq!(names(dir.path()), ["a.ipynb"]);
     io::Write::flush(&mut theirs).unwrap();
 }
 
 /// The file changes after it was replaced and before it is read back.
 #[test]
 fn change_by_other_program_right_after_save_is_reported() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("a.ipynb");
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a.ipynb");
     let other = notebook().replace("xxxx\"", "theirs\"");
     let on_step = |step: SaveStep| match step {
-        SaveStep::SyncFolder => fs::write(&path, &other),
+        SaveStep::SyncDir => fs::write(&path, &other),
         _ => Ok(()),
     };
     let request = ChangeRequest {
@@ -237,16 +237,16 @@ struct CoarseClockDisk(TempDir);
 impl CoarseClockDisk {
     /// Reports a skip if this user may not mount.
     fn mount() -> Option<Self> {
-        let folder = TempDir::new().unwrap();
+        let dir = TempDir::new().unwrap();
         let mount = Command::new("mount")
             .args(["-t", "ramfs", "ramfs"])
-            .arg(folder.path())
+            .arg(dir.path())
             .output();
         if !mount.is_ok_and(|output| output.status.success()) {
             skip("mount", "a ramfs cannot be mounted");
             return None;
         }
-        Some(Self(folder))
+        Some(Self(dir))
     }
 }
 
@@ -270,13 +270,13 @@ fn change_within_one_tick_of_the_clock_is_kept() {
             r#"{{"cells":[{{"cell_type":"raw","metadata":{{}},"source":"old"}},{{"cell_type":"raw","metadata":{{}},"source":"{name}"}}],"metadata":{{}},"nbformat":4,"nbformat_minor":4}}"#
         )
     };
-    let folder = TempDir::new().unwrap();
+    let dir = TempDir::new().unwrap();
     let coarse = CoarseClockDisk::mount();
-    let folders = [Some(&folder), coarse.as_ref().map(|disk| &disk.0)];
-    let paths = folders
+    let dirs = [Some(&dir), coarse.as_ref().map(|disk| &disk.0)];
+    let paths = dirs
         .into_iter()
         .flatten()
-        .map(|folder| folder.path().join("a.ipynb"));
+        .map(|dir| dir.path().join("a.ipynb"));
     for (path, round) in paths.flat_map(|path| (0..ROUNDS).map(move |round| (path.clone(), round)))
     {
         fs::write(&path, notebook("before")).unwrap();
@@ -304,18 +304,18 @@ const TRACED: &str = "CELLWRIGHT_TEST_TRACED";
 
 /// Without these flushes a power cut could leave an empty file, or neither file.
 #[test]
-fn file_and_folder_are_flushed_around_the_replacement() {
+fn file_and_directory_are_flushed_around_the_replacement() {
     if let Some(path) = std::env::var_os(TRACED) {
         let request = ChangeRequest::default();
         file::change(Path::new(&path), request, &|cells| edit().draft(cells)).unwrap();
         return;
     }
-    let folder = TempDir::new().unwrap();
-    let folder_path = folder.path().canonicalize().unwrap();
-    let path = folder_path.join("a.ipynb");
+    let dir = TempDir::new().unwrap();
+    let dir_path = dir.path().canonicalize().unwrap();
+    let path = dir_path.join("a.ipynb");
     fs::write(&path, notebook()).unwrap();
-    let log_folder = TempDir::new().unwrap();
-    let log = log_folder.path().join("log");
+    let log_dir = TempDir::new().unwrap();
+    let log = log_dir.path().join("log");
     let traced = Command::new("strace")
         .args([
             "-f",
@@ -328,7 +328,7 @@ fn file_and_folder_are_flushed_around_the_replacement() {
         .arg(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "faults::file_and_folder_are_flushed_around_the_replacement",
+            "faults::file_and_directory_are_flushed_around_the_replacement",
         ])
         .env(TRACED, &path)
         .output();
@@ -340,18 +340,15 @@ fn file_and_folder_are_flushed_around_the_replacement() {
             return;
         }
     }
-    let in_folder = format!("<{}/", folder_path.display());
-    let of_folder = format!("<{}>)", folder_path.display());
+    let in_dir = format!("<{}/", dir_path.display());
+    let of_dir = format!("<{}>)", dir_path.display());
     let position = |call: &str, argument: &str| {
         let matches = |line: &str| line.contains(call) && line.contains(argument);
         let found = trace.lines().position(matches);
         found.unwrap_or_else(|| panic!("no {call} of {argument} in\n{trace}"))
     };
-    let file_flushed = position("sync(", &in_folder);
+    let file_flushed = position("sync(", &in_dir);
     let replaced = position("rename", &format!("{}\"", path.display()));
-    let folder_flushed = position("sync(", &of_folder);
-    assert!(
-        file_flushed < replaced && replaced < folder_flushed,
-        "{trace}"
-    );
+    let dir_flushed = position("sync(", &of_dir);
+    assert!(file_flushed < replaced && replaced < dir_flushed, "{trace}");
 }

@@ -40,8 +40,8 @@ impl MergeFixture {
             })
             .collect();
         let minor = if ids { 5 } else { 4 };
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.ipynb");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.ipynb");
         fs::write(
             &path,
             format!(
@@ -50,13 +50,13 @@ impl MergeFixture {
             ),
         )
         .unwrap();
-        let baselines = Baselines::new(folder.path().join("baselines"));
+        let baselines = Baselines::new(dir.path().join("baselines"));
         let view = file::read_view(&path, None, Some(&baselines)).unwrap();
         Self {
             path,
             baselines,
             revision: view.revision.to_string(),
-            _folder: folder,
+            _folder: dir,
         }
     }
 
@@ -315,9 +315,9 @@ fn unknown_revision_is_a_conflict() {
 fn ambiguous_revision_prefix_is_a_conflict() {
     let mut fixture = MergeFixture::new(&BASE, true);
     fixture.apply_their_operation(&edit(1, "B by them"));
-    let folder = fixture.path.with_file_name("baselines");
+    let dir = fixture.path.with_file_name("baselines");
     let other = format!("{}{}", &fixture.revision[..8], "0".repeat(24));
-    fs::copy(folder.join(&fixture.revision), folder.join(other)).unwrap();
+    fs::copy(dir.join(&fixture.revision), dir.join(other)).unwrap();
     let whole = fixture.revision.clone();
     fixture.revision.truncate(8);
     fixture.assert_conflict(&edit(0, "A by us"));

@@ -1,4 +1,4 @@
-"""Checks the notebooks in a folder with nbformat, Python's notebook library.
+"""Checks the notebooks in a directory with nbformat, Python's notebook library.
 
 Reads jobs.json there and prints one JSON document: for each job the results of nbformat for the
 original and for each variant of it. oracle.rs evaluates the results.
@@ -98,8 +98,8 @@ def answer(job):
 
 
 def main():
-    folder = Path(sys.argv[1])
-    jobs = json.loads((folder / "jobs.json").read_text(encoding="utf-8"))
+    directory = Path(sys.argv[1])
+    jobs = json.loads((directory / "jobs.json").read_text(encoding="utf-8"))
     json.dump([answer(job) for job in jobs], sys.stdout)
 
 

@@ -114,16 +114,16 @@ fn merge(notebook: &Notebook) -> Vec<u8> {
 
 /// Files for nbformat to check, with the sources that the crate reads from them.
 pub(crate) struct OracleJobs<'f> {
-    folder: &'f Path,
+    dir: &'f Path,
     jobs: Vec<Value>,
     files: usize,
 }
 
 impl<'f> OracleJobs<'f> {
-    /// No jobs yet. Files are written to `folder`.
-    pub(crate) fn new(folder: &'f Path) -> Self {
+    /// No jobs yet. Files are written to `directory`.
+    pub(crate) fn new(dir: &'f Path) -> Self {
         Self {
-            folder,
+            dir,
             jobs: Vec::new(),
             files: 0,
         }
@@ -171,7 +171,7 @@ impl<'f> OracleJobs<'f> {
     /// Writes an edited notebook and returns its path with the sources that the crate reads from
     /// it.
     fn variant(&mut self, bytes: &[u8]) -> Value {
-        let path = self.folder.join(format!("{}.ipynb", self.files));
+        let path = self.dir.join(format!("{}.ipynb", self.files));
         self.files += 1;
         fs::write(&path, bytes).unwrap();
         let notebook = Notebook::parse(bytes).unwrap();
@@ -180,11 +180,11 @@ impl<'f> OracleJobs<'f> {
 
     pub(crate) fn run(&self) -> Vec<Value> {
         let jobs = serde_json::to_vec(&self.jobs).unwrap();
-        fs::write(self.folder.join("jobs.json"), jobs).unwrap();
+        fs::write(self.dir.join("jobs.json"), jobs).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/oracle.py");
         let output = Command::new(python())
             .arg(script)
-            .arg(self.folder)
+            .arg(self.dir)
             .output()
             .unwrap();
         assert!(
@@ -227,8 +227,8 @@ pub(crate) fn check(answer: &Value, problems: &mut Vec<String>) {
 
 #[test]
 fn edits_keep_nbformat_validity() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut jobs = OracleJobs::new(folder.path());
+    let dir = tempfile::tempdir().unwrap();
+    let mut jobs = OracleJobs::new(dir.path());
     for path in fixtures() {
         jobs.add(&path);
     }

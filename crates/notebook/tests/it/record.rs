@@ -18,18 +18,18 @@ use crate::support::json::Document;
 use crate::support::relayout::{Layout, Order, Spacing, relayout};
 use crate::support::{corpus, fixtures, lossy, notebooks_in};
 
-/// A notebook in its own folder.
+/// A notebook in its own directory.
 struct NotebookFixture {
-    folder: TempDir,
+    dir: TempDir,
     path: PathBuf,
 }
 
 impl NotebookFixture {
     fn with(content: impl AsRef<[u8]>) -> Self {
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join("a.ipynb");
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("a.ipynb");
         fs::write(&path, content).unwrap();
-        Self { folder, path }
+        Self { dir, path }
     }
 
     fn survey(&self) -> Survey {
@@ -40,9 +40,9 @@ impl NotebookFixture {
         fs::read(&self.path).unwrap()
     }
 
-    /// The file names in the folder.
+    /// The file names in the directory.
     fn names(&self) -> Vec<String> {
-        let files = fs::read_dir(self.folder.path()).unwrap();
+        let files = fs::read_dir(self.dir.path()).unwrap();
         let mut names: Vec<String> = files
             .map(|file| file.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -355,8 +355,8 @@ fn identical_cells_get_their_outputs_without_concurrent_edit() {
 
 #[test]
 fn segments_can_be_read_and_sliced() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("store");
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("store");
     let text = format!("before[\"{}\"]after!", "x".repeat(200_000));
     fs::write(&path, &text).unwrap();
     let stored = Segment::Stored {
@@ -391,8 +391,8 @@ fn segments_can_be_read_and_sliced() {
 /// A stored segment that is shorter than its stated length must not corrupt the notebook.
 #[test]
 fn unreadable_segment_leaves_notebook_unchanged() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("store");
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("store");
     fs::write(&path, "[1").unwrap();
     let cell_update = CellUpdate {
         cell: 0,
@@ -415,7 +415,7 @@ fn copy_is_identical_and_replaces_target() {
     let source = NotebookFixture::with(OLD_COPY);
     for old in [None, Some(""), Some("no notebook"), Some(OLD_COPY)] {
         let fixture = NotebookFixture::with("");
-        let to = fixture.folder.path().join("to.ipynb");
+        let to = fixture.dir.path().join("to.ipynb");
         if let Some(old) = old {
             fs::write(&to, old).unwrap();
         }
@@ -427,9 +427,9 @@ fn copy_is_identical_and_replaces_target() {
     // Onto the same file.
     file::copy(&source.survey(), &source.path).unwrap();
     assert_eq!(lossy(&source.content()), OLD_COPY);
-    let nowhere = source.folder.path().join("no/such/folder.ipynb");
+    let nowhere = source.dir.path().join("no/such/directory.ipynb");
     assert!(file::copy(&source.survey(), &nowhere).is_err());
-    assert!(file::copy(&source.survey(), source.folder.path()).is_err());
+    assert!(file::copy(&source.survey(), source.dir.path()).is_err());
     assert_eq!(source.names(), ["a.ipynb"]);
 }
 
@@ -438,8 +438,8 @@ const OLD_COPY: &str = "{\"cells\": [ ], \"nbformat\":4, \"nbformat_minor\": 5}\
 /// Records outputs for every code cell of every available notebook.
 #[test]
 fn record_keeps_nbformat_validity() {
-    let folder = TempDir::new().unwrap();
-    let mut jobs = OracleJobs::new(folder.path());
+    let dir = TempDir::new().unwrap();
+    let mut jobs = OracleJobs::new(dir.path());
     let mut paths = fixtures();
     paths.extend(
         corpus()

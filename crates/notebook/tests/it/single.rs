@@ -159,10 +159,10 @@ proptest! {
         };
         let before = Document::read(&bytes);
         let after = Document::read(&new);
-        let touched = ["cells", "nbformat_minor"];
+        let changed_count = ["cells", "nbformat_minor"];
         prop_assert_eq!(
-            other_members(&before.top, &bytes, &touched),
-            other_members(&after.top, &new, &touched)
+            other_members(&before.top, &bytes, &changed_count),
+            other_members(&after.top, &new, &changed_count)
         );
         let cells = before.cells().iter().zip(after.cells());
         for (index, (old_cell, new_cell)) in cells.enumerate() {
@@ -192,10 +192,10 @@ proptest! {
                     let value = new_cell.get(name).map(|node| lossy(node.raw(&new)));
                     prop_assert!(value.is_none_or(|value| value == empty));
                 }
-                let touched = ["execution_count", "outputs"];
+                let changed_count = ["execution_count", "outputs"];
                 prop_assert_eq!(
-                    other_members(old_cell, &bytes, &touched),
-                    other_members(new_cell, &new, &touched)
+                    other_members(old_cell, &bytes, &changed_count),
+                    other_members(new_cell, &new, &changed_count)
                 );
             } else {
                 prop_assert_eq!(lossy(before.raw(cell)), lossy(after.raw(cell)));

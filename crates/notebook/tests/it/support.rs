@@ -57,24 +57,24 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The notebooks in the test folder.
+/// The notebooks in the test directory.
 pub(crate) fn fixtures() -> Vec<PathBuf> {
     notebooks_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/notebooks"))
 }
 
 /// The corpus of real notebooks, if available. It is not part of the repository.
 pub(crate) fn corpus() -> Option<PathBuf> {
-    let folder = repository().join("../shared/corpus/visible");
-    let exists = folder.is_dir();
+    let dir = repository().join("../shared/corpus/visible");
+    let exists = dir.is_dir();
     if !exists {
-        skip("corpus", "there is no folder with real notebooks");
+        skip("corpus", "there is no directory with real notebooks");
     }
-    exists.then_some(folder)
+    exists.then_some(dir)
 }
 
-/// The notebooks in a folder, sorted by name.
-pub(crate) fn notebooks_in(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+/// The notebooks in a directory, sorted by name.
+pub(crate) fn notebooks_in(dir: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "ipynb"))

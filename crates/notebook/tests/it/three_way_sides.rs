@@ -274,13 +274,13 @@ impl MergeFixture {
             let origin = base.origin.unwrap();
             let (ours, theirs) = (self.ours.cell(origin), self.theirs.cell(origin));
             let index = self.cells.iter().position(|cell| cell.id == base.id);
-            let touched = |cell: &ModelCell| cell.lines != base.lines || cell.tags != base.tags;
+            let is_changed = |cell: &ModelCell| cell.lines != base.lines || cell.tags != base.tags;
             match (ours, theirs, index) {
                 (Some(ours), Some(theirs), Some(index)) => {
                     self.assert_cell(base, ours, theirs, index);
                 }
                 (Some(side), None, Some(index)) | (None, Some(side), Some(index)) => {
-                    assert!(touched(side), "{base:?} was deleted");
+                    assert!(is_changed(side), "{base:?} was deleted");
                     assert_eq!(self.cells[index].lines, side.lines);
                     let notices = self.notices_for(index);
                     assert!(
@@ -289,7 +289,9 @@ impl MergeFixture {
                             .any(|notice| matches!(notice, MergeNotice::DeletedAndChanged { .. }))
                     );
                 }
-                (Some(side), None, None) | (None, Some(side), None) => assert!(!touched(side)),
+                (Some(side), None, None) | (None, Some(side), None) => {
+                    assert!(!is_changed(side));
+                }
                 (None, None, None) => {}
                 other => panic!("{base:?}: {other:?}"),
             }

@@ -25,8 +25,8 @@ fn padded(json: &str, before: usize) -> String {
 
 /// The baseline that is stored by reading a view (`by_view`) or by loading the file.
 fn stored_baseline(path: &Path, revision: &str, by_view: bool) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let baselines = Baselines::new(folder.path());
+    let dir = tempfile::tempdir().unwrap();
+    let baselines = Baselines::new(dir.path());
     if by_view {
         file::read_view(path, None, Some(&baselines)).unwrap();
     } else {
@@ -45,12 +45,12 @@ fn stored_baseline(path: &Path, revision: &str, by_view: bool) -> String {
         };
         file::change(path, request, &nothing).unwrap();
     }
-    fs::read_to_string(folder.path().join(revision)).unwrap()
+    fs::read_to_string(dir.path().join(revision)).unwrap()
 }
 
 fn check(json: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.ipynb");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.ipynb");
     fs::write(&path, json).unwrap();
     let notebook = Notebook::parse(json).unwrap();
     for markers in [MarkerStyle::Indexes, MarkerStyle::Ids] {

@@ -5,7 +5,7 @@ use cellwright_engine::runtime_dir::{self, RuntimeDir};
 use cellwright_host::error::HostError;
 use cellwright_host::find;
 use cellwright_host::hello::PROTOCOL;
-use cellwright_host::record::HostRecord;
+use cellwright_host::host_record::HostRecord;
 
 use super::message_with_causes;
 use crate::finding::{Finding, Severity};
@@ -16,7 +16,7 @@ pub(super) fn check(findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let dir = match RuntimeDir::open(path.clone()) {
         Ok(dir) => dir,
         Err(error) => {
-            findings.push(problem("host-folder", error.into()));
+            findings.push(problem("host-directory", error.into()));
             return Ok(());
         }
     };

@@ -36,7 +36,7 @@ pub(super) fn check(
     findings.push(count_usable(&usable));
     for kernel in &installed {
         if let Some(problem) = &kernel.problem {
-            findings.push(broken(&kernel.name, &kernel.folder, problem));
+            findings.push(broken(&kernel.name, &kernel.dir, problem));
         }
     }
     if let Some(interpreter) = interpreter.filter(|_| !settings.python.skip_check) {
@@ -62,8 +62,8 @@ fn count_usable(usable: &[&str]) -> Finding {
     Finding::new(severity, "jupyter", text)
 }
 
-fn broken(name: &str, folder: &Path, problem: &KernelProblem) -> Finding {
-    let dir = folder.display();
+fn broken(name: &str, kernel_dir: &Path, problem: &KernelProblem) -> Finding {
+    let dir = kernel_dir.display();
     let next = match problem {
         KernelProblem::NoIpykernel { python } => install_command(python),
         KernelProblem::Kernelspec(KernelspecError::NoProgram { .. }) => {
@@ -108,10 +108,10 @@ fn check_ipykernel(
 }
 
 /// Checks the directory in which kernels are listed for other programs.
-fn runtime(folder: &Path) -> Finding {
-    let shown = folder.display();
+fn runtime(runtime_dir: &Path) -> Finding {
+    let shown = runtime_dir.display();
     // A missing directory is created: its closest existing parent must be writable.
-    let existing = folder.ancestors().find(|folder| folder.exists());
+    let existing = runtime_dir.ancestors().find(|dir| dir.exists());
     let result = existing.map(tempfile::tempfile_in);
     match result {
         Some(Err(error)) => Finding::new(
@@ -130,12 +130,12 @@ fn runtime(folder: &Path) -> Finding {
 
 /// Checks whether a directory for sockets has a short enough path.
 fn sockets() -> Finding {
-    let folders: Vec<PathBuf> = runtime_dir::kernel_socket_dir_candidates();
-    match folders.first() {
-        Some(folder) => Finding::new(
+    let dirs: Vec<PathBuf> = runtime_dir::kernel_socket_dir_candidates();
+    match dirs.first() {
+        Some(dir) => Finding::new(
             Severity::Ok,
             "jupyter-sockets",
-            format!("sockets are in {}", folder.display()),
+            format!("sockets are in {}", dir.display()),
         ),
         None => Finding::new(
             Severity::Note,

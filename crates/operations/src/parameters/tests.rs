@@ -261,9 +261,9 @@ fn aliases_cannot_expand_small_files() {
 
 #[test]
 fn arguments_override_files() {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
-        let path = folder.path().join(name);
+        let path = dir.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
     };
@@ -306,10 +306,10 @@ fn arguments_override_files() {
         "{bad:?}"
     );
     assert!(bad.causes[0].starts_with("line 2, column "), "{bad:?}");
-    let missing = collect_parameters(&[folder.path().join("none")], &[], &[]).unwrap_err();
+    let missing = collect_parameters(&[dir.path().join("none")], &[], &[]).unwrap_err();
     assert!(missing.causes[0].contains("No such file"), "{missing:?}");
     let ambiguous = collect_parameters(&[file("d.yaml", "a: no\nb: 010\n")], &[], &[]).unwrap();
-    let path = folder.path().join("d.yaml");
+    let path = dir.path().join("d.yaml");
     let texts: Vec<&str> = ambiguous
         .notices
         .iter()

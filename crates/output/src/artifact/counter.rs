@@ -36,7 +36,7 @@ impl Counter {
         })
     }
 
-    /// Returns the next number: one more than the file's, or than the highest in the folder if the file is
+    /// Returns the next number: one more than the file's, or than the highest in the directory if the file is
     /// unreadable.
     pub(super) fn next(&self, artifacts: &Artifacts) -> Result<u64, ArtifactError> {
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Removal of old artifacts, and of the oldest ones when the folder is too large.
+//! Removal of old artifacts, and of the oldest ones when the directory is too large.
 
 use std::fs::{self, File, TryLockError};
 use std::io;

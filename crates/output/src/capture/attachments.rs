@@ -39,7 +39,7 @@ pub(super) fn collect_images(
     if omitted > 0 {
         notices.push(Notice::ImagesOmitted { count: omitted });
     }
-    notices.extend(failure.map(|failure| Notice::NotKept {
+    notices.extend(failure.map(|failure| Notice::NotStored {
         failure,
         artifact: None,
         kept: 0,

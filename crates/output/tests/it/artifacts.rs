@@ -1,4 +1,4 @@
-//! The folder of artifacts.
+//! The directory of artifacts.
 
 use std::collections::HashSet;
 use std::fs;

@@ -370,9 +370,12 @@ fn store_failure_does_not_fail_the_capture() {
     assert!(captured.text.ends_with("[image/png, 4 B]\n"));
     assert_eq!(captured.truncation.as_ref().unwrap().artifact, None);
     let kinds: Vec<_> = captured.notices.iter().map(Notice::kind).collect();
-    assert_eq!(kinds, ["output_cut", "output_not_kept", "output_not_kept"]);
+    assert_eq!(
+        kinds,
+        ["output_truncated", "output_not_stored", "output_not_stored"]
+    );
     match &captured.notices[1] {
-        Notice::NotKept { kept, lost, .. } => {
+        Notice::NotStored { kept, lost, .. } => {
             let length = text.len() + "[image/png, 4 B]\n".len();
             assert_eq!((*kept, *lost), (0, length as u64));
         }
@@ -406,7 +409,7 @@ fn full_store_keeps_the_beginning() {
         .notices
         .iter()
         .find_map(|notice| match notice {
-            Notice::NotKept {
+            Notice::NotStored {
                 artifact,
                 kept,
                 lost,

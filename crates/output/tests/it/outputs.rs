@@ -428,7 +428,7 @@ fn values_too_large_for_memory_are_written_verbatim() {
 #[test]
 fn values_that_cannot_be_stored_are_reported() {
     let dir = tempfile::tempdir().unwrap();
-    // No folder can be created below a file.
+    // No directory can be created below a file.
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
     let limits = Limits {
@@ -454,7 +454,7 @@ fn values_that_cannot_be_stored_are_reported() {
         matches!(notice, Some(Notice::DisplaysMoved { lost: 5, .. })),
         "{notice:?}"
     );
-    // The notebook is complete, because the scratch file is in the system's temporary folder.
+    // The notebook is complete, because the scratch file is in the system's temporary directory.
     assert_eq!(
         written(&captured.outputs)[0]["data"]
             .as_object()

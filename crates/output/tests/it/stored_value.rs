@@ -25,8 +25,8 @@ fn on_disk(bundle: &Bundle, scratch: &Scratch) -> Bundle {
 
 /// Captures a bundle between two lines. Returns the result and all artifacts.
 fn run(bundle: &Bundle, limits: &Limits) -> (Captured, Vec<Vec<u8>>, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let artifacts = Artifacts::new(folder.path(), Retention::default());
+    let dir = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::new(dir.path(), Retention::default());
     let mut capture = Capture::new(limits.clone(), Some(artifacts.clone()));
     let stream = Stream::Stdout;
     let (id, result) = (Some("x".to_owned()), None);
@@ -57,7 +57,7 @@ fn run(bundle: &Bundle, limits: &Limits) -> (Captured, Vec<Vec<u8>>, tempfile::T
     let stored_files = stored_files
         .iter()
         .map(|entry| std::fs::read(&entry.path).unwrap());
-    (captured, stored_files.collect(), folder)
+    (captured, stored_files.collect(), dir)
 }
 
 #[test]

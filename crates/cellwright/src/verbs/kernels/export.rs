@@ -1,4 +1,4 @@
-//! What ran on a session: as a list, and as a notebook.
+//! `kernels history` and `kernels export`: the cells that ran in a session, as a list and as a notebook.
 
 use std::fs::{File, Permissions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::console::Console;
 
-/// One cell, as the host wrote it down.
+/// A line of the journal.
 #[derive(Deserialize)]
 struct Cell {
     generation: u32,
@@ -28,7 +28,7 @@ struct Cell {
     outputs: Option<Value>,
 }
 
-/// The cells that ran on a session, one after the other.
+/// Reads the cells that ran in a session, in order.
 struct Journal {
     lines: Option<std::io::Split<BufReader<File>>>,
     session: SessionInfo,
@@ -37,9 +37,9 @@ struct Journal {
 }
 
 impl Journal {
-    fn open(who: &SessionSelector) -> Result<Self, Failure> {
+    fn open(session: &SessionSelector) -> Result<Self, Failure> {
         let host = KernelHost::Shared;
-        let info = host.block_on(host.journal(who.clone()))?;
+        let info = host.block_on(host.journal(session.clone()))?;
         let info = info.ok_or_else(cellwright_host::host_not_running)?;
         let lines = match File::open(&info.journal) {
             Ok(file) => Some(BufReader::new(file).split(b'\n')),
@@ -65,25 +65,25 @@ impl Journal {
         Ok(None)
     }
 
-    /// Says what is missing.
-    fn tell_lost(&self, screen: &Console) {
+    /// Prints a notice if runs are missing.
+    fn print_lost(&self, console: &Console) {
         if self.lost > 0 {
             let text = format!(
-                "{} runs are missing: they could not be written to the host's folder",
+                "{} runs are missing: they could not be written to the host's directory",
                 self.lost
             );
-            screen.print_notices(&[UserNotice::new(NoticeKind::HistoryIncomplete, text)]);
+            console.print_notices(&[UserNotice::new(NoticeKind::HistoryIncomplete, text)]);
         }
     }
 }
 
-pub(super) fn history(who: &SessionSelector, screen: &Console) -> Result<(), Failure> {
-    let mut journal = Journal::open(who)?;
+pub(super) fn history(session: &SessionSelector, console: &Console) -> Result<(), Failure> {
+    let mut journal = Journal::open(session)?;
     let head = ["GEN", "CELL", "STATUS", "CODE"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let mut cells = Vec::new();
     while let Some(cell) = journal.next()? {
-        if screen.json {
+        if console.json {
             cells.push(json!({
                 "generation": cell.generation,
                 "execution_count": cell.count,
@@ -106,36 +106,36 @@ pub(super) fn history(who: &SessionSelector, screen: &Console) -> Result<(), Fai
             first,
         ]);
     }
-    journal.tell_lost(screen);
-    if screen.json {
-        return screen.print_json(&cells);
+    journal.print_lost(console);
+    if console.json {
+        return console.print_json(&cells);
     }
     if rows.len() == 1 {
-        screen.note("nothing ran so far");
+        console.note("nothing ran so far");
         return Ok(());
     }
-    screen.print(&align_columns(&rows))
+    console.print(&align_columns(&rows))
 }
 
 pub(super) fn export(
-    who: &SessionSelector,
+    session: &SessionSelector,
     out: &Path,
     force: bool,
-    screen: &Console,
+    console: &Console,
 ) -> Result<(), Failure> {
-    let mut journal = Journal::open(who)?;
+    let mut journal = Journal::open(session)?;
     if out == Path::new("-") {
         let mut notebook = Vec::new();
         write(&mut journal, &mut notebook, Failure::from)?;
-        journal.tell_lost(screen);
-        return screen.write_bytes(&notebook);
+        journal.print_lost(console);
+        return console.write_bytes(&notebook);
     }
     let write_failure = |error: std::io::Error| {
         let mut failure = Failure::new(Kind::BadFile, format!("Could not write {}", out.display()));
         failure.causes.push(error.to_string());
         failure.hint("nothing was written")
     };
-    // Through a link, and with the rights that a file there has.
+    // Follows a link, and keeps the permissions of an existing file.
     let target = out.canonicalize().unwrap_or_else(|_| out.to_owned());
     let there = out.symlink_metadata().is_ok();
     let mode = match target.metadata() {
@@ -151,14 +151,14 @@ pub(super) fn export(
             "; nothing was written",
         ]));
     }
-    let folder = match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
+    let dir = match target.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
         _ => Path::new("."),
     };
     let file = tempfile::Builder::new()
         .prefix(".cellwright-")
         .permissions(mode)
-        .tempfile_in(folder)
+        .tempfile_in(dir)
         .map_err(write_failure)?;
     let count = write(&mut journal, BufWriter::new(file.as_file()), write_failure)?;
     file.as_file().sync_all().map_err(write_failure)?;
@@ -168,17 +168,16 @@ pub(super) fn export(
         file.persist_noclobber(&target)
     };
     kept.map_err(|error| write_failure(error.error))?;
-    journal.tell_lost(screen);
-    if screen.json {
+    journal.print_lost(console);
+    if console.json {
         let path = out.display().to_string();
-        return screen.print_json(&json!({"path": path, "cells": count, "lost": journal.lost}));
+        return console.print_json(&json!({"path": path, "cells": count, "lost": journal.lost}));
     }
-    screen.note(&format!("{}: {count} cells", out.display()));
+    console.note(&format!("{}: {count} cells", out.display()));
     Ok(())
 }
 
-/// Writes a notebook in the layout that Jupyter writes; says how many cells ran. One cell is in memory
-/// at a time.
+/// Writes a notebook in the layout that Jupyter uses. Returns the number of cells. One cell is in memory at a time.
 fn write(
     journal: &mut Journal,
     mut file: impl Write,
@@ -246,7 +245,7 @@ fn metadata(session: &SessionInfo) -> Value {
     })
 }
 
-/// A value with one blank more for each level, beginning at `margin`.
+/// Formats a value with one space of indentation per level, starting at `margin`.
 fn indented(value: &Value, margin: &str) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     let layout = serde_json::ser::PrettyFormatter::with_indent(b" ");
@@ -256,7 +255,7 @@ fn indented(value: &Value, margin: &str) -> std::io::Result<String> {
     Ok(format!("{margin}{text}"))
 }
 
-/// Lines as notebooks have them.
+/// Splits a text into lines, as nbformat stores them.
 fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }

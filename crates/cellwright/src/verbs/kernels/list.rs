@@ -16,19 +16,19 @@ fn sessions() -> Result<Vec<SessionInfo>, Failure> {
     Ok(host.block_on(host.list_sessions())?.unwrap_or_default())
 }
 
-pub(super) fn list(screen: &Console) -> Result<(), Failure> {
+pub(super) fn list(console: &Console) -> Result<(), Failure> {
     let sessions = sessions()?;
-    if screen.json {
-        return screen.print_json(&sessions);
+    if console.json {
+        return console.print_json(&sessions);
     }
     if let Some(table) = sessions_table(&sessions) {
-        return screen.print(&table);
+        return console.print(&table);
     }
-    screen.note("no sessions; `cellwright eval --session NAME CODE` starts one");
+    console.note("no sessions; `cellwright eval --session NAME CODE` starts one");
     Ok(())
 }
 
-pub(super) fn stop_all(screen: &Console) -> Result<(), Failure> {
+pub(super) fn stop_all(console: &Console) -> Result<(), Failure> {
     let host = KernelHost::Shared;
     let mut ended = Vec::new();
     for session in sessions()? {
@@ -43,10 +43,10 @@ pub(super) fn stop_all(screen: &Console) -> Result<(), Failure> {
             ended.push(session.session);
         }
     }
-    if screen.json {
-        return screen.print_json(&json!({"ended": ended}));
+    if console.json {
+        return console.print_json(&json!({"ended": ended}));
     }
-    screen.note(&match ended.len() {
+    console.note(&match ended.len() {
         0 => "there were no sessions".to_owned(),
         1 => "1 session was ended".to_owned(),
         count => format!("{count} sessions were ended"),
@@ -54,28 +54,28 @@ pub(super) fn stop_all(screen: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn variables(reply: &Value, screen: &Console) -> Result<(), Failure> {
-    if screen.json {
-        return screen.print_json(reply);
+pub(super) fn variables(reply: &Value, console: &Console) -> Result<(), Failure> {
+    if console.json {
+        return console.print_json(reply);
     }
     if let Some(table) = variables_table(reply) {
-        return screen.print(&table);
+        return console.print(&table);
     }
-    screen.note("no variables");
+    console.note("no variables");
     Ok(())
 }
 
-pub(super) fn inspection(reply: &Value, code: &str, screen: &Console) -> Result<(), Failure> {
-    if screen.json {
-        return screen.print_json(reply);
+pub(super) fn inspection(reply: &Value, code: &str, console: &Console) -> Result<(), Failure> {
+    if console.json {
+        return console.print_json(reply);
     }
     let text = inspection_text(reply, code)?;
-    screen.print(&format!("{}\n", text.trim_end()))
+    console.print(&format!("{}\n", text.trim_end()))
 }
 
-pub(super) fn completions(reply: &Value, screen: &Console) -> Result<(), Failure> {
-    if screen.json {
-        return screen.print_json(reply);
+pub(super) fn completions(reply: &Value, console: &Console) -> Result<(), Failure> {
+    if console.json {
+        return console.print_json(reply);
     }
-    screen.print(&completions_text(reply))
+    console.print(&completions_text(reply))
 }

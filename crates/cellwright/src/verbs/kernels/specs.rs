@@ -14,16 +14,16 @@ pub(super) fn specs(
     cwd: Option<&Path>,
     python: Option<&Path>,
     engine: &Engine,
-    screen: &Console,
+    console: &Console,
 ) -> Result<(), Failure> {
     let rows = list_kernel_specs(cwd, python, engine)?;
-    if screen.json {
-        return screen.print_json(&rows);
+    if console.json {
+        return console.print_json(&rows);
     }
-    screen.print(&specs_table(&rows))?;
+    console.print(&specs_table(&rows))?;
     let broken = rows.iter().filter(|row| !row.ok).count();
     if broken > 0 {
-        screen.note(&format!(
+        console.note(&format!(
             "{broken} of {} cannot be started; `cellwright doctor` explains what to do",
             rows.len()
         ));

@@ -101,7 +101,7 @@ impl EditCell {
             source: self.source.read("edit")?,
         };
         Ok(CellRequest {
-            path: self.path.clone(),
+            path: self.path.clone().into(),
             operation,
             revision: self.revision.base(),
             create: false,
@@ -149,7 +149,7 @@ impl InsertCell {
             tags: Vec::new(),
         };
         Ok(CellRequest {
-            path: self.path.clone(),
+            path: self.path.clone().into(),
             operation,
             revision: self.revision.base(),
             create: self.create,
@@ -179,7 +179,7 @@ impl DeleteCell {
             cell: self.cell.clone(),
         };
         CellRequest {
-            path: self.path.clone(),
+            path: self.path.clone().into(),
             operation,
             revision: self.revision.base(),
             create: false,
@@ -231,7 +231,7 @@ impl MoveCell {
             position,
         };
         Ok(CellRequest {
-            path: self.path.clone(),
+            path: self.path.clone().into(),
             operation,
             revision: self.revision.base(),
             create: false,
@@ -271,7 +271,7 @@ impl TypeCell {
             kind: self.kind.or(self.kind_flag).unwrap_or_default(),
         };
         CellRequest {
-            path: self.path.clone(),
+            path: self.path.clone().into(),
             operation,
             revision: self.revision.base(),
             create: false,
@@ -301,7 +301,7 @@ impl ClearCell {
             cell: self.cell.clone(),
         };
         CellRequest {
-            path: self.path.clone(),
+            path: self.path.clone().into(),
             operation,
             revision: self.revision.base(),
             create: false,
@@ -313,7 +313,7 @@ impl ClearCell {
 pub(super) fn change(
     request: &CellRequest,
     engine: &Engine,
-    screen: &Console,
+    console: &Console,
 ) -> Result<(), Failure> {
-    show_change(&change_cell(request, engine)?, screen)
+    show_change(&change_cell(request, engine)?, console)
 }

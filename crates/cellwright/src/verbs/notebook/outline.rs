@@ -25,22 +25,22 @@ pub(super) struct OutlineArgs {
 pub(super) fn outline(
     args: &OutlineArgs,
     engine: &Engine,
-    screen: &Console,
+    console: &Console,
 ) -> Result<(), Failure> {
-    let report = outline_cells(&args.path, &args.path, engine, &KernelHost::Shared)?;
-    show_outline(&report, screen)
+    let report = outline_cells(&args.path.as_path().into(), engine, &KernelHost::Shared)?;
+    show_outline(&report, console)
 }
 
 /// Prints an outline.
-pub(crate) fn show_outline(report: &OutlineReport, screen: &Console) -> Result<(), Failure> {
-    if screen.json {
-        return screen.print_json(report);
+pub(crate) fn show_outline(report: &OutlineReport, console: &Console) -> Result<(), Failure> {
+    if console.json {
+        return console.print_json(report);
     }
-    screen.print_notices(&report.notices);
-    screen.print(&report.table())?;
+    console.print_notices(&report.notices);
+    console.print(&report.table())?;
     if let Some(session) = &report.session {
-        screen.note(&format!("session: {session}"));
+        console.note(&format!("session: {session}"));
     }
-    screen.note(&format!("revision: {}", report.revision));
+    console.note(&format!("revision: {}", report.revision));
     Ok(())
 }

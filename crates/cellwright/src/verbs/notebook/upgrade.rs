@@ -29,16 +29,16 @@ pub(super) struct UpgradeArgs {
 pub(super) fn upgrade(
     args: &UpgradeArgs,
     engine: &Engine,
-    screen: &Console,
+    console: &Console,
 ) -> Result<(), Failure> {
-    let report = upgrade_notebook(&args.path, &args.revision.base(), engine)?;
+    let report = upgrade_notebook(&args.path.as_path().into(), &args.revision.base(), engine)?;
     let written = report.changed.then_some(report.revision.as_str());
-    print(&report, screen).map_err(|failure| failure.after_change(written))
+    print(&report, console).map_err(|failure| failure.after_change(written))
 }
 
-fn print(report: &UpgradeReport, screen: &Console) -> Result<(), Failure> {
-    if screen.json {
-        return screen.print_json(report);
+fn print(report: &UpgradeReport, console: &Console) -> Result<(), Failure> {
+    if console.json {
+        return console.print_json(report);
     }
     let plural = if report.ids_added == 1 { "" } else { "s" };
     let ids = format!("{} cell id{plural} added", report.ids_added);
@@ -47,6 +47,6 @@ fn print(report: &UpgradeReport, screen: &Console) -> Result<(), Failure> {
         Some(from) => format!("Upgraded from nbformat {from} to 4.5, {ids}.\n"),
         None => "Already nbformat 4.5 or later with all cell ids; nothing written.\n".to_owned(),
     };
-    screen.print(&text)?;
-    screen.print(&format!("revision: {}\n", report.revision))
+    console.print(&text)?;
+    console.print(&format!("revision: {}\n", report.revision))
 }

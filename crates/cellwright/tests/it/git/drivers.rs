@@ -1,4 +1,4 @@
-//! What git calls: seen from the repository, and on its own.
+//! The diff, merge and filter drivers, called by git and called directly.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use super::Repository;
 use crate::context::{Context, THREE_CELLS};
 
-/// Fails unless Python's own library finds the notebook valid.
+/// Fails unless nbformat validates the notebook.
 fn assert_valid(notebook: &str) {
     let Some(python) = cellwright_test_support::python() else {
         return;
@@ -28,8 +28,12 @@ fn assert_valid(notebook: &str) {
     );
 }
 
-/// Two branches of a repository with these versions of `a.ipynb`, merged into the first.
-fn merged(flags: &[&str], ours: &str, theirs: &str) -> (Repository, crate::context::CommandOutput) {
+/// Creates two branches with these versions of `a.ipynb` and merges the second into the first.
+fn merge_versions(
+    flags: &[&str],
+    ours: &str,
+    theirs: &str,
+) -> (Repository, crate::context::CommandOutput) {
     let repository = Repository::with_notebook(THREE_CELLS);
     let mut arguments = vec!["git", "setup"];
     arguments.extend(flags);
@@ -41,12 +45,12 @@ fn merged(flags: &[&str], ours: &str, theirs: &str) -> (Repository, crate::conte
     repository.git(&["checkout", "-q", "main"]);
     repository.write("a.ipynb", ours);
     repository.commit("ours");
-    let ran = repository.try_git(&["merge", "topic", "-m", "merged"]);
-    (repository, ran)
+    let result = repository.try_git(&["merge", "topic", "-m", "merged"]);
+    (repository, result)
 }
 
 #[test]
-fn changes_show_as_text_below_the_marker_of_their_cell() {
+fn a_diff_shows_changes_as_text_below_the_marker_of_their_cell() {
     let repository = Repository::with_notebook(THREE_CELLS);
     repository.cellwright(&["git", "setup"]).exits(0);
     let lines: String = (0..9).fold(String::new(), |lines, n| {
@@ -75,8 +79,8 @@ fn changes_to_different_cells_merge() {
     let theirs = THREE_CELLS
         .replace("answer + 1.0", "answer + 2.0")
         .replace("\"tags\": []", "\"tags\": [\"slow\"]");
-    let (repository, ran) = merged(&[], &ours, &theirs);
-    ran.exits(0);
+    let (repository, result) = merge_versions(&[], &ours, &theirs);
+    result.exits(0);
     let expected = ours
         .replace("answer + 1.0", "answer + 2.0")
         .replace("\"tags\": []", "\"tags\": [\n     \"slow\"\n    ]");
@@ -86,17 +90,17 @@ fn changes_to_different_cells_merge() {
 }
 
 #[test]
-fn changes_to_the_same_lines_stand_in_the_cell_and_the_file_stays_a_notebook() {
+fn a_conflict_is_marked_in_the_cell_and_the_notebook_stays_valid() {
     let ours = THREE_CELLS.replace("answer = 42", "answer = 43");
     let theirs = THREE_CELLS
         .replace("answer = 42", "answer = 44")
         .replace("# A tour", "# Their tour");
-    let (repository, ran) = merged(&[], &ours, &theirs);
-    let ran = ran.exits(1);
+    let (repository, result) = merge_versions(&[], &ours, &theirs);
+    let result = result.exits(1);
     assert!(
-        ran.stderr.contains("cell 1 (id:first-code)"),
+        result.stderr.contains("cell 1 (id:first-code)"),
         "{}",
-        ran.stderr
+        result.stderr
     );
     assert_eq!(repository.git(&["status", "--short"]), "UU a.ipynb\n");
     assert_valid(&repository.read("a.ipynb"));
@@ -106,7 +110,7 @@ fn changes_to_the_same_lines_stand_in_the_cell_and_the_file_stays_a_notebook() {
             .cellwright(&["read", "a.ipynb:ids:outputs"])
             .output_masked()
     );
-    // Settled as any other text.
+    // The conflict is resolved in the text view.
     let text = repository.cellwright(&["read", "a.ipynb", "-q"]).stdout;
     let (start, rest) = text.split_once("<<<<<<< HEAD\n").unwrap();
     let (ours, rest) = rest.split_once("=======\n").unwrap();
@@ -117,27 +121,31 @@ fn changes_to_the_same_lines_stand_in_the_cell_and_the_file_stays_a_notebook() {
         .exits(0);
     std::fs::remove_file(repository.root.join("text")).unwrap();
     repository.commit("settled");
-    let settled = repository.read("a.ipynb");
-    assert!(settled.contains("answer = 43") && settled.contains("# Their tour"));
-    assert_valid(&settled);
+    let resolved = repository.read("a.ipynb");
+    assert!(resolved.contains("answer = 43") && resolved.contains("# Their tour"));
+    assert_valid(&resolved);
 }
 
 #[test]
-fn a_cell_that_one_deleted_and_the_other_changed_is_a_conflict_that_keeps_it() {
+fn a_cell_that_is_deleted_and_changed_is_a_conflict_and_is_kept() {
     let (start, rest) = THREE_CELLS
         .split_once(",\n  {\n   \"cell_type\": \"code\",\n   \"execution_count\": null")
         .unwrap();
     let (_, end) = rest.split_once("\n  }\n ],").unwrap();
     let deleted = format!("{start}\n ],{end}");
     let changed = THREE_CELLS.replace("answer + 1.0", "answer + 2.0");
-    let (repository, ran) = merged(&[], &deleted, &changed);
-    let ran = ran.exits(1);
-    assert!(ran.stderr.contains("our side deleted it"), "{}", ran.stderr);
+    let (repository, result) = merge_versions(&[], &deleted, &changed);
+    let result = result.exits(1);
+    assert!(
+        result.stderr.contains("our side deleted it"),
+        "{}",
+        result.stderr
+    );
     assert_eq!(repository.read("a.ipynb"), changed);
 }
 
 #[test]
-fn with_the_filter_a_rerun_is_no_change_and_disk_keeps_its_outputs() {
+fn with_the_clean_filter_another_run_is_no_change_and_the_file_keeps_its_outputs() {
     let repository = Repository::with_notebook(THREE_CELLS);
     repository.cellwright(&["git", "setup", "--clean"]).exits(0);
     repository.git(&["add", "--renormalize", "."]);
@@ -154,7 +162,7 @@ fn with_the_filter_a_rerun_is_no_change_and_disk_keeps_its_outputs() {
             )
     );
     assert_eq!(repository.read("a.ipynb"), THREE_CELLS);
-    // Run again: other outputs, other counts, other times.
+    // After another run: other outputs, other counts, other times.
     let rerun = THREE_CELLS
         .replace("\"42\\n\"", "\"42\\n\", \"again\\n\"")
         .replace("\"execution_count\": 1", "\"execution_count\": 12")
@@ -167,7 +175,7 @@ fn with_the_filter_a_rerun_is_no_change_and_disk_keeps_its_outputs() {
     repository.git(&["add", "a.ipynb"]);
     assert_eq!(repository.git(&["status", "--short"]), "");
     assert_eq!(repository.read("a.ipynb"), rerun);
-    // A change of a source is one.
+    // A changed source is a change.
     repository.write("a.ipynb", rerun.replace("answer = 42", "answer = 43"));
     repository.try_git(&["diff", "--exit-code"]).exits(1);
     let diff = repository.git(&["diff"]);
@@ -175,7 +183,7 @@ fn with_the_filter_a_rerun_is_no_change_and_disk_keeps_its_outputs() {
 }
 
 #[test]
-fn both_run_everything_and_merge_with_the_filter() {
+fn branches_with_different_outputs_merge_with_the_clean_filter() {
     let run = |source: &str, output: &str| {
         source
             .replace("\"42\\n\"", &format!("\"{output}\\n\""))
@@ -186,8 +194,8 @@ fn both_run_everything_and_merge_with_the_filter() {
         &THREE_CELLS.replace("answer + 1.0", "answer + 2.0"),
         "theirs",
     );
-    let (repository, ran) = merged(&["--clean"], &ours, &theirs);
-    ran.exits(0);
+    let (repository, result) = merge_versions(&["--clean"], &ours, &theirs);
+    result.exits(0);
     let merged = repository.read("a.ipynb");
     assert!(merged.contains("# Our tour") && merged.contains("answer + 2.0"));
     assert!(!merged.contains("stdout"), "{merged}");
@@ -195,7 +203,7 @@ fn both_run_everything_and_merge_with_the_filter() {
 }
 
 #[test]
-fn a_rebase_with_a_notebook_that_both_sides_made() {
+fn a_notebook_that_both_branches_created_is_rebased() {
     let repository = Repository::new();
     repository.cellwright(&["git", "setup"]).exits(0);
     repository.commit("attributes");
@@ -213,23 +221,24 @@ fn a_rebase_with_a_notebook_that_both_sides_made() {
 }
 
 #[test]
-fn the_past_can_be_compared() {
+fn a_committed_notebook_can_be_compared() {
     let repository = Repository::with_notebook(THREE_CELLS);
     std::fs::create_dir(repository.root.join("sub")).unwrap();
     repository.write("sub/b.ipynb", THREE_CELLS);
     repository.commit("two");
     repository.write("a.ipynb", THREE_CELLS.replace("answer = 42", "answer = 43"));
-    let ran = repository
+    let result = repository
         .cellwright(&["diff", "HEAD:a.ipynb", "a.ipynb"])
         .exits(1);
     assert!(
-        ran.stdout
+        result
+            .stdout
             .starts_with("--- HEAD:a.ipynb\n+++ a.ipynb\n@@ -1,2 +1,2 @@ # %% [code] cell:1")
     );
     repository
         .cellwright(&["diff", "HEAD:a.ipynb", "HEAD:sub/b.ipynb"])
         .exits(0);
-    // Named from where one is.
+    // The path is relative to the working directory.
     let binary = env!("CARGO_BIN_EXE_cellwright");
     let mut command = repository.program(binary, &["diff", "HEAD:b.ipynb", "b.ipynb"]);
     repository
@@ -238,7 +247,7 @@ fn the_past_can_be_compared() {
 }
 
 #[test]
-fn what_is_no_notebook_passes_through_every_driver_untouched() {
+fn a_file_that_is_no_notebook_passes_every_driver_unchanged() {
     let context = Context::with_notebook();
     for content in [
         "",
@@ -248,37 +257,41 @@ fn what_is_no_notebook_passes_through_every_driver_untouched() {
         "\u{feff}{}",
     ] {
         context.file("x.ipynb", content);
-        let ran = context.run(&["git", "textconv", "x.ipynb"]).exits(0);
-        assert_eq!(ran.stdout, content);
+        let result = context.run(&["git", "textconv", "x.ipynb"]).exits(0);
+        assert_eq!(result.stdout, content);
         assert!(
-            ran.stderr.contains("x.ipynb is not a notebook"),
+            result.stderr.contains("x.ipynb is not a notebook"),
             "{}",
-            ran.stderr
+            result.stderr
         );
-        let ran = context
+        let result = context
             .run_with_input(&["git", "clean", "--path", "x.ipynb"], content)
             .exits(0);
-        assert_eq!(ran.stdout, content);
+        assert_eq!(result.stdout, content);
         assert!(
-            ran.stderr.contains("x.ipynb is not a notebook"),
+            result.stderr.contains("x.ipynb is not a notebook"),
             "{}",
-            ran.stderr
+            result.stderr
         );
         for arguments in [
             ["git", "merge", "a.ipynb", "x.ipynb", "a.ipynb"],
             ["git", "merge", "a.ipynb", "a.ipynb", "x.ipynb"],
         ] {
-            let ran = context.run(&arguments).exits(1);
-            assert!(ran.stderr.contains("ours is unchanged"), "{}", ran.stderr);
+            let result = context.run(&arguments).exits(1);
+            assert!(
+                result.stderr.contains("ours is unchanged"),
+                "{}",
+                result.stderr
+            );
             assert_eq!(context.content("x.ipynb"), content);
             assert_eq!(context.content("a.ipynb"), THREE_CELLS);
         }
     }
-    let ran = context
+    let result = context
         .run(&["git", "textconv", "a.ipynb", "--json"])
         .exits(0);
     assert!(
-        ran.json()["text"]
+        result.json()["text"]
             .as_str()
             .unwrap()
             .starts_with("#: kernelspec")
@@ -287,7 +300,7 @@ fn what_is_no_notebook_passes_through_every_driver_untouched() {
         .run(&["git", "textconv", "x.ipynb", "--json"])
         .exits(2);
     context.run(&["git", "clean", "--json"]).exits(2);
-    // Bytes that are no text, too.
+    // Bytes that are not UTF-8 also pass.
     let bytes = b"\xff\xfe\0binary".to_vec();
     let mut child = context
         .command(&["git", "clean"])
@@ -296,12 +309,12 @@ fn what_is_no_notebook_passes_through_every_driver_untouched() {
         .unwrap();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), &bytes).unwrap();
     assert_eq!(child.wait_with_output().unwrap().stdout, bytes);
-    // Old formats are shown as what they would become, and stored as they are.
+    // `textconv` prints an old format as upgraded text, and `clean` does not change it.
     let old = r#"{"metadata": {"name": ""}, "nbformat": 3, "nbformat_minor": 0, "worksheets": [{"cells":
         [{"cell_type": "code", "input": "x = 1", "language": "python", "outputs": [], "prompt_number": 4}]}]}"#;
     context.file("old.ipynb", old);
-    let ran = context.run(&["git", "textconv", "old.ipynb"]).exits(0);
-    assert!(ran.stdout.contains("# %% [code]"), "{}", ran.stdout);
+    let result = context.run(&["git", "textconv", "old.ipynb"]).exits(0);
+    assert!(result.stdout.contains("# %% [code]"), "{}", result.stdout);
     assert_eq!(
         context
             .run_with_input(&["git", "clean"], old)
@@ -312,7 +325,7 @@ fn what_is_no_notebook_passes_through_every_driver_untouched() {
 }
 
 #[test]
-fn a_merge_by_hand_has_its_own_marks_and_words_for_programs() {
+fn a_direct_merge_uses_the_given_labels_and_prints_json() {
     let context = Context::with_notebook();
     context.file(
         "ours.ipynb",
@@ -338,11 +351,11 @@ fn a_merge_by_hand_has_its_own_marks_and_words_for_programs() {
         "theirs.ipynb",
         "--json",
     ];
-    let answer = context.run(&arguments).exits(1).json();
-    assert_eq!(answer["clean"], false);
-    assert_eq!(answer["path"], "dir/n.ipynb");
-    assert_eq!(answer["conflicts"][0]["kind"], "conflict_source");
-    assert_eq!(answer["notices"][0]["kind"], "outputs_cleared");
+    let report = context.run(&arguments).exits(1).json();
+    assert_eq!(report["clean"], false);
+    assert_eq!(report["path"], "dir/n.ipynb");
+    assert_eq!(report["conflicts"][0]["kind"], "conflict_source");
+    assert_eq!(report["notices"][0]["kind"], "outputs_cleared");
     let merged = context.content("ours.ipynb");
     assert!(
         merged.contains("\"<<< me\\n\",\n    \"answer = 1\\n\",\n    \"===\\n\""),

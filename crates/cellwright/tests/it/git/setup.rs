@@ -1,4 +1,4 @@
-//! What the setup writes, and how it is taken back.
+//! `git setup`: the settings that it writes, checks and removes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use super::Repository;
 use crate::context::{Context, THREE_CELLS};
 
 #[test]
-fn it_says_what_it_writes_does_nothing_twice_and_is_taken_back_to_the_byte() {
+fn setup_prints_its_changes_is_idempotent_and_can_be_undone() {
     for before in [
         None,
         Some("*.png binary\n"),
@@ -40,7 +40,7 @@ fn it_says_what_it_writes_does_nothing_twice_and_is_taken_back_to_the_byte() {
         assert_eq!(again.stderr, "nothing to do: it is set up already\n");
         assert_eq!(state(), written);
 
-        // The filter comes in on top, and goes with the rest.
+        // `--clean` adds the filter, and `--undo` removes it with the rest.
         let clean = repository.cellwright(&["git", "setup", "--clean"]).exits(0);
         if before.is_none() {
             assert_snapshot!("git_setup_clean", clean.output_masked());
@@ -60,63 +60,69 @@ fn it_says_what_it_writes_does_nothing_twice_and_is_taken_back_to_the_byte() {
 }
 
 #[test]
-fn a_line_that_came_with_the_repository_is_not_taken_back() {
+fn undo_keeps_the_attributes_of_the_repository() {
     let repository = Repository::new();
     let line = "*.ipynb diff=cellwright merge=cellwright filter=cellwright\n";
     repository.write(".gitattributes", line);
     let untouched = repository.read(".git/config");
     repository.cellwright(&["git", "setup", "--check"]).exits(1);
-    // The repository wants outputs left out, so they are.
-    let ran = repository.cellwright(&["git", "setup"]).exits(0);
+    // The attributes of the repository name the filter, so setup configures it.
+    let result = repository.cellwright(&["git", "setup"]).exits(0);
     assert!(
-        ran.stdout.contains("filter.cellwright.clean"),
+        result.stdout.contains("filter.cellwright.clean"),
         "{}",
-        ran.stdout
+        result.stdout
     );
-    assert!(!ran.stdout.contains(".gitattributes"), "{}", ran.stdout);
-    repository.cellwright(&["git", "setup", "--check"]).exits(0);
-    let ran = repository.cellwright(&["git", "setup", "--undo"]).exits(0);
     assert!(
-        ran.stdout.contains("left     .gitattributes"),
+        !result.stdout.contains(".gitattributes"),
         "{}",
-        ran.stdout
+        result.stdout
+    );
+    repository.cellwright(&["git", "setup", "--check"]).exits(0);
+    let result = repository.cellwright(&["git", "setup", "--undo"]).exits(0);
+    assert!(
+        result.stdout.contains("left     .gitattributes"),
+        "{}",
+        result.stdout
     );
     assert_eq!(repository.read(".gitattributes"), line);
     assert_eq!(repository.read(".git/config"), untouched);
 }
 
 #[test]
-fn settings_of_other_tools_stay_and_are_reported() {
+fn settings_of_other_tools_are_kept_and_reported() {
     let repository = Repository::new();
     repository.write(".gitattributes", "*.ipynb diff=jupyter\n");
-    let ran = repository.cellwright(&["git", "setup"]).exits(0);
+    let result = repository.cellwright(&["git", "setup"]).exits(0);
     assert!(
-        ran.stderr
+        result
+            .stderr
             .contains("`diff=jupyter` for *.ipynb is overridden"),
         "{}",
-        ran.stderr
+        result.stderr
     );
     repository.git(&["config", "diff.cellwright.textconv", "my own script"]);
-    let ran = repository.cellwright(&["git", "setup", "--check"]).exits(1);
-    assert!(ran.stdout.contains("FAIL  diff:"), "{}", ran.stdout);
-    let ran = repository.cellwright(&["git", "setup", "--undo"]).exits(0);
+    let result = repository.cellwright(&["git", "setup", "--check"]).exits(1);
+    assert!(result.stdout.contains("FAIL  diff:"), "{}", result.stdout);
+    let result = repository.cellwright(&["git", "setup", "--undo"]).exits(0);
     assert!(
-        ran.stdout
+        result
+            .stdout
             .contains("left     .git/config: diff.cellwright.textconv = my own script"),
         "{}",
-        ran.stdout
+        result.stdout
     );
     assert_eq!(repository.read(".gitattributes"), "*.ipynb diff=jupyter\n");
-    let left = repository.git(&["config", "diff.cellwright.textconv"]);
-    assert_eq!(left, "my own script\n");
-    // Attributes of the repository's own that win.
+    let setting = repository.git(&["config", "diff.cellwright.textconv"]);
+    assert_eq!(setting, "my own script\n");
+    // `.git/info/attributes` has precedence.
     repository.write(".git/info/attributes", "*.ipynb -merge\n");
-    let ran = repository.cellwright(&["git", "setup"]).exits(0);
-    assert!(ran.stderr.contains("`merge=unset`"), "{}", ran.stderr);
+    let result = repository.cellwright(&["git", "setup"]).exits(0);
+    assert!(result.stderr.contains("`merge=unset`"), "{}", result.stderr);
 }
 
 #[test]
-fn a_check_says_what_is_missing() {
+fn check_reports_missing_settings() {
     let repository = Repository::new();
     assert_snapshot!(
         "git_check_nothing",
@@ -133,25 +139,27 @@ fn a_check_says_what_is_missing() {
             .exits(0)
             .output_masked()
     );
-    let answer = repository
+    let report = repository
         .cellwright(&["git", "setup", "--check", "--json"])
         .exits(0)
         .json();
-    assert_eq!(answer["ok"], true);
-    assert_eq!(answer["findings"][2]["code"], "clean");
+    assert_eq!(report["ok"], true);
+    assert_eq!(report["findings"][2]["code"], "clean");
 }
 
 #[test]
-fn all_repositories_of_a_user_are_set_up_at_once() {
+fn global_setup_applies_to_all_repositories_of_a_user() {
     let repository = Repository::with_notebook(THREE_CELLS);
     let home = repository.context.home().to_owned();
-    let ran = repository
+    let result = repository
         .cellwright(&["git", "setup", "--global", "--clean"])
         .exits(0);
     assert!(
-        ran.stdout.contains(".gitconfig: diff.cellwright.textconv"),
+        result
+            .stdout
+            .contains(".gitconfig: diff.cellwright.textconv"),
         "{}",
-        ran.stdout
+        result.stdout
     );
     let attributes = fs::read_to_string(home.join(".config/git/attributes")).unwrap();
     assert_eq!(
@@ -173,34 +181,34 @@ fn all_repositories_of_a_user_are_set_up_at_once() {
 }
 
 #[test]
-fn without_git_or_a_repository_it_says_so() {
+fn setup_without_git_or_a_repository_is_an_error() {
     let context = Context::new();
-    let ran = context.run(&["git", "setup"]).exits(2);
+    let result = context.run(&["git", "setup"]).exits(2);
     assert!(
-        ran.stderr.contains("not in a git repository"),
+        result.stderr.contains("not in a git repository"),
         "{}",
-        ran.stderr
+        result.stderr
     );
-    assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
+    assert!(result.stderr.contains("hint: "), "{}", result.stderr);
     let mut command = context.command(&["git", "setup"]);
-    let output = command.env("PATH", context.folder()).output().unwrap();
+    let output = command.env("PATH", context.dir()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(words.contains("Could not run git"), "{words}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("Could not run git"), "{message}");
 }
 
 #[test]
-fn a_program_that_is_not_on_the_path_is_called_by_its_place() {
+fn a_program_outside_the_path_is_configured_with_its_absolute_path() {
     let repository = Repository::with_notebook(THREE_CELLS);
-    let folder = repository.context.path("50%A%f odd 'place'");
-    fs::create_dir(&folder).unwrap();
-    let program = folder.join("cell wright");
+    let dir = repository.context.path("50%A%f odd 'place'");
+    fs::create_dir(&dir).unwrap();
+    let program = dir.join("cell wright");
     let binary = env!("CARGO_BIN_EXE_cellwright");
     if fs::hard_link(binary, &program).is_err() {
         fs::copy(binary, &program).unwrap();
     }
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    // Another program of that name does not count.
+    // Another program with that name is on the path.
     let decoy = repository.context.path("decoy");
     fs::create_dir(&decoy).unwrap();
     fs::write(decoy.join("cellwright"), "#!/bin/sh\nexit 9\n").unwrap();
@@ -214,7 +222,7 @@ fn a_program_that_is_not_on_the_path_is_called_by_its_place() {
     assert!(textconv.contains("50%A%f odd "), "{textconv}");
     run(&program, &["git", "setup", "--check"]).exits(0);
 
-    // Shown, stored and merged by it.
+    // Git uses the program for diff, clean and merge.
     repository.write("a.ipynb", THREE_CELLS.replace("answer = 42", "answer = 43"));
     let git = std::path::Path::new("git");
     let diff = run(git, &["diff"]).exits(0);

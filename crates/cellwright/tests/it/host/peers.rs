@@ -1,4 +1,4 @@
-//! Who talks to a host, and whom commands talk to: other versions, other users, other programs.
+//! Clients and hosts of other versions, clients of other users, and invalid messages.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,36 +16,36 @@ use super::TestHost;
 fn invalid_messages_are_rejected() {
     let test_host = TestHost::new();
     let pid = test_host.start();
-    // Somebody who never says anything, somebody who stops in the middle.
+    // One client sends nothing, another one half of a message.
     let silent = test_host.connect();
     let mut half = test_host.connect();
     half.send(b"{\"hello\":");
-    for garbage in [
+    for invalid in [
         &b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"[..],
         b"\0\0\0\0\n",
         b"[]\n",
         b"{\"n\":99999999999999}\n",
         b"{\"do\":\"stop\"}\n",
     ] {
-        let mut line = test_host.connect();
-        line.send(garbage);
-        let answer = line.receive();
-        assert!(answer["error"]["code"].is_string(), "{answer}");
-        assert_eq!(line.read_to_end(), "");
+        let mut connection = test_host.connect();
+        connection.send(invalid);
+        let reply = connection.receive();
+        assert!(reply["error"]["code"].is_string(), "{reply}");
+        assert_eq!(connection.read_to_end(), "");
     }
-    let mut line = test_host.connect();
-    line.send_json(&json!({"hello": {"protocol": 3}}));
-    line.receive();
-    line.send_json(&json!({"what": 1}));
-    assert_eq!(line.receive()["error"]["code"], "not_understood");
-    line.send_json(&json!({"do": "dance"}));
-    assert_eq!(line.receive()["error"]["code"], "unknown_request");
-    line.send(b"{\"do\":\"dance\",\"n\":3}\nabc{\"do\":\"status\"}\n");
-    assert_eq!(line.receive()["error"]["code"], "unknown_request");
-    let status = line.receive();
+    let mut connection = test_host.connect();
+    connection.send_json(&json!({"hello": {"protocol": 3}}));
+    connection.receive();
+    connection.send_json(&json!({"what": 1}));
+    assert_eq!(connection.receive()["error"]["code"], "not_understood");
+    connection.send_json(&json!({"do": "dance"}));
+    assert_eq!(connection.receive()["error"]["code"], "unknown_request");
+    connection.send(b"{\"do\":\"dance\",\"n\":3}\nabc{\"do\":\"status\"}\n");
+    assert_eq!(connection.receive()["error"]["code"], "unknown_request");
+    let status = connection.receive();
     assert_eq!(status["status"]["pid"], pid);
     drop(half);
-    // Told after five seconds, and let go.
+    // The host sends an error after five seconds and closes the connection.
     let mut silent = silent;
     assert_eq!(silent.receive()["error"]["code"], "no_hello");
     assert_eq!(silent.read_to_end(), "");
@@ -53,35 +53,35 @@ fn invalid_messages_are_rejected() {
 }
 
 #[test]
-fn a_client_of_another_version_is_told_and_can_still_ask_and_stop() {
+fn a_client_of_another_version_can_request_status_and_stop() {
     let test_host = TestHost::new();
     let pid = test_host.start();
     for protocol in [1, 4] {
-        let mut line = test_host.connect();
-        line.send_json(&json!({"hello": {"protocol": protocol, "version": "9", "new": [1]}}));
-        let hello = line.receive()["hello"].take();
+        let mut connection = test_host.connect();
+        connection.send_json(&json!({"hello": {"protocol": protocol, "version": "9", "new": [1]}}));
+        let hello = connection.receive()["hello"].take();
         assert_eq!(
             (&hello["protocol"], &hello["pid"]),
             (&json!(3), &json!(pid))
         );
-        line.send_json(&json!({"do": "execute", "code": "1"}));
-        assert_eq!(line.receive()["error"]["code"], "other_protocol");
-        line.send_json(&json!({"do": "status"}));
-        assert_eq!(line.receive()["status"]["pid"], pid);
+        connection.send_json(&json!({"do": "execute", "code": "1"}));
+        assert_eq!(connection.receive()["error"]["code"], "other_protocol");
+        connection.send_json(&json!({"do": "status"}));
+        assert_eq!(connection.receive()["status"]["pid"], pid);
     }
-    let mut line = test_host.connect();
-    line.send_json(&json!({"hello": {"protocol": 7}}));
-    line.receive();
-    line.send_json(&json!({"do": "stop"}));
-    assert_eq!(line.receive(), json!({"end": true, "ended": {}}));
-    super::wait_until("it does not end", || !super::is_host(pid, ""));
+    let mut connection = test_host.connect();
+    connection.send_json(&json!({"hello": {"protocol": 7}}));
+    connection.receive();
+    connection.send_json(&json!({"do": "stop"}));
+    assert_eq!(connection.receive(), json!({"end": true, "ended": {}}));
+    super::wait_until("the host does not end", || !super::is_host(pid, ""));
 }
 
 /// Starts a fake host of another version, which ends at a `stop` request.
 fn start_fake_host(test_host: &TestHost, protocol: u32) -> JoinHandle<()> {
     fs::DirBuilder::new()
         .mode(0o700)
-        .create(&test_host.folder)
+        .create(&test_host.dir)
         .unwrap();
     let listener = UnixListener::bind(test_host.file("host.sock")).unwrap();
     let pid = std::process::id();
@@ -95,8 +95,8 @@ fn start_fake_host(test_host: &TestHost, protocol: u32) -> JoinHandle<()> {
             let mut writer = stream.unwrap();
             let reader = BufReader::new(writer.try_clone().unwrap());
             for line in reader.lines() {
-                let said: Value = serde_json::from_str(&line.unwrap()).unwrap();
-                let answer = match said["do"].as_str() {
+                let request: Value = serde_json::from_str(&line.unwrap()).unwrap();
+                let reply = match request["do"].as_str() {
                     None => json!({"hello": {
                         "protocol": protocol, "version": "0.9", "pid": pid, "instance": "played",
                     }}),
@@ -104,10 +104,10 @@ fn start_fake_host(test_host: &TestHost, protocol: u32) -> JoinHandle<()> {
                         "pid": pid, "version": "0.9", "protocol": protocol,
                     }}),
                     Some("stop") => json!({"end": 1, "ended": {"sessions": 3}}),
-                    Some(other) => panic!("{other} was asked for"),
+                    Some(other) => panic!("unexpected request {other}"),
                 };
-                writer.write_all(format!("{answer}\n").as_bytes()).unwrap();
-                if said["do"] == "stop" {
+                writer.write_all(format!("{reply}\n").as_bytes()).unwrap();
+                if request["do"] == "stop" {
                     return;
                 }
             }
@@ -116,22 +116,22 @@ fn start_fake_host(test_host: &TestHost, protocol: u32) -> JoinHandle<()> {
 }
 
 #[test]
-fn a_host_of_another_version_is_told_and_can_be_stopped() {
+fn a_host_of_another_version_is_reported_and_can_be_stopped() {
     for protocol in [1, 4] {
         let test_host = TestHost::new();
         let fake = start_fake_host(&test_host, protocol);
-        let ran = test_host.run(&["start"]).exits(2);
-        let words = format!("has version 0.9 and speaks protocol {protocol}");
-        assert!(ran.stderr.contains(&words), "{}", ran.stderr);
+        let result = test_host.run(&["start"]).exits(2);
+        let message = format!("has version 0.9 and uses protocol {protocol}");
+        assert!(result.stderr.contains(&message), "{}", result.stderr);
         assert!(
-            ran.stderr.contains("`cellwright host stop`"),
+            result.stderr.contains("`cellwright host stop`"),
             "{}",
-            ran.stderr
+            result.stderr
         );
         let found = test_host.context.run(&["doctor", "--json"]).stdout;
         assert!(found.contains("\"host-other-protocol\""), "{found}");
         let status = test_host.run(&["status"]).exits(0).stdout;
-        assert!(status.contains("this command speaks 3"), "{status}");
+        assert!(status.contains("this command uses 3"), "{status}");
         let stopped = test_host.run(&["stop"]).exits(0).stdout;
         assert!(stopped.contains("ended sessions: 3"), "{stopped}");
         fake.join().unwrap();
@@ -148,7 +148,7 @@ fn connect_as_other_user(test_host: &TestHost) -> String {
     if !copy.exists() {
         fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(test_host.context.folder(), mode).unwrap();
+        fs::set_permissions(test_host.context.dir(), mode).unwrap();
     }
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--clear-groups"])
@@ -196,7 +196,7 @@ fn another_user_is_rejected() {
         report.contains("not connected: permission denied"),
         "{report}"
     );
-    // The host also rejects the user if folder and socket are open by mistake.
+    // The host also rejects the user if directory and socket are open by mistake.
     for path in test_host.file("host.sock").ancestors() {
         if path.starts_with(test_host.context.home()) {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -206,7 +206,7 @@ fn another_user_is_rejected() {
     let report = connect_as_other_user(&test_host);
     assert!(report.contains("connected, 0 bytes"), "{report}");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    fs::set_permissions(&test_host.folder, mode).unwrap();
+    fs::set_permissions(&test_host.dir, mode).unwrap();
     super::wait_until("the host does not log it", || {
         let log = test_host.log();
         log.contains("rejected a client of user 65534")

@@ -1,4 +1,4 @@
-//! [`Client`]: speaks the protocol line by line, and sees everything that comes.
+//! [`Client`]: sends and receives protocol messages line by line, and records all of them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 
-/// Longer than anything takes.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Time limit for a reply.
+const REPLY_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The newer revision, in which a client says with each request who it is.
+/// The newer protocol revision, in which every request identifies the client.
 pub(crate) const NEWER: &str = "2026-07-28";
 
 /// A client of a server that it has started.
@@ -21,19 +21,19 @@ pub(crate) struct Client {
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     last: u64,
-    /// What says who it is, in the newer revision.
+    /// Metadata that identifies the client, in the newer revision.
     meta: Option<Value>,
-    /// Answers that nobody has asked for yet.
+    /// Replies that no call has taken yet.
     answers: Vec<Value>,
-    /// What came besides answers.
+    /// Notifications of the server.
     pub(crate) notifications: Vec<Value>,
-    /// What it types when it is asked.
+    /// Answer to an elicitation; `None` declines.
     pub(crate) typed: Option<&'static str>,
-    /// Whether it does not react to questions at all.
+    /// Whether elicitations stay without an answer.
     pub(crate) ignores: bool,
-    /// What it was asked.
+    /// Parameters of the elicitations.
     pub(crate) asked: Vec<Value>,
-    /// What its roots are.
+    /// Reply to `roots/list`.
     pub(crate) roots: Value,
 }
 
@@ -44,19 +44,19 @@ pub(crate) struct ToolReply {
 }
 
 impl Client {
-    /// One that introduces itself as clients of 2025 do.
+    /// A client of a protocol revision with `initialize`.
     pub(crate) fn older(context: &Context) -> Self {
         Self::with(context, &["mcp"], &json!({}))
     }
 
-    /// The same with arguments and capabilities.
+    /// The same, with arguments and capabilities.
     pub(crate) fn with(context: &Context, arguments: &[&str], capabilities: &Value) -> Self {
         let mut client = Self::of(context.command(arguments));
         client.initialize(capabilities);
         client
     }
 
-    /// One of the newer revision, which does not introduce itself.
+    /// A client of the newer revision, without `initialize`.
     pub(crate) fn newer(context: &Context, capabilities: &Value) -> Self {
         let mut client = Self::of(context.command(&["mcp"]));
         client.meta = Some(json!({
@@ -67,7 +67,7 @@ impl Client {
         client
     }
 
-    /// A client of this command, which has said nothing yet.
+    /// Starts a server with this command. Sends nothing yet.
     pub(crate) fn of(mut command: Command) -> Self {
         if let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") {
             command.env("CELLWRIGHT_PYTHON", python);
@@ -81,7 +81,7 @@ impl Client {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in stdout.lines() {
-                // A test that has failed does not listen.
+                // The receiver is gone if the test has failed.
                 sender.send(line.unwrap()).ok();
             }
         });
@@ -109,7 +109,7 @@ impl Client {
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     }
 
-    /// Sends what may be no message at all.
+    /// Sends a line, which need not be a message.
     pub(crate) fn send_line(&mut self, line: &str) {
         let line = format!("{line}\n");
         self.stdin
@@ -129,7 +129,7 @@ impl Client {
         assert_eq!(answer.printed().trim(), "1");
     }
 
-    /// Asks for something without waiting; says the number of the request.
+    /// Sends a request. Returns its id.
     pub(crate) fn begin(&mut self, method: &str, mut params: Value) -> u64 {
         self.last += 1;
         if let Some(Value::Object(meta)) = &self.meta {
@@ -144,7 +144,7 @@ impl Client {
         id
     }
 
-    /// The answer to a request, or its error. Those of others are kept.
+    /// Waits for the reply to a request, or its error. Keeps the replies to other requests.
     pub(crate) fn end(&mut self, id: u64) -> Result<Value, Value> {
         loop {
             if let Some(at) = self.answers.iter().position(|answer| answer["id"] == id) {
@@ -154,7 +154,7 @@ impl Client {
                     None => Ok(answer["result"].take()),
                 };
             }
-            let message = self.next(PATIENCE).unwrap();
+            let message = self.next(REPLY_TIMEOUT).unwrap();
             if message.get("method").is_none() {
                 self.answers.push(message);
             }
@@ -166,10 +166,10 @@ impl Client {
         self.end(id)
     }
 
-    /// The next message; requests of the server are answered, the rest is remembered. `None` when nothing
-    /// more came in time, or ever will.
-    pub(crate) fn next(&mut self, patience: Duration) -> Option<Value> {
-        let line = match self.lines.recv_timeout(patience) {
+    /// Returns the next message. Answers requests of the server and records notifications. `None` if no message
+    /// arrives in time, or the server has exited.
+    pub(crate) fn next(&mut self, timeout: Duration) -> Option<Value> {
+        let line = match self.lines.recv_timeout(timeout) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
         };
@@ -198,11 +198,8 @@ impl Client {
         Some(message)
     }
 
-    /// Calls a tool; whatever goes wrong is in its answer.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "it is made where it is passed"
-    )]
+    /// Calls a tool. A protocol error fails the test.
+    #[expect(clippy::needless_pass_by_value, reason = "created at the call")]
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> ToolReply {
         let params = json!({"name": tool, "arguments": arguments});
         let result = self.request("tools/call", params);
@@ -211,11 +208,8 @@ impl Client {
         }
     }
 
-    /// Calls a tool without waiting.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "it is made where it is passed"
-    )]
+    /// Starts a call. Returns its id.
+    #[expect(clippy::needless_pass_by_value, reason = "created at the call")]
     pub(crate) fn start_call(&mut self, tool: &str, arguments: Value, token: &str) -> u64 {
         let params = json!({
             "name": tool, "arguments": arguments, "_meta": {"progressToken": token},
@@ -238,7 +232,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // A test that fails leaves nothing behind.
+        // A failed test must not leave a server behind.
         drop(self.stdin.take());
         if std::thread::panicking() {
             self.child.kill().ok();
@@ -248,7 +242,7 @@ impl Drop for Client {
 }
 
 impl ToolReply {
-    /// Its texts, one after the other, as a host puts them together.
+    /// Its text blocks, joined as a host does.
     pub(crate) fn text(&self) -> String {
         let blocks = self.result["content"].as_array().unwrap();
         let texts: Vec<&str> = blocks
@@ -287,7 +281,7 @@ impl ToolReply {
         self.text()
     }
 
-    /// What the first cell printed.
+    /// The text of the first cell.
     pub(crate) fn printed(&self) -> &str {
         self.structured()["cells"][0]["text"].as_str().unwrap()
     }

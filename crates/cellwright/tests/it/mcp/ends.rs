@@ -10,7 +10,7 @@ use crate::context::Context;
 /// Whether a process is there.
 fn lives(pid: u64) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
-    // Whoever is dead and not yet buried is dead.
+    // A zombie counts as ended.
     status.is_ok_and(|status| !status.contains("State:\tZ"))
 }
 
@@ -59,11 +59,11 @@ fn a_cancelled_call_interrupts_the_kernel_and_the_next_one_says_so() {
             after.text()
         );
         assert!(
-            after.text().contains("variables are there"),
+            after.text().contains("variables are kept"),
             "{}",
             after.text()
         );
-        // It is told once.
+        // It is reported once.
         let again = client.call("eval", json!({"code": "kept"})).ok();
         assert!(again.notices().is_empty());
         assert!(client.disconnect().success());

@@ -35,13 +35,13 @@ impl HttpServer {
             command.env("CELLWRIGHT_PYTHON", python);
         }
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-        let mut told = String::new();
+        let mut printed = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        while !told.trim_end().ends_with('}') {
-            assert!(stdout.read_line(&mut told).unwrap() > 0, "{told}");
+        while !printed.trim_end().ends_with('}') {
+            assert!(stdout.read_line(&mut printed).unwrap() > 0, "{printed}");
         }
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let url = told["url"].as_str().unwrap();
+        let printed: Value = serde_json::from_str(&printed).unwrap();
+        let url = printed["url"].as_str().unwrap();
         let address = url
             .strip_prefix("http://")
             .unwrap()

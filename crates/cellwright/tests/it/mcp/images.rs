@@ -65,13 +65,13 @@ fn a_figure_comes_as_it_is() {
     assert_eq!(images.len(), 1);
     assert_eq!(images[0]["mimeType"], "image/png");
     assert_eq!(size(images[0]), (300, 200));
-    let told = &answer.structured()["cells"][0]["images"][0];
+    let image = &answer.structured()["cells"][0]["images"][0];
     assert_eq!(
-        (told["width"].as_u64(), told["height"].as_u64()),
+        (image["width"].as_u64(), image["height"].as_u64()),
         (Some(300), Some(200))
     );
     assert!(
-        told["artifact"]
+        image["artifact"]
             .as_str()
             .unwrap()
             .starts_with("artifact://")
@@ -115,7 +115,7 @@ fn invalid_images_are_named() {
             answer.text()
         );
     }
-    // One that says it is something else is told as what it is.
+    // An image with a wrong MIME type is sent with the right one.
     let answer = shown("Shown(png(300, 200), 'image/jpeg')");
     assert_eq!(answer.blocks("image")[0]["mimeType"], "image/png");
 }

@@ -23,7 +23,7 @@ fn a_client_that_can_asks_its_user() {
         .ok();
     assert!(ran.printed().contains("Hello given"));
     assert_eq!(client.asked.len(), 1);
-    // Whoever will not say gets the exception that they would have got anyway.
+    // Without an answer, the code gets the exception.
     client.typed = None;
     let words = client.call("eval", json!({"code": ASKS})).error_text();
     assert!(words.contains("no answer is available"), "{words}");
@@ -74,12 +74,12 @@ fn in_the_newer_revision_the_call_is_made_again_with_the_answer() {
         .as_str()
         .unwrap();
     assert!(printed.contains("Hello World"), "{second}");
-    // A handle is good for once, and nobody can make one up.
+    // A handle is valid once, and cannot be guessed.
     for state in [state.as_str(), "made up"] {
         let refused = client.request("tools/call", call(Some(state), Some("x")));
         assert_eq!(refused.unwrap_err()["code"], -32602);
     }
-    // Without an answer the code goes on without one.
+    // Without an answer, the code continues without one.
     let first = client.request("tools/call", call(None, None)).unwrap();
     let state = first["requestState"].as_str().unwrap().to_owned();
     let refused = client
@@ -119,7 +119,7 @@ fn an_unanswered_input_request_blocks_nothing() {
     let context = Context::new();
     let mut client = Client::with(&context, &["mcp"], &json!({"elicitation": {}}));
     client.ignores = true;
-    // Its time is up, or somebody ends it.
+    // It times out, or is cancelled.
     let late = client.call("eval", json!({"code": ASKS, "timeout": 0.5}));
     assert_eq!(late.structured()["status"], "timeout");
     let id = client.start_call("eval", json!({"code": ASKS, "timeout": 0}), "t");

@@ -82,8 +82,8 @@ fn what_many_cells_say_fits_together() {
         )
         .ok();
     let ran = client.call("run", json!({"path": "m.ipynb"})).ok();
-    let told = ran.text().chars().count();
-    assert!(told < 2 * LIMIT, "{told}");
+    let length = ran.text().chars().count();
+    assert!(length < 2 * LIMIT, "{length}");
     assert!(ran.structured().to_string().len() < 5 * LIMIT);
     assert!(ran.text().contains("ran 150 cells"));
     let cell = client
@@ -119,7 +119,7 @@ fn a_large_notebook_is_read_in_parts() {
         read.push_str(shown);
         match part.structured()["next_offset"].as_u64() {
             Some(next) => {
-                assert!(part.notices().contains(&"text_cut"));
+                assert!(part.notices().contains(&"text_truncated"));
                 offset = next;
             }
             None => break,
@@ -170,7 +170,7 @@ open('/dev/stdout', 'w').write('by name\\n') if os.path.exists('/dev/stdout') el
     ] {
         assert!(ran.printed().contains(said), "{said}: {}", ran.printed());
     }
-    // Also what comes late, from a thread that outlives its cell.
+    // Also late output of a thread that outlives its cell.
     let late = "import threading\nthreading.Timer(0.1, lambda: (print('late'), os.write(1, b'late\\n'))).start()";
     client.call("eval", json!({"code": late})).ok();
     std::thread::sleep(std::time::Duration::from_millis(400));

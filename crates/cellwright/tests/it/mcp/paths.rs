@@ -11,11 +11,11 @@ use crate::context::{Context, THREE_CELLS};
 #[test]
 fn no_tool_leaves_the_roots() {
     let context = Context::new();
-    let base = context.folder().canonicalize().unwrap();
+    let base = context.dir().canonicalize().unwrap();
     let (root, outside) = (base.join("root"), base.join("outside"));
-    for folder in [&root, &outside] {
-        fs::create_dir(folder).unwrap();
-        fs::write(folder.join("a.ipynb"), THREE_CELLS).unwrap();
+    for dir in [&root, &outside] {
+        fs::create_dir(dir).unwrap();
+        fs::write(dir.join("a.ipynb"), THREE_CELLS).unwrap();
     }
     symlink(outside.join("a.ipynb"), root.join("link.ipynb")).unwrap();
     symlink(&outside, root.join("door")).unwrap();
@@ -94,32 +94,32 @@ fn no_tool_leaves_the_roots() {
 fn a_client_says_what_its_roots_are() {
     let context = Context::with_notebook();
     let other = Context::with_notebook();
-    let other_folder = other.folder().canonicalize().unwrap();
+    let other_dir = other.dir().canonicalize().unwrap();
     let mut client = Client::with(&context, &["mcp"], &json!({"roots": {"listChanged": true}}));
-    client.roots = json!([{"uri": format!("file://{}", other_folder.display()), "name": "other"}]);
+    client.roots = json!([{"uri": format!("file://{}", other_dir.display()), "name": "other"}]);
     let read = client.call("read", json!({"path": "a.ipynb"})).ok();
     assert!(
-        read.text().contains(other_folder.to_str().unwrap()),
+        read.text().contains(other_dir.to_str().unwrap()),
         "{}",
         read.text()
     );
-    let here = context.folder().join("a.ipynb").display().to_string();
+    let here = context.dir().join("a.ipynb").display().to_string();
     client.call("read", json!({"path": here})).error_text();
     // They change their mind.
-    let folder = context.folder().canonicalize().unwrap();
-    client.roots = json!([{"uri": format!("file://{}", folder.display())}]);
+    let dir = context.dir().canonicalize().unwrap();
+    client.roots = json!([{"uri": format!("file://{}", dir.display())}]);
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}));
-    let here = folder.join("a.ipynb").display().to_string();
-    // It is heard in passing, so it may take a moment.
-    let heard = (0..100).any(|_| {
+    let here = dir.join("a.ipynb").display().to_string();
+    // The server updates its roots asynchronously.
+    let updated = (0..100).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
         !client.call("read", json!({"path": here})).is_error()
     });
-    assert!(heard);
+    assert!(updated);
     // What was named when the server was started counts more.
-    let arguments = ["mcp", "--root", folder.to_str().unwrap()];
+    let arguments = ["mcp", "--root", dir.to_str().unwrap()];
     let mut client = Client::with(&context, &arguments, &json!({"roots": {}}));
-    client.roots = json!([{"uri": format!("file://{}", other_folder.display())}]);
+    client.roots = json!([{"uri": format!("file://{}", other_dir.display())}]);
     client.call("read", json!({"path": here})).ok();
 }
 

@@ -1,4 +1,4 @@
-//! What clients are told: both generations of the protocol, tools, prompts, settings.
+//! Both generations of the protocol, the lists of tools and prompts, configuration snippets.
 
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ fn invalid_arguments_are_rejected_without_effect() {
         ("run", json!({"path": "a.ipynb", "cells": "77"})),
         ("runs", json!({"action": "wait", "run": "r99"})),
         ("runs", json!({"action": "wait"})),
-        ("kernels", json!({"action": "variables", "name": "nobody"})),
+        ("kernels", json!({"action": "variables", "name": "unknown"})),
         ("kernels", json!({"action": "fly"})),
         (
             "artifact",
@@ -128,7 +128,7 @@ fn invalid_arguments_are_rejected_without_effect() {
     }
     assert_eq!(context.content("a.ipynb"), before);
     assert!(!context.path("new.ipynb").exists());
-    // It works all the same.
+    // The server still works.
     assert_eq!(
         client
             .call("eval", json!({"code": "6 * 7"}))

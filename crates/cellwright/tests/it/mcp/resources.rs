@@ -1,4 +1,4 @@
-//! Notebooks, full outputs and kernels as resources, and who is told when they change.
+//! Notebooks, full outputs and kernels as resources, and notifications of their changes.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ fn everything_can_be_read_by_its_address() {
 }
 
 /// Waits for the notification that a resource has changed.
-fn told(client: &mut Client, uri: &str) {
+fn await_notification(client: &mut Client, uri: &str) {
     loop {
         let message = client.next(Duration::from_secs(30)).unwrap();
         if message["method"] == "notifications/resources/updated" && message["params"]["uri"] == uri
@@ -93,7 +93,7 @@ fn subscribers_are_notified_of_changes() {
             "answer = 43",
         ])
         .exits(0);
-    told(&mut client, &notebook);
+    await_notification(&mut client, &notebook);
     client
         .request("resources/unsubscribe", json!({"uri": notebook}))
         .unwrap();
@@ -107,7 +107,7 @@ fn subscribers_are_notified_of_changes() {
             .request("resources/subscribe", json!({"uri": missing}))
             .unwrap_err();
     }
-    // Nobody was told of what nobody wanted to know.
+    // No notification arrives without a subscription.
     let before = client.notifications.len();
     context
         .run(&[
@@ -139,7 +139,7 @@ fn listeners_are_notified_of_changes() {
         "tools/call",
         json!({"name": "eval", "arguments": {"code": "2"}}),
     );
-    told(&mut client, &kernel);
+    await_notification(&mut client, &kernel);
     client.send(&json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id},
     }));
@@ -148,7 +148,7 @@ fn listeners_are_notified_of_changes() {
 }
 
 #[test]
-fn one_change_is_told_once() {
+fn one_change_is_notified_once() {
     let context = Context::with_notebook();
     let mut client = Client::older(&context);
     let notebook = uri_of(&mut client, "notebook://");
@@ -170,9 +170,9 @@ fn one_change_is_told_once() {
     client.call("edit", edit).ok();
     std::thread::sleep(Duration::from_millis(2500));
     client.request("tools/list", json!({})).unwrap();
-    let told = |uri: &str| {
+    let notified = |uri: &str| {
         let all = client.notifications.iter();
         all.filter(|note| note["params"]["uri"] == uri).count()
     };
-    assert_eq!((told(&notebook), told(&outline)), (1, 1));
+    assert_eq!((notified(&notebook), notified(&outline)), (1, 1));
 }

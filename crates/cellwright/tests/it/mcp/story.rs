@@ -120,7 +120,7 @@ fn an_edit_for_an_older_revision_is_merged_or_refused() {
     let mut client = Client::older(&context);
     let read = client.call("read", json!({"path": "a.ipynb"})).ok();
     let rev = read.structured()["revision"].as_str().unwrap().to_owned();
-    // Somebody else is quicker.
+    // Another program changes the notebook first.
     context
         .run(&[
             "edit",
@@ -236,7 +236,7 @@ fn a_kernel_can_be_looked_into() {
 }
 
 #[test]
-fn what_was_not_allowed_to_run_is_not_fine() {
+fn a_rejected_run_is_an_error() {
     let context = Context::with_notebook();
     let before = context.content("a.ipynb");
     let mut client = Client::older(&context);

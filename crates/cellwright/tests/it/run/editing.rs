@@ -1,14 +1,14 @@
-//! Edits that are made together with a run: all of it happens, or nothing.
+//! Edits together with a run: both the edit and the run happen, or neither.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use super::{BACKENDS, RunFixture, code, markdown, notices, old, statuses};
+use super::{BACKENDS, RunFixture, code, executed, markdown, notices, statuses};
 
-/// A program to be used as interpreter, which does something first.
-fn interpreter(fixture: &RunFixture, script: &str) -> String {
+/// Creates an interpreter that first runs a shell script. Returns its path.
+fn create_interpreter(fixture: &RunFixture, script: &str) -> String {
     let python = super::python().unwrap_or_else(|| "python3".into());
     let text = format!("#!/bin/sh\n{script}\nexec {} \"$@\"\n", python.display());
     let path = fixture.host.context.file("python", text);
@@ -17,22 +17,22 @@ fn interpreter(fixture: &RunFixture, script: &str) -> String {
 }
 
 #[test]
-fn a_cell_is_edited_and_run_with_those_after_it_on_request() {
+fn an_edited_cell_runs_alone_or_with_the_cells_below() {
     for backend in BACKENDS {
         let cells = [
-            old("x = 1\nprint(x)"),
-            old("print('between')"),
-            old("print('behind', globals().get('x'))"),
+            executed("x = 1\nprint(x)"),
+            executed("print('between')"),
+            executed("print('behind', globals().get('x'))"),
         ];
         let fixture = RunFixture::with(&cells);
-        let answer = fixture
+        let report = fixture
             .run_on(
                 backend,
                 &["--edit-cell", "0", "--source", "x = 2\nprint(x)", "--json"],
             )
             .exits(0)
             .json();
-        assert_eq!(statuses(&answer), ["ok"]);
+        assert_eq!(statuses(&report), ["ok"]);
         assert_eq!(fixture.outputs(), ["2", "old", "old"]);
         fixture
             .run_on(
@@ -50,8 +50,8 @@ fn a_cell_is_edited_and_run_with_those_after_it_on_request() {
 }
 
 #[test]
-fn several_edits_are_made_in_order_and_what_they_touched_runs() {
-    let fixture = RunFixture::with(&[old("print(0)"), markdown("text"), old("print(2)")]);
+fn several_edits_apply_in_order_and_the_edited_cells_run() {
+    let fixture = RunFixture::with(&[executed("print(0)"), markdown("text"), executed("print(2)")]);
     let edits = json!([
         {"action": "insert", "source": "print('new')", "to": 0},
         {"action": "edit", "cell": "id:c1", "source": "other text"},
@@ -59,11 +59,11 @@ fn several_edits_are_made_in_order_and_what_they_touched_runs() {
         {"action": "edit", "cell": "2", "source": "print('edited')"},
     ]);
     fs::write(fixture.path("edits.json"), edits.to_string()).unwrap();
-    let answer = fixture
+    let report = fixture
         .run(&["--edits", "edits.json", "--json"])
         .exits(0)
         .json();
-    assert_eq!(statuses(&answer), ["ok", "ok"]);
+    assert_eq!(statuses(&report), ["ok", "ok"]);
     assert_eq!(fixture.outputs(), ["new", "", "edited"]);
     let ids: Vec<_> = fixture.document("a.ipynb")["cells"]
         .as_array()
@@ -74,10 +74,10 @@ fn several_edits_are_made_in_order_and_what_they_touched_runs() {
     assert_eq!(ids[1..], [json!("c1"), json!("c2")]);
 }
 
-/// There is nothing to run, so there is no need for a kernel either.
+/// Without a cell to run, no kernel starts.
 #[test]
-fn an_edit_of_what_does_not_run_is_made_without_a_kernel() {
-    let fixture = RunFixture::with(&[markdown("old text"), old("print(1)")]);
+fn an_edit_of_a_markdown_cell_needs_no_kernel() {
+    let fixture = RunFixture::with(&[markdown("old text"), executed("print(1)")]);
     let broken = ["--python", "/no/such/python"];
     let mut arguments = vec!["--edit-cell", "0", "--source", "new text", "--json"];
     let mut command = fixture
@@ -95,14 +95,14 @@ fn an_edit_of_what_does_not_run_is_made_without_a_kernel() {
     let document = fixture.document("a.ipynb");
     assert_eq!(document["cells"][0]["source"], json!(["new text"]));
     assert_eq!(fixture.outputs(), ["", "old"]);
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(answer["notebook"]["changed"], true);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["notebook"]["changed"], true);
     assert_eq!(
-        answer["notebook"]["revision"],
+        report["notebook"]["revision"],
         fixture.host.context.revision("a.ipynb")
     );
-    assert_eq!(notices(&answer), ["nothing_to_run"]);
-    // And somewhere else, if told.
+    assert_eq!(notices(&report), ["nothing_to_run"]);
+    // `-o` writes the edit to another file.
     let before = fixture.content("a.ipynb");
     arguments[3] = "newer text";
     arguments.extend(["-o", "b.ipynb"]);
@@ -115,7 +115,7 @@ fn an_edit_of_what_does_not_run_is_made_without_a_kernel() {
 }
 
 #[test]
-fn an_edit_that_does_not_fit_runs_nothing_and_writes_nothing() {
+fn an_invalid_edit_runs_and_writes_nothing() {
     let fixture = RunFixture::with(&[code("open('ran', 'w')"), code("open('ran', 'w')")]);
     let before = fixture.content("a.ipynb");
     let edits = [
@@ -131,25 +131,29 @@ fn an_edit_that_does_not_fit_runs_nothing_and_writes_nothing() {
         for form in [&[][..], &["--json"], &["--events"], &["-o", "b.ipynb"]] {
             let mut arguments = vec!["--edits", "edits.json"];
             arguments.extend(form);
-            let ran = fixture.run(&arguments).exits(2);
-            assert!(ran.stderr.contains("error:"), "{}", ran.stderr);
+            let result = fixture.run(&arguments).exits(2);
+            assert!(result.stderr.contains("error:"), "{}", result.stderr);
             if !form.is_empty() && form[0] != "-o" {
-                let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-                assert!(answer["error"]["message"].is_string(), "{answer}");
+                let report: serde_json::Value = serde_json::from_str(&result.stdout).unwrap();
+                assert!(report["error"]["message"].is_string(), "{report}");
             }
         }
     }
-    let ran = fixture.run(&["--edit-cell", "0"]).exits(2);
-    assert!(ran.stderr.contains("needs a source"), "{}", ran.stderr);
+    let result = fixture.run(&["--edit-cell", "0"]).exits(2);
+    assert!(
+        result.stderr.contains("needs a source"),
+        "{}",
+        result.stderr
+    );
     assert!(!fixture.path("ran").exists() && !fixture.path("b.ipynb").exists());
     assert_eq!(fixture.content("a.ipynb"), before);
 }
 
 #[test]
-fn a_kernel_that_cannot_start_leaves_the_file() {
-    let fixture = RunFixture::with(&[old("x = 1")]);
+fn a_kernel_that_cannot_start_leaves_the_notebook() {
+    let fixture = RunFixture::with(&[executed("x = 1")]);
     let before = fixture.content("a.ipynb");
-    let broken = interpreter(&fixture, "echo 'I am broken' >&2; exit 3");
+    let broken = create_interpreter(&fixture, "echo 'I am broken' >&2; exit 3");
     for backend in BACKENDS {
         for more in [
             &[][..],
@@ -166,14 +170,14 @@ fn a_kernel_that_cannot_start_leaves_the_file() {
                 &broken,
             ]);
             let output = command.args(more).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{stderr}");
             assert_eq!(fixture.content("a.ipynb"), before, "{backend} {more:?}");
             assert!(!fixture.path("b.ipynb").exists(), "{backend} {more:?}");
         }
     }
-    // A kernel that nobody knows.
-    let ran = fixture.other(&[
+    // An unknown kernel.
+    let result = fixture.run_command(&[
         "run",
         "a.ipynb",
         "--kernel",
@@ -183,9 +187,9 @@ fn a_kernel_that_cannot_start_leaves_the_file() {
         "--source",
         "x",
     ]);
-    ran.exits(2);
+    result.exits(2);
     assert_eq!(fixture.content("a.ipynb"), before);
-    // All of it is told as a document, too.
+    // The events contain the error.
     let arguments = [
         "run",
         "a.ipynb",
@@ -195,7 +199,7 @@ fn a_kernel_that_cannot_start_leaves_the_file() {
         &broken,
         "--events",
     ];
-    let events = fixture.other(&arguments).exits(2).stdout;
+    let events = fixture.run_command(&arguments).exits(2).stdout;
     let last: serde_json::Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
     assert_eq!(
         (&last["event"], &last["status"]),
@@ -211,15 +215,15 @@ fn a_kernel_that_cannot_start_leaves_the_file() {
     assert_eq!(events.lines().count(), 1, "{events}");
 }
 
-/// Somebody else writes while the kernel starts.
+/// Another program writes the notebook while the kernel starts.
 #[test]
-fn a_cell_that_was_changed_before_it_could_run_does_not_run() {
+fn a_run_whose_notebook_changed_is_not_started() {
     let fixture = RunFixture::with(&[code("open('ran0', 'w')"), code("open('ran1', 'w')")]);
     let theirs = fixture
         .content("a.ipynb")
         .replace("open('ran1', 'w')", "their = 1");
     fs::write(fixture.path("theirs"), &theirs).unwrap();
-    let busy = interpreter(
+    let writing_python = create_interpreter(
         &fixture,
         &format!(
             "cp '{}' '{}'",
@@ -237,20 +241,20 @@ fn a_cell_that_was_changed_before_it_could_run_does_not_run() {
             "--backend",
             "runner",
             "--python",
-            &busy,
+            &writing_python,
         ]);
         let output = command.args(more).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{more:?} {said}");
-        assert!(said.contains("nothing was written"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{more:?} {stderr}");
+        assert!(stderr.contains("nothing was written"), "{stderr}");
         for name in ["ran0", "ran1", "ran2", "b.ipynb"] {
             assert!(!fixture.path(name).exists(), "{more:?}: {name}");
         }
         assert_eq!(fixture.content("a.ipynb"), theirs);
-        // Nobody is told of a cell that never ran.
-        assert!(!said.contains("[1/"), "{said}");
+        // There is no progress line for a cell that did not run.
+        assert!(!stderr.contains("[1/"), "{stderr}");
     }
-    // One that was not to run may be changed.
+    // A change of a cell that is not selected is no conflict.
     fs::write(fixture.path("a.ipynb"), &before).unwrap();
     let arguments = [
         "run",
@@ -258,11 +262,11 @@ fn a_cell_that_was_changed_before_it_could_run_does_not_run() {
         "--backend",
         "runner",
         "--python",
-        &busy,
+        &writing_python,
         "--cells",
         "0",
     ];
-    fixture.other(&arguments).exits(0);
+    fixture.run_command(&arguments).exits(0);
     assert!(fixture.path("ran0").exists());
     assert!(fixture.content("a.ipynb").contains("their = 1"));
 }
@@ -272,7 +276,7 @@ fn edits_for_an_older_revision_are_merged_or_refused() {
     let fixture = RunFixture::with(&[code("print(0)"), code("print(1)"), code("print(2)")]);
     let revision = fixture.host.context.revision("a.ipynb");
     fixture
-        .other(&[
+        .run_command(&[
             "notebook",
             "edit",
             "a.ipynb",
@@ -294,7 +298,7 @@ fn edits_for_an_older_revision_are_merged_or_refused() {
     assert_eq!(fixture.outputs(), ["ours", "", ""]);
     assert!(fixture.content("a.ipynb").contains("print('theirs')"));
     let before = fixture.content("a.ipynb");
-    let ran = fixture
+    let result = fixture
         .run(&[
             "--edit-cell",
             "2",
@@ -304,19 +308,23 @@ fn edits_for_an_older_revision_are_merged_or_refused() {
             &revision,
         ])
         .exits(3);
-    assert!(ran.stderr.contains("nothing was written"), "{}", ran.stderr);
+    assert!(
+        result.stderr.contains("nothing was written"),
+        "{}",
+        result.stderr
+    );
     assert!(!fixture.path("ran").exists());
     assert_eq!(fixture.content("a.ipynb"), before);
 }
 
-/// A cell that was meant by its index in another revision is another one now: if it comes to that, what is
-/// said about it is right.
+/// The index of the cell refers to an older revision. If the run is refused, the error states correctly whether
+/// the edit is in the file.
 #[test]
-fn an_edit_that_was_made_although_nothing_ran_is_told() {
+fn the_error_states_whether_the_edit_was_written() {
     let fixture = RunFixture::with(&[code("print(0)"), code("print(1)")]);
     let revision = fixture.host.context.revision("a.ipynb");
     fixture
-        .other(&[
+        .run_command(&[
             "notebook",
             "insert",
             "a.ipynb",
@@ -325,7 +333,7 @@ fn an_edit_that_was_made_although_nothing_ran_is_told() {
             "print('new')",
         ])
         .exits(0);
-    let ran = fixture.run(&[
+    let result = fixture.run(&[
         "--edit-cell",
         "1",
         "--source",
@@ -334,23 +342,23 @@ fn an_edit_that_was_made_although_nothing_ran_is_told() {
         &revision,
     ]);
     let edited = fixture.content("a.ipynb").contains("open('ran', 'w')");
-    match ran.code {
+    match result.code {
         Some(0) => assert!(edited && fixture.path("ran").exists()),
         Some(3) => {
             assert!(!fixture.path("ran").exists());
             assert_eq!(
                 edited,
-                ran.stderr.contains("the edits are in the file"),
+                result.stderr.contains("the edits are in the file"),
                 "{}",
-                ran.stderr
+                result.stderr
             );
             assert_eq!(
                 !edited,
-                ran.stderr.contains("nothing was written"),
+                result.stderr.contains("nothing was written"),
                 "{}",
-                ran.stderr
+                result.stderr
             );
         }
-        other => panic!("{other:?}: {}", ran.stderr),
+        other => panic!("{other:?}: {}", result.stderr),
     }
 }

@@ -1,12 +1,12 @@
-"""Outputs of two runs of one notebook compared, apart from what is different every time.
+"""Compares the outputs of two runs of one notebook, without the parts that differ between any two runs.
 
-Written anew, and not with our own crate for it, because it is what that is measured against.
+Does not use the comparison of Cellwright, because it checks that.
 """
 
 import json
 import re
 
-# Differences of these kinds mean that something a person reads has changed.
+# Kinds of differences that change text for the user.
 TEXT = ("stdout", "text", "error", "missing", "count")
 
 NOISE = [(re.compile(pattern), instead) for pattern, instead in [
@@ -25,7 +25,7 @@ NOISE = [(re.compile(pattern), instead) for pattern, instead in [
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?", "<date>"),
     (r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .{3,8} +.{2,3} .*?\d\d:\d\d:\d\d(?: [A-Z]+)?(?: \d{4})?", "<date>"),
     (r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b", "<time>"),
-    # As `ls -l` has it.
+    # The format of `ls -l`.
     (r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} +\d\d:\d\d\b", "<date>"),
     (r"\[\d+:\d\d(?::\d\d)?<[^\]]*\]", "<rate>"),
     (r"\d+(?:\.\d+)? ?(?:it|[kKMG]?i?B)/s\b", "<rate>"),
@@ -36,7 +36,7 @@ SEQUENCE = re.compile(r"\x1b\[([0-9;:?]*)([@-~])|\x1b[@-Z\\-_]")
 
 
 def plain(text):
-    """The text as it stands on a terminal in the end, without colours."""
+    """The text that a terminal shows in the end, without colours."""
     if not any(mark in text for mark in "\r\b\x1b"):
         return text
     lines, row, column = [[]], 0, 0
@@ -83,8 +83,8 @@ def plain(text):
     return "\n".join("".join(line) for line in lines)
 
 
-def steady(text):
-    """The text without what is different every time."""
+def normalized(text):
+    """The text without parts that differ between any two runs."""
     text = plain(text)
     for pattern, instead in NOISE:
         text = pattern.sub(instead, text)
@@ -101,7 +101,7 @@ def grouped(outputs):
 
     def flush():
         for name in sorted(streams):
-            if steady(streams[name]):
+            if normalized(streams[name]):
                 found.append({"output_type": "stream", "name": name, "text": streams[name]})
         streams.clear()
 
@@ -136,7 +136,7 @@ def first_difference(theirs, ours):
             "ours": short("\n".join(our_lines[number:number + 1]))}
 
 
-def named(output):
+def output_name(output):
     if output["output_type"] == "stream":
         return output["name"]
     return output["output_type"] + (" " + ", ".join(sorted(output["data"])) if "data" in output else "")
@@ -154,7 +154,7 @@ def bundle_differences(theirs, ours):
             continue
         one, other = joined(theirs[mime]), joined(ours[mime])
         if isinstance(one, str) and isinstance(other, str) and not mime.startswith("image/"):
-            one, other = steady(one), steady(other)
+            one, other = normalized(one), normalized(other)
         elif mime.startswith("image/"):
             one, other = "".join(one.split()), "".join(other.split())
         else:
@@ -168,15 +168,15 @@ def bundle_differences(theirs, ours):
 def output_differences(theirs, ours):
     kind = theirs["output_type"]
     if kind == "stream":
-        one, other = steady(theirs["text"]), steady(ours["text"])
+        one, other = normalized(theirs["text"]), normalized(ours["text"])
         if one != other:
             yield {"kind": theirs["name"], "what": theirs["name"], **first_difference(one, other)}
     elif kind == "error":
         for field in ("ename", "evalue"):
-            one, other = steady(theirs[field]), steady(ours[field])
+            one, other = normalized(theirs[field]), normalized(ours[field])
             if one != other:
                 yield {"kind": "error", "what": field, "theirs": short(one), "ours": short(other)}
-        one, other = (steady("\n".join(output["traceback"])) for output in (theirs, ours))
+        one, other = (normalized("\n".join(output["traceback"])) for output in (theirs, ours))
         if one != other:
             yield {"kind": "traceback", "what": "traceback", **first_difference(one, other)}
     else:
@@ -190,10 +190,10 @@ def output_differences(theirs, ours):
 
 
 def pairs(theirs, ours):
-    """Which output of theirs is which of ours: those of the same name, in order."""
+    """Pairs of outputs with the same name, in order."""
     position = 0
     for output in theirs:
-        rest = [number for number in range(position, len(ours)) if named(ours[number]) == named(output)]
+        rest = [number for number in range(position, len(ours)) if output_name(ours[number]) == output_name(output)]
         rest = rest or [number for number in range(position, len(ours))
                         if ours[number]["output_type"] == output["output_type"] != "stream"]
         if rest:
@@ -215,14 +215,14 @@ def cell_differences(theirs, ours):
         if one is None or other is None:
             there = one or other
             shown = there.get("text") or there.get("data", {}).get("text/plain") or there.get("evalue") or ""
-            yield {"kind": kind_of(there), "what": named(there) + (" is missing" if one else " is more"),
+            yield {"kind": kind_of(there), "what": output_name(there) + (" is missing" if one else " is more"),
                    "text": short(joined(shown))}
         else:
             yield from output_differences(one, other)
 
 
 def differences(theirs, ours):
-    """What differs between two notebooks that were run, cell by cell."""
+    """The differences between two executed notebooks, cell by cell."""
     found = []
     if len(theirs["cells"]) != len(ours["cells"]):
         return [{"cell": None, "kind": "missing", "what": "cells",

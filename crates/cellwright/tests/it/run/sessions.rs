@@ -1,14 +1,14 @@
-//! A kernel that is kept: edit a cell, run it, look, edit again.
+//! `run --session`: variables between runs, freshness of cells, and runs in the background.
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, RunFixture, code, markdown, notices, old, statuses};
+use super::{BACKENDS, RunFixture, code, executed, markdown, notices, statuses};
 use crate::host::wait_until;
 
-/// What is known of the cells, as `notebook outline` tells it.
-fn states(fixture: &RunFixture) -> Vec<String> {
+/// The freshness of each cell in `notebook outline`.
+fn freshness(fixture: &RunFixture) -> Vec<String> {
     let outline = fixture
-        .other(&["notebook", "outline", "a.ipynb", "--json"])
+        .run_command(&["notebook", "outline", "a.ipynb", "--json"])
         .exits(0)
         .json();
     let cells = outline["cells"].as_array().unwrap().iter();
@@ -22,8 +22,8 @@ fn states(fixture: &RunFixture) -> Vec<String> {
     cells.map(state).collect()
 }
 
-fn indexes(answer: &Value) -> Vec<u64> {
-    let cells = answer["cells"].as_array().unwrap().iter();
+fn indexes(report: &Value) -> Vec<u64> {
+    let cells = report["cells"].as_array().unwrap().iter();
     cells.map(|cell| cell["index"].as_u64().unwrap()).collect()
 }
 
@@ -72,13 +72,13 @@ fn variables_are_kept_between_runs_until_a_restart() {
             .command(&["eval", "--session", "s", "print(x)"]);
         let output = eval.output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n");
-        fixture.other(&["host", "stop"]).exits(0);
+        fixture.run_command(&["host", "stop"]).exits(0);
     }
 }
 
-/// The first run writes down which kernel it was; that must not make the second look for another.
+/// The first run saves a kernelspec. The second run must still use the same kernel.
 #[test]
-fn a_notebook_without_a_kernel_keeps_the_kernel_it_got() {
+fn a_notebook_without_a_kernelspec_keeps_the_kernel_of_its_first_run() {
     let Some(python) = cellwright_test_support::python() else {
         return;
     };
@@ -100,7 +100,7 @@ fn a_notebook_without_a_kernel_keeps_the_kernel_it_got() {
         run(&["--cells", "1"]);
         assert_eq!(fixture.outputs()[1], "4", "{backend:?}");
         let kernels = fixture
-            .other(&["kernels", "list", "--json"])
+            .run_command(&["kernels", "list", "--json"])
             .exits(0)
             .json();
         assert_eq!(kernels.as_array().unwrap().len(), 1, "{kernels}");
@@ -108,7 +108,7 @@ fn a_notebook_without_a_kernel_keeps_the_kernel_it_got() {
 }
 
 #[test]
-fn what_is_not_fresh_runs_again_and_nothing_else() {
+fn only_cells_that_are_not_fresh_run_again() {
     let fixture = RunFixture::with(&[
         code("a = 1"),
         markdown("text"),
@@ -116,11 +116,11 @@ fn what_is_not_fresh_runs_again_and_nothing_else() {
         code("print('c')"),
         code(""),
     ]);
-    assert_eq!(states(&fixture), ["-", "-", "-", "-", "-"]);
+    assert_eq!(freshness(&fixture), ["-", "-", "-", "-", "-"]);
     let stale = ["--session", "s", "--json", "--stale"];
     let changed = ["--session", "s", "--json", "--changed"];
     assert_eq!(indexes(&fixture.run(&stale).exits(0).json()), [0, 2, 3]);
-    assert_eq!(states(&fixture), ["fresh", "-", "fresh", "fresh", "-"]);
+    assert_eq!(freshness(&fixture), ["fresh", "-", "fresh", "fresh", "-"]);
     for choice in [&stale, &changed] {
         let nothing = fixture.run(choice).exits(0).json();
         assert_eq!(
@@ -129,7 +129,7 @@ fn what_is_not_fresh_runs_again_and_nothing_else() {
         );
     }
     fixture
-        .other(&[
+        .run_command(&[
             "notebook",
             "edit",
             "a.ipynb",
@@ -138,29 +138,29 @@ fn what_is_not_fresh_runs_again_and_nothing_else() {
             "b = a + 10\nprint(b)",
         ])
         .exits(0);
-    assert_eq!(states(&fixture), ["fresh", "-", "changed", "stale", "-"]);
+    assert_eq!(freshness(&fixture), ["fresh", "-", "changed", "stale", "-"]);
     assert_eq!(indexes(&fixture.run(&changed).exits(0).json()), [2]);
-    assert_eq!(states(&fixture), ["fresh", "-", "fresh", "stale", "-"]);
+    assert_eq!(freshness(&fixture), ["fresh", "-", "fresh", "stale", "-"]);
     assert_eq!(indexes(&fixture.run(&stale).exits(0).json()), [3]);
     assert_eq!(fixture.outputs()[2], "11");
-    // A cell before those that ran, and one that fails.
+    // A new cell above the others, which raises an exception.
     fixture
-        .other(&["notebook", "insert", "a.ipynb", "0", "--source", "1 / 0"])
+        .run_command(&["notebook", "insert", "a.ipynb", "0", "--source", "1 / 0"])
         .exits(0);
     assert_eq!(
-        states(&fixture),
+        freshness(&fixture),
         ["never_run", "stale", "-", "stale", "stale", "-"]
     );
     fixture.run(&["--session", "s", "--cells", "0"]).exits(1);
-    assert_eq!(states(&fixture)[0], "never_run");
+    assert_eq!(freshness(&fixture)[0], "never_run");
     fixture
-        .other(&["notebook", "delete", "a.ipynb", "0"])
+        .run_command(&["notebook", "delete", "a.ipynb", "0"])
         .exits(0);
-    assert_eq!(states(&fixture), ["fresh", "-", "fresh", "fresh", "-"]);
-    // Another kernel knows nothing.
-    fixture.other(&["kernels", "reset", "s"]).exits(0);
+    assert_eq!(freshness(&fixture), ["fresh", "-", "fresh", "fresh", "-"]);
+    // No cell is fresh after a reset.
+    fixture.run_command(&["kernels", "reset", "s"]).exits(0);
     assert_eq!(
-        states(&fixture),
+        freshness(&fixture),
         ["other_kernel", "-", "other_kernel", "other_kernel", "-"]
     );
     assert_eq!(indexes(&fixture.run(&stale).exits(0).json()), [0, 2, 3]);
@@ -171,11 +171,15 @@ fn what_is_not_fresh_runs_again_and_nothing_else() {
     assert_eq!(indexes(&all), [0, 2, 3]);
 }
 
-/// What was run by a kernel that was replaced in the middle of a run is not fresh.
+/// The memory limit replaces the kernel in the middle of the run.
 #[test]
-fn a_kernel_that_was_replaced_meanwhile_takes_the_freshness_with_it() {
-    let much = "x = bytearray(300 * 1000 * 1000)\nx[::4096] = b'x' * len(x[::4096])";
-    let fixture = RunFixture::with(&[code("a = 1"), code(much), code("print('a' in globals())")]);
+fn cells_of_a_replaced_kernel_are_not_fresh() {
+    let large_allocation = "x = bytearray(300 * 1000 * 1000)\nx[::4096] = b'x' * len(x[::4096])";
+    let fixture = RunFixture::with(&[
+        code("a = 1"),
+        code(large_allocation),
+        code("print('a' in globals())"),
+    ]);
     let mut command = fixture.command("runner", &["--session", "s", "--json"]);
     command.env("CELLWRIGHT_KERNEL_MEMORY_LIMIT", "200 MB");
     let output = command.output().unwrap();
@@ -185,18 +189,18 @@ fn a_kernel_that_was_replaced_meanwhile_takes_the_freshness_with_it() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(statuses(&answer), ["ok", "ok", "ok"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(statuses(&report), ["ok", "ok", "ok"]);
     assert_eq!(fixture.outputs()[2], "False");
-    assert_eq!(states(&fixture)[..2], ["other_kernel", "other_kernel"]);
+    assert_eq!(freshness(&fixture)[..2], ["other_kernel", "other_kernel"]);
 }
 
 #[test]
-fn a_run_continues_in_the_background_and_writes_when_it_is_done() {
+fn a_run_in_the_background_saves_its_outputs() {
     let fixture = RunFixture::with(&[
-        old("print('early', flush=True)"),
-        old(super::WAITING_CELL),
-        old("print('last')"),
+        executed("print('early', flush=True)"),
+        executed(super::WAITING_CELL),
+        executed("print('last')"),
     ]);
     for session in [&["--session", "s"][..], &[]] {
         std::fs::remove_file(fixture.path("begun")).ok();
@@ -210,36 +214,43 @@ fn a_run_continues_in_the_background_and_writes_when_it_is_done() {
             .trim_end()
             .to_owned();
         fixture.wait_until_started();
-        let vain = fixture
-            .other(&["runs", "wait", &run, "--wait", "0.1"])
+        let timed_out = fixture
+            .run_command(&["runs", "wait", &run, "--wait", "0.1"])
             .exits(124);
-        assert!(vain.stderr.contains("is still running"), "{}", vain.stderr);
+        assert!(
+            timed_out.stderr.contains("is still running"),
+            "{}",
+            timed_out.stderr
+        );
         let tail = fixture
-            .other(&["runs", "tail", &run, "--json"])
+            .run_command(&["runs", "tail", &run, "--json"])
             .exits(0)
             .json();
         assert_eq!(
             (&tail["cell"], &tail["cells"], &tail["status"]),
             (&json!(1), &json!(3), &json!("running"))
         );
-        let list = fixture.other(&["runs", "list", "--json"]).exits(0).json();
-        let mine = list
+        let list = fixture
+            .run_command(&["runs", "list", "--json"])
+            .exits(0)
+            .json();
+        let entry = list
             .as_array()
             .unwrap()
             .iter()
-            .find(|it| it["run"] == *run)
+            .find(|entry| entry["run"] == *run)
             .unwrap();
         assert_eq!(
-            (&mine["label"], &mine["status"]),
+            (&entry["label"], &entry["status"]),
             (&json!("a.ipynb"), &json!("running"))
         );
-        // What has ended is in the file before all has.
+        // The output of the first cell is saved before the end of the run.
         wait_until("nothing is saved", || fixture.outputs()[0] == "early");
         assert_eq!(fixture.outputs()[1..], ["", "old"]);
         assert_eq!(fixture.counts()[1], json!(null));
         fixture.release_cell();
         let ended = fixture
-            .other(&["runs", "wait", &run, "--json"])
+            .run_command(&["runs", "wait", &run, "--json"])
             .exits(0)
             .json();
         assert_eq!(statuses(&ended), ["ok", "ok", "ok"]);
@@ -248,14 +259,14 @@ fn a_run_continues_in_the_background_and_writes_when_it_is_done() {
             fixture.host.context.revision("a.ipynb")
         );
         assert_eq!(fixture.outputs(), ["early", "went on", "last"]);
-        let said = fixture.other(&["runs", "wait", &run]).exits(0);
-        assert_eq!(said.stdout, "early\nwent on\nlast\n");
+        let result = fixture.run_command(&["runs", "wait", &run]).exits(0);
+        assert_eq!(result.stdout, "early\nwent on\nlast\n");
         fixture.notebook(
             "a.ipynb",
             &[
-                old("print('early', flush=True)"),
-                old(super::WAITING_CELL),
-                old("print('last')"),
+                executed("print('early', flush=True)"),
+                executed(super::WAITING_CELL),
+                executed("print('last')"),
             ],
         );
     }
@@ -263,7 +274,11 @@ fn a_run_continues_in_the_background_and_writes_when_it_is_done() {
 
 #[test]
 fn a_run_in_the_background_can_be_cancelled() {
-    let fixture = RunFixture::with(&[old("print(0)"), old(super::WAITING_CELL), old("print(2)")]);
+    let fixture = RunFixture::with(&[
+        executed("print(0)"),
+        executed(super::WAITING_CELL),
+        executed("print(2)"),
+    ]);
     let run = fixture
         .run(&["--background", "--session", "s"])
         .exits(0)
@@ -271,9 +286,9 @@ fn a_run_in_the_background_can_be_cancelled() {
         .trim_end()
         .to_owned();
     fixture.wait_until_started();
-    fixture.other(&["runs", "cancel", &run]).exits(0);
+    fixture.run_command(&["runs", "cancel", &run]).exits(0);
     let ended = fixture
-        .other(&["runs", "wait", &run, "--json"])
+        .run_command(&["runs", "wait", &run, "--json"])
         .exits(130)
         .json();
     assert_eq!(ended["status"], "cancelled");
@@ -285,31 +300,34 @@ fn a_run_in_the_background_can_be_cancelled() {
 }
 
 #[test]
-fn a_command_hands_over_when_its_time_is_up() {
-    let fixture = RunFixture::with(&[old(super::WAITING_CELL)]);
-    let handed = fixture
+fn a_command_returns_after_its_wait_and_the_run_continues() {
+    let fixture = RunFixture::with(&[executed(super::WAITING_CELL)]);
+    let continued = fixture
         .run(&["--session", "s", "--wait", "1", "--json"])
         .exits(0)
         .json();
-    assert_eq!(handed["status"], "running");
+    assert_eq!(continued["status"], "running");
     fixture.wait_until_started();
     fixture.release_cell();
-    let run = handed["run"].as_str().unwrap();
-    fixture.other(&["runs", "wait", run]).exits(0);
+    let run = continued["run"].as_str().unwrap();
+    fixture.run_command(&["runs", "wait", run]).exits(0);
     assert_eq!(fixture.outputs(), ["went on"]);
 }
 
-/// A run that waits for the session, and is cancelled before its turn.
+/// The run waits for the session when it is cancelled.
 #[test]
-fn a_run_that_never_had_its_turn_leaves_the_file() {
-    let fixture = RunFixture::with(&[old(super::WAITING_CELL)]);
+fn a_run_that_was_cancelled_before_its_start_leaves_the_notebook() {
+    let fixture = RunFixture::with(&[executed(super::WAITING_CELL)]);
     fixture.notebook(
         "b.ipynb",
-        &[old("open('wrong', 'w')"), old("open('wrong', 'w')")],
+        &[
+            executed("open('wrong', 'w')"),
+            executed("open('wrong', 'w')"),
+        ],
     );
-    let running = fixture.begin(&["--session", "s"]);
+    let running = fixture.start(&["--session", "s"]);
     let before = fixture.content("b.ipynb");
-    let waits = [
+    let arguments = [
         "run",
         "b.ipynb",
         "--backend",
@@ -322,16 +340,21 @@ fn a_run_that_never_had_its_turn_leaves_the_file() {
         "--source",
         "x",
     ];
-    let run = fixture.other(&waits).exits(0).stdout.trim_end().to_owned();
-    fixture.other(&["runs", "cancel", &run]).exits(0);
+    let run = fixture
+        .run_command(&arguments)
+        .exits(0)
+        .stdout
+        .trim_end()
+        .to_owned();
+    fixture.run_command(&["runs", "cancel", &run]).exits(0);
     let ended = fixture
-        .other(&["runs", "wait", &run, "--json"])
+        .run_command(&["runs", "wait", &run, "--json"])
         .exits(130)
         .json();
     assert_eq!(statuses(&ended), ["skipped"]);
     assert_eq!(fixture.content("b.ipynb"), before);
     fixture.release_cell();
-    running.end().exits(0);
+    running.wait().exits(0);
     assert_eq!(fixture.outputs(), ["went on"]);
     assert!(!fixture.path("wrong").exists());
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: what ran is in the file, what did not finish says so, and the report is right.
+//! Ctrl-C and SIGTERM: outputs of finished cells are saved, the cancelled cell has an error, and the report matches.
 
 use std::fs;
 use std::process::Child;
@@ -6,20 +6,26 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, RandomNumbers, RunFixture, WAITING_CELL, markdown, old, statuses, times};
+use super::{
+    BACKENDS, RandomNumbers, RunFixture, WAITING_CELL, executed, markdown, repetitions, statuses,
+};
 use crate::host::{signal, wait_until};
 
 #[test]
-fn a_signal_ends_the_cell_and_what_ran_is_saved() {
+fn a_signal_cancels_the_cell_and_saves_the_outputs() {
     for backend in BACKENDS {
         for name in ["-INT", "-TERM", "-HUP"] {
-            let fixture = RunFixture::with(&[old("print(0)"), old(WAITING_CELL), old("print(2)")]);
+            let fixture = RunFixture::with(&[
+                executed("print(0)"),
+                executed(WAITING_CELL),
+                executed("print(2)"),
+            ]);
             let running = fixture.spawn_on(backend, &["--json"]);
             fixture.wait_until_started();
             running.signal(name);
-            let answer = running.end().exits(130).json();
-            assert_eq!(answer["status"], "cancelled", "{name}");
-            assert_eq!(statuses(&answer), ["ok", "cancelled", "skipped"]);
+            let report = running.wait().exits(130).json();
+            assert_eq!(report["status"], "cancelled", "{name}");
+            assert_eq!(statuses(&report), ["ok", "cancelled", "skipped"]);
             let outputs = fixture.outputs();
             assert_eq!(outputs[0], "0");
             assert!(outputs[1].ends_with("!Cancelled"), "{outputs:?}");
@@ -32,16 +38,20 @@ fn a_signal_ends_the_cell_and_what_ran_is_saved() {
     }
 }
 
-/// The first one is ignored by the code; the second does not wait for it.
+/// The code ignores the first interrupt. The second one kills the kernel.
 #[test]
-fn a_second_ctrl_c_does_not_wait_for_the_code() {
-    let stubborn =
+fn a_second_ctrl_c_kills_the_kernel() {
+    let ignores_sigint =
         format!("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{WAITING_CELL}");
     for session in [&[][..], &["--session", "s"]] {
-        let fixture = RunFixture::with(&[old("print(0)"), old(&stubborn), old("print(2)")]);
+        let fixture = RunFixture::with(&[
+            executed("print(0)"),
+            executed(&ignores_sigint),
+            executed("print(2)"),
+        ]);
         let mut arguments = vec!["--json"];
         arguments.extend(session);
-        // Longer than anybody would wait.
+        // Longer than the test may take.
         let mut command = fixture.command("runner", &arguments);
         command.env("CELLWRIGHT_KERNEL_INTERRUPT_GRACE", "300");
         let child = command.spawn().unwrap();
@@ -56,24 +66,24 @@ fn a_second_ctrl_c_does_not_wait_for_the_code() {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(statuses(&answer), ["ok", "cancelled", "skipped"]);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(statuses(&report), ["ok", "cancelled", "skipped"]);
         assert_eq!(fixture.outputs(), ["0", "!Cancelled", "old"]);
         assert_eq!(fixture.counts(), [json!(1), json!(null), json!(99)]);
         fixture.assert_valid(&["a.ipynb"]);
     }
 }
 
-/// Whoever has read enough ends it, and what ran is in the file.
+/// A closed pipe cancels the run, and outputs of finished cells are saved.
 #[test]
-fn a_reader_that_has_gone_ends_it() {
+fn a_closed_pipe_cancels_the_run() {
     let fixture = RunFixture::with(&[
-        old("print('a line', flush=True)"),
-        old("import time\nwhile True: print('x' * 1000); time.sleep(0.001)"),
-        old("print(2)"),
+        executed("print('a line', flush=True)"),
+        executed("import time\nwhile True: print('x' * 1000); time.sleep(0.001)"),
+        executed("print(2)"),
     ]);
     let mut child = fixture.command("runner", &[]).spawn().unwrap();
-    // More than the first cell says: the second one runs.
+    // More bytes than the first cell prints, so the second one runs.
     let mut first = [0; 2000];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
     drop(child.stdout.take());
@@ -88,30 +98,30 @@ fn a_reader_that_has_gone_ends_it() {
 
 const CELLS: usize = 7;
 
-/// One run that is stopped at some moment, while somebody else edits the text in it.
-struct Try {
+/// One run that receives SIGTERM at a random time while another command edits its Markdown cell.
+struct StoppedRun {
     name: String,
     child: Child,
     editor: Option<Child>,
-    /// When it is stopped, and when the text is edited.
-    moments: (Duration, Duration),
+    /// The delays before SIGTERM and before the edit.
+    delays: (Duration, Duration),
 }
 
-/// Each cell says when it begins and when it ends, and writes the latter down where nobody can take it back.
+/// Cells that print their begin and their end, and append their index to a log file at the end.
 fn cells(number: usize) -> Vec<Value> {
     let mut cells = vec![markdown("their text")];
     cells.extend((1..CELLS).map(|index| {
-        old(&format!("import time\nprint('begin {index}', flush=True)\ntime.sleep(0.03)\nprint('end {index}')\nwith open('log{number}', 'a') as file: file.write('{index};')"))
+        executed(&format!("import time\nprint('begin {index}', flush=True)\ntime.sleep(0.03)\nprint('end {index}')\nwith open('log{number}', 'a') as file: file.write('{index};')"))
     }));
     cells
 }
 
-impl Try {
-    fn begin(
+impl StoppedRun {
+    fn start(
         fixture: &RunFixture,
         number: usize,
         numbers: &mut RandomNumbers,
-        whole: Duration,
+        duration: Duration,
     ) -> Self {
         let name = format!("n{number}.ipynb");
         fixture.notebook(&name, &cells(number));
@@ -123,13 +133,13 @@ impl Try {
         if let Some(python) = super::python() {
             command.arg("--python").arg(python);
         }
-        let most = u64::try_from(whole.as_micros()).unwrap();
-        let mut moment = || Duration::from_micros(numbers.below(most));
+        let microseconds_max = u64::try_from(duration.as_micros()).unwrap();
+        let mut delay = || Duration::from_micros(numbers.below(microseconds_max));
         Self {
             child: command.spawn().unwrap(),
             name,
             editor: None,
-            moments: (moment(), moment()),
+            delays: (delay(), delay()),
         }
     }
 
@@ -145,7 +155,7 @@ impl Try {
         self.editor = Some(fixture.host.context.command(&arguments).spawn().unwrap());
     }
 
-    /// Fails unless report and file are right; says whether it was stopped while cells ran.
+    /// Fails unless report and file are correct. Returns whether the run was stopped after its first cell.
     fn check(self, fixture: &RunFixture, number: usize) -> bool {
         let Self {
             name,
@@ -155,55 +165,59 @@ impl Try {
         } = self;
         let output = child.wait_with_output().unwrap();
         let edited = editor.unwrap().wait_with_output().unwrap();
-        let complaint = String::from_utf8_lossy(&edited.stderr).into_owned();
-        assert!(edited.status.success(), "{name}: {complaint}");
+        let edit_stderr = String::from_utf8_lossy(&edited.stderr).into_owned();
+        assert!(edited.status.success(), "{name}: {edit_stderr}");
         let document = fixture.document(&name);
         assert_eq!(
             document["cells"][0]["source"],
             json!(["their new text"]),
-            "{name}: their edit is lost"
+            "{name}: the edit is lost"
         );
         let log = fs::read_to_string(fixture.path(&format!("log{number}"))).unwrap_or_default();
         let finished = |index: usize| log.contains(&format!("{index};"));
         let outputs = fixture.outputs_in(&name);
-        let whole = |index: usize| format!("begin {index} end {index}");
+        let full_output = |index: usize| format!("begin {index} end {index}");
         for index in 1..CELLS {
             let count = &document["cells"][index]["execution_count"];
-            let said = &outputs[index];
-            // What looks finished is.
-            if *said == whole(index) {
+            let text = &outputs[index];
+            // A cell that looks finished has finished.
+            if *text == full_output(index) {
                 assert!(finished(index), "{name}, cell {index} looks finished");
             } else {
-                let tells = said == "old" || said.is_empty() || said.contains('!');
-                assert!(tells, "{name}, cell {index}: {said} {count}");
+                let is_unfinished = text == "old" || text.is_empty() || text.contains('!');
+                assert!(is_unfinished, "{name}, cell {index}: {text} {count}");
             }
         }
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let Some(code) = output.status.code() else {
-            // Before it could listen: nothing had begun.
-            assert_eq!(log, "", "{name}: {said}");
+            // The signal arrived before its handler existed: no cell had started.
+            assert_eq!(log, "", "{name}: {stderr}");
             assert!(
-                outputs[1..].iter().all(|said| said == "old"),
+                outputs[1..].iter().all(|text| text == "old"),
                 "{name}: {outputs:?}"
             );
             return false;
         };
-        let answer: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{name}: {error}, {said}"));
-        let status = answer["status"].as_str().unwrap();
-        assert_eq!(code, if status == "ok" { 0 } else { 130 }, "{name}: {said}");
-        let statuses = statuses(&answer);
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{name}: {error}, {stderr}"));
+        let status = report["status"].as_str().unwrap();
+        assert_eq!(
+            code,
+            if status == "ok" { 0 } else { 130 },
+            "{name}: {stderr}"
+        );
+        let statuses = statuses(&report);
         assert_eq!(statuses.len(), CELLS - 1);
-        for (at, status) in statuses.iter().enumerate() {
-            let (index, said) = (at + 1, &outputs[at + 1]);
+        for (position, status) in statuses.iter().enumerate() {
+            let (index, text) = (position + 1, &outputs[position + 1]);
             match *status {
                 "ok" => {
                     assert!(finished(index), "{name}: cell {index} is not finished");
-                    assert_eq!(*said, whole(index), "{name}");
+                    assert_eq!(*text, full_output(index), "{name}");
                 }
-                "cancelled" => assert!(said.ends_with("!Cancelled"), "{name}: {said}"),
+                "cancelled" => assert!(text.ends_with("!Cancelled"), "{name}: {text}"),
                 "skipped" => {
-                    assert_eq!(said, "old", "{name}");
+                    assert_eq!(text, "old", "{name}");
                     assert!(!finished(index), "{name}: cell {index} ran");
                 }
                 other => panic!("{name}: {other}"),
@@ -223,46 +237,46 @@ impl Try {
     }
 }
 
-/// How long one takes.
-fn whole(fixture: &RunFixture) -> Duration {
+/// The duration of one run.
+fn run_duration(fixture: &RunFixture) -> Duration {
     let mut numbers = RandomNumbers(1);
-    let begun = Instant::now();
-    let mut first = Try::begin(fixture, 0, &mut numbers, Duration::from_secs(1));
+    let started = Instant::now();
+    let mut first = StoppedRun::start(fixture, 0, &mut numbers, Duration::from_secs(1));
     first.edit(fixture);
     first.check(fixture, 0);
-    begun.elapsed()
+    started.elapsed()
 }
 
 #[test]
-fn sigterm_at_any_moment_loses_nothing_and_the_report_is_right() {
-    const AT_ONCE: usize = 5;
+fn sigterm_at_any_time_loses_no_output_and_the_report_matches() {
+    const CONCURRENT_RUNS: usize = 5;
     let fixture = RunFixture::new();
     let mut numbers = RandomNumbers::new();
-    let whole = whole(&fixture).min(Duration::from_secs(3)) * 2;
-    let count = times(200);
+    let duration = run_duration(&fixture).min(Duration::from_secs(3)) * 2;
+    let count = repetitions(200);
     let mut stopped = 0;
-    for round in 0..count / AT_ONCE {
-        let number = |at: usize| 1 + round * AT_ONCE + at;
-        let mut tries: Vec<Try> = (0..AT_ONCE)
-            .map(|at| Try::begin(&fixture, number(at), &mut numbers, whole))
+    for round in 0..count / CONCURRENT_RUNS {
+        let number = |position: usize| 1 + round * CONCURRENT_RUNS + position;
+        let mut runs: Vec<StoppedRun> = (0..CONCURRENT_RUNS)
+            .map(|position| StoppedRun::start(&fixture, number(position), &mut numbers, duration))
             .collect();
-        let begun = Instant::now();
-        let mut todo: Vec<(Duration, usize, bool)> = Vec::new();
-        for (at, one) in tries.iter().enumerate() {
-            todo.push((one.moments.0, at, true));
-            todo.push((one.moments.1, at, false));
+        let started = Instant::now();
+        let mut actions: Vec<(Duration, usize, bool)> = Vec::new();
+        for (position, run) in runs.iter().enumerate() {
+            actions.push((run.delays.0, position, true));
+            actions.push((run.delays.1, position, false));
         }
-        todo.sort_unstable();
-        for (moment, at, stops) in todo {
-            std::thread::sleep(moment.saturating_sub(begun.elapsed()));
-            if stops {
-                signal(tries[at].child.id(), "-TERM");
+        actions.sort_unstable();
+        for (delay, position, is_signal) in actions {
+            std::thread::sleep(delay.saturating_sub(started.elapsed()));
+            if is_signal {
+                signal(runs[position].child.id(), "-TERM");
             } else {
-                tries[at].edit(&fixture);
+                runs[position].edit(&fixture);
             }
         }
-        for (at, one) in tries.into_iter().enumerate() {
-            stopped += usize::from(one.check(&fixture, number(at)));
+        for (position, run) in runs.into_iter().enumerate() {
+            stopped += usize::from(run.check(&fixture, number(position)));
         }
     }
     let names: Vec<String> = (1..=count)
@@ -270,29 +284,35 @@ fn sigterm_at_any_moment_loses_nothing_and_the_report_is_right() {
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     fixture.assert_valid(&names);
-    assert_eq!(fixture.left_over(), [""; 0]);
-    // Otherwise it shows nothing.
+    assert_eq!(fixture.leftover_files(), [""; 0]);
+    // The test needs runs that were stopped while their cells ran.
     assert!(
         stopped > count / 20,
         "only {stopped} of {count} were stopped while their cells ran"
     );
 }
 
-/// The same where a host runs the cells.
+/// The same if a host runs the cells.
 #[test]
-fn sigterm_to_a_command_with_a_session_saves_what_ran() {
-    let fixture = RunFixture::with(&[old("print(0)"), old(WAITING_CELL), old("print(2)")]);
-    let running = fixture.begin(&["--session", "s", "--json"]);
+fn sigterm_to_a_command_with_a_session_saves_the_outputs() {
+    let fixture = RunFixture::with(&[
+        executed("print(0)"),
+        executed(WAITING_CELL),
+        executed("print(2)"),
+    ]);
+    let running = fixture.start(&["--session", "s", "--json"]);
     running.signal("-TERM");
-    let answer = running.end().exits(130).json();
-    assert_eq!(statuses(&answer), ["ok", "cancelled", "skipped"]);
+    let report = running.wait().exits(130).json();
+    assert_eq!(statuses(&report), ["ok", "cancelled", "skipped"]);
     assert!(fixture.outputs()[1].ends_with("!Cancelled"));
-    // Its variables are still there.
+    // The kernel is still the same.
     fixture.release_cell();
-    let answer = fixture
+    let report = fixture
         .run(&["--session", "s", "--json", "--from", "1"])
         .exits(0)
         .json();
-    assert_eq!(answer["kernel"]["generation"], 1);
-    wait_until("never", || fixture.outputs() == ["0", "went on", "2"]);
+    assert_eq!(report["kernel"]["generation"], 1);
+    wait_until("the outputs are not saved", || {
+        fixture.outputs() == ["0", "went on", "2"]
+    });
 }

@@ -1,10 +1,10 @@
 //! Runs in the background.
 
-use super::{LONG, SessionFixture, Terminal, notices, text};
+use super::{ClientProcess, LONG_CELL, SessionFixture, notices, text};
 use crate::host::wait_until;
 
 #[test]
-fn a_running_call_reports_its_end_on_request() {
+fn wait_and_tail_print_the_output_of_a_run() {
     let fixture = SessionFixture::new();
     let code =
         "import time\nfor i in range(3): print('step', i, flush=True); time.sleep(0.1)\n'end'";
@@ -13,30 +13,42 @@ fn a_running_call_reports_its_end_on_request() {
         run.starts_with('r') && run[1..].parse::<u32>().is_ok(),
         "{run}"
     );
-    let whole = "step 0\nstep 1\nstep 2\n'end'\n";
+    let full_output = "step 0\nstep 1\nstep 2\n'end'\n";
     let ended = fixture.run(&["runs", "wait", &run]).exits(0);
-    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), (whole, ""));
-    // Also a second time.
-    assert_eq!(fixture.run(&["runs", "wait", &run]).exits(0).stdout, whole);
-    let answer = fixture
+    assert_eq!(
+        (ended.stdout.as_str(), ended.stderr.as_str()),
+        (full_output, "")
+    );
+    // A second call returns the same.
+    assert_eq!(
+        fixture.run(&["runs", "wait", &run]).exits(0).stdout,
+        full_output
+    );
+    let report = fixture
         .run(&["runs", "wait", &run, "--json"])
         .exits(0)
         .json();
-    assert_eq!(answer["status"], "ok");
-    assert_eq!(answer["run"], *run);
-    assert_eq!(answer["session"], "s");
-    assert_eq!(format!("{}\n", text(&answer)), whole);
-    assert_eq!(fixture.run(&["runs", "tail", &run]).exits(0).stdout, whole);
+    assert_eq!(report["status"], "ok");
+    assert_eq!(report["run"], *run);
+    assert_eq!(report["session"], "s");
+    assert_eq!(format!("{}\n", text(&report)), full_output);
+    assert_eq!(
+        fixture.run(&["runs", "tail", &run]).exits(0).stdout,
+        full_output
+    );
     let raises = fixture.start_background("s", &["1 / 0"]);
     let raised = fixture.run(&["runs", "wait", &raises]).exits(1);
-    let said = format!("{}{}", raised.stdout, raised.stderr);
-    assert!(said.contains("ZeroDivisionError"), "{said}");
+    let raised_output = format!("{}{}", raised.stdout, raised.stderr);
+    assert!(
+        raised_output.contains("ZeroDivisionError"),
+        "{raised_output}"
+    );
     let list = fixture.run(&["runs", "list", "--json"]).exits(0).json();
     let statuses: Vec<_> = list
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| &it["status"])
+        .map(|entry| &entry["status"])
         .collect();
     assert_eq!(statuses, ["ok", "error"]);
     let table = fixture.run(&["runs", "list"]).exits(0).stdout;
@@ -44,17 +56,21 @@ fn a_running_call_reports_its_end_on_request() {
 }
 
 #[test]
-fn waiting_in_vain_touches_nothing() {
+fn a_wait_that_times_out_does_not_affect_the_run() {
     let fixture = SessionFixture::new();
-    let run = fixture.start_background("s", &[LONG, "--timeout", "0"]);
+    let run = fixture.start_background("s", &[LONG_CELL, "--timeout", "0"]);
     fixture.wait_until_started();
-    let vain = fixture
+    let timed_out = fixture
         .run(&["runs", "wait", &run, "--wait", "0.2"])
         .exits(124);
-    assert!(vain.stderr.contains("is still running"), "{}", vain.stderr);
-    let waiter = Terminal::new(&fixture, fixture.command(&["runs", "wait", &run]));
+    assert!(
+        timed_out.stderr.contains("is still running"),
+        "{}",
+        timed_out.stderr
+    );
+    let waiting_client = ClientProcess::new(&fixture, fixture.command(&["runs", "wait", &run]));
     std::thread::sleep(std::time::Duration::from_millis(200));
-    waiter.kill();
+    waiting_client.kill();
     let list = fixture.run(&["runs", "list", "--json"]).exits(0).json();
     assert_eq!(list[0]["status"], "running");
     assert_eq!(list[0]["session"], "s");
@@ -65,7 +81,7 @@ fn waiting_in_vain_touches_nothing() {
         "{}",
         ended.stderr
     );
-    // Cancelling what has ended changes nothing.
+    // Cancelling a run that has ended changes nothing.
     let late = fixture
         .run(&["runs", "cancel", &run, "--json"])
         .exits(0)
@@ -80,96 +96,96 @@ fn waiting_in_vain_touches_nothing() {
 }
 
 #[test]
-fn a_command_hands_over_when_its_time_is_up() {
+fn a_command_returns_after_its_wait_and_the_run_continues() {
     let fixture = SessionFixture::new();
     let code = "import time\nprint('early', flush=True)\nopen('begun', 'w').close()\nwhile not open('go').read(): time.sleep(0.01)\nprint('late')";
     std::fs::write(fixture.path("go"), "").unwrap();
-    let handed = fixture
+    let continued = fixture
         .eval("s", &[code, "--wait", "1", "--timeout", "0"])
         .exits(0);
-    assert_eq!(handed.stdout, "early\n");
-    let run = handed.stderr.split("runs wait ").nth(1).unwrap();
+    assert_eq!(continued.stdout, "early\n");
+    let run = continued.stderr.split("runs wait ").nth(1).unwrap();
     let run = run.split('`').next().unwrap().to_owned();
     assert_eq!(
         fixture.run(&["runs", "tail", &run]).exits(0).stdout,
         "early\n"
     );
-    let mut follower = Terminal::new(
+    let mut follower = ClientProcess::new(
         &fixture,
         fixture.command(&["runs", "tail", &run, "--follow"]),
     );
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert!(!follower.has_exited());
     std::fs::write(fixture.path("go"), "now").unwrap();
-    assert_eq!(follower.end().exits(0).stdout, "early\nlate\n");
+    assert_eq!(follower.wait().exits(0).stdout, "early\nlate\n");
     let ended = fixture.run(&["runs", "wait", &run]).exits(0);
     assert_eq!(ended.stdout, "early\nlate\n");
-    // One that ends in time is told at once, and cannot be asked for.
-    let quick = fixture.eval_json("s", &["--wait", "20", "5"], 0);
-    assert_eq!(text(&quick), "5");
-    let handed = fixture.eval_json("s", &["--wait", "0.3", "import time; time.sleep(2)"], 0);
-    assert_eq!(handed["status"], "running");
+    // The report of a run that ends within the wait is printed immediately.
+    let report_of_short_run = fixture.eval_json("s", &["--wait", "20", "5"], 0);
+    assert_eq!(text(&report_of_short_run), "5");
+    let continued = fixture.eval_json("s", &["--wait", "0.3", "import time; time.sleep(2)"], 0);
+    assert_eq!(continued["status"], "running");
     fixture
-        .run(&["runs", "wait", handed["run"].as_str().unwrap()])
+        .run(&["runs", "wait", continued["run"].as_str().unwrap()])
         .exits(0);
 }
 
 #[test]
-fn states_are_truthful() {
+fn every_end_of_a_run_has_a_status() {
     let fixture = SessionFixture::with(&[("kernel.interrupt_grace", "0.5")]);
-    let end = |run: &str, code: i32| {
+    let wait_for_report = |run: &str, code: i32| {
         fixture
             .run(&["runs", "wait", run, "--json"])
             .exits(code)
             .json()
     };
-    let begin = |code: &str, timeout: &str| {
+    let start = |code: &str, timeout: &str| {
         std::fs::remove_file(fixture.path("begun")).ok();
         fixture.start_background("s", &[code, "--timeout", timeout])
     };
-    let run = begin("x = 1", "0");
-    assert_eq!(end(&run, 0)["status"], "ok");
-    let run = begin("oops", "0");
-    assert_eq!(end(&run, 1)["status"], "error");
+    let run = start("x = 1", "0");
+    assert_eq!(wait_for_report(&run, 0)["status"], "ok");
+    let run = start("oops", "0");
+    assert_eq!(wait_for_report(&run, 1)["status"], "error");
 
-    let run = begin(LONG, "0.5");
-    let timed_out = end(&run, 124);
+    let run = start(LONG_CELL, "0.5");
+    let timed_out = wait_for_report(&run, 124);
     assert_eq!(timed_out["status"], "timeout");
     assert_eq!(notices(&timed_out), ["interrupted"]);
     assert_eq!(fixture.eval_stdout("s", "x"), "1\n");
 
-    let run = begin(LONG, "0");
+    let run = start(LONG_CELL, "0");
     fixture.wait_until_started();
     fixture.run(&["runs", "cancel", &run]).exits(0);
-    let kept = end(&run, 130);
-    assert_eq!(kept["status"], "cancelled");
-    assert_eq!(notices(&kept), ["interrupted"]);
+    let interrupted = wait_for_report(&run, 130);
+    assert_eq!(interrupted["status"], "cancelled");
+    assert_eq!(notices(&interrupted), ["interrupted"]);
     assert_eq!(fixture.eval_stdout("s", "x"), "1\n");
 
-    let stubborn =
-        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n".to_owned() + LONG;
-    let run = begin(&stubborn, "0");
+    let ignores_sigint =
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n".to_owned() + LONG_CELL;
+    let run = start(&ignores_sigint, "0");
     fixture.wait_until_started();
     fixture.run(&["runs", "cancel", &run]).exits(0);
-    let replaced = end(&run, 130);
-    assert_eq!(notices(&replaced), ["kernel_killed"]);
+    let killed = wait_for_report(&run, 130);
+    assert_eq!(notices(&killed), ["kernel_killed"]);
     let next = fixture.eval_json("s", &["'x' in globals()"], 0);
     assert_eq!(text(&next), "False");
     assert_eq!(notices(&next), ["kernel_restarted"]);
 
-    let run = begin("import os\nos.abort()", "0");
-    let died = end(&run, 2);
+    let run = start("import os\nos.abort()", "0");
+    let died = wait_for_report(&run, 2);
     assert_eq!(died["status"], "died");
     assert_eq!(died["died"]["signal"], 6);
 
-    let run = begin("1", "0");
-    end(&run, 0);
+    let run = start("1", "0");
+    wait_for_report(&run, 0);
     let list = fixture.run(&["runs", "list", "--json"]).exits(0).json();
     let statuses: Vec<_> = list
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| &it["status"])
+        .map(|entry| &entry["status"])
         .collect();
     assert_eq!(
         statuses,
@@ -199,17 +215,18 @@ fn a_run_without_a_session_has_a_separate_kernel() {
         "alone\n"
     );
     assert_eq!(fixture.kernels().len(), 0);
-    let mut command = fixture
-        .host
-        .context
-        .eval_command(&["--background", LONG, "--timeout", "0"]);
+    let mut command =
+        fixture
+            .host
+            .context
+            .eval_command(&["--background", LONG_CELL, "--timeout", "0"]);
     command.output().unwrap();
     fixture.wait_until_started();
     fixture.run(&["host", "stop"]).exits(0);
 }
 
 #[test]
-fn names_of_runs_never_come_again() {
+fn ids_of_runs_are_never_reused() {
     let fixture = SessionFixture::new();
     let first = fixture.start_background("s", &["1"]);
     fixture.kill_host();
@@ -217,8 +234,12 @@ fn names_of_runs_never_come_again() {
     fixture.run(&["host", "stop"]).exits(0);
     let third = fixture.start_background("s", &["1"]);
     assert!(first != second && second != third && first != third);
-    let ran = fixture.run(&["runs", "wait", &first]).exits(2);
-    assert!(ran.stderr.contains("There is no run"), "{}", ran.stderr);
+    let result = fixture.run(&["runs", "wait", &first]).exits(2);
+    assert!(
+        result.stderr.contains("There is no run"),
+        "{}",
+        result.stderr
+    );
     assert_eq!(
         fixture.run(&["runs", "wait", &third]).exits(0).stdout,
         "1\n"
@@ -226,25 +247,29 @@ fn names_of_runs_never_come_again() {
 }
 
 #[test]
-fn what_a_run_says_can_be_followed_while_it_waits_and_runs() {
+fn a_waiting_run_can_be_followed_and_cancelled() {
     let fixture = SessionFixture::new();
-    let held = fixture.start_busy("s");
+    let running_client = fixture.start_busy("s");
     let run = fixture.start_background("s", &["print('at last')", "--timeout", "0"]);
     let list = fixture.run(&["runs", "list", "--json"]).exits(0).json();
-    let mine = list.as_array().unwrap().iter().find(|it| it["run"] == *run);
-    assert_eq!(mine.unwrap()["status"], "pending");
-    let mut follower = Terminal::new(
+    let own_entry = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|entry| entry["run"] == *run);
+    assert_eq!(own_entry.unwrap()["status"], "pending");
+    let mut follower = ClientProcess::new(
         &fixture,
         fixture.command(&["runs", "tail", &run, "--follow"]),
     );
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert!(!follower.has_exited());
-    held.signal("-INT");
-    held.end().exits(130);
-    wait_until("it is never served", || follower.has_exited());
-    assert_eq!(follower.end().exits(0).stdout, "at last\n");
-    // A run that waits can be cancelled, and never runs.
-    let held = fixture.start_busy("s");
+    running_client.signal("-INT");
+    running_client.wait().exits(130);
+    wait_until("the run does not end", || follower.has_exited());
+    assert_eq!(follower.wait().exits(0).stdout, "at last\n");
+    // A waiting run can be cancelled before its code starts.
+    let running_client = fixture.start_busy("s");
     let run = fixture.start_background("s", &["open('wrong', 'w')", "--timeout", "0"]);
     fixture.run(&["runs", "cancel", &run]).exits(0);
     let ended = fixture.run(&["runs", "wait", &run]).exits(130);
@@ -253,7 +278,7 @@ fn what_a_run_says_can_be_followed_while_it_waits_and_runs() {
         "{}",
         ended.stderr
     );
-    held.signal("-INT");
-    held.end().exits(130);
+    running_client.signal("-INT");
+    running_client.wait().exits(130);
     assert!(!fixture.path("wrong").exists());
 }

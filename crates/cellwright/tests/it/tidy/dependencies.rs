@@ -1,4 +1,4 @@
-//! Who depends on whom, and what comes in with it.
+//! Dependencies between the crates, on external libraries, and their licences.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::root;
 
 /// The crates in layers: a crate may use only crates of earlier entries, and only those listed.
-const ARROWS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("cellwright-stdext", &[]),
     ("cellwright-notebook", &[]),
     ("cellwright-output", &["cellwright-stdext"]),
@@ -111,7 +111,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("cellwright-test-support", &[]),
 ];
 
-/// The crates that use the application's settings, as opposed to libraries for one outside world.
+/// The crates of the application, as opposed to libraries.
 const APPLICATION: [&str; 6] = [
     "cellwright",
     "cellwright-diagnostics",
@@ -121,8 +121,8 @@ const APPLICATION: [&str; 6] = [
     "cellwright-mcp",
 ];
 
-/// Libraries that only some of our crates may know. `APPLICATION` may always use general ones such as `serde_json`.
-const FENCES: [(&str, &[&str]); 24] = [
+/// External libraries, each with the crates that may use it. `APPLICATION` may also use the libraries in `GENERAL`.
+const LIBRARY_USERS: [(&str, &[&str]); 24] = [
     ("axum", &["cellwright-engine", "cellwright-mcp"]),
     ("futures-util", &["cellwright-mcp"]),
     ("tracing-subscriber", &["cellwright-engine"]),
@@ -186,7 +186,7 @@ const FENCES: [(&str, &[&str]); 24] = [
     ("similar", &["cellwright-notebook"]),
 ];
 
-/// Libraries of the fences that every application crate may use.
+/// Libraries that every crate of the application may use.
 const GENERAL: [&str; 2] = ["serde_json", "tokio"];
 
 fn metadata() -> Value {
@@ -207,7 +207,7 @@ fn packages(metadata: &Value) -> &Vec<Value> {
     metadata["packages"].as_array().unwrap()
 }
 
-/// Names of what our crates depend on when they are built, not tested.
+/// The dependencies of each crate of the workspace, without those of its tests.
 fn direct_dependencies(metadata: &Value) -> BTreeMap<String, Vec<String>> {
     packages(metadata)
         .iter()
@@ -226,18 +226,18 @@ fn direct_dependencies(metadata: &Value) -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn arrows_point_down_only() {
+fn crates_use_only_crates_of_lower_layers() {
     let direct = direct_dependencies(&metadata());
-    let ours: Vec<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+    let ours: Vec<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
     let found: Vec<&str> = direct.keys().map(String::as_str).collect();
     assert_eq!(
         found.len(),
         ours.len(),
-        "a crate is missing in ARROWS: {found:?}"
+        "a crate is missing in LAYERS: {found:?}"
     );
-    for (at, (name, allowed)) in ARROWS.into_iter().enumerate() {
+    for (index, (name, allowed)) in LAYERS.into_iter().enumerate() {
         for lower in allowed {
-            assert!(ours[..at].contains(lower), "{name} is below {lower}");
+            assert!(ours[..index].contains(lower), "{name} is below {lower}");
         }
         for dependency in &direct[name] {
             let is_ours = ours.contains(&dependency.as_str());
@@ -250,9 +250,9 @@ fn arrows_point_down_only() {
 }
 
 #[test]
-fn outside_libraries_stay_behind_their_fence() {
+fn external_libraries_are_used_only_by_permitted_crates() {
     let direct = direct_dependencies(&metadata());
-    for (library, owners) in FENCES {
+    for (library, owners) in LIBRARY_USERS {
         for (name, dependencies) in &direct {
             let uses = dependencies.iter().any(|dependency| dependency == library);
             let is_general = GENERAL.contains(&library) && APPLICATION.contains(&name.as_str());
@@ -265,7 +265,7 @@ fn outside_libraries_stay_behind_their_fence() {
 }
 
 #[test]
-fn versions_stand_in_the_root_manifest_only() {
+fn versions_are_in_the_root_manifest_only() {
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let manifest = entry.unwrap().path().join("Cargo.toml");
         let text = fs::read_to_string(&manifest).unwrap();
@@ -297,7 +297,7 @@ fn denied_list(start: &str) -> Vec<String> {
 }
 
 /// The crates that may use a banned one.
-fn excuses(banned: &str) -> Vec<String> {
+fn permitted_users(banned: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join("deny.toml")).unwrap();
     let entry = format!("name = \"{banned}\", wrappers = [");
     let Some((_, after)) = text.split_once(&entry) else {
@@ -320,12 +320,12 @@ fn licences_are_on_the_list() {
         let licence = package["license"].as_str().unwrap_or_default();
         // Old manifests separate alternatives by a slash.
         let expression = licence.replace('/', " OR ").replace(['(', ')'], "");
-        let fine = expression.split(" OR ").any(|alternative| {
+        let is_allowed = expression.split(" OR ").any(|alternative| {
             alternative
                 .split(" AND ")
-                .all(|one| allowed.contains(&one.trim().to_owned()))
+                .all(|name| allowed.contains(&name.trim().to_owned()))
         });
-        assert!(fine, "{name} is under `{licence}`");
+        assert!(is_allowed, "{name} is under `{licence}`");
     }
 }
 
@@ -339,9 +339,9 @@ fn banned_crates_and_features_stay_out() {
         let uses = package["dependencies"].as_array().unwrap();
         let is_ours = package["source"].is_null();
         for banned in &banned {
-            // Somebody else's crate may need it for itself, if the list says so.
-            let excused = excuses(banned);
-            if excused.is_empty() {
+            // An external crate may use it if the list permits that.
+            let permitted = permitted_users(banned);
+            if permitted.is_empty() {
                 assert_ne!(name, banned, "banned in deny.toml");
             } else if is_ours {
                 let uses = uses.iter().any(|used| used["name"] == banned.as_str());
@@ -349,7 +349,7 @@ fn banned_crates_and_features_stay_out() {
             }
         }
     }
-    // It changes how numbers are read in every crate of the build.
+    // The feature changes how numbers are read in every crate of the build.
     for node in metadata["resolve"]["nodes"].as_array().unwrap() {
         if node["id"].as_str().unwrap().contains("serde_json") {
             let features = node["features"].to_string();

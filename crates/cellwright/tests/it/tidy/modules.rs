@@ -44,7 +44,7 @@ fn first_names(list: &str) -> Vec<String> {
     names
 }
 
-/// What follows each occurrence of `prefix` that is not the end of a longer path.
+/// The text after each occurrence of `prefix` that is not the end of a longer path.
 fn after<'a>(code: &'a str, prefix: &str) -> Vec<&'a str> {
     code.match_indices(prefix)
         .filter(|(at, _)| {
@@ -97,9 +97,9 @@ fn top_level(root: &str) -> (BTreeSet<String>, BTreeMap<String, String>) {
     (modules, exports)
 }
 
-/// The module graph of the crate in `folder`.
-fn graph(folder: &Path) -> Graph {
-    let source = folder.join("src");
+/// The module graph of the crate in `directory`.
+fn graph(dir: &Path) -> Graph {
+    let source = dir.join("src");
     let file = ["lib.rs", "main.rs"].map(|name| source.join(name));
     let root = file.iter().find(|path| path.exists()).unwrap();
     let (modules, exports) = top_level(&code(root));
@@ -166,15 +166,15 @@ fn cycle(graph: &Graph) -> Option<Vec<String>> {
 #[test]
 fn top_level_modules_have_no_cycles() {
     for entry in fs::read_dir(root().join("crates")).unwrap() {
-        let folder: PathBuf = entry.unwrap().path();
-        let graph = graph(&folder);
-        let is_one_file = files(&folder.join("src"), "rs").len() == 1;
+        let dir: PathBuf = entry.unwrap().path();
+        let graph = graph(&dir);
+        let is_one_file = files(&dir.join("src"), "rs").len() == 1;
         assert!(
             is_one_file || !graph.is_empty(),
             "{} has no modules",
-            folder.display()
+            dir.display()
         );
-        assert_eq!(cycle(&graph), None, "in {}", folder.display());
+        assert_eq!(cycle(&graph), None, "in {}", dir.display());
     }
 }
 

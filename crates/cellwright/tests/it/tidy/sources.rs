@@ -1,4 +1,4 @@
-//! What may stand in source files.
+//! Rules for the content of source files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::{files, root};
 
-/// Longer files are two things.
-const LONGEST: usize = 600;
+/// Maximum number of lines of a file, without unit tests.
+const LINES_MAX: usize = 600;
 
 /// Source files of all crates.
 fn sources() -> Vec<std::path::PathBuf> {
@@ -26,27 +26,27 @@ fn no_file_is_too_long() {
     for path in sources() {
         let text = fs::read_to_string(&path).unwrap();
         let lines = without_tests(&text).lines().count();
-        assert!(lines <= LONGEST, "{} has {lines} lines", path.display());
+        assert!(lines <= LINES_MAX, "{} has {lines} lines", path.display());
     }
 }
 
 #[test]
-fn python_files_are_short_and_say_what_they_are_for() {
+fn python_files_are_short_and_have_documentation() {
     let runner = files(&root().join("crates/kernel/python"), "py");
-    assert!(runner.len() > 20, "where is the runner?");
+    assert!(runner.len() > 20, "the files of the runner are missing");
     for path in runner {
         let text = fs::read_to_string(&path).unwrap();
         let lines = text.lines().count();
-        assert!(lines <= LONGEST, "{} has {lines} lines", path.display());
+        assert!(lines <= LINES_MAX, "{} has {lines} lines", path.display());
         assert!(
             text.starts_with("\"\"\"") || text.starts_with("# "),
-            "{} does not say what it is for",
+            "{} has no documentation",
             path.display()
         );
     }
 }
 
-/// The crates that act for a user: they know directories and processes. The others know only what they are given.
+/// The crates of the application. They may use the environment and print; libraries receive all values.
 const APPLICATION: [&str; 5] = [
     "crates/cellwright",
     "crates/engine",
@@ -84,7 +84,6 @@ fn libraries_neither_print_nor_read_the_environment() {
         for (number, line) in without_tests(&text).lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
             for word in forbidden {
-                // The process id in the name of a temporary file is no look around.
                 assert!(
                     !code.contains(word),
                     "{}:{}: {word}",
@@ -133,7 +132,7 @@ fn no_crate_is_too_large() {
 }
 
 #[test]
-fn every_variable_is_explained() {
+fn every_variable_has_documentation() {
     let text = fs::read_to_string(root().join("crates/engine/src/env.rs")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let constants: Vec<usize> = (0..lines.len())
@@ -150,7 +149,7 @@ fn every_variable_is_explained() {
 }
 
 #[test]
-fn every_module_says_what_it_is_for() {
+fn every_module_has_documentation() {
     for path in sources() {
         let text = fs::read_to_string(&path).unwrap();
         assert!(
@@ -162,27 +161,27 @@ fn every_module_says_what_it_is_for() {
 }
 
 #[test]
-fn no_test_file_is_forgotten() {
+fn every_test_file_is_a_module() {
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let tests = entry.unwrap().path().join("tests");
         if !tests.exists() {
             continue;
         }
-        let loose: Vec<_> = fs::read_dir(&tests)
+        let files_outside: Vec<_> = fs::read_dir(&tests)
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
             .collect();
         assert!(
-            loose.is_empty(),
-            "each would be a program of its own: {loose:?}"
+            files_outside.is_empty(),
+            "each would be a separate test program: {files_outside:?}"
         );
         check_modules(&tests.join("it"), &tests.join("it/main.rs"));
     }
 }
 
-/// Every file in `folder` is a module of `parent`, and so on below.
-fn check_modules(folder: &Path, parent: &Path) {
+/// Every file in `directory` is a module of `parent`, and so on below.
+fn check_modules(dir: &Path, parent: &Path) {
     let declared: BTreeSet<String> = fs::read_to_string(parent)
         .unwrap()
         .lines()
@@ -193,7 +192,7 @@ fn check_modules(folder: &Path, parent: &Path) {
             Some(name.strip_suffix(';')?.to_owned())
         })
         .collect();
-    for entry in fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let is_source = path.extension().is_some_and(|extension| extension == "rs");
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -212,7 +211,7 @@ fn check_modules(folder: &Path, parent: &Path) {
 }
 
 #[test]
-fn the_project_speaks_of_itself_alone() {
+fn no_file_contains_a_path_of_a_development_machine() {
     let mut paths = sources();
     for extension in ["md", "toml", "py", "txt"] {
         paths.extend(files(&root().join("crates"), extension));
@@ -220,14 +219,18 @@ fn the_project_speaks_of_itself_alone() {
     }
     for path in paths {
         let text = fs::read_to_string(&path).unwrap();
-        for place in ["/ho\u{6d}e/", "/ro\u{6f}t/", "/w\u{6f}rk/"] {
-            assert!(!text.contains(place), "{} names {place}", path.display());
+        for path_prefix in ["/ho\u{6d}e/", "/ro\u{6f}t/", "/w\u{6f}rk/"] {
+            assert!(
+                !text.contains(path_prefix),
+                "{} names {path_prefix}",
+                path.display()
+            );
         }
     }
 }
 
 #[test]
-fn the_root_holds_only_what_belongs_there() {
+fn the_root_contains_only_known_files() {
     let known = [
         ".ci",
         ".config",
@@ -255,7 +258,7 @@ fn the_root_holds_only_what_belongs_there() {
         .current_dir(root())
         .output()
         .unwrap();
-    // Without git, as in a package, there is nothing that could have slipped in.
+    // Without git, as in a package, the list is empty.
     let listed = String::from_utf8_lossy(&output.stdout).into_owned();
     for path in listed.split('\0').filter(|path| !path.is_empty()) {
         let first = path.split('/').next().unwrap_or(path);

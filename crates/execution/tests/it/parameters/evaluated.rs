@@ -276,8 +276,8 @@ fn r_reads_back_the_values() {
     source = source.replace(", c())", ", integer(0))");
     source += "stopifnot(is.integer(whole), whole == -2147483647, large == 2^53, is.null(map[[\"it's\"]][[1]]),\n\
                length(map[[\"it's\"]]) == 3, map[[\"it's\"]][[3]] == 0.1, map$b == 1e300)\ncat('fine')";
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("cell.R");
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("cell.R");
     std::fs::write(&script, source).unwrap();
     assert_eq!(
         stdout_of(

@@ -7,7 +7,7 @@ use cellwright_jupyter::client::{self, ClientEvent, KernelClient};
 use cellwright_jupyter::connection::{Channel, Connection};
 use cellwright_jupyter::message::Message;
 use cellwright_jupyter::server::{Server, ServerOptions};
-use cellwright_jupyter::zmtp::{Endpoint, Incoming, SocketType};
+use cellwright_jupyter::zmtp::{Endpoint, ReceivedItem, SocketType};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -76,7 +76,7 @@ async fn a_connection_that_ends_at_any_byte_has_no_effect() {
     let mut peer = handshake_with(SocketType::Dealer, &session).await.unwrap();
     let incoming = within(peer.reader.next()).await.unwrap();
     assert!(
-        matches!(incoming, Some(Incoming::Message(_))),
+        matches!(incoming, Some(ReceivedItem::Message(_))),
         "{incoming:?}"
     );
 }

@@ -3,13 +3,13 @@
 use std::pin::pin;
 
 use bytes::Bytes;
-use cellwright_jupyter::zmtp::{Incoming, Limits, Reader, ZmtpError};
+use cellwright_jupyter::zmtp::{Limits, Reader, ReceivedItem, ZmtpError};
 use tokio::io::AsyncWriteExt;
 
 use super::{frame, frame_header};
 use crate::support::within;
 
-async fn read_one(bytes: &[u8], limits: Limits) -> Result<Option<Incoming>, ZmtpError> {
+async fn read_one(bytes: &[u8], limits: Limits) -> Result<Option<ReceivedItem>, ZmtpError> {
     within(Reader::new(bytes, limits).next()).await
 }
 
@@ -72,7 +72,7 @@ async fn the_number_of_frames_is_limited() {
         "{error:?}"
     );
     let fits = [frame(1, b"").repeat(99), frame(0, b"")].concat();
-    let Ok(Some(Incoming::Message(frames))) = read_one(&fits, limits).await else {
+    let Ok(Some(ReceivedItem::Message(frames))) = read_one(&fits, limits).await else {
         panic!("rejected");
     };
     assert_eq!(frames.len(), 100);
@@ -172,5 +172,5 @@ async fn next_is_cancel_safe() {
     let (received, ()) = within(async { tokio::join!(reading, writing) }).await;
     let first = vec![Bytes::from_static(b"first"), Bytes::from(vec![7; 100_000])];
     let next = vec![Bytes::from_static(b"next")];
-    assert!(received == [Incoming::Message(first), Incoming::Message(next)]);
+    assert!(received == [ReceivedItem::Message(first), ReceivedItem::Message(next)]);
 }

@@ -4,7 +4,7 @@ use cellwright_output::Sink;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::{
-    Channels, Handled, INTERRUPTS_MAX, Jupyter, LAST_MESSAGES_TIMEOUT, Lifecycle,
+    Channels, EventResult, INTERRUPTS_MAX, Jupyter, LAST_MESSAGES_TIMEOUT, Lifecycle,
     SHUTDOWN_STEP_TIMEOUT,
 };
 use crate::error::{Begun, KernelError};
@@ -55,7 +55,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                 event = self.channels.next() => event,
                 exit = self.lifecycle.exited() => return Err(self.died_error(exit, Begun::No).await),
             };
-            if let Handled::Closed(reason) = self.handle(event, None) {
+            if let EventResult::Closed(reason) = self.handle(event, None) {
                 return Err(self.on_disconnect(reason).await);
             }
         }

@@ -44,7 +44,7 @@ pub enum ChannelEvent {
     /// A channel is closed. The text states how the kernel or the transport violated the protocol; `None`: the kernel has
     /// disconnected.
     Closed(Channel, Option<String>),
-    /// The kernel has stopped to answer, although no channel is closed.
+    /// The kernel no longer answers heartbeats, although no channel is closed.
     HeartbeatLost,
 }
 

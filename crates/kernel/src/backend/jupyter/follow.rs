@@ -8,8 +8,8 @@ use cellwright_output::Sink;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::cell_clock::{Alarm, CellClock};
-use super::{ChannelEvent, Channels, Handled, Jupyter, Lifecycle, SHUTDOWN_STEP_TIMEOUT};
+use super::cell_timers::{CellTimer, CellTimers};
+use super::{ChannelEvent, Channels, EventResult, Jupyter, Lifecycle, SHUTDOWN_STEP_TIMEOUT};
 use crate::error::{Begun, KernelError};
 use crate::execution::{Execution, FollowUp};
 use crate::kernel::{KernelState, PendingInput, input_reply};
@@ -17,17 +17,17 @@ use crate::process::Exit;
 use crate::stop::{StopReason, StopSignal};
 
 /// A cell that was sent and has not ended.
-struct CellRun<'a> {
+struct RunningCell<'a> {
     cell: &'a mut Execution,
     sink: &'a mut dyn Sink,
-    clock: CellClock,
+    clock: CellTimers,
     /// The input request that waits for the caller's answer.
     pending_input: Option<PendingInput>,
 }
 
 /// Something that happened while a cell runs.
-enum Occurrence {
-    Alarm(Alarm),
+enum CellRunEvent {
+    CellTimer(CellTimer),
     Event(ChannelEvent),
     Exited(Exit),
     /// The caller has answered an input request; `None`: it refused to.
@@ -46,16 +46,16 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
         stop: &StopSignal,
     ) -> Result<Option<(StopReason, KernelState)>, KernelError> {
         let mut stop_requested = pin!(stop.requested());
-        let mut run = CellRun {
+        let mut run = RunningCell {
             cell,
             sink,
-            clock: CellClock::new(self.interrupt_grace, self.description.is_python()),
+            clock: CellTimers::new(self.interrupt_grace, self.description.is_python()),
             pending_input: None,
         };
         let mut state = KernelState::Preserved;
         // The cell ends with its reply and `idle`. The clock limits the wait if one of them is missing.
         while !(run.cell.has_reply() && run.cell.is_idle()) {
-            let CellRun {
+            let RunningCell {
                 cell,
                 clock,
                 pending_input,
@@ -64,19 +64,19 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
             let occurrence = tokio::select! {
                 biased;
                 alarm = clock.next_alarm(cell, stop, stop_requested.as_mut()) => {
-                    Occurrence::Alarm(alarm)
+                    CellRunEvent::CellTimer(alarm)
                 }
-                event = self.channels.next() => Occurrence::Event(event),
-                exit = self.lifecycle.exited() => Occurrence::Exited(exit),
+                event = self.channels.next() => CellRunEvent::Event(event),
+                exit = self.lifecycle.exited() => CellRunEvent::Exited(exit),
                 answer = input_reply(pending_input), if pending_input.is_some() => {
-                    Occurrence::Input(answer)
+                    CellRunEvent::Input(answer)
                 }
             };
             let progress = match occurrence {
-                Occurrence::Alarm(alarm) => self.handle_alarm(alarm, &mut run).await?,
-                Occurrence::Event(event) => self.handle_event(event, &mut run).await?,
-                Occurrence::Exited(exit) => self.finish_after_exit(exit, &mut run).await?,
-                Occurrence::Input(answer) => self.handle_input(answer, &mut run),
+                CellRunEvent::CellTimer(alarm) => self.handle_alarm(alarm, &mut run).await?,
+                CellRunEvent::Event(event) => self.handle_event(event, &mut run).await?,
+                CellRunEvent::Exited(exit) => self.finish_after_exit(exit, &mut run).await?,
+                CellRunEvent::Input(answer) => self.handle_input(answer, &mut run),
             };
             if let ControlFlow::Break(last) = progress {
                 state = last;
@@ -90,7 +90,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     async fn handle_event(
         &mut self,
         event: ChannelEvent,
-        run: &mut CellRun<'_>,
+        run: &mut RunningCell<'_>,
     ) -> Result<Progress, KernelError> {
         if let (ChannelEvent::Message(Channel::Shell, message), Some(probe)) =
             (&event, run.clock.probe())
@@ -104,16 +104,16 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
         }
         match self.handle(event, Some((&mut *run.cell, &mut *run.sink))) {
             // Messages of other clients do not concern this cell.
-            Handled::Ignored => return Ok(ControlFlow::Continue(())),
-            Handled::FollowUp(follow_up) => self.follow_up(follow_up, run),
-            Handled::Closed(violation) => return self.finish_after_close(violation, run).await,
+            EventResult::Ignored => return Ok(ControlFlow::Continue(())),
+            EventResult::FollowUp(follow_up) => self.follow_up(follow_up, run),
+            EventResult::Closed(violation) => return self.finish_after_close(violation, run).await,
         }
         run.clock.record_message();
         Ok(ControlFlow::Continue(()))
     }
 
     /// Does what a message of the cell requires.
-    fn follow_up(&mut self, follow_up: FollowUp, run: &mut CellRun<'_>) {
+    fn follow_up(&mut self, follow_up: FollowUp, run: &mut RunningCell<'_>) {
         match follow_up {
             FollowUp::InputReply(_) | FollowUp::Nothing => {}
             FollowUp::RequestInput(prompt) => {
@@ -130,7 +130,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     }
 
     /// Handles the caller's answer to an input request.
-    fn handle_input(&mut self, answer: Option<String>, run: &mut CellRun<'_>) -> Progress {
+    fn handle_input(&mut self, answer: Option<String>, run: &mut RunningCell<'_>) -> Progress {
         let prompt = run.pending_input.take().map(|(prompt, _)| prompt);
         match (answer, prompt) {
             (Some(text), _) => self.answer_input(&text),
@@ -147,37 +147,37 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     /// Handles a timer of the running cell.
     async fn handle_alarm(
         &mut self,
-        alarm: Alarm,
-        run: &mut CellRun<'_>,
+        alarm: CellTimer,
+        run: &mut RunningCell<'_>,
     ) -> Result<Progress, KernelError> {
         match alarm {
-            Alarm::StopRequested(reason) => {
+            CellTimer::StopRequested(reason) => {
                 if !run.cell.has_reply() {
                     self.interrupt();
                 }
                 run.clock.start_grace(reason);
             }
-            Alarm::GraceElapsed => {
+            CellTimer::GraceElapsed => {
                 self.lifecycle.kill().await;
                 self.drain_remaining(run.cell, run.sink).await;
                 return Ok(ControlFlow::Break(KernelState::Lost));
             }
-            Alarm::InputDeadline => {
+            CellTimer::InputDeadline => {
                 let violation = "it waits for input that was refused, and ignores interrupts";
                 return Err(self.end_with_protocol_error(violation.to_owned()).await);
             }
-            Alarm::RepeatInterrupt => self.interrupt(),
-            Alarm::MessageMissing if run.cell.has_reply() => {
+            CellTimer::RepeatInterrupt => self.interrupt(),
+            CellTimer::MessageMissing if run.cell.has_reply() => {
                 let text =
                     "the kernel did not publish `idle` after the cell: output may be missing";
                 self.add_notice("output_incomplete", text);
                 return Ok(ControlFlow::Break(KernelState::Preserved));
             }
-            Alarm::MessageMissing if run.clock.probe().is_none() => {
+            CellTimer::MessageMissing if run.clock.probe().is_none() => {
                 let probe = self.send(Channel::Shell, "kernel_info_request", &json!({}));
                 run.clock.set_probe(probe);
             }
-            Alarm::MessageMissing => {
+            CellTimer::MessageMissing => {
                 let violation = "it went idle without sending `execute_reply`".to_owned();
                 return Err(self.end_with_protocol_error(violation).await);
             }
@@ -189,7 +189,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     async fn finish_after_close(
         &mut self,
         violation: String,
-        run: &mut CellRun<'_>,
+        run: &mut RunningCell<'_>,
     ) -> Result<Progress, KernelError> {
         if let Ok(exit) = timeout(SHUTDOWN_STEP_TIMEOUT, self.lifecycle.exited()).await {
             return self.finish_after_exit(exit, run).await;
@@ -202,7 +202,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     async fn finish_after_exit(
         &mut self,
         exit: Exit,
-        run: &mut CellRun<'_>,
+        run: &mut RunningCell<'_>,
     ) -> Result<Progress, KernelError> {
         self.drain_remaining(run.cell, run.sink).await;
         if run.cell.has_reply() || run.clock.is_stopped() {

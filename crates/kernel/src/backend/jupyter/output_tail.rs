@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::backend::late::Tail;
+use crate::backend::late_output::Tail;
 use crate::process::ChildPipes;
 
 /// How long to read the output of a process that has exited.

@@ -34,7 +34,7 @@ pub enum KernelProcess {
 #[derive(Debug)]
 pub struct OwnedProcess {
     pub(super) process: Supervised,
-    /// How the kernel wants to be interrupted.
+    /// The `interrupt_mode` of its kernelspec.
     pub(super) interrupt_mode: InterruptMode,
     pub(super) output: ProcessOutputTail,
     /// Dropped after the process, which is exiting then.
@@ -58,7 +58,7 @@ impl Drop for RuntimeFiles {
         // A kernel that is still starting may write its connection file and create its sockets again until it exits.
         let pid = self.pid;
         let file = self.connection_file.path().to_owned();
-        let sockets = self.sockets.as_ref().map(|folder| folder.path().to_owned());
+        let sockets = self.sockets.as_ref().map(|dir| dir.path().to_owned());
         let remove = move || {
             let deadline = Instant::now() + REMOVAL_TIMEOUT;
             while !pid.is_some_and(has_exited) && Instant::now() < deadline {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::python::{HookOptions, PythonHooks};
+use super::python::{PythonSupport, SupportOptions};
 use super::{AttachedSpec, JupyterSpec, NAME};
 use crate::backend::runner::staging;
 use crate::kernel::Description;
-use crate::launch::LaunchContext;
+use crate::launch_context::LaunchContext;
 
 /// What is known about a kernel before it replies, and how Cellwright treats it.
 #[derive(Clone, Debug)]
@@ -65,17 +65,17 @@ impl KernelProfile {
 
     /// The hooks for a Python kernel; `None` for other kernels, and if the files of the hooks cannot be written anywhere.
     /// An attached kernel is changed only as far as queries need it.
-    pub(super) fn hooks(&self, info: &Value, is_attached: bool) -> Option<PythonHooks> {
+    pub(super) fn hooks(&self, info: &Value, is_attached: bool) -> Option<PythonSupport> {
         let language = self.language(info)?;
         if !language.eq_ignore_ascii_case("python") {
             return None;
         }
-        let folder = staging::stage(&self.staging).ok()?;
-        let options = HookOptions {
+        let dir = staging::stage(&self.staging).ok()?;
+        let options = SupportOptions {
             prelude: self.prelude && !is_attached,
             cwd_first: !is_attached,
         };
-        Some(PythonHooks::new(folder, options))
+        Some(PythonSupport::new(dir, options))
     }
 
     fn language<'a>(&'a self, info: &'a Value) -> Option<&'a str> {

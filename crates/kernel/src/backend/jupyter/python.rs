@@ -1,4 +1,4 @@
-//! [`PythonHooks`]: code that runs inside a Python kernel other than the runner. This module builds the silent requests
+//! [`PythonSupport`]: code that runs inside a Python kernel other than the runner. This module builds the silent requests
 //! that load the Python files there, which then do the same as the runner, and parses the replies. It sends
 //! nothing itself.
 //!
@@ -33,13 +33,13 @@ const EXPRESSION: &str = "cellwright";
 
 /// The hooks in one Python kernel, and the context that they have applied.
 #[derive(Debug)]
-pub(super) struct PythonHooks {
-    /// The folder with the Python files.
-    folder: PathBuf,
-    options: HookOptions,
+pub(super) struct PythonSupport {
+    /// The directory with the Python files.
+    dir: PathBuf,
+    options: SupportOptions,
     /// Environment variables that were set, or removed (`None`).
     env: BTreeMap<String, Option<String>>,
-    /// Folders that were put in front of the search path for modules.
+    /// Directories that were put in front of the search path for modules.
     path: Vec<PathBuf>,
     /// Whether variables and search path are known to be unchanged since then.
     context_is_current: bool,
@@ -47,7 +47,7 @@ pub(super) struct PythonHooks {
 
 /// What the hooks install.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HookOptions {
+pub(super) struct SupportOptions {
     /// The names of the prelude.
     pub(super) prelude: bool,
     /// The working directory as the first entry of the search path for modules: not for attached kernels.
@@ -80,11 +80,11 @@ impl From<String> for SilentRequest {
     }
 }
 
-impl PythonHooks {
-    /// Hooks whose files were staged in `folder`.
-    pub(super) fn new(folder: PathBuf, options: HookOptions) -> Self {
+impl PythonSupport {
+    /// Hooks whose files were staged in `directory`.
+    pub(super) fn new(dir: PathBuf, options: SupportOptions) -> Self {
         Self {
-            folder,
+            dir,
             options,
             env: BTreeMap::new(),
             path: Vec::new(),
@@ -152,7 +152,7 @@ impl PythonHooks {
         Some(self.call_code("apply_context", &[literal::dict(context)]))
     }
 
-    /// Records that the code of [`PythonHooks::apply_context`] ran.
+    /// Records that the code of [`PythonSupport::apply_context`] ran.
     pub(super) fn context_applied(&mut self, request: &Request) {
         self.env.extend(request.env.iter().cloned());
         if !request.search_path.is_empty() {
@@ -216,7 +216,7 @@ impl PythonHooks {
         format!(
             include_str!("../../../python/injected/request.txt"),
             loader = literal::text(LOADER),
-            folder = literal::path(&self.folder),
+            directory = literal::path(&self.dir),
             options = literal::dict([
                 ("prelude", literal::boolean(self.options.prelude).to_owned()),
                 ("owned", literal::boolean(self.options.cwd_first).to_owned()),
@@ -294,11 +294,11 @@ mod tests {
     )]
     pub(super) fn python(arguments: &[&str], input: &str) -> String {
         let python = std::env::var_os("CELLWRIGHT_TEST_PYTHON").unwrap_or_else(|| "python3".into());
-        let folder = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let mut child = Command::new(python)
             .args(arguments)
-            .env("IPYTHONDIR", folder.path())
-            .current_dir(folder.path())
+            .env("IPYTHONDIR", dir.path())
+            .current_dir(dir.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -314,13 +314,13 @@ mod tests {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn hooks() -> PythonHooks {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
-        let options = HookOptions {
+    fn hooks() -> PythonSupport {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
+        let options = SupportOptions {
             prelude: true,
             cwd_first: true,
         };
-        PythonHooks::new(folder, options)
+        PythonSupport::new(dir, options)
     }
 
     fn with_env(env: &[(&str, Option<&str>)]) -> Request {
@@ -487,7 +487,7 @@ mod tests {
             "module": hooks.cell_code(&module),
             "variables": variables,
             "helpers": hooks.helpers().expressions[EXPRESSION],
-            "settled": PythonHooks::context_check()[EXPRESSION],
+            "settled": PythonSupport::context_check()[EXPRESSION],
             "leave": hooks.uninstall(),
         });
         let program = "import json, os, sys\nfrom IPython.core.interactiveshell import InteractiveShell\n\

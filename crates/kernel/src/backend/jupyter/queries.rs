@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    ABORT_RETRY_DELAY, ABORTS_MAX, ChannelEvent, Channels, Handled, Jupyter, Lifecycle, python,
+    ABORT_RETRY_DELAY, ABORTS_MAX, ChannelEvent, Channels, EventResult, Jupyter, Lifecycle, python,
 };
 use crate::error::{Begun, KernelError};
 use crate::kernel::KernelQuery;
@@ -133,7 +133,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                 let message = failure.to_owned();
                 return Err(KernelError::QueryFailed { message });
             }
-            if let Handled::Closed(reason) = self.handle(event, None) {
+            if let EventResult::Closed(reason) = self.handle(event, None) {
                 return Err(self.on_disconnect(reason).await);
             }
         }

@@ -4,8 +4,8 @@ use cellwright_jupyter::connection::Channel;
 use cellwright_output::Sink;
 use tokio::time::sleep;
 
-use super::python::PythonHooks;
-use super::{ABORT_RETRY_DELAY, ABORTS_MAX, Channels, Jupyter, Lifecycle, REMEMBERED_MAX};
+use super::python::PythonSupport;
+use super::{ABORT_RETRY_DELAY, ABORTS_MAX, Channels, Jupyter, Lifecycle, RECENT_REQUESTS_MAX};
 use crate::error::KernelError;
 use crate::execution::{self, Execution};
 use crate::kernel::{Outcome, Request, Stdin};
@@ -50,7 +50,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
             content["code"] = hooks.cell_code(request).into();
             if !request.env.is_empty() {
                 // The reply then contains whether the variables are still set.
-                content["user_expressions"] = PythonHooks::context_check().into();
+                content["user_expressions"] = PythonSupport::context_check().into();
             }
         }
         if !self.description.is_python() && matches!(request.stdin, Stdin::Refuse) {
@@ -59,7 +59,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
             content["allow_stdin"] = false.into();
         }
         let id = self.send(Channel::Shell, "execute_request", &content);
-        if self.recent_requests.len() == REMEMBERED_MAX {
+        if self.recent_requests.len() == RECENT_REQUESTS_MAX {
             self.recent_requests.pop_front();
         }
         self.recent_requests.push_back((id.clone(), self.requests));

@@ -6,7 +6,7 @@ use cellwright_jupyter::connection::Channel;
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
-use super::python::PythonHooks;
+use super::python::PythonSupport;
 use super::{Channels, Jupyter, LAST_MESSAGES_TIMEOUT, Lifecycle, SHUTDOWN_STEP_TIMEOUT};
 use crate::kernel::ShutdownReport;
 use crate::process::Exit;
@@ -19,7 +19,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     pub(super) async fn shut_down(mut self, deadline: StopSignal) -> ShutdownReport {
         if self.lifecycle.is_attached() {
-            if let Some(code) = self.hooks.as_ref().map(PythonHooks::uninstall) {
+            if let Some(code) = self.hooks.as_ref().map(PythonSupport::uninstall) {
                 self.send_silent(code);
             }
             self.channels.close().await;

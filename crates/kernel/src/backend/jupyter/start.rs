@@ -18,7 +18,7 @@ use super::{AttachedSpec, JupyterSpec, Lifecycle, Transport};
 use crate::backend::runner::check_directory;
 use crate::environment;
 use crate::error::KernelError;
-use crate::launch::LaunchContext;
+use crate::launch_context::LaunchContext;
 use crate::process::{ChildCommand, Exit, StartError, Supervised};
 use crate::stop::StopSignal;
 
@@ -57,7 +57,7 @@ pub(super) async fn start(
         Transport::Tcp => None,
         Transport::Auto => SocketDir::new(&context.sockets).ok(),
         Transport::Ipc => match SocketDir::new(&context.sockets) {
-            Ok(folder) => Some(folder),
+            Ok(dir) => Some(dir),
             Err(error) => return Err(KernelError::NoSockets { source: error }),
         },
     };
@@ -86,9 +86,9 @@ fn check_program(spec: &JupyterSpec) -> Result<(), KernelError> {
     let path = spec.env.iter().find(|(name, _)| name == "PATH");
     let path: Vec<PathBuf> = path
         .map(|(_, value)| value.as_bytes().split(|byte| *byte == b':'))
-        .map(|folders| {
-            let folder = |name: &[u8]| PathBuf::from(OsStr::from_bytes(name));
-            folders.map(folder).collect()
+        .map(|dirs| {
+            let dir = |name: &[u8]| PathBuf::from(OsStr::from_bytes(name));
+            dirs.map(dir).collect()
         })
         .unwrap_or_default();
     match spec.kernelspec.find_program(&path, spec.python.as_deref()) {

@@ -7,7 +7,7 @@ use cellwright_jupyter::connection::Channel;
 use cellwright_output::Sink;
 use tokio::time::{Instant, sleep_until};
 
-use super::{ChannelEvent, Channels, Handled, Jupyter, Lifecycle};
+use super::{ChannelEvent, Channels, EventResult, Jupyter, Lifecycle};
 use crate::execution::Execution;
 use crate::stop::StopSignal;
 
@@ -52,7 +52,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                 self.idle_before_output = true;
                 deadline = quiet_deadline(true);
             }
-            if let Handled::Closed(_) = self.handle(event, Some((cell, &mut *sink))) {
+            if let EventResult::Closed(_) = self.handle(event, Some((cell, &mut *sink))) {
                 return;
             }
         }

@@ -5,14 +5,14 @@ use cellwright_output::{Event, Sink, Traceback};
 use super::frame::Frame;
 use super::text_router::TextRouter;
 use crate::kernel::{
-    BoxFuture, CannedAnswers, Ending, KernelState, Outcome, Prompt, Request, Stdin,
+    BoxFuture, Ending, InputAnswers, KernelState, Outcome, Prompt, Request, Stdin,
 };
 use crate::stop::StopReason;
 
 /// The state of one running cell.
 pub(super) struct RunningCell {
     pub(super) id: u64,
-    answers: Option<CannedAnswers>,
+    answers: Option<InputAnswers>,
     /// Whether the runner has started the code.
     pub(super) started: bool,
     traceback: Option<Traceback>,
@@ -38,7 +38,7 @@ impl RunningCell {
     /// The answer to an input request: the next canned answer, else the caller's, else a refusal (`None`).
     pub(super) fn answer_input(&self, prompt: &Prompt) -> BoxFuture<'static, Option<String>> {
         let answers = self.answers.as_ref();
-        match answers.and_then(CannedAnswers::next) {
+        match answers.and_then(InputAnswers::next) {
             None => answers
                 .and_then(|answers| answers.request_input(prompt.clone()))
                 .unwrap_or_else(|| Box::pin(std::future::ready(None))),

@@ -1,8 +1,8 @@
-//! Writes the runner's Python files, which are embedded in this crate, to a folder where an interpreter can import them.
+//! Writes the runner's Python files, which are embedded in this crate, to a directory where an interpreter can import them.
 //!
-//! The folder is named after a hash of their content and is kept, so that the interpreter reuses its compiled
+//! The directory is named after a hash of their content and is kept, so that the interpreter reuses its compiled
 //! copies and starts quickly. Every start checks that the files are complete and unchanged:
-//! cleaners of temporary folders have removed some of them before.
+//! cleaners of temporary directories have removed some of them before.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
@@ -19,34 +19,34 @@ pub(super) const BOOT_SCRIPT: &str = include_str!("../../../python/boot.py");
 
 const STAGED_FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/runner_files.rs"));
 
-/// Writes the files into the first usable one of `folders`, if they are not there. Returns their folder.
-pub(in crate::backend) fn stage(folders: &[PathBuf]) -> Result<PathBuf, KernelError> {
+/// Writes the files into the first usable one of `directories`, if they are not there. Returns their directory.
+pub(in crate::backend) fn stage(dirs: &[PathBuf]) -> Result<PathBuf, KernelError> {
     let mut error = None;
-    for folder in folders {
-        let target = folder.join(staged_folder_name());
+    for dir in dirs {
+        let target = dir.join(staged_dir_name());
         match stage_in(&target) {
             Ok(()) => return Ok(target),
             Err(source) => {
                 error = Some(KernelError::Staging {
-                    folder: target,
+                    dir: target,
                     source,
                 });
             }
         }
     }
     Err(error.unwrap_or_else(|| KernelError::Staging {
-        folder: PathBuf::new(),
-        source: io::Error::new(io::ErrorKind::NotFound, "no folder is configured"),
+        dir: PathBuf::new(),
+        source: io::Error::new(io::ErrorKind::NotFound, "no directory is configured"),
     }))
 }
 
-/// The name of the folder with the files of this version.
-pub fn staged_folder_name() -> String {
+/// The name of the directory with the files of this version.
+pub fn staged_dir_name() -> String {
     format!("runner-{:016x}", content_hash())
 }
 
-/// A folder name for this user, for use in a folder that all users share.
-pub fn per_user_folder_name() -> String {
+/// A directory name for this user, for use in a directory that all users share.
+pub fn per_user_dir_name() -> String {
     format!("cellwright-{}", rustix::process::geteuid().as_raw())
 }
 
@@ -61,29 +61,26 @@ fn content_hash() -> u128 {
 }
 
 fn stage_in(target: &Path) -> io::Result<()> {
-    create_private_folder(target)?;
+    create_private_dir(target)?;
     for (name, content) in STAGED_FILES {
         let file = target.join(name);
         if fs::read(&file).is_ok_and(|existing| existing == *content) {
             continue;
         }
-        if let Some(folder) = file.parent() {
-            create_private_folder(folder)?;
+        if let Some(dir) = file.parent() {
+            create_private_dir(dir)?;
         }
         replace_atomically(&file, content)?;
     }
     Ok(())
 }
 
-/// Creates a folder that only this user can write to: kernels run code from it.
-fn create_private_folder(folder: &Path) -> io::Result<()> {
-    if !folder.is_dir() {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
+/// Creates a directory that only this user can write to: kernels run code from it.
+fn create_private_dir(dir: &Path) -> io::Result<()> {
+    if !dir.is_dir() {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
-    let found = folder.metadata()?;
+    let found = dir.metadata()?;
     let is_owned = found.uid() == rustix::process::geteuid().as_raw();
     if !is_owned || found.mode() & 0o022 != 0 {
         let reason = "other users could change the files in it";
@@ -116,26 +113,26 @@ mod tests {
 
     #[test]
     fn removed_or_changed_files_are_restored() {
-        let folder = tempfile::tempdir().unwrap();
-        let folders = [folder.path().join("cache")];
-        let target = stage(&folders).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = [dir.path().join("cache")];
+        let target = stage(&dirs).unwrap();
         let main = target.join("cellwright_runner/main.py");
         let content = fs::read(&main).unwrap();
         fs::write(&main, "print('changed')").unwrap();
         fs::remove_file(target.join("cellwright_runner/__init__.py")).unwrap();
-        assert_eq!(stage(&folders).unwrap(), target);
+        assert_eq!(stage(&dirs).unwrap(), target);
         assert_eq!(fs::read(&main).unwrap(), content);
         assert!(target.join("cellwright_runner/__init__.py").exists());
     }
 
     #[test]
-    fn folders_writable_by_others_are_skipped() {
+    fn dirs_writable_by_others_are_skipped() {
         use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let open = folder.path().join("open");
+        let dir = tempfile::tempdir().unwrap();
+        let open = dir.path().join("open");
         let target = stage(std::slice::from_ref(&open)).unwrap();
         fs::set_permissions(&target, fs::Permissions::from_mode(0o777)).unwrap();
-        let safe = folder.path().join("safe");
+        let safe = dir.path().join("safe");
         let chosen = stage(&[open.clone(), safe.clone()]).unwrap();
         assert!(chosen.starts_with(safe));
         assert!(matches!(stage(&[open]), Err(KernelError::Staging { .. })));

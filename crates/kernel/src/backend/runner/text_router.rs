@@ -3,7 +3,7 @@
 use cellwright_output::{Data, Event, Sink, Stream};
 
 use super::frame::Frame;
-use crate::backend::late::{LateOutput, Tail};
+use crate::backend::late_output::{LateOutput, Tail};
 use crate::kernel::LateText;
 
 /// Sends text to the sink of the running cell, or keeps it as late output.

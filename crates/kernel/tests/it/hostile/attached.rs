@@ -16,14 +16,14 @@ struct ExternalKernel {
     process: Child,
     spec: AttachedSpec,
     _file: ConnectionFile,
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl ExternalKernel {
     fn start(script: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let connection = Connection::new_ipc(folder.path().join("k")).unwrap();
-        let file = ConnectionFile::write(folder.path(), &connection).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let connection = Connection::new_ipc(dir.path().join("k")).unwrap();
+        let file = ConnectionFile::write(dir.path(), &connection).unwrap();
         let process = Command::new(python())
             .args(["-I", "-S"])
             .arg(program())
@@ -41,24 +41,24 @@ impl ExternalKernel {
             process,
             spec,
             _file: file,
-            folder,
+            dir,
         }
     }
 
     async fn try_attach(&self) -> Result<Jupyter, KernelError> {
-        let context = launch_context(self.folder.path());
+        let context = launch_context(self.dir.path());
         Jupyter::attach(&self.spec, &context, &StopSignal::never()).await
     }
 
     async fn attach(&self) -> HostileKernel {
         // The kernel opens this socket last.
-        let last = self.folder.path().join("k-5");
+        let last = self.dir.path().join("k-5");
         let opened = || UnixStream::connect(&last).is_ok();
         assert!(eventually(Duration::from_secs(20), opened).await);
         let kernel = within_timeout(self.try_attach()).await;
         HostileKernel {
             jupyter: kernel.unwrap(),
-            _folder: tempfile::tempdir_in(self.folder.path()).unwrap(),
+            _folder: tempfile::tempdir_in(self.dir.path()).unwrap(),
         }
     }
 }

@@ -201,7 +201,7 @@ async fn fifty_megabytes_in_one_message_arrive_completely() {
 
 #[tokio::test]
 async fn input_requests_are_accepted_in_any_form() {
-    use cellwright_kernel::{CannedAnswers, Request, Stdin, StopSignal};
+    use cellwright_kernel::{InputAnswers, Request, Stdin, StopSignal};
     let mut kernel = HostileKernel::start_with_message_interrupts("").await;
     let answered = [
         (
@@ -228,7 +228,7 @@ async fn input_requests_are_accepted_in_any_form() {
     ];
     for (script, expected) in answered {
         let request = Request {
-            stdin: Stdin::Answers(CannedAnswers::from_iter(["one", "two"])),
+            stdin: Stdin::Answers(InputAnswers::from_iter(["one", "two"])),
             ..Request::new(script)
         };
         assert_eq!(

@@ -421,9 +421,9 @@ async fn a_failed_context_is_applied_again() {
     request.env = vec![("A".to_owned(), Some("1".to_owned()))];
     let stop = StopSignal::never();
     let summary = kernel.run_request(&request, &stop).await;
-    assert_eq!(summary, "out:\"2\" | done | inside_failed | inside_failed");
+    assert_eq!(summary, "out:\"2\" | done | setup_failed | setup_failed");
     let summary = kernel.run_request(&request, &stop).await;
-    assert_eq!(summary, "out:\"3\" | done | inside_failed");
+    assert_eq!(summary, "out:\"3\" | done | setup_failed");
     // A cell does not run in another working directory.
     request.cwd = Some("/".into());
     let summary = kernel.run_request(&request, &stop).await;
@@ -432,6 +432,6 @@ async fn a_failed_context_is_applied_again() {
     assert_eq!(summary, "the kernel could not answer: why");
     request.cwd = None;
     let summary = kernel.run_request(&request, &stop).await;
-    assert_eq!(summary, "out:\"6\" | done | inside_failed");
+    assert_eq!(summary, "out:\"6\" | done | setup_failed");
     kernel.assert_shuts_down().await;
 }

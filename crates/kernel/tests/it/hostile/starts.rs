@@ -11,26 +11,26 @@ use crate::support::{eventually, launch_context};
 
 /// Starts a kernel with this timeout. Returns the error.
 async fn start_error(script: &str, millis: u64) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     // The script writes its process id to a file.
     let script = format!("open('pid', 'w').write(str(os.getpid()))\n{script}");
-    let mut spec = spec(&script, folder.path());
+    let mut spec = spec(&script, dir.path());
     spec.start_timeout = Duration::from_millis(millis);
-    let context = launch_context(folder.path());
+    let context = launch_context(dir.path());
     let started = within_timeout(Jupyter::start(&spec, &context, &StopSignal::never())).await;
     let error = started.err().expect("the kernel started");
     for file in ["pid", "child"] {
-        if let Ok(pid) = std::fs::read_to_string(folder.path().join(file)) {
+        if let Ok(pid) = std::fs::read_to_string(dir.path().join(file)) {
             assert_exits(pid.parse().unwrap()).await;
         }
     }
-    assert_eq!(connection_files(folder.path()), 0, "{script}");
+    assert_eq!(connection_files(dir.path()), 0, "{script}");
     error.to_string()
 }
 
 /// The number of connection files.
-fn connection_files(folder: &Path) -> usize {
-    std::fs::read_dir(folder.join(".runtime")).map_or(0, Iterator::count)
+fn connection_files(dir: &Path) -> usize {
+    std::fs::read_dir(dir.join(".runtime")).map_or(0, Iterator::count)
 }
 
 #[tokio::test]
@@ -166,10 +166,10 @@ async fn a_kernel_without_ipc_is_started_over_tcp() {
 
 #[tokio::test]
 async fn a_stopped_start_leaves_no_process_or_files() {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let script = "open('pid.part', 'w').write(str(os.getpid())); os.rename('pid.part', 'pid'); time.sleep(60)";
-    let (spec, context) = (spec(script, folder.path()), launch_context(folder.path()));
-    let pid = folder.path().join("pid");
+    let (spec, context) = (spec(script, dir.path()), launch_context(dir.path()));
+    let pid = dir.path().join("pid");
     let (stopper, stop) = StopSignal::new();
     let begun = async {
         assert!(eventually(Duration::from_secs(20), || pid.exists()).await);
@@ -187,5 +187,5 @@ async fn a_stopped_start_leaves_no_process_or_files() {
     }
     let pid = std::fs::read_to_string(pid).unwrap();
     assert_exits(pid.parse().unwrap()).await;
-    assert_eq!(connection_files(folder.path()), 0);
+    assert_eq!(connection_files(dir.path()), 0);
 }

@@ -12,11 +12,11 @@ use crate::support::{python, run_code};
 
 /// A spec for ipykernel with this source as `ipykernel_launcher`.
 fn launcher(sandbox: &KernelSandbox, source: &str) -> JupyterSpec {
-    let folder = sandbox.path().join("modules");
-    std::fs::create_dir(&folder).unwrap();
-    std::fs::write(folder.join("ipykernel_launcher.py"), source).unwrap();
+    let dir = sandbox.path().join("modules");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(dir.join("ipykernel_launcher.py"), source).unwrap();
     let mut spec = sandbox.spec(Kernelspec::ipykernel(&python()));
-    spec.env.push(("PYTHONPATH".into(), folder.into()));
+    spec.env.push(("PYTHONPATH".into(), dir.into()));
     spec
 }
 
@@ -212,7 +212,7 @@ async fn a_broken_kernelspec_is_reported_with_the_reason() {
 async fn a_connection_file_that_cannot_be_written_is_an_error() {
     let sandbox = KernelSandbox::new();
     let mut spec = sandbox.spec(Kernelspec::ipykernel(&python()));
-    // Not even root can create folders there.
+    // Not even root can create directories there.
     for runtime in ["/proc/runtime", "/dev/null/runtime"] {
         spec.runtime = runtime.into();
         let error = error(&spec, &sandbox.context()).await;
@@ -222,7 +222,7 @@ async fn a_connection_file_that_cannot_be_written_is_an_error() {
 }
 
 #[tokio::test]
-async fn without_a_socket_folder_tcp_is_used() {
+async fn without_a_socket_directory_tcp_is_used() {
     let sandbox = KernelSandbox::new();
     let mut spec = sandbox.spec(Kernelspec::ipykernel(&python()));
     let context = LaunchContext {

@@ -16,7 +16,7 @@ pub(super) struct JupyterClient {
 }
 
 impl JupyterClient {
-    /// Starts a client with this runtime folder.
+    /// Starts a client with this runtime directory.
     pub(super) fn new(runtime: &Path) -> Self {
         let mut child = Command::new(python())
             .args(["-c", include_str!("jupyter_client.py")])

@@ -65,8 +65,8 @@ pub(super) fn bash() -> [Language; 1] {
         get: "echo $x",
         lines: "for i in {0..199}; do echo line $i; done",
         unicode: "echo 'ä€😀 e\u{301} שלום'",
-        fail: "ls /no/such/folder",
-        failure: "/no/such/folder",
+        fail: "ls /no/such/directory",
+        failure: "/no/such/directory",
         begin: "touch begun",
         busy: &[
             "sleep 60",

@@ -131,8 +131,8 @@ async fn cells_run_and_print(mut fixture: LanguageFixture) {
     fixture
         .assert_prints(language.unicode, &format!("{UNICODE}\n"))
         .await;
-    let folder = fixture.sandbox.path().canonicalize().unwrap();
-    let expected = format!("{} é 1\n", folder.display());
+    let dir = fixture.sandbox.path().canonicalize().unwrap();
+    let expected = format!("{} é 1\n", dir.display());
     fixture.assert_prints(language.context, &expected).await;
     fixture.assert_prints("", "").await;
 

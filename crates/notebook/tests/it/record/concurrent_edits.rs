@@ -378,6 +378,6 @@ fn missing_or_invalid_file_is_left_alone() {
     fs::create_dir(&fixture.path).unwrap();
     record(&fixture.path, &base, &updates).unwrap_err();
     fs::remove_dir(&fixture.path).unwrap();
-    fs::remove_dir(fixture.folder.path()).unwrap();
+    fs::remove_dir(fixture.dir.path()).unwrap();
     record(&fixture.path, &base, &updates).unwrap_err();
 }

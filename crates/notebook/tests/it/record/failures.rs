@@ -72,7 +72,7 @@ fn every_failing_step_leaves_the_original() {
         let error = result.unwrap_err();
         assert_eq!(fixture.names(), ["a.ipynb"], "after {step:?}");
         let content = lossy(&fixture.content());
-        if matches!(step, SaveStep::Recheck | SaveStep::SyncFolder) {
+        if matches!(step, SaveStep::Recheck | SaveStep::SyncDir) {
             assert!(matches!(error, NotebookError::NotDurable { .. }), "{error}");
             assert!(content.contains(r#""ours""#));
         } else {
@@ -91,7 +91,7 @@ fn every_failing_step_leaves_the_original() {
         SaveStep::Check,
         SaveStep::Publish,
         SaveStep::Recheck,
-        SaveStep::SyncFolder,
+        SaveStep::SyncDir,
     ] {
         assert!(steps.contains(&step), "{step:?} was not tried");
     }
@@ -116,7 +116,7 @@ fn concurrent_change_before_any_step_is_merged() {
             SaveStep::Sync,
             SaveStep::Check,
             SaveStep::Publish,
-            SaveStep::SyncFolder,
+            SaveStep::SyncDir,
         ] {
             let fixture = NotebookFixture::with(notebook());
             let base = fixture.survey();
@@ -126,7 +126,7 @@ fn concurrent_change_before_any_step_is_merged() {
                     if in_place {
                         fs::write(&fixture.path, edited_by_other())?;
                     } else {
-                        let other = fixture.folder.path().join("other");
+                        let other = fixture.dir.path().join("other");
                         fs::write(&other, edited_by_other())?;
                         fs::rename(&other, &fixture.path)?;
                     }

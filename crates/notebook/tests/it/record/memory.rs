@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::record;
 
-/// The variable with the folder in which the child process records. The child prints its memory
+/// The variable with the directory in which the child process records. The child prints its memory
 /// use.
 const FOLDER: &str = "CELLWRIGHT_TEST_RECORDS_IN";
 
@@ -22,11 +22,11 @@ const MEMORY_LIMIT_KB: u64 = 8 * 1024;
 
 #[test]
 fn large_outputs_are_recorded_with_little_memory() {
-    if let Some(folder) = std::env::var_os(FOLDER) {
-        return record_in_child_process(folder.as_ref());
+    if let Some(dir) = std::env::var_os(FOLDER) {
+        return record_in_child_process(dir.as_ref());
     }
-    let folder = TempDir::new().unwrap();
-    let mut notebook = fs::File::create(folder.path().join("a.ipynb")).unwrap();
+    let dir = TempDir::new().unwrap();
+    let mut notebook = fs::File::create(dir.path().join("a.ipynb")).unwrap();
     let part = "x".repeat(1_000_000);
     write!(
         notebook,
@@ -46,7 +46,7 @@ fn large_outputs_are_recorded_with_little_memory() {
         "\"}}]}},{{\"cell_type\":\"code\",\"source\":\"2\"}}],\"nbformat\":4}}"
     )
     .unwrap();
-    let mut new = fs::File::create(folder.path().join("new")).unwrap();
+    let mut new = fs::File::create(dir.path().join("new")).unwrap();
     for number in 0..MEGABYTES {
         write!(new, "{}\"{part}\"", if number == 0 { '[' } else { ',' }).unwrap();
     }
@@ -56,7 +56,7 @@ fn large_outputs_are_recorded_with_little_memory() {
     let output = Command::new(program)
         .args(["--exact", "--nocapture"])
         .arg("record::memory::large_outputs_are_recorded_with_little_memory")
-        .env(FOLDER, folder.path())
+        .env(FOLDER, dir.path())
         .output()
         .unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -70,10 +70,10 @@ fn large_outputs_are_recorded_with_little_memory() {
 }
 
 #[expect(clippy::print_stdout, reason = "the parent process reads it")]
-fn record_in_child_process(folder: &std::path::Path) {
+fn record_in_child_process(dir: &std::path::Path) {
     let before = peak_memory_kb();
-    let path = folder.join("a.ipynb");
-    let store = fs::File::open(folder.join("new")).unwrap();
+    let path = dir.join("a.ipynb");
+    let store = fs::File::open(dir.join("new")).unwrap();
     let update = CellUpdate {
         cell: 1,
         outputs: vec![Segment::Stored {

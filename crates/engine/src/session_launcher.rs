@@ -1,0 +1,123 @@
+//! [`SessionLauncher`]: starts the kernels of a session and sets them up.
+
+use cellwright_kernel::session::{KernelLauncher, SpecLauncher};
+use cellwright_kernel::{
+    BoxFuture, Kernel, KernelError, KernelSpec, LaunchContext, StopSignal, environment,
+};
+
+use crate::env;
+use crate::ipykernel;
+use crate::kernel_setup::KernelSetup;
+use crate::runtime::check_descriptors;
+use crate::runtime_dir;
+
+/// How many descriptors must be free before a host starts another kernel: those of the kernel, and those that the host
+/// needs to accept clients and to write the output of its kernels.
+const HOST_DESCRIPTOR_RESERVE: usize = 24;
+
+/// How many more descriptors a Jupyter kernel needs: its sockets, and those that wait on them.
+const JUPYTER_DESCRIPTOR_RESERVE: usize = 16;
+
+/// A kernel that is starting.
+pub type StartFuture = BoxFuture<'static, Result<Box<dyn Kernel>, KernelError>>;
+
+/// Starts the kernels of a session and sets them up.
+pub struct SessionLauncher {
+    kernels: SpecLauncher,
+    setup: KernelSetup,
+    /// How many descriptors must be free before a start.
+    descriptor_reserve: usize,
+}
+
+impl SessionLauncher {
+    /// Starts kernels of `spec` in `context`.
+    pub fn new(mut spec: KernelSpec, mut context: LaunchContext, setup: KernelSetup) -> Self {
+        if let KernelSpec::Jupyter(spec) = &mut spec {
+            let sockets = runtime_dir::create_kernel_socket_dir();
+            context.sockets.extend(sockets);
+            // The only setup that works in every language. The runner gets this variable with each request, because
+            // sessions share spare runners.
+            let session = setup.session.clone();
+            environment::set_variable(&mut spec.env, env::SESSION, session.into());
+        }
+        let descriptor_reserve = match spec {
+            KernelSpec::Runner(_) => 0,
+            KernelSpec::Jupyter(_) | KernelSpec::Attached(_) => JUPYTER_DESCRIPTOR_RESERVE,
+        };
+        Self {
+            kernels: SpecLauncher::new(spec, context),
+            setup,
+            descriptor_reserve,
+        }
+    }
+
+    /// Reserves descriptors for the clients and the other kernels of a host.
+    #[must_use]
+    pub fn with_host_reserve(self) -> Self {
+        Self {
+            descriptor_reserve: self.descriptor_reserve + HOST_DESCRIPTOR_RESERVE,
+            ..self
+        }
+    }
+}
+
+impl KernelLauncher for SessionLauncher {
+    fn start(&self, stop: StopSignal) -> StartFuture {
+        let (kernels, setup) = (self.kernels.clone(), self.setup.clone());
+        let descriptor_reserve = self.descriptor_reserve;
+        Box::pin(async move {
+            check_descriptors(descriptor_reserve)?;
+            let kernel = kernels.start(stop.clone());
+            let kernel = match kernels.spec() {
+                // The bridge starts while Python starts.
+                KernelSpec::Runner(_) => tokio::join!(kernel, setup.open_bridge()).0?,
+                KernelSpec::Jupyter(_) => kernel.await.map_err(add_install_command)?,
+                // Cellwright sets up only the kernels that it started.
+                KernelSpec::Attached(_) => return kernel.await,
+            };
+            set_up(&setup, kernel, &kernels, &stop).await
+        })
+    }
+
+    fn spare_key(&self) -> Option<String> {
+        self.kernels.spare_key()
+    }
+
+    fn start_spare(&self, stop: StopSignal) -> StartFuture {
+        let kernels = self.kernels.clone();
+        let descriptor_reserve = self.descriptor_reserve;
+        Box::pin(async move {
+            check_descriptors(descriptor_reserve)?;
+            kernels.start_spare(stop).await
+        })
+    }
+
+    fn adopt(&self, kernel: Box<dyn Kernel>, stop: StopSignal) -> StartFuture {
+        let (kernels, setup) = (self.kernels.clone(), self.setup.clone());
+        Box::pin(async move {
+            let kernel = kernels.adopt(kernel, stop.clone()).await?;
+            set_up(&setup, kernel, &kernels, &stop).await
+        })
+    }
+}
+
+/// Adds the command that installs ipykernel to the error that it is missing.
+fn add_install_command(error: KernelError) -> KernelError {
+    match error {
+        KernelError::NoIpykernel { python, .. } => KernelError::NoIpykernel {
+            install_command: Some(ipykernel::install_command(&python)),
+            python,
+        },
+        error => error,
+    }
+}
+
+async fn set_up(
+    setup: &KernelSetup,
+    kernel: Box<dyn Kernel>,
+    kernels: &SpecLauncher,
+    stop: &StopSignal,
+) -> Result<Box<dyn Kernel>, KernelError> {
+    let (env, cwd) = (kernels.spec().env(), &kernels.context().cwd);
+    setup.set_up(kernel, env, cwd, stop).await
+}
