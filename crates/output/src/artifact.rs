@@ -1,11 +1,16 @@
-//! The artifact directory: full outputs stored as files such as `12.log` and `13.png`. The caller names the
-//! directory.
+//! The artifact directory: full outputs stored as files such as `12-1f2e3d4c.log` and `13-1f2e3d4c.png`. The
+//! caller names the directory.
+//!
+//! All projects of a user share one directory, one counter and one sweep. The second part of a file name is the
+//! [`ProjectTag`] of the project that stored the artifact. Artifacts of older versions have none.
 //!
 //! Several processes may use one directory at once. Artifact numbers come from a counter file under a lock, so
 //! no number is reused, even after a sweep removed its file. The writer of an artifact holds a lock on it, so
 //! that a sweep skips it.
 
 mod counter;
+mod file_name;
+mod project_tag;
 mod read;
 mod search;
 mod spill_buffer;
@@ -14,7 +19,7 @@ mod value;
 mod writer;
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -23,9 +28,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use counter::Counter;
+use file_name::FileName;
 
 use crate::files;
 use crate::scratch::Scratch;
+pub use project_tag::ProjectTag;
 pub use read::Artifact;
 pub use search::{Pattern, SearchHit, SearchOptions, SearchResults};
 pub use spill_buffer::StoreFailure;
@@ -62,7 +69,7 @@ impl FromStr for ArtifactId {
 }
 
 /// The content type of an artifact, stored as its file extension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ArtifactKind {
     /// The text of a cell: the raw bytes of its streams.
     Log,
@@ -121,6 +128,11 @@ impl ArtifactKind {
         }
     }
 
+    fn from_extension(extension: &str) -> Option<Self> {
+        let mut kinds = Self::ALL.into_iter();
+        kinds.find(|kind| kind.extension() == extension)
+    }
+
     fn extension(self) -> &'static str {
         match self {
             Self::Log => "log",
@@ -140,6 +152,8 @@ impl ArtifactKind {
 pub struct ArtifactInfo {
     /// The artifact's number.
     pub id: ArtifactId,
+    /// The project that stored it; `None` for artifacts of older versions.
+    pub project: Option<ProjectTag>,
     /// The content type.
     pub kind: ArtifactKind,
     /// Size in bytes.
@@ -178,8 +192,14 @@ pub enum ArtifactError {
     Missing {
         /// The requested artifact.
         id: ArtifactId,
-        /// The artifacts in the directory.
+        /// The artifacts of the project.
         available: Vec<ArtifactId>,
+    },
+    /// Another project stored the artifact.
+    #[error("{id} belongs to another project")]
+    OtherProject {
+        /// The requested artifact.
+        id: ArtifactId,
     },
     /// The value was too large for memory and could not be stored.
     #[error("the value could not be stored")]
@@ -223,10 +243,12 @@ impl ArtifactError {
     }
 }
 
-/// Handle to the artifact directory. Clones share it. The directory is created with the first artifact.
+/// Handle to the artifact directory, for one project or for none. Clones share the directory, which is created with
+/// the first artifact.
 #[derive(Clone, Debug)]
 pub struct Artifacts {
     folder: Arc<ArtifactDir>,
+    project: Option<ProjectTag>,
 }
 
 #[derive(Debug)]
@@ -243,7 +265,7 @@ struct ArtifactDir {
 const SWEEP_AFTER_SIZE: u64 = 16 << 20;
 
 impl Artifacts {
-    /// Opens a directory, which need not exist yet.
+    /// Opens a directory, which need not exist yet. The handle has no project.
     pub fn new(dir: impl Into<PathBuf>, retention: Retention) -> Self {
         let dir = dir.into();
         Self {
@@ -253,7 +275,22 @@ impl Artifacts {
                 retention,
                 unswept_bytes: AtomicU64::new(SWEEP_AFTER_SIZE),
             }),
+            project: None,
         }
+    }
+
+    /// Returns a handle to the same directory that stores and lists the artifacts of a project.
+    #[must_use]
+    pub fn for_project(&self, project: ProjectTag) -> Self {
+        Self {
+            folder: Arc::clone(&self.folder),
+            project: Some(project),
+        }
+    }
+
+    /// Returns the project of the handle.
+    pub fn project(&self) -> Option<ProjectTag> {
+        self.project
     }
 
     /// Returns the path of the directory.
@@ -271,7 +308,7 @@ impl Artifacts {
         self.folder.scratch.clone()
     }
 
-    /// Creates an artifact and returns its writer.
+    /// Creates an artifact of the handle's project and returns its writer.
     pub fn create(&self, kind: ArtifactKind) -> Result<ArtifactWriter, ArtifactError> {
         self.sweep_if_due(0);
         files::create_private_dir(self.dir()).map_err(ArtifactError::io(self.dir()))?;
@@ -279,7 +316,11 @@ impl Artifacts {
         let mut number = counter.next(self)?;
         // A user may have created a file with this name; up to 1000 numbers are skipped.
         for _ in 0..1000 {
-            let path = self.path(ArtifactId(number), kind);
+            let path = self.path(FileName {
+                id: ArtifactId(number),
+                project: self.project,
+                kind,
+            });
             match files::create_private_file(&path) {
                 Ok(file) => {
                     counter.advance_to(number)?;
@@ -313,9 +354,9 @@ impl Artifacts {
     ) -> Result<(ArtifactId, u64), ArtifactError> {
         let mut writer = self.create(kind)?;
         let id = writer.id();
-        let path = self.path(id, kind);
         let written = write(&mut writer).and_then(|()| writer.flush());
         if let Err(error) = written {
+            let path = writer.path().to_owned();
             drop(writer);
             // A partial image is useless.
             fs::remove_file(&path).map_err(ArtifactError::io(&path))?;
@@ -324,28 +365,26 @@ impl Artifacts {
         Ok((id, writer.written()))
     }
 
-    /// Returns all artifacts, oldest first.
+    /// Returns the artifacts of the handle's project, oldest first; without a project, those of all projects.
     pub fn list(&self) -> Result<Vec<ArtifactInfo>, ArtifactError> {
-        let dir = self.dir();
-        let files = match fs::read_dir(dir) {
-            Ok(files) => files,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(ArtifactError::io(dir)(error)),
-        };
+        let mut entries = self.list_all()?;
+        entries.retain(|entry| self.project.is_none() || entry.project == self.project);
+        Ok(entries)
+    }
+
+    /// Returns the artifacts of all projects, oldest first.
+    pub fn list_all(&self) -> Result<Vec<ArtifactInfo>, ArtifactError> {
         let mut entries = Vec::new();
-        for file in files {
-            let file = file.map_err(ArtifactError::io(dir))?;
-            let Some((id, kind)) = file.file_name().to_str().and_then(parse_name) else {
-                continue;
-            };
+        for (name, file) in self.files()? {
             // Another process may have swept this file.
             let Ok(metadata) = file.metadata() else {
                 continue;
             };
             if metadata.is_file() {
                 entries.push(ArtifactInfo {
-                    id,
-                    kind,
+                    id: name.id,
+                    project: name.project,
+                    kind: name.kind,
                     bytes: metadata.len(),
                     modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
                     path: file.path(),
@@ -356,12 +395,17 @@ impl Artifacts {
         Ok(entries)
     }
 
-    /// Opens an artifact for reading.
+    /// Opens an artifact of any project for reading.
     pub fn open(&self, id: ArtifactId) -> Result<Artifact, ArtifactError> {
-        for kind in ArtifactKind::ALL {
-            let path = self.path(id, kind);
+        let mut names: Vec<FileName> = self.files()?.into_iter().map(|(name, _)| name).collect();
+        names.retain(|name| name.id == id);
+        // Two files have the same number only if another program created one of them.
+        names.sort_by_key(|name| (name.project != self.project, name.kind));
+        for name in names {
+            let path = self.path(name);
             match File::open(&path) {
-                Ok(file) => return Artifact::new(id, kind, path, file),
+                Ok(file) => return Artifact::new(name, path, file),
+                // Another process may have swept this file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(ArtifactError::io(&path)(error)),
             }
@@ -370,8 +414,36 @@ impl Artifacts {
         Err(ArtifactError::Missing { id, available })
     }
 
-    fn path(&self, id: ArtifactId, kind: ArtifactKind) -> PathBuf {
-        self.dir().join(format!("{}.{}", id.0, kind.extension()))
+    /// Opens an artifact for reading. Fails if it belongs to another project; artifacts of older versions belong to
+    /// none.
+    pub fn open_in_project(&self, id: ArtifactId) -> Result<Artifact, ArtifactError> {
+        let artifact = self.open(id)?;
+        if artifact.project.is_some() && artifact.project != self.project {
+            return Err(ArtifactError::OtherProject { id });
+        }
+        Ok(artifact)
+    }
+
+    /// Returns the files of all artifacts.
+    fn files(&self) -> Result<Vec<(FileName, DirEntry)>, ArtifactError> {
+        let dir = self.dir();
+        let files = match fs::read_dir(dir) {
+            Ok(files) => files,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(ArtifactError::io(dir)(error)),
+        };
+        let mut artifacts = Vec::new();
+        for file in files {
+            let file = file.map_err(ArtifactError::io(dir))?;
+            if let Some(name) = file.file_name().to_str().and_then(FileName::parse) {
+                artifacts.push((name, file));
+            }
+        }
+        Ok(artifacts)
+    }
+
+    fn path(&self, name: FileName) -> PathBuf {
+        self.dir().join(name.to_string())
     }
 
     /// Counts written bytes, and sweeps the directory after [`SWEEP_AFTER_SIZE`]. A failed sweep only leaves too
@@ -387,14 +459,4 @@ impl Artifacts {
             drop(self.sweep());
         }
     }
-}
-
-fn parse_name(name: &str) -> Option<(ArtifactId, ArtifactKind)> {
-    let (number, extension) = name.split_once('.')?;
-    let kind = ArtifactKind::ALL
-        .into_iter()
-        .find(|kind| kind.extension() == extension)?;
-    let id = number.parse().ok()?;
-    // `007.log` is not an artifact: `open` would not find it.
-    (id == ArtifactId(number.parse().ok()?) && !number.starts_with('0')).then_some((id, kind))
 }

@@ -51,7 +51,7 @@
 //!
 //! * `artifact`: [`Artifacts`], the directory of complete outputs, and [`Artifact`], one of them, which is read by
 //!   lines or searched. If a cell displays nothing, its artifact is exactly the bytes of its streams in order
-//!   of arrival; otherwise the text of displays is in between.
+//!   of arrival; otherwise the text of displays is in between. [`ProjectTag`] is the project that stored it.
 //!
 //! Helpers: `utf8`, `base64_text` (incremental decoding), `size` (text and byte sizes), `files` (private files,
 //! access at an offset).
@@ -103,7 +103,8 @@ mod utf8;
 
 pub use artifact::{
     Artifact, ArtifactError, ArtifactId, ArtifactInfo, ArtifactKind, ArtifactWriter, Artifacts,
-    Pattern, Retention, SearchHit, SearchOptions, SearchResults, StoreFailure, SweepReport,
+    Pattern, ProjectTag, Retention, SearchHit, SearchOptions, SearchResults, StoreFailure,
+    SweepReport,
 };
 pub use bounded_json::BoundedJson;
 pub use bundle::{Bundle, Data};

@@ -46,7 +46,7 @@ impl Counter {
         if let Ok(last) = text.trim().parse::<u64>() {
             return Ok(last.saturating_add(1));
         }
-        let last = artifacts.list()?.last().map_or(0, |entry| entry.id.0);
+        let last = artifacts.list_all()?.last().map_or(0, |entry| entry.id.0);
         Ok(last.saturating_add(1))
     }
 

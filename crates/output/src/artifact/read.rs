@@ -5,7 +5,8 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
-use super::{ArtifactError, ArtifactId, ArtifactKind};
+use super::file_name::FileName;
+use super::{ArtifactError, ArtifactId, ArtifactKind, ProjectTag};
 use crate::utf8;
 
 /// Lines between two index entries. An entry per line would take too much memory for a file of a gigabyte;
@@ -20,6 +21,8 @@ pub(super) const BUFFER_SIZE: usize = 256 * 1024;
 pub struct Artifact {
     /// The artifact's number.
     pub id: ArtifactId,
+    /// The project that stored it; `None` for artifacts of older versions.
+    pub project: Option<ProjectTag>,
     /// The content type.
     pub kind: ArtifactKind,
     path: PathBuf,
@@ -32,16 +35,12 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    pub(super) fn new(
-        id: ArtifactId,
-        kind: ArtifactKind,
-        path: PathBuf,
-        file: File,
-    ) -> Result<Self, ArtifactError> {
+    pub(super) fn new(name: FileName, path: PathBuf, file: File) -> Result<Self, ArtifactError> {
         let length = file.metadata().map_err(ArtifactError::io(&path))?.len();
         Ok(Self {
-            id,
-            kind,
+            id: name.id,
+            project: name.project,
+            kind: name.kind,
             path,
             file,
             length,

@@ -18,15 +18,15 @@ pub struct SweepReport {
 }
 
 impl Artifacts {
-    /// Removes expired artifacts, then the oldest ones until the rest fits. Artifacts that are still being
-    /// written stay.
+    /// Removes expired artifacts of all projects, then the oldest ones until the rest fits. Artifacts that are still
+    /// being written stay.
     pub fn sweep(&self) -> Result<SweepReport, ArtifactError> {
         self.sweep_at(SystemTime::now())
     }
 
     /// As [`Self::sweep`], with the given current time.
     pub fn sweep_at(&self, now: SystemTime) -> Result<SweepReport, ArtifactError> {
-        let entries = self.list()?;
+        let entries = self.list_all()?;
         let retention = self.retention();
         let mut report = SweepReport {
             remaining_bytes: entries.iter().map(|entry| entry.bytes).sum(),

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime};
 
 use cellwright_output::{
-    Artifact, ArtifactError, ArtifactId, ArtifactKind, Artifacts, Pattern, Retention,
+    Artifact, ArtifactError, ArtifactId, ArtifactKind, Artifacts, Pattern, ProjectTag, Retention,
     SearchOptions, clean,
 };
 use tempfile::TempDir;
@@ -71,10 +71,14 @@ fn concurrent_users_never_share_a_number() {
     let (_dir, artifacts) = store();
     let ids: Vec<ArtifactId> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
-            .map(|number| {
+            .map(|number: u8| {
                 // A separate handle, as in another process.
                 let artifacts = Artifacts::new(artifacts.dir(), Retention::default());
-                let kind = if number % 2 == 0 {
+                let artifacts = match number {
+                    0..2 => artifacts,
+                    _ => artifacts.for_project(ProjectTag::new([number / 4; 4])),
+                };
+                let kind = if number.is_multiple_of(2) {
                     ArtifactKind::Log
                 } else {
                     ArtifactKind::Png
@@ -303,4 +307,101 @@ fn context_stops_at_the_ends() {
         .unwrap();
     assert_eq!(results.hits[0].after, ["a", "b"]);
     assert_eq!(results.hits[1].before, ["a"]);
+}
+
+/// The same directory for two projects.
+fn two_projects(artifacts: &Artifacts) -> (Artifacts, Artifacts) {
+    // Separate handles, as in two processes.
+    let project = |byte| {
+        Artifacts::new(artifacts.dir(), artifacts.retention())
+            .for_project(ProjectTag::new([byte; 4]))
+    };
+    (project(0xaa), project(0x0b))
+}
+
+fn ids(artifacts: &Artifacts) -> Vec<u64> {
+    let entries = artifacts.list().unwrap();
+    entries.iter().map(|entry| entry.id.0).collect()
+}
+
+#[test]
+fn each_project_lists_its_artifacts() {
+    let (_dir, artifacts) = store();
+    let (first, second) = two_projects(&artifacts);
+    first.store(ArtifactKind::Log, b"one").unwrap();
+    second.store(ArtifactKind::Png, b"two").unwrap();
+    first.store(ArtifactKind::Json, b"three").unwrap();
+    // An artifact of an older version.
+    artifacts.store(ArtifactKind::Log, b"four").unwrap();
+    assert_eq!(ids(&first), [1, 3]);
+    assert_eq!(ids(&second), [2]);
+    assert_eq!(ids(&artifacts), [1, 2, 3, 4]);
+    assert_eq!(second.list_all().unwrap(), artifacts.list().unwrap());
+    let mut names: Vec<String> = fs::read_dir(artifacts.dir())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            ".last",
+            "1-aaaaaaaa.log",
+            "2-0b0b0b0b.png",
+            "3-aaaaaaaa.json",
+            "4.log"
+        ]
+    );
+}
+
+#[test]
+fn an_artifact_of_another_project_is_opened_on_explicit_request_only() {
+    let (_dir, artifacts) = store();
+    let (first, second) = two_projects(&artifacts);
+    let id = first.store(ArtifactKind::Png, b"picture").unwrap();
+    let old = artifacts.store(ArtifactKind::Log, b"old").unwrap();
+    let opened = second.open(id).unwrap();
+    assert_eq!(
+        (opened.kind, opened.project),
+        (ArtifactKind::Png, first.project())
+    );
+    assert_eq!(opened.read_raw(0, 100).unwrap(), b"picture");
+    first.open_in_project(id).unwrap();
+    for other in [&second, &artifacts] {
+        let error = other.open_in_project(id).unwrap_err();
+        assert!(
+            matches!(error, ArtifactError::OtherProject { .. }),
+            "{error:?}"
+        );
+        assert_eq!(error.to_string(), "artifact://1 belongs to another project");
+    }
+    for any in [&first, &second, &artifacts] {
+        assert_eq!(any.open_in_project(old).unwrap().project, None);
+    }
+    match second.open_in_project(ArtifactId(9)) {
+        Err(ArtifactError::Missing { available, .. }) => assert!(available.is_empty()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_projects_share_the_counter_and_the_sweep() {
+    let retention = Retention {
+        bytes: 500,
+        ..Retention::default()
+    };
+    let (_dir, artifacts) = store_with(retention);
+    let (first, second) = two_projects(&artifacts);
+    for project in [&first, &second, &first] {
+        project.store(ArtifactKind::Log, &[b'x'; 300]).unwrap();
+    }
+    fs::write(artifacts.dir().join(".last"), "nonsense").unwrap();
+    let mut writing = second.create(ArtifactKind::Log).unwrap();
+    assert_eq!(writing.id(), ArtifactId(4));
+    writing.write(&[b'x'; 300]).unwrap();
+    writing.flush().unwrap();
+    let later = SystemTime::now() + Duration::from_hours(1000);
+    let removed = first.sweep_at(later).unwrap().removed;
+    assert_eq!(removed, [ArtifactId(1), ArtifactId(2), ArtifactId(3)]);
+    assert_eq!(ids(&artifacts), [4], "the artifact is being written");
 }
