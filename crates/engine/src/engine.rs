@@ -8,6 +8,7 @@ use etcetera::BaseStrategy;
 
 use crate::bridge::BuildCommand;
 use crate::env;
+use crate::project::{project_dir, project_tag};
 use crate::settings::{Settings, SettingsError, SettingsSources, paths};
 use crate::trust::Trust;
 
@@ -16,7 +17,7 @@ use crate::trust::Trust;
 pub struct Engine {
     /// Stores the baselines of revisions; `None` without a home directory.
     pub baselines: Option<Baselines>,
-    /// Stores full outputs; `None` without a home directory.
+    /// Stores the full outputs of all projects; `None` without a home directory.
     pub artifacts: Option<Artifacts>,
     /// Directories for the files of the built-in runner, in order of preference.
     pub staging_dirs: Vec<PathBuf>,
@@ -68,7 +69,7 @@ impl Engine {
 
     /// The settings files for `cwd`.
     pub fn settings_files(&self, cwd: &Path) -> SettingsFiles {
-        let home = env::value(env::HOME).map(PathBuf::from);
+        let home = home();
         SettingsFiles {
             user: self.config_dir.as_deref().map(paths::user_file),
             project: paths::find_project_file(cwd, home.as_deref()),
@@ -85,10 +86,17 @@ impl Engine {
         Some(dir.join("frames.log"))
     }
 
-    /// The store of full outputs, with the retention of the settings.
-    pub fn artifacts_with_retention(&self, settings: &Settings) -> Option<Artifacts> {
-        let artifacts = self.artifacts.as_ref()?;
-        Some(Artifacts::new(artifacts.dir(), settings.retention()))
+    /// The store of full outputs, for the project of `dir`.
+    pub fn artifacts_for(&self, dir: &Path) -> Option<Artifacts> {
+        let project = project_dir(dir, home().as_deref());
+        Some(self.artifacts.as_ref()?.for_project(project_tag(&project)))
+    }
+
+    /// The store of full outputs, for the project of `dir`, with the retention of the settings.
+    pub fn artifacts_with_retention(&self, dir: &Path, settings: &Settings) -> Option<Artifacts> {
+        let project = project_dir(dir, home().as_deref());
+        let artifacts = Artifacts::new(self.artifacts.as_ref()?.dir(), settings.retention());
+        Some(artifacts.for_project(project_tag(&project)))
     }
 }
 
@@ -100,6 +108,10 @@ pub struct SettingsFiles {
     pub project: Option<PathBuf>,
     /// Where the project's file belongs if it does not exist.
     pub project_default: PathBuf,
+}
+
+fn home() -> Option<PathBuf> {
+    env::value(env::HOME).map(PathBuf::from)
 }
 
 fn config_dir() -> Option<PathBuf> {

@@ -3,6 +3,7 @@
 //!
 //! * [`engine`]: an [`engine::Engine`] knows the user's directories and stores; every operation gets one.
 //! * [`mod@env`]: every environment variable. This is the only module that reads them.
+//! * [`project`] finds the project of a directory, which its artifacts record.
 //! * [`settings`] reads the settings of the user and of a project; [`trust`] records which project files the user has
 //!   approved.
 //! * [`kernels`] selects a kernel by flags, notebook and settings; [`ipykernel`] inspects Python installations.
@@ -36,6 +37,7 @@ pub mod kernels;
 pub mod logging;
 pub mod loopback;
 pub mod program;
+pub mod project;
 pub mod runtime;
 pub mod runtime_dir;
 pub mod secret;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cellwright_engine::kernels::SerializedSelection;
 use cellwright_execution::ExecutionRequest;
 use cellwright_kernel::KernelQuery;
-use cellwright_output::{Artifacts, Retention};
+use cellwright_output::{Artifacts, ProjectTag, Retention};
 use serde::{Deserialize, Serialize};
 
 /// A request.
@@ -111,20 +111,25 @@ pub enum ReplyDetail {
     RunIdAndInput,
 }
 
-/// Where full outputs are stored, and how long.
+/// Where full outputs are stored, for which project, and how long.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ArtifactStoreParams {
     dir: PathBuf,
+    /// The project of the client.
+    #[serde(default)]
+    project: Option<ProjectTag>,
     max_bytes: u64,
     max_age: Duration,
 }
 
 impl ArtifactStoreParams {
-    pub fn new(artifacts: &Artifacts, retention: &Retention) -> Self {
+    pub fn new(artifacts: &Artifacts) -> Self {
         let dir = artifacts.dir();
+        let retention = artifacts.retention();
         Self {
             // The host has another working directory.
             dir: std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()),
+            project: artifacts.project(),
             max_bytes: retention.bytes,
             max_age: retention.age,
         }
@@ -135,7 +140,11 @@ impl ArtifactStoreParams {
             bytes: self.max_bytes,
             age: self.max_age,
         };
-        Artifacts::new(&self.dir, retention)
+        let artifacts = Artifacts::new(&self.dir, retention);
+        match self.project {
+            Some(project) => artifacts.for_project(project),
+            None => artifacts,
+        }
     }
 }
 

@@ -14,7 +14,8 @@ use cellwright_engine::settings::Settings;
 use cellwright_execution::InlineLimits;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::reply::SessionInfo;
-use cellwright_output::Limits;
+use cellwright_operations::artifact;
+use cellwright_output::{Artifacts, Limits};
 use rmcp::RoleServer;
 use rmcp::model::CallToolResponse;
 use rmcp::service::RequestContext;
@@ -101,6 +102,17 @@ impl Server {
 
     pub(super) fn roots(&self) -> &Roots {
         &self.0.roots
+    }
+
+    /// The directory whose project the client works on: the first root.
+    pub(super) fn project_dir(&self) -> PathBuf {
+        let first = self.0.roots.paths().into_iter().next();
+        first.unwrap_or_else(|| self.0.options.start_dir.clone())
+    }
+
+    /// The artifact store, for the project of the client.
+    pub(super) fn artifacts(&self) -> Result<Artifacts, Failure> {
+        artifact::project_store(&self.0.engine, &self.project_dir())
     }
 
     pub(super) fn in_flight_calls(&self) -> &InFlightCalls {

@@ -1,10 +1,12 @@
 //! Lists, reads and searches artifacts.
 
 use std::ops::Range;
+use std::path::Path;
 use std::time::SystemTime;
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_engine::engine::Engine;
+use cellwright_engine::kernels::working_directory;
 use cellwright_notebook::select::{self, IndexRange, Part, View};
 use cellwright_output::{
     Artifact, ArtifactId, ArtifactInfo, ArtifactKind, Artifacts, ByteSize, Pattern, SearchOptions,
@@ -34,20 +36,41 @@ pub fn parse_address(text: &str) -> Result<(ArtifactId, Vec<IndexRange>), Failur
     Ok((name.parse()?, ranges))
 }
 
-/// The artifact store.
-pub fn store(engine: &Engine) -> Result<&Artifacts, Failure> {
-    engine.artifacts.as_ref().ok_or_else(|| {
-        Failure::new(Kind::BadFile, "There is no directory for artifacts")
-            .hint("set HOME, or name one in CELLWRIGHT_ARTIFACTS_DIR")
-    })
+/// The artifact store, for the project of `dir`.
+pub fn project_store(engine: &Engine, dir: &Path) -> Result<Artifacts, Failure> {
+    engine.artifacts_for(dir).ok_or_else(no_store)
 }
 
-/// All artifacts, oldest first.
+/// The artifact store, for the project of the current directory; for no project if the directory does not exist any
+/// more.
+pub fn current_project_store(engine: &Engine) -> Result<Artifacts, Failure> {
+    match working_directory(None) {
+        Ok(dir) => project_store(engine, &dir),
+        Err(_) => engine.artifacts.clone().ok_or_else(no_store),
+    }
+}
+
+fn no_store() -> Failure {
+    Failure::new(Kind::BadFile, "There is no directory for artifacts")
+        .hint("set HOME, or name one in CELLWRIGHT_ARTIFACTS_DIR")
+}
+
+/// Artifacts, oldest first.
 #[derive(Debug, Serialize)]
 pub struct ArtifactList {
     /// The directory of the store.
     pub directory: String,
     pub artifacts: Vec<ArtifactEntry>,
+    /// Number of artifacts that are not listed because they do not belong to the project.
+    pub hidden: usize,
+}
+
+/// The project that stored an artifact, relative to the project of the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArtifactProject {
+    This,
+    Other,
 }
 
 /// An artifact in a list.
@@ -58,11 +81,17 @@ pub struct ArtifactEntry {
     pub bytes: u64,
     pub age_seconds: u64,
     pub path: String,
+    /// `None` for artifacts of older versions.
+    pub project: Option<ArtifactProject>,
 }
 
-/// Lists the artifacts.
-pub fn list_artifacts(engine: &Engine) -> Result<ArtifactList, Failure> {
-    let store = store(engine)?;
+/// Lists the artifacts of the store's project, or of all projects.
+pub fn list_artifacts(store: &Artifacts, all: bool) -> Result<ArtifactList, Failure> {
+    let mut listed = store.list_all()?;
+    let total = listed.len();
+    if !all && store.project().is_some() {
+        listed.retain(|info| info.project == store.project());
+    }
     let now = SystemTime::now();
     let entry = |info: &ArtifactInfo| ArtifactEntry {
         artifact: info.id.to_string(),
@@ -73,10 +102,18 @@ pub fn list_artifacts(engine: &Engine) -> Result<ArtifactList, Failure> {
             .unwrap_or_default()
             .as_secs(),
         path: info.path.display().to_string(),
+        project: info.project.map(|project| {
+            if store.project() == Some(project) {
+                ArtifactProject::This
+            } else {
+                ArtifactProject::Other
+            }
+        }),
     };
     Ok(ArtifactList {
         directory: store.dir().display().to_string(),
-        artifacts: store.list()?.iter().map(entry).collect(),
+        hidden: total - listed.len(),
+        artifacts: listed.iter().map(entry).collect(),
     })
 }
 
@@ -87,9 +124,9 @@ pub struct ArtifactPath {
     pub path: String,
 }
 
-/// Finds the file of an artifact by its number or `artifact://N`.
-pub fn find_artifact(id: &str, engine: &Engine) -> Result<ArtifactPath, Failure> {
-    let artifact = store(engine)?.open(id.parse()?)?;
+/// Finds the file of an artifact of any project, by its number or `artifact://N`.
+pub fn find_artifact(id: &str, store: &Artifacts) -> Result<ArtifactPath, Failure> {
+    let artifact = store.open(id.parse()?)?;
     Ok(ArtifactPath {
         artifact: artifact.id.to_string(),
         path: artifact.path().display().to_string(),
@@ -108,10 +145,10 @@ pub struct SearchRequest {
     pub hits_max: usize,
 }
 
-/// Searches an artifact.
+/// Searches an artifact of any project.
 pub fn search_artifact(
     request: &SearchRequest,
-    engine: &Engine,
+    store: &Artifacts,
 ) -> Result<(ArtifactId, SearchResults), Failure> {
     let (id, _) = parse_address(&request.address)?;
     let options = SearchOptions {
@@ -119,9 +156,7 @@ pub fn search_artifact(
         context: request.context,
         ..SearchOptions::default()
     };
-    let results = store(engine)?
-        .open(id)?
-        .search(&request.pattern, &options)?;
+    let results = store.open(id)?.search(&request.pattern, &options)?;
     Ok((id, results))
 }
 
@@ -143,10 +178,10 @@ pub struct ArtifactReport {
     text: String,
 }
 
-/// Opens an artifact and finds the selected lines.
-pub fn open_artifact(address: &str, engine: &Engine) -> Result<ArtifactContent, Failure> {
+/// Opens an artifact of any project and finds the selected lines.
+pub fn open_artifact(address: &str, store: &Artifacts) -> Result<ArtifactContent, Failure> {
     let (id, ranges) = parse_address(address)?;
-    let mut artifact = store(engine)?.open(id)?;
+    let mut artifact = store.open(id)?;
     if ranges.is_empty() {
         return Ok(ArtifactContent {
             spans: std::iter::once(0..artifact.bytes()).collect(),
@@ -251,15 +286,15 @@ pub struct Excerpt {
 }
 
 /// Reads at most `size_max` bytes of the selected lines, starting at `offset`, without colours. Ends at a line end if
-/// one is in the second half.
+/// one is in the second half. Fails if the artifact belongs to another project.
 pub fn read_excerpt(
     address: &str,
-    engine: &Engine,
+    store: &Artifacts,
     offset: usize,
     size_max: usize,
 ) -> Result<Excerpt, Failure> {
     let (id, ranges) = parse_address(address)?;
-    let mut artifact = store(engine)?.open(id)?;
+    let mut artifact = store.open_in_project(id)?;
     refuse_binary(&artifact)?;
     let total = artifact.lines()?;
     let span = match ranges.as_slice() {

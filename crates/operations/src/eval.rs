@@ -1,7 +1,7 @@
 //! Prepares code for execution. Nothing runs here: the front end decides where and how to show it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
@@ -12,7 +12,7 @@ use cellwright_engine::kernels::{
 };
 use cellwright_engine::settings::Settings;
 use cellwright_engine::startup::StartupTimer;
-use cellwright_execution::{CellRequest, ExecutionRequest};
+use cellwright_execution::{CellRequest, ExecutionRequest, Stores};
 use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
 
 /// Characters that the name of a session or an owner can have.
@@ -26,6 +26,8 @@ pub struct EvalRequest {
     pub timeout: Option<Duration>,
     /// Working directory of the kernel.
     pub cwd: Option<PathBuf>,
+    /// Directory of the caller; full outputs belong to its project. `None`: the current directory.
+    pub project_dir: Option<PathBuf>,
     pub kernel: KernelRequest,
     /// Replies to `input()`, in order over all cells.
     pub answers: Vec<String>,
@@ -67,6 +69,7 @@ pub struct PreparedEval {
     owner: String,
     reset: bool,
     cwd: PathBuf,
+    project_dir: PathBuf,
     pub settings: Settings,
     pub notices: Vec<UserNotice>,
 }
@@ -125,6 +128,7 @@ pub fn prepare(
         session,
         owner: request.owner.unwrap_or_else(|| settings.eval.owner.clone()),
         reset: request.reset,
+        project_dir: project_dir(request.project_dir, &cwd),
         cwd,
         settings,
         notices,
@@ -132,6 +136,14 @@ pub fn prepare(
 }
 
 impl PreparedEval {
+    /// Where full outputs are stored.
+    pub fn stores(&self, engine: &Engine) -> Stores {
+        Stores {
+            artifacts: engine.artifacts_with_retention(&self.project_dir, &self.settings),
+            baselines: None,
+        }
+    }
+
     /// The request to the host; also returns the settings and the notices.
     pub fn into_host_request(
         self,
@@ -139,7 +151,7 @@ impl PreparedEval {
         attach: WaitMode,
     ) -> Result<(ExecuteParams, Settings, Vec<UserNotice>), Failure> {
         let settings = self.settings;
-        let artifacts = engine.artifacts.as_ref();
+        let artifacts = engine.artifacts_with_retention(&self.project_dir, &settings);
         let params = ExecuteParams {
             request: self.execution,
             session: self.session,
@@ -150,12 +162,19 @@ impl PreparedEval {
             kernel: SerializedSelection::new(self.chosen, (&settings).into())
                 .map_err(io::Error::from)?,
             reset: self.reset,
-            artifacts: artifacts
-                .map(|artifacts| ArtifactStoreParams::new(artifacts, &settings.retention())),
+            artifacts: artifacts.as_ref().map(ArtifactStoreParams::new),
             wait_mode: attach,
         };
         Ok((params, settings, self.notices))
     }
+}
+
+/// The directory whose project the full outputs belong to: that of the caller, or the working directory of the kernel
+/// if the current directory does not exist any more.
+pub(super) fn project_dir(given: Option<PathBuf>, cwd: &Path) -> PathBuf {
+    given
+        .or_else(|| working_directory(None).ok())
+        .unwrap_or_else(|| cwd.to_owned())
 }
 
 /// Rejects names that cannot be typed again or that break a table.

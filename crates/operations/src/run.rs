@@ -20,7 +20,7 @@ use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
 
 use self::plan::RunPlan;
-use super::eval::{canonical, cell_timeout};
+use super::eval::{canonical, cell_timeout, project_dir};
 use crate::parameters::ParameterSet;
 
 /// A request of `run`.
@@ -51,6 +51,8 @@ pub struct RunRequest {
     pub keep_going: bool,
     /// Working directory; `None`: the directory of the notebook.
     pub cwd: Option<PathBuf>,
+    /// Directory of the caller; full outputs belong to its project. `None`: the current directory.
+    pub project_dir: Option<PathBuf>,
     pub kernel: KernelRequest,
     /// The session; `None` for a kernel that ends with the run.
     pub session: Option<String>,
@@ -71,6 +73,7 @@ pub struct PreparedRun {
     /// The duration of each cell in its last run, if it is known.
     pub durations: Vec<Option<Duration>>,
     cwd: PathBuf,
+    project_dir: PathBuf,
     session: Option<String>,
     owner: String,
     restart: bool,
@@ -124,6 +127,7 @@ pub fn prepare(
         durations: plan.cells.iter().map(duration).collect(),
         execution,
         chosen,
+        project_dir: project_dir(request.project_dir, &cwd),
         cwd,
         session: request.session,
         owner: request.owner.unwrap_or_else(|| settings.eval.owner.clone()),
@@ -142,7 +146,7 @@ impl PreparedRun {
         attach: WaitMode,
     ) -> Result<ExecuteParams, Failure> {
         let settings = &self.settings;
-        let artifacts = engine.artifacts.as_ref();
+        let artifacts = engine.artifacts_with_retention(&self.project_dir, settings);
         Ok(ExecuteParams {
             request: std::mem::take(&mut self.execution),
             session: self.session.clone(),
@@ -152,23 +156,22 @@ impl PreparedRun {
             cwd: canonical(self.cwd.clone()),
             kernel: SerializedSelection::new(chosen, settings.into()).map_err(io::Error::from)?,
             reset: self.restart,
-            artifacts: artifacts
-                .map(|artifacts| ArtifactStoreParams::new(artifacts, &settings.retention())),
+            artifacts: artifacts.as_ref().map(ArtifactStoreParams::new),
             wait_mode: attach,
         })
     }
 
     /// Makes the edits or the copy of a notebook of which no cell runs.
     pub fn finish_without_cells(&self, engine: &Engine) -> Result<ExecutionReport, Failure> {
-        finish_without_cells(&self.execution, stores(engine, &self.settings))
+        finish_without_cells(&self.execution, self.stores(engine))
     }
-}
 
-/// Where outputs and revisions of a run are stored.
-pub fn stores(engine: &Engine, settings: &Settings) -> Stores {
-    Stores {
-        artifacts: engine.artifacts_with_retention(settings),
-        baselines: engine.baselines.clone(),
+    /// Where outputs and revisions are stored.
+    pub fn stores(&self, engine: &Engine) -> Stores {
+        Stores {
+            artifacts: engine.artifacts_with_retention(&self.project_dir, &self.settings),
+            baselines: engine.baselines.clone(),
+        }
     }
 }
 

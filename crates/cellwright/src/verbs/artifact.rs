@@ -3,8 +3,8 @@
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use cellwright_operations::artifact::{
-    SearchRequest, find_artifact, format_hits, list_artifacts, open_artifact, refuse_binary,
-    search_artifact,
+    ArtifactProject, SearchRequest, current_project_store, find_artifact, format_hits,
+    list_artifacts, open_artifact, refuse_binary, search_artifact,
 };
 use cellwright_output::{ArtifactId, ByteSize, LiveTarget, LiveText, Pattern, SearchResults};
 use clap::{Args, Subcommand};
@@ -15,7 +15,7 @@ use crate::console::{Console, StdStream};
 /// Arguments of `artifact`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An artifact is a full output on disk. Cellwright stores one when it shows or saves only a part of an output.
+An artifact is a full output on disk. Cellwright stores one when it shows or saves only a part of an output. The artifact belongs to the project in which the command runs: the nearest directory with `.cellwright` or `.git`, else the current directory.
 
 Examples:
   cellwright artifact list
@@ -29,11 +29,16 @@ pub(crate) struct ArtifactArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List the artifacts, oldest first
+    /// List the artifacts of the project, oldest first
     #[command(after_help = "\
-Example:
-  cellwright artifact list --json")]
-    List,
+Examples:
+  cellwright artifact list --json
+  cellwright artifact list --all")]
+    List {
+        /// List the artifacts of all projects
+        #[arg(long)]
+        all: bool,
+    },
     /// Print an artifact or a part of it, like `cellwright read artifact://N`
     #[command(after_help = "\
 Examples:
@@ -76,9 +81,9 @@ pub(crate) fn artifact(
     console: &Console,
 ) -> Result<(), Failure> {
     match &args.action {
-        Action::List => list(engine, console),
+        Action::List { all } => list(*all, engine, console),
         Action::Path { id } => {
-            let found = find_artifact(id, engine)?;
+            let found = find_artifact(id, &current_project_store(engine)?)?;
             if console.json {
                 return console.print_json(&found);
             }
@@ -96,7 +101,7 @@ pub(crate) fn artifact(
                 context: show.context,
                 hits_max: show.most,
             };
-            let (id, hits) = search_artifact(&request, engine)?;
+            let (id, hits) = search_artifact(&request, &current_project_store(engine)?)?;
             print_hits(id, &hits, console)
         }
     }
@@ -108,7 +113,7 @@ pub(crate) fn print_artifact(
     engine: &Engine,
     console: &Console,
 ) -> Result<(), Failure> {
-    let content = open_artifact(address, engine)?;
+    let content = open_artifact(address, &current_project_store(engine)?)?;
     if console.json {
         return console.print_json(&content.into_report()?);
     }
@@ -171,15 +176,20 @@ fn print_hits(id: ArtifactId, hits: &SearchResults, console: &Console) -> Result
     Ok(())
 }
 
-fn list(engine: &Engine, console: &Console) -> Result<(), Failure> {
-    let list = list_artifacts(engine)?;
+fn list(all: bool, engine: &Engine, console: &Console) -> Result<(), Failure> {
+    let list = list_artifacts(&current_project_store(engine)?, all)?;
     if console.json {
         return console.print_json(&list);
     }
     let mut text = String::new();
     for entry in &list.artifacts {
+        let project = match entry.project {
+            Some(ArtifactProject::This) => "",
+            Some(ArtifactProject::Other) => ", another project",
+            None => ", no project",
+        };
         text.push_str(&format!(
-            "{:<16} {:>10}  {:<24} {}\n",
+            "{:<16} {:>10}  {:<24} {}{project}\n",
             entry.artifact,
             ByteSize(entry.bytes).to_string(),
             entry.mime,
@@ -194,6 +204,12 @@ fn list(engine: &Engine, console: &Console) -> Result<(), Failure> {
         ByteSize(total),
         list.directory
     ));
+    if list.hidden > 0 {
+        console.note(&format!(
+            "artifacts outside of this project: {} (list them with `--all`)",
+            list.hidden
+        ));
+    }
     Ok(())
 }
 

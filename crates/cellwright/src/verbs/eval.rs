@@ -9,7 +9,6 @@ use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
 use cellwright_engine::startup::StartupTimer;
-use cellwright_execution::Stores;
 use cellwright_host::protocol::WaitMode;
 use cellwright_operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare};
 use cellwright_operations::seconds::parse_seconds;
@@ -128,6 +127,7 @@ impl EvalArgs {
             cells,
             timeout: self.timeout,
             cwd: self.cwd.clone(),
+            project_dir: None,
             kernel: self.kernel.request(Some(&self.existing)),
             answers: self.answers.clone(),
             session: match &self.session {
@@ -183,6 +183,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Resul
             startup,
         );
     }
+    let stores = prepared.stores(engine);
     let settings = prepared.settings;
     let setup = KernelSetup {
         engine: Arc::new(engine.clone()),
@@ -191,10 +192,6 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Resul
         modules: (&settings).into(),
     };
     let launch = prepared.chosen.into_launcher(setup);
-    let stores = Stores {
-        artifacts: engine.artifacts_with_retention(&settings),
-        baselines: None,
-    };
     let execution = prepared.execution;
     let (report, stdout_error) =
         local_execution::run_locally(&execution, launch, stores, console, extent.into())?;

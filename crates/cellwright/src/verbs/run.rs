@@ -18,7 +18,7 @@ use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::{ExecutionReport, ReportDocument};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::WaitMode;
-use cellwright_operations::run::{PreparedRun, prepare, stores};
+use cellwright_operations::run::{PreparedRun, prepare};
 
 /// The session name that a kernel sees if it ends with the run.
 const PER_CALL: &str = "per-call";
@@ -70,7 +70,7 @@ fn execute(args: &RunArgs, engine: &Engine, console: &Console) -> Result<u8, Fai
         modules: settings.into(),
     });
     let extent = view.extent;
-    let stores = stores(engine, settings);
+    let stores = prepared.stores(engine);
     let (report, stdout_error) =
         local_execution::run_locally(&prepared.execution, launch, stores, console, view)?;
     if let Some(line) = startup.report(report.kernel_ready, settings) {

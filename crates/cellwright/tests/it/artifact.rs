@@ -1,9 +1,13 @@
 //! `artifact`: lists, reads and searches full outputs.
 
-use insta::assert_snapshot;
-use serde_json::json;
+use std::fs;
+use std::process::Command;
 
-use crate::context::Context;
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::context::{CommandOutput, Context};
+use crate::host::TestHost;
 
 /// A context in which a cell has printed 10 000 lines, stored as artifact 1.
 fn with_artifact() -> Context {
@@ -112,5 +116,128 @@ fn a_line_of_several_megabytes_is_read_completely() {
             .exits(0)
             .stdout
             .ends_with("b\nc\n")
+    );
+}
+
+/// Code whose output is stored as an artifact.
+const LONG_OUTPUT: &str = "for i in range(20_000): print('line', i)";
+
+/// Creates the project `first`, a repository with the directory `sub`, and the project `second`, a directory with
+/// settings.
+fn create_projects(context: &Context) {
+    for dir in ["first/.git", "first/sub", "second/.cellwright"] {
+        fs::create_dir_all(context.path(dir)).unwrap();
+    }
+}
+
+/// Runs a command in a directory.
+fn run_in(context: &Context, dir: &str, mut command: Command) -> CommandOutput {
+    let output = command.current_dir(context.path(dir)).output().unwrap();
+    CommandOutput::new(context, &output)
+}
+
+/// The listed artifacts, with their projects, and the number of the others.
+fn listed_in(context: &Context, dir: &str, flags: &[&str]) -> Value {
+    let arguments = [&["artifact", "list", "--json"], flags].concat();
+    let list = run_in(context, dir, context.command(&arguments))
+        .exits(0)
+        .json();
+    let entries = list["artifacts"].as_array().unwrap().iter();
+    let entries: Vec<Value> = entries
+        .map(|entry| json!([entry["artifact"], entry["project"]]))
+        .collect();
+    json!([entries, list["hidden"]])
+}
+
+#[test]
+fn only_artifacts_of_the_project_are_listed_and_suggested() {
+    let context = Context::new();
+    create_projects(&context);
+    for dir in ["first", "second", "first/sub"] {
+        run_in(&context, dir, context.eval_command(&[LONG_OUTPUT])).exits(0);
+    }
+    // An artifact of an older version belongs to no project.
+    let path = run_in(
+        &context,
+        "first",
+        context.command(&["artifact", "path", "1"]),
+    )
+    .exits(0);
+    let dir = std::path::Path::new(path.stdout.trim()).parent().unwrap();
+    fs::write(dir.join("4.log"), "old\n").unwrap();
+    let first = json!([[["artifact://1", "this"], ["artifact://3", "this"]], 2]);
+    assert_eq!(listed_in(&context, "first", &[]), first);
+    assert_eq!(listed_in(&context, "first/sub", &[]), first);
+    assert_eq!(
+        listed_in(&context, "second", &[]),
+        json!([[["artifact://2", "this"]], 3])
+    );
+    assert_eq!(listed_in(&context, ".", &[]), json!([[], 4]));
+    assert_eq!(
+        listed_in(&context, "second", &["--all"]),
+        json!([
+            [
+                ["artifact://1", "other"],
+                ["artifact://2", "this"],
+                ["artifact://3", "other"],
+                ["artifact://4", null],
+            ],
+            0
+        ])
+    );
+    let run = |arguments: &[&str]| run_in(&context, "second", context.command(arguments));
+    let list = run(&["artifact", "list"]).exits(0);
+    assert_eq!(list.stdout.lines().count(), 1, "{}", list.stdout);
+    let remark = "artifacts outside of this project: 3 (list them with `--all`)";
+    assert!(list.stderr.contains(remark), "{}", list.stderr);
+    let all = run(&["artifact", "list", "--all"]).exits(0);
+    assert_eq!(all.stdout.matches(", another project\n").count(), 2);
+    assert_eq!(all.stdout.matches(", no project\n").count(), 1);
+    assert!(!all.stderr.contains("outside"), "{}", all.stderr);
+    // An explicit id opens any artifact of the user.
+    assert_eq!(run(&["read", "artifact://1:1"]).exits(0).stdout, "line 0\n");
+    assert_eq!(
+        run(&["artifact", "show", "3:2"]).exits(0).stdout,
+        "line 1\n"
+    );
+    assert_eq!(run(&["artifact", "show", "4"]).exits(0).stdout, "old\n");
+    run(&["artifact", "path", "artifact://1"]).exits(0);
+    let missing = run(&["read", "artifact://77"]).exits(2).stderr;
+    assert!(missing.contains("available: artifact://2\n"), "{missing}");
+    let missing = run_in(&context, ".", context.command(&["artifact", "path", "77"])).exits(2);
+    assert!(
+        missing.stderr.contains("this project has no artifacts"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
+fn cells_read_artifacts_of_all_projects() {
+    let context = Context::new();
+    create_projects(&context);
+    run_in(&context, "first", context.eval_command(&[LONG_OUTPUT])).exits(0);
+    let code = "print(output(1, offset=3, limit=1), tool.artifact('list')['hidden'])";
+    let result = run_in(&context, "second", context.eval_command(&[code])).exits(0);
+    assert_eq!(result.stdout, "line 2\n 1\n");
+}
+
+#[test]
+fn outputs_of_a_session_belong_to_the_project_of_each_client() {
+    let host = TestHost::new();
+    let context = &host.context;
+    create_projects(context);
+    let shared = context.dir().to_str().unwrap();
+    let arguments = ["--session", "s", "--cwd", shared, LONG_OUTPUT];
+    for dir in ["first", "second"] {
+        run_in(context, dir, context.eval_command(&arguments)).exits(0);
+    }
+    assert_eq!(
+        listed_in(context, "first", &[]),
+        json!([[["artifact://1", "this"]], 1])
+    );
+    assert_eq!(
+        listed_in(context, "second", &[]),
+        json!([[["artifact://2", "this"]], 1])
     );
 }

@@ -9,6 +9,7 @@ mod input;
 mod interleaved;
 mod output;
 mod paths;
+mod projects;
 mod protocol;
 mod resources;
 mod story;

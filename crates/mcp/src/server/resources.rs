@@ -94,7 +94,7 @@ pub(crate) async fn list(server: &Server) -> Vec<Resource> {
             .with_mime_type("application/json");
         all.push(resource);
     }
-    let store = server.engine().artifacts.as_ref();
+    let store = server.artifacts().ok();
     let mut entries = store
         .and_then(|store| store.list().ok())
         .unwrap_or_default();
@@ -200,7 +200,7 @@ pub(crate) async fn exists(server: &Server, uri: &str) -> Result<(), Failure> {
         }
         ResourceId::Artifact(address) => {
             let (id, _) = artifact::parse_address(&address)?;
-            artifact::store(server.engine())?.open(id)?;
+            server.artifacts()?.open_in_project(id)?;
         }
         ResourceId::Kernel(id) => {
             read_kernel(server, id).await?;
@@ -227,7 +227,7 @@ fn read_notebook(server: &Server, path: &str) -> Result<String, Failure> {
 
 fn read_artifact(server: &Server, address: &str, uri: &str) -> Result<ResourceContents, Failure> {
     let (id, ranges) = artifact::parse_address(address)?;
-    let mut found: Artifact = artifact::store(server.engine())?.open(id)?;
+    let mut found: Artifact = server.artifacts()?.open_in_project(id)?;
     let mime = found.kind.mime();
     let read_by_lines = format!("read a range of lines, such as {id}:1-1000");
     let bytes = if ranges.is_empty() {

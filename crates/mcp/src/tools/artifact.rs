@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
-use cellwright_operations::artifact::{format_hits, parse_address, store};
+use cellwright_operations::artifact::{format_hits, parse_address};
 use cellwright_output::{ByteSize, Pattern, SearchOptions};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "artifact",
     title: "Search full outputs",
     description: "\
-Full text of truncated outputs. list: the newest. search: numbered lines of `id` that contain `grep` (or match `regex`), \
+Full text of truncated outputs. list: the newest of this project. search: numbered lines of `id` that contain `grep` (or match `regex`), \
 with `context` lines around each; at most `most` (default 20). To read lines use `read` with artifact://ID:10-40. \
 Example: {\"action\": \"search\", \"id\": \"artifact://7\", \"grep\": \"Traceback\", \"context\": 5}",
     input_properties: r#"{"action": {"enum": ["list", "search"]}, "id": {"type": "string"}, "grep": {"type": "string"}, "regex": {"type": "string"}, "context": {"type": "integer"}, "most": {"type": "integer"}}"#,
@@ -60,7 +60,7 @@ pub(super) fn artifact(server: &Server, given: JsonObject) -> Result<Reply, Fail
 }
 
 fn list(server: &Server) -> Result<Reply, Failure> {
-    let mut entries = store(server.engine())?.list()?;
+    let mut entries = server.artifacts()?.list()?;
     entries.reverse();
     let total = entries.len();
     entries.truncate(LISTED_MAX);
@@ -114,9 +114,8 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
         context: given.context.min(100),
         ..SearchOptions::default()
     };
-    let hits = store(server.engine())?
-        .open(id)?
-        .search(&pattern, &search)?;
+    let artifact = server.artifacts()?.open_in_project(id)?;
+    let hits = artifact.search(&pattern, &search)?;
     let (text, missing) = truncate_middle(&format_hits(&hits), server.options().text_limit);
     let mut reply = format!(
         "{} of {} matches in {} lines of {id}\n",

@@ -121,6 +121,7 @@ fn prepare(
         cells,
         timeout: given.timeout.map(|time| time.0),
         cwd: Some(cwd),
+        project_dir: Some(server.project_dir()),
         kernel: KernelRequest {
             python: interpreter(server, given.python.as_deref())?,
             kernel: given.kernel,

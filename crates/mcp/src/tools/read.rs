@@ -144,7 +144,7 @@ fn describe_page(offset: usize, page: &TextPage<'_>, text: &str) -> String {
 fn read_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply, Failure> {
     let part = read_excerpt(
         address,
-        server.engine(),
+        &server.artifacts()?,
         offset,
         server.options().text_limit,
     )?;

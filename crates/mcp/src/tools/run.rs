@@ -154,6 +154,7 @@ fn prepare(server: &Server, given: Arguments, mode: ElicitationMode) -> Result<R
             backend: given.backend.as_deref().map(backend).transpose()?,
             existing: None,
         },
+        project_dir: Some(server.project_dir()),
         session: Some(session),
         restart: given.restart,
         timeout: given.timeout.map(|time| time.0),

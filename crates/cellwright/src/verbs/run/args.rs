@@ -207,6 +207,7 @@ impl RunArgs {
             total_timeout: self.total_timeout,
             keep_going: self.keep_going,
             cwd: self.cwd.clone(),
+            project_dir: None,
             kernel: self.kernel.request(Some(&self.existing)),
             session: self.session.clone(),
             restart: self.restart,
