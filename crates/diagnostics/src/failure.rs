@@ -9,7 +9,9 @@ use std::io;
 use std::path::Path;
 
 use cellwright_notebook::select::SelectError;
-use cellwright_notebook::{EditError, FormatError, NotebookError, Position};
+use cellwright_notebook::{
+    EditError, FormatError, NotebookError, Position, TextMatch, UnmarkedText,
+};
 use cellwright_stdext::error_chain;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -230,6 +232,12 @@ impl From<NotebookError> for Failure {
                 let dir = path.parent().unwrap_or(&path);
                 failure.hints.extend(notebooks_hint(dir));
             }
+            NotebookError::NoDirectory { path } => {
+                let create = format!("create it with `mkdir -p {}`", path.display());
+                failure.hints.push("nothing was written".into());
+                failure.hints.push(create.into());
+            }
+            NotebookError::NotANotebook { path } => failure.add_extension_hints(&path),
             NotebookError::NotAFile { path, file_type } => {
                 failure.causes.push(format!("it is {file_type}"));
                 failure.hints.extend(notebooks_hint(&path));
@@ -254,7 +262,7 @@ impl From<NotebookError> for Failure {
 
 fn notebook_error_kind(error: &NotebookError) -> Kind {
     match error {
-        NotebookError::Format { .. } => Kind::BadNotebook,
+        NotebookError::Format { .. } | NotebookError::NotANotebook { .. } => Kind::BadNotebook,
         NotebookError::Edit { .. } => Kind::BadEdit,
         NotebookError::Conflict { .. } | NotebookError::NotReadBack { .. } => Kind::Conflict,
         _ => Kind::BadFile,
@@ -301,15 +309,34 @@ impl Failure {
         self.hints.push(hint);
     }
 
+    fn add_extension_hints(&mut self, path: &Path) {
+        self.causes.push(
+            "only Jupyter notebooks (.ipynb) can be read, created, edited and run".to_owned(),
+        );
+        if path.exists() {
+            self.hints.push(hint![
+                command(format!("read {}:raw", path.display())),
+                " shows the file as it is",
+            ]);
+        }
+    }
+
     fn add_edit_hints(&mut self, path: &Path, error: &EditError) {
         match error {
-            EditError::NoFirstMarker { found } => {
-                self.causes.push(format!("line 1 is `{found}`"));
-                self.hints.push(hint![
-                    "start from the text of ",
-                    command(format!("read {}", path.display())),
-                    "; no text may precede the first marker",
-                ]);
+            EditError::NoFirstMarker {
+                line,
+                found,
+                content,
+            } => {
+                if *content != UnmarkedText::NotebookJson {
+                    self.causes.push(format!("line {line} is `{found}`"));
+                }
+                if *content == UnmarkedText::BeforeMarker {
+                    self.hints
+                        .push("no text may precede the first marker".into());
+                }
+                self.hints
+                    .push("start each cell with a line `# %% [code]` or `# %% [markdown]`".into());
             }
             EditError::OutOfRange { .. } => self.hints.push(outline_hint(path)),
             EditError::IdMatches { count, ids, .. } => {
@@ -324,14 +351,30 @@ impl Failure {
                 }
                 self.hints.push(outline_hint(path));
             }
-            EditError::Matches { count: 0, .. } => self.hints.push(hint![
-                "the text must be exactly as in ",
-                command(format!("read {}", path.display())),
-                ", including white space",
-            ]),
-            EditError::Matches { lines, .. } => {
-                let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
-                self.causes.push(format!("on lines {}", lines.join(", ")));
+            EditError::NoMatch {
+                similar,
+                has_diff_columns,
+            } => {
+                let describe = |found: &TextMatch| format!("similar text: {found}");
+                self.causes.extend(similar.iter().map(describe));
+                if *has_diff_columns {
+                    self.hints.push(
+                        "the text has the first column of a diff: remove the `+` or the space at the \
+                         start of each line, and the lines that start with `-`"
+                            .into(),
+                    );
+                }
+                self.hints.push(hint![
+                    "the text must be exactly as in ",
+                    command(format!("read {}", path.display())),
+                    ", including white space",
+                ]);
+            }
+            EditError::Matches { count, matches } => {
+                self.causes.extend(matches.iter().map(TextMatch::to_string));
+                if matches.len() < *count {
+                    self.causes.push(format!("{count} matches in total"));
+                }
                 self.hints.push(hint![
                     "give more of the surrounding text, or replace all matches with ",
                     flag("all"),

@@ -6,7 +6,7 @@ mod kind;
 mod merge;
 mod session;
 
-use cellwright_notebook::Notice;
+use cellwright_notebook::{MarkerText, Notice};
 use serde::{Deserialize, Serialize};
 
 pub use kind::NoticeKind;
@@ -60,8 +60,20 @@ fn describe_one(notice: &Notice) -> UserNotice {
             NoticeKind::NearMarker,
             format!(
                 "line {line} looks like a cell marker but is not one, so it stays text: `{text}` \
-                 (a marker is exactly `# %% [code]`, `# %% [markdown]` or `# %% [raw]`)"
+                 (a marker starts with `# %% [code]`, `# %% [markdown]` or `# %% [raw]`)"
             ),
+        ),
+        Notice::PercentFormat {
+            header_lines,
+            uncommented,
+            unquoted,
+        } => (
+            NoticeKind::PercentFormat,
+            describe_percent_format(*header_lines, *uncommented, *unquoted),
+        ),
+        Notice::MarkerTextDropped { markers } => (
+            NoticeKind::MarkerTextDropped,
+            describe_dropped_text(markers),
         ),
         Notice::UnknownCell { line, name } => (
             NoticeKind::UnknownCell,
@@ -113,4 +125,77 @@ fn describe_one(notice: &Notice) -> UserNotice {
         }
     };
     UserNotice::new(kind, text)
+}
+
+fn describe_percent_format(header_lines: usize, uncommented: usize, unquoted: usize) -> String {
+    let cells = |count: usize| format!("{count} cell{}", if count == 1 { "" } else { "s" });
+    let mut actions = Vec::new();
+    if header_lines > 0 {
+        actions.push(format!("skipped the header (lines 1-{header_lines})"));
+    }
+    if uncommented > 0 {
+        actions.push(format!("removed comment signs from {}", cells(uncommented)));
+    }
+    if unquoted > 0 {
+        actions.push(format!("removed quotes from {}", cells(unquoted)));
+    }
+    format!("read as percent format: {}", actions.join(", "))
+}
+
+fn describe_dropped_text(markers: &[MarkerText]) -> String {
+    const LISTED_MAX: usize = 5;
+    let mut listed: Vec<String> = markers
+        .iter()
+        .take(LISTED_MAX)
+        .map(|MarkerText { line, text }| format!("line {line} `{text}`"))
+        .collect();
+    if markers.len() > LISTED_MAX {
+        listed.push(format!("and {} more", markers.len() - LISTED_MAX));
+    }
+    format!(
+        "titles and metadata after cell markers are not stored: {}",
+        listed.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_format_is_described_by_its_changes() {
+        let text = |header_lines, uncommented, unquoted| {
+            let notice = Notice::PercentFormat {
+                header_lines,
+                uncommented,
+                unquoted,
+            };
+            describe_one(&notice).text
+        };
+        assert_eq!(
+            text(0, 2, 0),
+            "read as percent format: removed comment signs from 2 cells"
+        );
+        assert_eq!(
+            text(9, 0, 1),
+            "read as percent format: skipped the header (lines 1-9), removed quotes from 1 cell"
+        );
+    }
+
+    #[test]
+    fn dropped_text_lists_a_few_markers() {
+        let markers = (1..=7)
+            .map(|line| MarkerText {
+                line,
+                text: "Title".to_owned(),
+            })
+            .collect();
+        let notice = describe_one(&Notice::MarkerTextDropped { markers });
+        assert_eq!(notice.kind.to_string(), "marker_text_dropped");
+        assert!(
+            notice.text.ends_with("line 5 `Title`, and 2 more"),
+            "{}",
+            notice.text
+        );
+    }
 }

@@ -169,7 +169,8 @@ impl ConfinedPath {
     /// Adds a hint to a failure if the path ends with a selector.
     pub fn with_selector_hint(&self, mut failure: Failure) -> Failure {
         let name = self.display_path().file_name().unwrap_or_default();
-        if failure.kind == Kind::BadFile && name.to_string_lossy().contains(".ipynb:") {
+        let is_about_file = matches!(failure.kind, Kind::BadFile | Kind::BadNotebook);
+        if is_about_file && name.to_string_lossy().contains(".ipynb:") {
             failure.hints.push(
                 "only `read` takes a selector such as :cells=3, and the selector must be valid"
                     .into(),

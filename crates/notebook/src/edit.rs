@@ -1,5 +1,8 @@
 //! Operations on one cell and text replacement, as plans.
 
+mod matches;
+mod replace;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -7,9 +10,8 @@ use crate::cell::CellKind;
 use crate::document::Cells;
 use crate::error::{EditError, Notice};
 use crate::plan::{OutputAction, Plan, Slot};
-use crate::rewrite::rewrite;
-use crate::text::marker::{self, ViewLine};
-use crate::text::{MarkerStyle, parse, render};
+
+pub use replace::{ReplaceScope, replace_all, replace_text};
 
 /// The address of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -314,97 +316,5 @@ impl CellPosition {
             Self::Before(cell) => cell.resolve(cells),
             Self::End => Ok(cells.count()),
         }
-    }
-}
-
-/// How many matches a replacement may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplaceScope {
-    /// Exactly one; otherwise it is an error.
-    One,
-    /// All matches, at least one.
-    All,
-}
-
-/// Replaces text in the text view as printed.
-pub fn replace_text(
-    cells: &dyn Cells,
-    old: &str,
-    new: &str,
-    occurrences: ReplaceScope,
-) -> Result<Draft, EditError> {
-    const SHOWN_LIMIT: usize = 10;
-    if old.is_empty() || old == new {
-        return Err(EditError::NothingToReplace);
-    }
-    // As printed, so that text copied from the screen is found.
-    let mut view = render(cells, MarkerStyle::Indexes);
-    view.push('\n');
-    // A match inside a marker counts only if the text itself contains a marker prefix.
-    let means_markers = old.contains("# %%");
-    let matches: Vec<usize> = view
-        .match_indices(old)
-        .map(|(at, _)| at)
-        .filter(|&at| means_markers || !is_inside_marker(&view, at, old.len()))
-        .collect();
-    if matches.is_empty() || (matches.len() > 1 && occurrences == ReplaceScope::One) {
-        let line_of = |at: &usize| 1 + view[..*at].matches('\n').count();
-        let mut lines: Vec<usize> = matches.iter().map(line_of).collect();
-        lines.dedup();
-        lines.truncate(SHOWN_LIMIT);
-        return Err(EditError::Matches {
-            count: matches.len(),
-            lines,
-        });
-    }
-    let first_line = view[..matches[0]].matches('\n').count() + 1;
-    let mut edited = String::with_capacity(view.len());
-    let mut done = 0;
-    for at in matches {
-        edited.push_str(&view[done..at]);
-        edited.push_str(new);
-        done = at + old.len();
-    }
-    edited.push_str(&view[done..]);
-    let draft = replace_all(cells, &edited)?;
-    let focus = draft.cell_at_line(&edited, first_line);
-    Ok(Draft { focus, ..draft })
-}
-
-/// Whether a match lies within one marker line.
-fn is_inside_marker(view: &str, at: usize, length: usize) -> bool {
-    let start = view[..at].rfind('\n').map_or(0, |end| end + 1);
-    let end = view[at..].find('\n').map_or(view.len(), |end| at + end);
-    at + length <= end && matches!(marker::classify(&view[start..end]), ViewLine::Marker(_))
-}
-
-/// Replaces the whole view with an edited one, as printed: one newline at the end is removed.
-pub fn replace_all(cells: &dyn Cells, printed: &str) -> Result<Draft, EditError> {
-    let crlf = first_line_is_crlf(printed);
-    let text = printed
-        .strip_suffix(if crlf { "\r\n" } else { "\n" })
-        .unwrap_or(printed);
-    let (plan, notices) = rewrite(cells, parse(text)?);
-    Ok(Draft {
-        plan,
-        focus: None,
-        removed: None,
-        anchor: None,
-        notices,
-    })
-}
-
-fn first_line_is_crlf(text: &str) -> bool {
-    text.split('\n')
-        .next()
-        .is_some_and(|line| line.ends_with('\r'))
-}
-
-impl Draft {
-    /// Index in the plan of the cell whose block covers a line of the edited text.
-    fn cell_at_line(&self, text: &str, line: usize) -> Option<usize> {
-        let parsed = parse(text).ok()?;
-        let last = parsed.blocks.iter().rposition(|block| block.line <= line)?;
-        (last < self.plan.slots.len()).then_some(last)
     }
 }

@@ -104,8 +104,12 @@ pub enum FormatError {
 pub enum EditError {
     /// The edited text does not start with a marker.
     NoFirstMarker {
-        /// The first line, truncated.
+        /// The number of the line that should be a marker, from 1.
+        line: usize,
+        /// The line, truncated.
         found: String,
+        /// The rest of the text.
+        content: UnmarkedText,
     },
     /// A fence around outputs in the edited text is not closed.
     OpenFence {
@@ -130,21 +134,64 @@ pub enum EditError {
         /// The matching ids, or all ids if none matches; at most ten.
         ids: Vec<String>,
     },
-    /// The text to replace does not occur, or occurs several times.
+    /// The text to replace occurs several times.
     Matches {
         /// The number of matches.
         count: usize,
-        /// The lines of the text view that match; at most ten.
-        lines: Vec<usize>,
+        /// The lines with matches; at most ten.
+        matches: Vec<TextMatch>,
+    },
+    /// The text to replace does not occur.
+    NoMatch {
+        /// Texts that differ only in white space and case; at most three.
+        similar: Vec<TextMatch>,
+        /// Whether the text occurs without the first column of its lines, as in lines of a diff.
+        has_diff_columns: bool,
     },
     /// The text to replace is empty, or the same as its replacement.
     NothingToReplace,
+}
+
+/// A text that does not start with a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnmarkedText {
+    /// The text looks like the JSON of a notebook.
+    NotebookJson,
+    /// No line is a marker.
+    NoMarker,
+    /// A later line is a marker.
+    BeforeMarker,
+}
+
+/// A line of a cell that contains a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextMatch {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Line of the cell's source, from 1; `None` for its marker.
+    pub line: Option<usize>,
+    /// The line, truncated around the text.
+    pub text: String,
+}
+
+impl fmt::Display for TextMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cell, line, text } = self;
+        match line {
+            Some(line) => write!(f, "cell {cell}, line {line}: {text}"),
+            None => write!(f, "cell {cell}, marker: {text}"),
+        }
+    }
 }
 
 impl EditError {
     fn message_for(&self, path: &Path) -> String {
         let path = path.display();
         match self {
+            Self::NoFirstMarker {
+                content: UnmarkedText::NotebookJson,
+                ..
+            } => format!("The text for {path} is the JSON of a notebook, not its text view"),
             Self::NoFirstMarker { .. } => format!(
                 "Invalid notebook editable representation for {path}: expected first line to be \
                  \"# %% [code] cell:0\", \"# %% [markdown] cell:0\", or \"# %% [raw] cell:0\"."
@@ -172,7 +219,7 @@ impl EditError {
                 0 => format!("No cell has an id that begins with \"{prefix}\" in {path}"),
                 _ => format!("{count} cells have an id that begins with \"{prefix}\" in {path}"),
             },
-            Self::Matches { count: 0, .. } => {
+            Self::NoMatch { .. } => {
                 format!("The text to replace does not occur in {path}")
             }
             Self::Matches { count, .. } => {
@@ -199,6 +246,18 @@ pub enum NotebookError {
     #[error("File exists already: {}", path.display())]
     Exists {
         /// The requested path.
+        path: PathBuf,
+    },
+    /// The directory of a file to create does not exist.
+    #[error("Directory {} does not exist", path.display())]
+    NoDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The name of the file is not that of a notebook, and its content is not JSON.
+    #[error("Not a Jupyter notebook: {}", path.display())]
+    NotANotebook {
+        /// The file.
         path: PathBuf,
     },
     /// A directory, device or pipe.
@@ -277,6 +336,8 @@ impl NotebookError {
         let path = match &mut self {
             Self::NotFound { path }
             | Self::Exists { path }
+            | Self::NoDirectory { path }
+            | Self::NotANotebook { path }
             | Self::NotAFile { path, .. }
             | Self::Io { path, .. }
             | Self::Format { path, .. }
@@ -311,10 +372,19 @@ fn format_title(error: &FormatError) -> String {
 }
 
 impl FormatError {
-    /// Whether a file may look like this while another program is writing it.
-    pub(crate) fn is_transient(&self) -> bool {
+    /// Whether the content is not JSON, for example because another program is writing the file.
+    pub(crate) fn is_not_json(&self) -> bool {
         matches!(self, Self::Empty | Self::Json { .. } | Self::NotUtf8 { .. })
     }
+}
+
+/// The text after a marker of the percent format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkerText {
+    /// Line of the marker, from 1.
+    pub line: usize,
+    /// The title or metadata.
+    pub text: String,
 }
 
 /// A fact that the caller should report although the operation succeeded.
@@ -326,6 +396,20 @@ pub enum Notice {
         line: usize,
         /// The line.
         text: String,
+    },
+    /// The text, or a part of it, was read as percent format.
+    PercentFormat {
+        /// The number of skipped lines of the header; 0 without a header.
+        header_lines: usize,
+        /// The number of cells whose text lost its comment signs.
+        uncommented: usize,
+        /// The number of cells whose text lost its triple quotes.
+        unquoted: usize,
+    },
+    /// Titles and metadata after markers, which a notebook does not get.
+    MarkerTextDropped {
+        /// The markers, in the order of the text.
+        markers: Vec<MarkerText>,
     },
     /// `cell:N` or `id:ID` names no existing cell; the block became a new cell.
     UnknownCell {

@@ -14,7 +14,7 @@ mod save;
 mod survey;
 
 pub use change::{ChangeOutcome, ChangeRequest, OnMissing, change, upgrade};
-pub use load::{load, load_raw, load_with_notices, read_view};
+pub use load::{has_notebook_extension, load, load_raw, load_with_notices, read_view};
 pub use record::{CellConflict, CellUpdate, RecordReport, RecordRequest, Segment, copy, record};
 pub use save::SaveStep;
 pub use survey::{Survey, survey};

@@ -32,7 +32,7 @@
 //! The text view:
 //!
 //! * `text`: [`render`] writes all sources, separated by markers such as `# %% [code] cell:0`; [`parse`] parses
-//!   an edited view.
+//!   an edited view, or a text in the percent format of other tools.
 //! * `view`: [`NotebookView`], the text view and the baseline, built during the scan.
 //! * [`select`], [`outline`], [`outputs`]: selectors such as `:cells=3-5`, one line per cell, output summaries.
 //!
@@ -113,7 +113,9 @@ pub use compare::{CellDifference, Comparison, MemberDifference, OutputDifference
 pub use compose::{EditedNotebook, compose};
 pub use diff::Hunk;
 pub use document::{Cells, Notebook};
-pub use error::{EditError, FormatError, NotebookError, Notice, Position};
+pub use error::{
+    EditError, FormatError, MarkerText, NotebookError, Notice, Position, TextMatch, UnmarkedText,
+};
 pub use json::style::Style;
 pub use layout::CELL_DEPTH;
 pub use plan::{CellChangeCounts, OutputAction, Plan, Slot};

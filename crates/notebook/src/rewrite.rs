@@ -12,7 +12,7 @@ use crate::text::{Block, ParsedText};
 pub fn rewrite(cells: &dyn Cells, text: ParsedText) -> (Plan, Vec<Notice>) {
     let mut matcher = BlockMatcher::new(cells);
     let mut slots = Vec::with_capacity(text.blocks.len());
-    let mut notices = Vec::new();
+    let mut notices = text.notices;
     for block in text.blocks {
         let origin = matcher.claim(&block, &mut notices);
         notices.extend(near_markers(cells, origin, &block));

@@ -3,7 +3,7 @@
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
-use cellwright_notebook::file::{ChangeOutcome, ChangeRequest, OnMissing};
+use cellwright_notebook::file::{self, ChangeOutcome, ChangeRequest, OnMissing};
 use cellwright_notebook::{CellChangeCounts, Notice, Revision};
 use serde::Serialize;
 
@@ -131,6 +131,9 @@ impl ChangeReport {
 pub(super) fn hint_create(failure: Failure, path: &FilePath, create: bool) -> Failure {
     if create || path.open_path().exists() || failure.kind != Kind::BadFile {
         return failure;
+    }
+    if !file::has_notebook_extension(path.display_path()) {
+        return failure.hint("only Jupyter notebooks (.ipynb) can be created");
     }
     failure.hint(hint!["add ", flag("create"), " to create the notebook"])
 }

@@ -18,7 +18,7 @@ use crate::console::Console;
 The text is what `cellwright read` prints: each cell starts with a marker line such as `# %% [code] cell:3`. \
 A block that names a cell replaces its source and keeps its outputs, metadata and everything else. A marker \
 without a number adds a cell. Cells that the text leaves out are deleted. Writing back unchanged text leaves the \
-file unchanged, byte for byte.
+file unchanged, byte for byte. Text in the percent format of jupytext and VS Code is accepted as well.
 
 Examples:
   cellwright read a.ipynb > a.txt; $EDITOR a.txt; cellwright write a.ipynb a.txt

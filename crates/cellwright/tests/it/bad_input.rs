@@ -142,6 +142,32 @@ fn a_path_that_is_no_regular_file_is_refused() {
 }
 
 #[test]
+fn a_file_that_is_not_a_notebook_is_refused() {
+    let context = Context::new();
+    context.file("data.csv", "a,b\n1,2\n");
+    let mut errors = String::new();
+    for arguments in [
+        &["read", "data.csv"][..],
+        &["edit", "data.csv", "--old", "a", "--new", "b"],
+        &["notebook", "upgrade", "data.csv"],
+        &["write", "data.csv"],
+        &["write", "new.py"],
+        &["write", "new.py", "--create"],
+    ] {
+        let result = context.run_with_input(arguments, "# %% [code]\n").exits(2);
+        errors.push_str(&format!("== {}\n{}", arguments.join(" "), result.stderr));
+    }
+    assert_snapshot!(errors);
+    assert_eq!(context.content("data.csv"), "a,b\n1,2\n");
+    assert!(!context.path("new.py").exists());
+    let raw = context.run(&["read", "data.csv:raw"]).exits(0);
+    assert_eq!(raw.stdout, "a,b\n1,2\n");
+    // The content counts, not the name.
+    context.file("notebook.json", THREE_CELLS);
+    context.run(&["read", "notebook.json"]).exits(0);
+}
+
+#[test]
 fn valid_numbers_and_deep_nesting_are_kept() {
     let context = Context::new();
     let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));

@@ -49,6 +49,31 @@ fn no_occurrence_is_an_error() {
 }
 
 #[test]
+fn a_missing_text_names_similar_text_and_columns_of_a_diff() {
+    let context = Context::with_notebook();
+    let result = context.run(&["edit", "a.ipynb", "--old", "Answer=42", "--new", "x"]);
+    assert_snapshot!("similar_text", result.exits(2).output_masked());
+    let old = " # %% [code] id:first-code\n-answer = 41\n+answer = 42";
+    let result = context.run(&["edit", "a.ipynb", "--old", old, "--new", "x"]);
+    assert_snapshot!("diff_columns", result.exits(2).output_masked());
+    assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+}
+
+#[test]
+fn markers_of_diffs_are_found() {
+    for marker in ["# %% [code] id:last", "# %% [code] cell:2 id:last"] {
+        let context = Context::with_notebook();
+        let old = format!("{marker}\nanswer");
+        let new = format!("{marker}\nreply");
+        context
+            .run(&["edit", "a.ipynb", "--old", &old, "--new", &new])
+            .exits(0);
+        let expected = THREE_CELLS.replace("answer + 1.0", "reply + 1.0");
+        assert_eq!(context.content("a.ipynb"), expected, "{marker}");
+    }
+}
+
+#[test]
 fn an_edit_may_span_markers() {
     let context = Context::with_notebook();
     let old = "print(answer)\n# %% [code] cell:2\n";

@@ -40,7 +40,7 @@ of three cells
 new
 # %% [code] cell:7
 from nowhere
-#%% [code]
+# %% [sql]
 ";
     let result = context.run_with_input(&["write", "a.ipynb"], text).exits(0);
     assert_snapshot!("rewritten_output", result.output_masked());
@@ -53,6 +53,68 @@ fn text_before_the_first_marker_is_refused() {
     let result = context.run_with_input(&["write", "a.ipynb"], "import os\n# %% [code]\n");
     assert_snapshot!(result.exits(2).output_masked());
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+}
+
+#[test]
+fn text_without_markers_and_json_are_refused() {
+    let context = Context::with_notebook();
+    let result = context.run_with_input(&["write", "a.ipynb"], "import os\nprint(1)\n");
+    assert_snapshot!("text_without_markers", result.exits(2).output_masked());
+    let json = context.run_with_input(&["write", "a.ipynb"], THREE_CELLS);
+    assert_snapshot!("text_is_json", json.exits(2).output_masked());
+    assert_eq!(context.content("a.ipynb"), THREE_CELLS);
+}
+
+#[test]
+fn percent_format_is_accepted() {
+    let context = Context::new();
+    let text = "\
+# ---
+# jupyter:
+#   kernelspec:
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Prices
+#
+# of one year
+
+# %% Load data
+import os
+
+# %% tags=[\"fast\"]
+# %%time
+print(os.name)
+";
+    let result = context.run_with_input(&["write", "p.ipynb", "--create"], text);
+    assert_snapshot!("percent_format", result.exits(0).output_masked());
+    let expected = "\
+# %% [markdown] cell:0
+# Prices
+
+of one year
+# %% [code] cell:1
+import os
+# %% [code] cell:2
+# %%time
+print(os.name)
+";
+    assert_eq!(context.run(&["read", "p.ipynb"]).stdout, expected);
+}
+
+#[test]
+fn source_lines_that_look_like_markers_of_other_tools_are_kept() {
+    let context = Context::new();
+    let content = r##"{"cells": [{"cell_type": "raw", "metadata": {}, "source": "# %%\n#%%\n# %% title\n # %%\n# %%%\n#%%%"}], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}"##;
+    context.file("a.ipynb", content);
+    let text = context.run(&["read", "a.ipynb"]).stdout;
+    assert_eq!(
+        text,
+        "# %% [raw] cell:0\n# %%%\n#%%%\n# %%% title\n # %%\n# %%%%\n#%%%%\n"
+    );
+    context.run_with_input(&["write", "a.ipynb"], text).exits(0);
+    assert_eq!(context.content("a.ipynb"), content);
 }
 
 #[test]

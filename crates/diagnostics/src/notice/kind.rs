@@ -15,6 +15,9 @@ use crate::failure::{Hint, flag, flag_value, hint};
 pub enum NoticeKind {
     // Edits of a notebook.
     NearMarker,
+    /// A text with cells in the percent format of other tools.
+    PercentFormat,
+    MarkerTextDropped,
     UnknownCell,
     CellUsedTwice,
     SurrogateLost,

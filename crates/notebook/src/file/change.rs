@@ -84,6 +84,14 @@ pub fn change(
             let loaded = load_with_stamp(&target.path)?;
             change_loaded(&target.path, request, draft, &loaded)?
         } else if request.on_missing == OnMissing::Create && request.revision.is_none() {
+            if ![path, &target.path]
+                .into_iter()
+                .any(load::has_notebook_extension)
+            {
+                return Err(NotebookError::NotANotebook {
+                    path: path.to_owned(),
+                });
+            }
             create_notebook(&target.path, request, draft)?
         } else {
             return Err(NotebookError::NotFound {
@@ -174,7 +182,7 @@ fn create_notebook(
 ) -> Result<Option<ChangeOutcome>, NotebookError> {
     let dir = super::os::parent_dir(path);
     if !dir.is_dir() {
-        return Err(NotebookError::NotFound {
+        return Err(NotebookError::NoDirectory {
             path: dir.to_owned(),
         });
     }
@@ -330,10 +338,7 @@ pub fn upgrade(
                 reason: "an upgrade changes every cell".to_owned(),
             });
         }
-        let upgraded = upgrade::upgrade(&bytes).map_err(|error| NotebookError::Format {
-            path: path.to_owned(),
-            error,
-        })?;
+        let upgraded = upgrade::upgrade(&bytes).map_err(|error| load::format_error(path, error))?;
         let Some((upgraded, new)) = upgraded else {
             return Ok((None, revision));
         };

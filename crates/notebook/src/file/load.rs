@@ -196,7 +196,8 @@ pub(crate) fn read_when_stable<T>(
         let error = match read_once(&mut file, &mut read) {
             Ok(Some(value)) => return Ok(value),
             Ok(None) => None,
-            Err(ScanError::Format(error)) if error.is_transient() => Some(error),
+            // A file may look like this while another program is writing it.
+            Err(ScanError::Format(error)) if error.is_not_json() => Some(error),
             Err(ScanError::Format(error)) => return Err(format_error(path, error)),
             Err(ScanError::Io(error)) => return Err(read_error(path, error)),
         };
@@ -222,11 +223,18 @@ pub(crate) fn read_when_stable<T>(
     }
 }
 
-fn format_error(path: &Path, error: FormatError) -> NotebookError {
-    NotebookError::Format {
-        path: path.to_owned(),
-        error,
+/// Whether the name of a file ends in `.ipynb`.
+pub fn has_notebook_extension(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("ipynb"))
+}
+
+pub(crate) fn format_error(path: &Path, error: FormatError) -> NotebookError {
+    let path = path.to_owned();
+    if error.is_not_json() && !has_notebook_extension(&path) {
+        return NotebookError::NotANotebook { path };
     }
+    NotebookError::Format { path, error }
 }
 
 impl From<std::collections::TryReserveError> for ScanError {

@@ -1,15 +1,23 @@
 //! The lines of the text view that are not source.
 //!
 //! A marker starts a cell: `# %% [code] cell:3`, optionally with the id (`# %% [code] cell:3
-//! id:ab12`). Fences enclose outputs, which are shown but not part of the text. A source line
-//! that looks like either is shown with one more `%`, whatever number it already has.
+//! id:ab12`). The markers of the percent format (jupytext, VS Code) start cells, too: `# %%`
+//! starts a code cell, `# %% [markdown]`, `# %% [md]` and `# %% [raw]` start the other kinds, and
+//! a title or metadata may follow. Fences enclose outputs, which are shown but not part of the
+//! text.
+//!
+//! All of them are `#`, at most one space, two `%`, and a rest. A source line with the same rest
+//! and two or more `%` is shown with one more `%`. The rest alone decides whether a line has this
+//! shape, never the number of `%`, so removing one `%` restores the line.
 
 use crate::cell::CellKind;
 
-/// Prefix of every marker, fence and escaped line.
+/// Prefix of every marker and fence that the view shows.
 const START: &str = "# %%";
 const FENCE_OPEN: &str = "--- outputs of cell:";
 const FENCE_CLOSE: &str = "--- end of outputs ---";
+/// The number of `%` in a marker or fence; a line with more is an escaped source line.
+const DEPTH: usize = 2;
 
 /// A parsed marker line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +26,10 @@ pub(crate) struct Marker<'t> {
     /// `None` without `cell:N`. Saturates on overflow.
     pub(crate) cell: Option<usize>,
     pub(crate) id: Option<&'t str>,
+    /// Whether the marker states no kind: `# %%` or `# %% Title`.
+    pub(crate) is_bare: bool,
+    /// The title or metadata of the percent format; empty if there is none.
+    pub(crate) text: &'t str,
 }
 
 /// The kind of a line of the view.
@@ -36,7 +48,11 @@ pub(crate) enum ViewLine<'t> {
 /// Classifies `line`, which has no line feed.
 pub(crate) fn classify(line: &str) -> ViewLine<'_> {
     if let Some((depth, found)) = marker_shape(line) {
-        return if depth > 2 { ViewLine::Escaped } else { found };
+        return if depth > DEPTH {
+            ViewLine::Escaped
+        } else {
+            found
+        };
     }
     if is_near_marker(line) {
         return ViewLine::NearMarker;
@@ -51,7 +67,22 @@ pub(crate) fn needs_escape(line: &str) -> bool {
 
 /// Whether any line of `source` might need an escape: a fast check before the exact one.
 pub(crate) fn may_need_escape(source: &str) -> bool {
-    memchr::memmem::find(source.as_bytes(), START.as_bytes()).is_some()
+    memchr::memmem::find(source.as_bytes(), b"%%").is_some()
+}
+
+/// Appends a line that needs an escape, with one more `%`.
+pub(crate) fn append_escaped_line(line: &str, out: &mut String) {
+    let (start, rest) = line.split_at(line.find('%').unwrap_or(0));
+    out.push_str(start);
+    out.push('%');
+    out.push_str(rest);
+}
+
+/// Appends an escaped line without the additional `%`.
+pub(crate) fn append_unescaped_line(line: &str, out: &mut String) {
+    let (start, rest) = line.split_at(line.find('%').unwrap_or(0));
+    out.push_str(start);
+    out.push_str(rest.strip_prefix('%').unwrap_or(rest));
 }
 
 /// The marker line of a cell, without a line feed.
@@ -86,7 +117,7 @@ pub(crate) fn fence_close() -> String {
 }
 
 /// Whether an id can be part of a marker. Other ids are left out of the view.
-fn is_plain_id(id: &str) -> bool {
+pub(crate) fn is_plain_id(id: &str) -> bool {
     !id.is_empty() && !id.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
@@ -95,49 +126,110 @@ fn marker_shape(line: &str) -> Option<(usize, ViewLine<'_>)> {
     // In a text with CRLF, a carriage return at the end belongs to the line break. The same holds
     // for several: adding or removing one of them must not turn a line into a marker.
     let line = line.trim_end_matches('\r');
-    if !line.starts_with(START) {
+    let after_sign = line.strip_prefix('#')?;
+    let signs = after_sign.strip_prefix(' ').unwrap_or(after_sign);
+    let rest = signs.trim_start_matches('%');
+    let depth = signs.len() - rest.len();
+    if depth < DEPTH {
         return None;
     }
-    let after = line[2..].trim_start_matches('%');
-    let depth = line.len() - 2 - after.len();
-    let found = if let Some(marker) = after.strip_prefix(" [").and_then(parse_marker) {
-        ViewLine::Marker(marker)
-    } else if after.starts_with(FENCE_OPEN) && after.ends_with(" ---") {
+    let has_space = signs.len() < after_sign.len();
+    let found = if has_space && rest.starts_with(FENCE_OPEN) && rest.ends_with(" ---") {
         ViewLine::FenceOpen
-    } else if after == FENCE_CLOSE {
+    } else if has_space && rest == FENCE_CLOSE {
         ViewLine::FenceClose
     } else {
-        return None;
+        ViewLine::Marker(parse_marker(rest)?)
     };
     Some((depth, found))
 }
 
-/// The part of a marker after the opening bracket.
-fn parse_marker(text: &str) -> Option<Marker<'_>> {
-    let (kind, mut rest) = text.split_once(']')?;
-    let kind = CellKind::from_name(kind)?;
-    let mut cell = None;
-    if let Some(after) = rest.strip_prefix(" cell:") {
+/// A space between the parts of a marker. A carriage return counts only at the end.
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r')
+}
+
+/// The part of a marker after the percent signs.
+fn parse_marker(rest: &str) -> Option<Marker<'_>> {
+    let text = rest.trim_end_matches(is_space);
+    if text.is_empty() {
+        return Some(percent_marker(None, ""));
+    }
+    // Without a space it is a commented magic, such as `# %%time`.
+    let text = text.strip_prefix([' ', '\t'])?.trim_start_matches(is_space);
+    if text.starts_with('[') {
+        let (kind, after) = parse_kind(text)?;
+        return parse_address(kind, after);
+    }
+    if starts_with_address(text) {
+        return None;
+    }
+    // A title may precede the kind.
+    let kind = text
+        .find(['[', '{'])
+        .filter(|&at| text[..at].ends_with(is_space))
+        .and_then(|at| parse_kind(&text[at..]))
+        .map(|(kind, _)| kind);
+    Some(percent_marker(kind, text))
+}
+
+fn percent_marker(kind: Option<CellKind>, text: &str) -> Marker<'_> {
+    Marker {
+        kind: kind.unwrap_or(CellKind::Code),
+        cell: None,
+        id: None,
+        is_bare: kind.is_none(),
+        text,
+    }
+}
+
+/// The kind in brackets and the text after it.
+fn parse_kind(text: &str) -> Option<(CellKind, &str)> {
+    let (name, after) = text.strip_prefix('[')?.split_once(']')?;
+    let kind = match name {
+        "md" => CellKind::Markdown,
+        name => CellKind::from_name(name)?,
+    };
+    let is_word = after.is_empty() || after.starts_with(is_space);
+    is_word.then(|| (kind, after.trim_start_matches(is_space)))
+}
+
+/// The part of a marker after the kind: an address, or a title or metadata.
+fn parse_address(kind: CellKind, text: &str) -> Option<Marker<'_>> {
+    if !starts_with_address(text) {
+        return Some(percent_marker(Some(kind), text));
+    }
+    let mut marker = percent_marker(Some(kind), "");
+    let mut rest = text;
+    if let Some(after) = rest.strip_prefix("cell:") {
         let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         if digits == 0 {
             return None;
         }
-        cell = Some(after[..digits].parse().unwrap_or(usize::MAX));
-        rest = &after[digits..];
+        marker.cell = Some(after[..digits].parse().unwrap_or(usize::MAX));
+        rest = after[digits..].trim_start_matches(is_space);
+        if !rest.is_empty() && rest.len() == after.len() - digits {
+            return None;
+        }
     }
-    let mut id = None;
-    if let Some(after) = rest.strip_prefix(" id:") {
+    if let Some(after) = rest.strip_prefix("id:") {
         if !is_plain_id(after) {
             return None;
         }
-        id = Some(after);
+        marker.id = Some(after);
         rest = "";
     }
-    rest.is_empty().then_some(Marker { kind, cell, id })
+    rest.is_empty().then_some(marker)
 }
 
-/// `# %%`, `#%% [code]`, `# %% [sql]`, ` # %% title`: cell borders of other tools, but not
-/// commented magics such as `# %%time`.
+/// Whether a text starts like an address. If it is not one, the line is almost a marker: read as
+/// a title, it would replace a cell by a new one.
+fn starts_with_address(text: &str) -> bool {
+    text.starts_with("cell:") || text.starts_with("id:")
+}
+
+/// `# %% [sql]`, ` # %% title`, `# %% cell:3`: cell borders of other tools and misspelled markers,
+/// but not commented magics such as `# %%time`.
 fn is_near_marker(line: &str) -> bool {
     let line = line.trim();
     let Some(rest) = line.strip_prefix('#') else {
@@ -152,14 +244,24 @@ fn is_near_marker(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use CellKind::{Code, Markdown, Raw};
 
     fn marker(kind: CellKind, cell: Option<usize>, id: Option<&str>) -> ViewLine<'_> {
-        ViewLine::Marker(Marker { kind, cell, id })
+        ViewLine::Marker(Marker {
+            kind,
+            cell,
+            id,
+            is_bare: false,
+            text: "",
+        })
+    }
+
+    fn percent(kind: Option<CellKind>, text: &str) -> ViewLine<'_> {
+        ViewLine::Marker(percent_marker(kind, text))
     }
 
     #[test]
-    fn markers_match_exactly() {
-        use CellKind::{Code, Markdown, Raw};
+    fn markers_with_addresses_match_exactly() {
         for (line, expected) in [
             ("# %% [code] cell:0", marker(Code, Some(0), None)),
             ("# %% [markdown]", marker(Markdown, None, None)),
@@ -169,35 +271,96 @@ mod tests {
                 marker(Code, Some(12), Some("ab")),
             ),
             ("# %% [code] cell:0\r", marker(Code, Some(0), None)),
+            ("# %% [code] cell:0 \r\r", marker(Code, Some(0), None)),
+            ("#%% [code] cell:0", marker(Code, Some(0), None)),
             ("# %% [code] cell:007", marker(Code, Some(7), None)),
             (
                 "# %% [code] cell:99999999999999999999999",
                 marker(Code, Some(usize::MAX), None),
             ),
-            ("# %%% [code] cell:0", ViewLine::Escaped),
-            ("# %%%% [raw]", ViewLine::Escaped),
-            ("# %%%--- end of outputs ---", ViewLine::Escaped),
             ("# %%--- end of outputs ---", ViewLine::FenceClose),
             (
                 "# %%--- outputs of cell:3 (not part of the source) ---",
                 ViewLine::FenceOpen,
             ),
-            ("# %% [sql]", ViewLine::NearMarker),
-            ("#%% [code]", ViewLine::NearMarker),
-            ("# %% [Code]", ViewLine::NearMarker),
-            ("# %% [code] ", ViewLine::NearMarker),
             (" # %% [code]", ViewLine::NearMarker),
+            ("#  %% [code]", ViewLine::NearMarker),
             ("# %% [code] cell:", ViewLine::NearMarker),
             ("# %% [code] cell:1 more", ViewLine::NearMarker),
+            ("# %% [code] cell:1id:a", ViewLine::NearMarker),
             ("# %% [code] id:a b", ViewLine::NearMarker),
-            ("# %%", ViewLine::NearMarker),
-            ("# %% Title", ViewLine::NearMarker),
+            ("# %% cell:1", ViewLine::NearMarker),
+        ] {
+            assert_eq!(classify(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn markers_of_the_percent_format_may_have_text() {
+        for (line, expected) in [
+            ("# %%", percent(None, "")),
+            ("#%%", percent(None, "")),
+            ("# %% \t\r", percent(None, "")),
+            ("# %% Load data", percent(None, "Load data")),
+            ("#%% Load data", percent(None, "Load data")),
+            ("# %% tags=[\"x\"]", percent(None, "tags=[\"x\"]")),
+            ("# %% {\"a\": 1}", percent(None, "{\"a\": 1}")),
+            ("# %% Fit [a, b]", percent(None, "Fit [a, b]")),
+            ("# %% [code] ", percent(Some(Code), "")),
+            ("# %% [code] Load", percent(Some(Code), "Load")),
+            ("# %% [markdown]", percent(Some(Markdown), "")),
+            ("# %% [md]", percent(Some(Markdown), "")),
+            ("#%% [md] Title", percent(Some(Markdown), "Title")),
+            ("# %% [raw] a=1", percent(Some(Raw), "a=1")),
+            (
+                "# %% Title [markdown] a=1",
+                percent(Some(Markdown), "Title [markdown] a=1"),
+            ),
+            ("# %% [sql]", ViewLine::NearMarker),
+            ("# %% [Code]", ViewLine::NearMarker),
+            ("# %% [code]x", ViewLine::NearMarker),
+            ("# %%[markdown]", ViewLine::NearMarker),
+            (" # %%", ViewLine::NearMarker),
             ("# %%time", ViewLine::Text),
+            ("#%%time", ViewLine::Text),
             ("%%time", ViewLine::Text),
             ("# %", ViewLine::Text),
             ("", ViewLine::Text),
         ] {
             assert_eq!(classify(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_inverted() {
+        for line in [
+            "# %%",
+            "#%%",
+            "# %%%",
+            "#%%%% \r",
+            "# %% title",
+            "#%% title",
+            "# %%% [code] cell:0",
+            "# %% [md]",
+            "# %%--- end of outputs ---",
+        ] {
+            assert!(needs_escape(line) && may_need_escape(line), "{line:?}");
+            let mut escaped = String::new();
+            append_escaped_line(line, &mut escaped);
+            assert_eq!(classify(&escaped), ViewLine::Escaped, "{escaped:?}");
+            let mut unescaped = String::new();
+            append_unescaped_line(&escaped, &mut unescaped);
+            assert_eq!(unescaped, line);
+        }
+        for line in [
+            " # %%",
+            "# %%time",
+            "# %%%time",
+            "# %% [sql]",
+            "#%%--- end of outputs ---",
+            "%%",
+        ] {
+            assert!(!needs_escape(line), "{line:?}");
         }
     }
 }

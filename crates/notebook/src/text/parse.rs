@@ -1,9 +1,10 @@
 //! Parses an edited text view.
 
 use crate::cell::CellKind;
-use crate::error::EditError;
+use crate::error::{EditError, MarkerText, Notice, UnmarkedText};
 
-use super::marker::{self, ViewLine};
+use super::marker::{self, Marker, ViewLine};
+use super::percent;
 
 /// One cell of an edited text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,24 @@ pub struct Block {
     pub near_markers: Vec<(usize, String)>,
 }
 
+impl Block {
+    fn new(marker: &Marker<'_>, line: usize) -> Self {
+        Self {
+            kind: marker.kind,
+            cell: marker.cell,
+            id: marker.id.map(str::to_owned),
+            source: String::new(),
+            line,
+            near_markers: Vec::new(),
+        }
+    }
+
+    /// Whether the marker names a cell, as all markers of a view do.
+    pub(super) fn has_address(&self) -> bool {
+        self.cell.is_some() || self.id.is_some()
+    }
+}
+
 /// A parsed text view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedText {
@@ -29,77 +48,137 @@ pub struct ParsedText {
     pub blocks: Vec<Block>,
     /// Whether the text had CRLF line endings, which were removed.
     pub crlf: bool,
+    /// Notices about the text as a whole.
+    pub notices: Vec<Notice>,
 }
 
-/// Parses an edited text. `text` is the view itself, without the newline that printing adds.
+/// Parses an edited text. `text` is the view itself, without the newline that printing adds, or a
+/// text in the percent format.
 pub fn parse(text: &str) -> Result<ParsedText, EditError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.is_empty() {
         return Ok(ParsedText::default());
     }
     let first = text.split('\n').next().unwrap_or_default();
-    let crlf = first.ends_with('\r');
-    let mut parsed = ParsedText {
-        blocks: Vec::new(),
-        crlf,
+    let header_lines = percent::header_length(text);
+    let mut parser = Parser {
+        crlf: first.ends_with('\r'),
+        ..Parser::default()
     };
-    let mut fence: Option<usize> = None;
-    let mut lines = text.split('\n').enumerate().peekable();
+    let mut lines = text.split('\n').enumerate().skip(header_lines).peekable();
     while let Some((index, line)) = lines.next() {
-        let number = index + 1;
         let found = marker::classify(line);
-        if fence.is_some() {
+        if parser.blocks.is_empty() && !matches!(found, ViewLine::Marker(_)) {
+            return Err(no_first_marker(text, index + 1, line));
+        }
+        parser.add_line(index + 1, line, found, lines.peek().is_none());
+    }
+    if parser.blocks.is_empty() {
+        return Err(no_first_marker(text, 1, first));
+    }
+    parser.finish(header_lines)
+}
+
+/// The blocks so far.
+#[derive(Default)]
+struct Parser {
+    blocks: Vec<Block>,
+    crlf: bool,
+    /// Line of the fence that is open.
+    fence: Option<usize>,
+    /// Whether a marker states no kind, as only markers of the percent format do.
+    has_bare_marker: bool,
+    dropped: Vec<MarkerText>,
+}
+
+impl Parser {
+    fn add_line(&mut self, number: usize, line: &str, found: ViewLine<'_>, is_last: bool) {
+        if self.fence.is_some() {
             if found == ViewLine::FenceClose {
-                fence = None;
+                self.fence = None;
             }
-            continue;
+            return;
         }
-        match (found, parsed.blocks.last_mut()) {
-            (ViewLine::Marker(marker), _) => parsed.blocks.push(Block {
-                kind: marker.kind,
-                cell: marker.cell,
-                id: marker.id.map(str::to_owned),
-                // A newline precedes each line; the first one is removed at the end.
-                source: String::new(),
+        match found {
+            ViewLine::Marker(marker) => self.begin_block(number, &marker),
+            ViewLine::FenceOpen => self.fence = Some(number),
+            found => self.add_source_line(number, line, &found, is_last),
+        }
+    }
+
+    fn begin_block(&mut self, number: usize, marker: &Marker<'_>) {
+        self.has_bare_marker |= marker.is_bare;
+        if !marker.text.is_empty() {
+            self.dropped.push(MarkerText {
                 line: number,
-                near_markers: Vec::new(),
-            }),
-            (_, None) => {
-                return Err(EditError::NoFirstMarker {
-                    found: line.chars().take(60).collect(),
-                });
-            }
-            (ViewLine::FenceOpen, _) => fence = Some(number),
-            (found, Some(block)) => {
-                // No line break follows the last line: a carriage return there belongs to the
-                // source.
-                let line = if crlf && lines.peek().is_some() {
-                    line.strip_suffix('\r').unwrap_or(line)
-                } else {
-                    line
-                };
-                block.source.push('\n');
-                if found == ViewLine::Escaped {
-                    block.source.push_str("# ");
-                    block.source.push_str(&line[3..]);
-                } else {
-                    block.source.push_str(line);
-                }
-                if found == ViewLine::NearMarker {
-                    block.near_markers.push((number, line.to_owned()));
-                }
-            }
+                text: marker.text.to_owned(),
+            });
+        }
+        self.blocks.push(Block::new(marker, number));
+    }
+
+    /// A newline precedes each line; `finish` removes the first one.
+    fn add_source_line(&mut self, number: usize, line: &str, found: &ViewLine<'_>, is_last: bool) {
+        let Some(block) = self.blocks.last_mut() else {
+            return;
+        };
+        // No line break follows the last line: a carriage return there belongs to the source.
+        let line = if self.crlf && !is_last {
+            line.strip_suffix('\r').unwrap_or(line)
+        } else {
+            line
+        };
+        block.source.push('\n');
+        if *found == ViewLine::Escaped {
+            marker::append_unescaped_line(line, &mut block.source);
+        } else {
+            block.source.push_str(line);
+        }
+        if *found == ViewLine::NearMarker {
+            block.near_markers.push((number, line.to_owned()));
         }
     }
-    if let Some(line) = fence {
-        return Err(EditError::OpenFence { line });
-    }
-    for block in &mut parsed.blocks {
-        if !block.source.is_empty() {
-            block.source.remove(0);
+
+    fn finish(mut self, header_lines: usize) -> Result<ParsedText, EditError> {
+        if let Some(line) = self.fence {
+            return Err(EditError::OpenFence { line });
         }
+        for block in &mut self.blocks {
+            if !block.source.is_empty() {
+                block.source.remove(0);
+            }
+        }
+        let is_percent = self.has_bare_marker || header_lines > 0;
+        let mut notices = Vec::new();
+        notices.extend(percent::convert(&mut self.blocks, header_lines, is_percent));
+        if !self.dropped.is_empty() {
+            notices.push(Notice::MarkerTextDropped {
+                markers: self.dropped,
+            });
+        }
+        Ok(ParsedText {
+            blocks: self.blocks,
+            crlf: self.crlf,
+            notices,
+        })
     }
-    Ok(parsed)
+}
+
+fn no_first_marker(text: &str, line: usize, found: &str) -> EditError {
+    const SHOWN_LIMIT: usize = 60;
+    let is_marker = |line: &str| matches!(marker::classify(line), ViewLine::Marker(_));
+    let content = if text.trim_start().starts_with('{') && text.contains("\"cells\"") {
+        UnmarkedText::NotebookJson
+    } else if text.split('\n').any(is_marker) {
+        UnmarkedText::BeforeMarker
+    } else {
+        UnmarkedText::NoMarker
+    };
+    EditError::NoFirstMarker {
+        line,
+        found: found.chars().take(SHOWN_LIMIT).collect(),
+        content,
+    }
 }
 
 #[cfg(test)]
@@ -133,12 +212,106 @@ mod tests {
 
     #[test]
     fn text_before_the_first_marker_is_rejected() {
-        for text in ["\n# %% [code]", "import os", " ", "# %% [sql]"] {
-            assert!(
-                matches!(parse(text), Err(EditError::NoFirstMarker { .. })),
-                "{text:?}"
-            );
+        use UnmarkedText::{BeforeMarker, NoMarker, NotebookJson};
+        for (text, line, expected) in [
+            ("\n# %% [code]", 1, BeforeMarker),
+            ("import os", 1, NoMarker),
+            (" ", 1, NoMarker),
+            ("# %% [sql]", 1, NoMarker),
+            ("{\n \"cells\": []\n}", 1, NotebookJson),
+            ("{}", 1, NoMarker),
+            ("# ---\n# ---", 1, NoMarker),
+            ("# ---\n# a\n# ---\n\nimport os\n# %%", 5, BeforeMarker),
+        ] {
+            let Err(EditError::NoFirstMarker {
+                line: at, content, ..
+            }) = parse(text)
+            else {
+                panic!("{text:?} was accepted");
+            };
+            assert_eq!((at, content), (line, expected), "{text:?}");
         }
+    }
+
+    #[test]
+    fn percent_format_is_read_as_its_cells() {
+        let text = "\
+# ---
+# jupyter:
+#   kernelspec: x
+# ---
+
+# %% [markdown]
+# # Title
+#
+# text
+
+# %% Load data tags=[\"x\"]
+import os
+
+
+# %% [md]
+\"\"\"
+quoted
+\"\"\"
+
+#%%
+# not Markdown
+
+";
+        let parsed = parse(text).unwrap();
+        let cells: Vec<(CellKind, &str)> = parsed
+            .blocks
+            .iter()
+            .map(|block| (block.kind, block.source.as_str()))
+            .collect();
+        assert_eq!(
+            cells,
+            [
+                (CellKind::Markdown, "# Title\n\ntext"),
+                (CellKind::Code, "import os"),
+                (CellKind::Markdown, "quoted"),
+                (CellKind::Code, "# not Markdown"),
+            ]
+        );
+        let dropped = MarkerText {
+            line: 11,
+            text: "Load data tags=[\"x\"]".to_owned(),
+        };
+        assert_eq!(
+            parsed.notices,
+            [
+                Notice::PercentFormat {
+                    header_lines: 5,
+                    uncommented: 1,
+                    unquoted: 1
+                },
+                Notice::MarkerTextDropped {
+                    markers: vec![dropped]
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn text_of_the_view_is_not_converted() {
+        // A heading, and blocks with addresses.
+        for text in [
+            "# %% [markdown]\n# Prices\n\n# %% [code]\nx\n",
+            "# %% [markdown] cell:0\n# a\n# b\n",
+            "# %% [markdown] id:a\n\"\"\"\na\n\"\"\"\n",
+        ] {
+            let parsed = parse(text).unwrap();
+            assert_eq!(parsed.notices, [], "{text:?}");
+            let kept: Vec<&str> = text.split("# %% [code]").collect();
+            assert!(kept[0].contains(&parsed.blocks[0].source), "{text:?}");
+        }
+        let mixed = "# %% [markdown] cell:0\n# a\n\n# %%\nx\n\n# %% [markdown]\n# b\n";
+        assert_eq!(sources(mixed), ["# a\n", "x", "b"]);
+        assert_eq!(
+            sources("# %% [code]\nx\n\n# %% [code]\ny\n"),
+            ["x\n", "y\n"]
+        );
     }
 
     #[test]

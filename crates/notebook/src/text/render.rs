@@ -74,8 +74,7 @@ pub(crate) fn append_escaped(text: &str, out: &mut String) {
             out.push('\n');
         }
         if marker::needs_escape(line) {
-            out.push_str("# %");
-            out.push_str(&line[2..]);
+            marker::append_escaped_line(line, out);
         } else {
             out.push_str(line);
         }

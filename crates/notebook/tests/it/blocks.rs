@@ -89,7 +89,11 @@ fn apply_action(blocks: &mut Vec<Block>, action: Action) {
     }
 }
 
-/// The view of edited blocks. The markers of new blocks name no cell.
+/// An index beyond all cells.
+const UNKNOWN_CELL: usize = 1000;
+
+/// The view of edited blocks. The markers of new code blocks name no cell. Those of other new
+/// blocks name an unknown one, because their text could also be in the percent format.
 fn view(blocks: &[Block], notebook: &Notebook, markers: MarkerStyle) -> String {
     let mut text = String::new();
     for block in blocks {
@@ -98,7 +102,11 @@ fn view(blocks: &[Block], notebook: &Notebook, markers: MarkerStyle) -> String {
             let id = notebook.id(cell);
             append_cell(&mut text, cell, *kind, id.as_deref(), source, markers);
         } else {
-            append_cell(&mut text, 0, *kind, None, source, MarkerStyle::Stable);
+            let markers = match kind {
+                CellKind::Code => MarkerStyle::Stable,
+                _ => MarkerStyle::Indexes,
+            };
+            append_cell(&mut text, UNKNOWN_CELL, *kind, None, source, markers);
         }
     }
     text

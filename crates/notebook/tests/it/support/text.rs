@@ -12,7 +12,7 @@ pub(crate) const HIGH: char = '\u{e000}';
 pub(crate) const LOW: char = '\u{e001}';
 
 /// The rest of lines that look like markers and fences, after the percent signs.
-const TAILS: [&str; 16] = [
+const TAILS: [&str; 23] = [
     " [code] cell:0",
     " [code]",
     " [markdown] cell:1",
@@ -23,6 +23,13 @@ const TAILS: [&str; 16] = [
     " [code] ",
     " [code] cell:",
     " Title",
+    " Title [raw]",
+    " [md]",
+    " [markdown] Title",
+    " [raw] cell:x",
+    " tags=[\"x\"]",
+    " {\"a\": 1}",
+    " \t",
     "time",
     "",
     "--- end of outputs ---",
@@ -83,7 +90,7 @@ pub(crate) fn typed() -> impl Strategy<Value = String> {
 pub(crate) fn view() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         3 => marker_like(),
-        1 => select(vec!["# %% [code]", "# %% [raw] cell:0", "# %% [markdown] cell:1 id:b"])
+        1 => select(vec!["# %%", "# %% [code]", "# %% [raw] cell:0", "# %% [markdown] cell:1 id:b", "# ---"])
             .prop_map(str::to_owned),
         1 => line(),
         1 => any::<String>(),
