@@ -7,8 +7,8 @@
 #![no_main]
 
 use cellwright_fuzz::apply;
-use cellwright_notebook::edit::{self, Address, CellPosition, Occurrences, Operation};
-use cellwright_notebook::{CellKind, Cells, Notebook, Tally};
+use cellwright_notebook::edit::{self, Address, CellPosition, ReplaceScope, Operation};
+use cellwright_notebook::{CellKind, Cells, Notebook, CellChangeCounts};
 use libfuzzer_sys::fuzz_target;
 
 /// Each operation costs a whole check of the notebook.
@@ -48,12 +48,12 @@ fuzz_target!(|data: &[u8]| {
                 &notebook,
                 TEXTS[cell % TEXTS.len()],
                 TEXTS[argument % TEXTS.len()],
-                Occurrences::All,
+                ReplaceScope::All,
             ),
             _ => operation(action, cell, argument, &notebook).draft(&notebook),
         };
         let Ok(draft) = draft else { continue };
-        let tally = Tally::count(&draft.plan, &notebook);
+        let tally = CellChangeCounts::count(&draft.plan, &notebook);
         assert_eq!(
             tally.kept + tally.changed + tally.added,
             draft.plan.slots.len()

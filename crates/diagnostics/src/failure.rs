@@ -339,6 +339,17 @@ impl Failure {
                     .push("start each cell with a line `# %% [code]` or `# %% [markdown]`".into());
             }
             EditError::OutOfRange { .. } => self.hints.push(outline_hint(path)),
+            EditError::NoSuchId { ids, .. } => {
+                if !ids.is_empty() {
+                    self.hints
+                        .push(format!("existing ids: {}", ids.join(", ")).into());
+                }
+                self.hints.push(
+                    "name a cell by its index, its whole id, or `id:` and the start of its id"
+                        .into(),
+                );
+                self.hints.push(outline_hint(path));
+            }
             EditError::IdMatches { count, ids, .. } => {
                 if !ids.is_empty() {
                     let which = if *count == 0 {

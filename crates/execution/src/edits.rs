@@ -26,8 +26,8 @@ pub struct Edit {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// New index.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<usize>,
+    #[serde(alias = "to", skip_serializing_if = "Option::is_none")]
+    pub index: Option<usize>,
     /// Tags of an inserted cell.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
@@ -97,7 +97,7 @@ impl Edit {
             "delete" => Operation::Delete { cell: cell()? },
             "move" => Operation::Move {
                 cell: cell()?,
-                position: self.place()?.ok_or_else(|| missing("to"))?,
+                position: self.place()?.ok_or_else(|| missing("index"))?,
             },
             "type" => Operation::Type {
                 cell: cell()?,
@@ -111,10 +111,10 @@ impl Edit {
     }
 
     fn place(&self) -> Result<Option<CellPosition>, InvalidEdit> {
-        Ok(match (&self.after, &self.before, self.to) {
+        Ok(match (&self.after, &self.before, self.index) {
             (Some(after), _, _) => Some(CellPosition::After(parse_address(after)?)),
             (None, Some(before), _) => Some(CellPosition::Before(parse_address(before)?)),
-            (None, None, Some(to)) => Some(CellPosition::At(to)),
+            (None, None, Some(index)) => Some(CellPosition::At(index)),
             (None, None, None) => None,
         })
     }

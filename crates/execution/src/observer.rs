@@ -248,13 +248,13 @@ impl JobObserver for ExecutionObserver {
         self.state().session = Some(session);
     }
 
-    fn on_kernel(&mut self, description: &Description, generation: u32) {
+    fn on_kernel(&mut self, description: &Description, generation: u32, is_new: bool) {
         {
             let mut state = self.state();
             let ready = state.created.elapsed();
             let report = &mut state.builder.report;
             report.kernel_ready.get_or_insert(ready);
-            report.kernel = Some(KernelReport::new(description, generation));
+            report.kernel = Some(KernelReport::new(description, generation, is_new));
         }
         let Some(recorder) = &mut self.recorder else {
             return;

@@ -1,5 +1,6 @@
 //! [`ExecutionReport`]: how each cell ended and what it produced.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,11 +127,13 @@ pub struct KernelReport {
     pub version: Option<String>,
     /// Number of kernels that the session has had.
     pub generation: u32,
+    /// Whether the kernel was started for this execution.
+    pub is_new: bool,
 }
 
 impl KernelReport {
     /// Describes a kernel.
-    pub fn new(description: &Description, generation: u32) -> Self {
+    pub fn new(description: &Description, generation: u32, is_new: bool) -> Self {
         Self {
             backend: description.backend.to_owned(),
             name: description.name.clone(),
@@ -142,6 +145,7 @@ impl KernelReport {
             language: description.language.clone(),
             version: description.version.clone(),
             generation,
+            is_new,
         }
     }
 }
@@ -233,6 +237,10 @@ pub struct TruncationReport {
     pub shown_bytes: u64,
     /// Number of lines of the text.
     pub shown_lines: u64,
+    /// Size in bytes of the part that one line of the text, an [`ElisionLine`](cellwright_output::ElisionLine), stands for.
+    pub elided_bytes: u64,
+    /// Number of lines of that part.
+    pub elided_lines: u64,
     /// The artifact with the whole output.
     pub artifact: Option<String>,
 }
@@ -250,6 +258,8 @@ pub struct ImageReport {
     pub height: Option<u32>,
     /// The artifact with the image.
     pub artifact: Option<String>,
+    /// Where the text of its display is in [`CellReport::text`], in bytes.
+    pub text_range: Option<Range<usize>>,
 }
 
 /// An exception.

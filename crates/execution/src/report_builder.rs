@@ -281,6 +281,8 @@ impl ReportBuilder {
             total_lines: truncation.total.lines,
             shown_bytes: truncation.shown.bytes,
             shown_lines: truncation.shown.lines,
+            elided_bytes: truncation.elided.bytes,
+            elided_lines: truncation.elided.lines,
             artifact: truncation.artifact.map(|id| id.to_string()),
         });
         cell.images = captured
@@ -292,6 +294,7 @@ impl ReportBuilder {
                 width: image.width,
                 height: image.height,
                 artifact: image.artifact.map(|id| id.to_string()),
+                text_range: image.text_range.clone(),
             })
             .collect();
         cell.text = captured.text;

@@ -173,6 +173,9 @@ fn describe_missing_cell(error: &EditError) -> String {
         EditError::IdMatches { prefix, count, .. } => {
             format!("{count} cells have an id that begins with `{prefix}`")
         }
+        EditError::NoSuchId { id, .. } => format!(
+            "no cell has the id `{id}`: expected an index such as 3, a range such as 3-5, a whole id, or id:…"
+        ),
         _ => "the notebook has no such cell".to_owned(),
     }
 }
@@ -219,6 +222,7 @@ mod tests {
         assert_eq!(cells("1-3,5"), Ok(vec![1, 3, 5]));
         assert_eq!(cells("4-, id:a"), Ok(vec![0, 4, 5]));
         assert_eq!(cells("id:d-id"), Ok(vec![3]));
+        assert_eq!(cells("d-id,0"), Ok(vec![0, 3]));
     }
 
     #[test]
@@ -256,8 +260,9 @@ mod tests {
             cells(""),
             Err(SelectionError::InvalidAddress { .. })
         ));
+        assert!(matches!(cells("x"), Err(SelectionError::NoSuchCell { .. })));
         assert!(matches!(
-            cells("x"),
+            cells("x y"),
             Err(SelectionError::InvalidAddress { .. })
         ));
         let tags = CellSelection {

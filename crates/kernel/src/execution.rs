@@ -280,7 +280,7 @@ impl Execution {
             let name = std::mem::replace(&mut traceback.name, INPUT_REFUSED.to_owned());
             traceback.value = format!(
                 "input() was called (prompt: '{prompt}') but no answer is available; \
-                 pass answers with --answer or set the value in code"
+                 set the value in code, or pass the answer with the call (`answer`)"
             );
             let last = format!("{INPUT_REFUSED}: {}", traceback.value);
             match traceback.lines.last_mut() {

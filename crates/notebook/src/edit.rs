@@ -20,19 +20,24 @@ pub enum Address {
     Index(usize),
     /// By id, or a prefix of an id.
     Id(String),
+    /// By the whole id.
+    ExactId(String),
 }
 
 impl Address {
-    /// Parses `3`, `cell:3` or `id:ab12`.
+    /// Parses `3`, `cell:3`, `id:` and the start of an id, or a whole id that cannot be a number.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(id) = text.strip_prefix("id:") {
             return (!id.is_empty()).then(|| Self::Id(id.to_owned()));
         }
         let digits = text.strip_prefix("cell:").unwrap_or(text);
-        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return None;
+        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Some(Self::Index(digits.parse().unwrap_or(usize::MAX)));
         }
-        Some(Self::Index(digits.parse().unwrap_or(usize::MAX)))
+        // The characters that nbformat allows in an id.
+        let in_id = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+        let is_id = text.bytes().all(in_id) && text.bytes().any(|b| b.is_ascii_alphabetic());
+        is_id.then(|| Self::ExactId(text.to_owned()))
     }
 
     /// The index of the cell. An exact id wins over longer ids that start with it.
@@ -45,6 +50,7 @@ impl Address {
                 inserting: false,
             }),
             Self::Id(prefix) => resolve_id(cells, prefix),
+            Self::ExactId(id) => resolve_exact_id(cells, id),
         }
     }
 }
@@ -53,8 +59,23 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Index(index) => write!(f, "{index}"),
-            Self::Id(id) => write!(f, "id:{id}"),
+            Self::Id(id) | Self::ExactId(id) => write!(f, "id:{id}"),
         }
+    }
+}
+
+fn resolve_exact_id(cells: &dyn Cells, id: &str) -> Result<usize, EditError> {
+    let mut indexes = (0..cells.count()).filter(|index| cells.id(*index).as_deref() == Some(id));
+    match (indexes.next(), indexes.next()) {
+        (Some(index), None) => Ok(index),
+        (Some(_), Some(_)) => resolve_id(cells, id),
+        _ => Err(EditError::NoSuchId {
+            id: id.to_owned(),
+            ids: (0..cells.count())
+                .filter_map(|index| Some(cells.id(index)?.into_owned()))
+                .take(10)
+                .collect(),
+        }),
     }
 }
 

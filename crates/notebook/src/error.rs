@@ -148,6 +148,13 @@ pub enum EditError {
         /// Whether the text occurs without the first column of its lines, as in lines of a diff.
         has_diff_columns: bool,
     },
+    /// No cell has this id.
+    NoSuchId {
+        /// The id.
+        id: String,
+        /// Existing ids; at most ten.
+        ids: Vec<String>,
+    },
     /// The text to replace is empty, or the same as its replacement.
     NothingToReplace,
 }
@@ -225,6 +232,7 @@ impl EditError {
             Self::Matches { count, .. } => {
                 format!("The text to replace occurs {count} times in {path}")
             }
+            Self::NoSuchId { id, .. } => format!("No cell has the id \"{id}\" in {path}"),
             Self::NothingToReplace => {
                 "The text to replace is empty or the same as its replacement".to_owned()
             }

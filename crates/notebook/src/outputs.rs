@@ -41,6 +41,37 @@ pub(crate) fn output_spans(notebook: &Notebook, index: usize) -> Vec<Span> {
     outputs.map(|output| output.span).collect()
 }
 
+/// An image among the stored outputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredImage {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Index of the output in the cell.
+    pub output: usize,
+    /// `image/png` or `image/jpeg`.
+    pub mime: String,
+    /// The encoded image as base64 text.
+    pub base64: String,
+}
+
+/// The PNG and JPEG images of cell `index`, at most `limit`.
+pub fn images(notebook: &Notebook, index: usize, limit: usize) -> Vec<StoredImage> {
+    let mut images = Vec::new();
+    for (number, output) in outputs(notebook, index).iter().enumerate() {
+        for member in output.data(notebook) {
+            if images.len() < limit && matches!(member.name.as_str(), "image/png" | "image/jpeg") {
+                images.push(StoredImage {
+                    cell: index,
+                    output: number,
+                    mime: member.name,
+                    base64: source::decode_text(notebook.slice(member.value)),
+                });
+            }
+        }
+    }
+    images
+}
+
 /// The execution count of cell `index`, if it has one.
 pub fn execution_count(notebook: &Notebook, index: usize) -> Option<u64> {
     let members = notebook.members(index);

@@ -20,7 +20,7 @@ impl BaseRevision {
         if Revision::is_valid_name(text) {
             return Ok(());
         }
-        Err("a revision is 8 to 32 hexadecimal digits, as `cellwright read` prints it".to_owned())
+        Err("a revision is 8 to 32 hexadecimal digits, as `read` shows it".to_owned())
     }
 
     /// A revision that was checked before.
@@ -31,7 +31,7 @@ impl BaseRevision {
     /// A revision from a request that nothing has checked yet.
     pub fn parse(revision: Option<String>) -> Result<Self, Failure> {
         if let Some(Err(why)) = revision.as_deref().map(Self::check) {
-            let failure = Failure::new(Kind::BadArguments, format!("Invalid `rev`: {why}"));
+            let failure = Failure::new(Kind::BadArguments, format!("Invalid `revision`: {why}"));
             return Err(failure.hint("nothing was written"));
         }
         Ok(Self(revision))

@@ -1,7 +1,7 @@
 //! Compares two notebooks cell by cell.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_notebook::outputs::OutputSummary;
@@ -20,6 +20,8 @@ use super::git::program::Git;
 pub struct DiffRequest {
     pub old: OsString,
     pub new: OsString,
+    /// The directory in which git looks for revisions; `None`: the current directory.
+    pub git_dir: Option<PathBuf>,
     pub scope: Scope,
     /// Whether the text shows the content of outputs, instead of one line for each.
     pub output_text: bool,
@@ -110,7 +112,10 @@ impl DiffReport {
 
 /// Compares two notebooks.
 pub fn diff(request: &DiffRequest) -> Result<DiffReport, Failure> {
-    let (old, new) = (load(&request.old)?, load(&request.new)?);
+    let (old, new) = (
+        load(&request.old, request.git_dir.as_deref())?,
+        load(&request.new, request.git_dir.as_deref())?,
+    );
     let found = compare(&old, &new, request.scope);
     let names = [&request.old, &request.new].map(|name| name.to_string_lossy().into_owned());
     let mut counts = DifferingCellCounts::default();
@@ -138,13 +143,14 @@ pub fn diff(request: &DiffRequest) -> Result<DiffReport, Failure> {
 }
 
 /// Reads a notebook by its path or by its revision in git.
-fn load(name: &OsString) -> Result<Notebook, Failure> {
+fn load(name: &OsString, git_dir: Option<&Path>) -> Result<Notebook, Failure> {
     let path = Path::new(name);
     let revision = name.to_str().filter(|name| name.contains(':'));
     let Some(revision) = revision.filter(|_| path.symlink_metadata().is_err()) else {
         return Ok(file::load(path)?);
     };
-    let bytes = Git::in_current_dir().read_blob(revision)?;
+    let git = git_dir.map_or_else(Git::in_current_dir, Git::in_dir);
+    let bytes = git.read_blob(revision)?;
     Notebook::parse(bytes).map_err(|error| {
         let path = path.to_owned();
         NotebookError::Format { path, error }.into()

@@ -25,6 +25,18 @@ pub enum Severity {
     Error,
 }
 
+impl Severity {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
 impl Finding {
     /// A finding without a next step.
     pub fn new(severity: Severity, code: &'static str, text: impl Into<String>) -> Self {

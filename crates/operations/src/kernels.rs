@@ -104,12 +104,22 @@ enum VariablesReply {
     List(Vec<Variable>),
 }
 
-/// The variables of a kernel in columns; `None` if there are none.
-pub fn variables_table(reply: &Value) -> Option<String> {
-    let variables = match VariablesReply::deserialize(reply) {
+fn variables(reply: &Value) -> Vec<Variable> {
+    match VariablesReply::deserialize(reply) {
         Ok(VariablesReply::Object { variables } | VariablesReply::List(variables)) => variables,
         Err(_) => Vec::new(),
-    };
+    }
+}
+
+/// The names of the variables of a kernel.
+pub fn variable_names(reply: &Value) -> Vec<String> {
+    let names = variables(reply).into_iter().map(|variable| variable.name);
+    names.collect()
+}
+
+/// The variables of a kernel in columns; `None` if there are none.
+pub fn variables_table(reply: &Value) -> Option<String> {
+    let variables = variables(reply);
     let one_line = |text: &str| text.replace(['\n', '\t'], " ");
     let head = ["NAME", "TYPE", "SHAPE", "SIZE", "VALUE"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];

@@ -5,7 +5,7 @@
 //!   [`change`] is the result of a change, [`file_path`] the file that it is about.
 //! * Code: [`eval`] and [`run`] prepare an execution, [`check`] runs one; [`parameters`] reads the parameters of a
 //!   notebook, [`freshness`] queries the host for the cells that ran.
-//! * Kernels: [`kernel_specs`], [`kernels`], [`helpers`].
+//! * Kernels: [`kernel_specs`], [`kernels`], [`history`], [`helpers`].
 //! * The installation: [`doctor`], [`trust`]. [`finding`] is what they report.
 //! * [`table`] and [`seconds`] format and parse values for every front end.
 //!
@@ -34,6 +34,7 @@ pub mod finding;
 pub mod freshness;
 pub mod git;
 pub mod helpers;
+pub mod history;
 pub mod kernel_specs;
 pub mod kernels;
 pub mod outline;

@@ -45,7 +45,13 @@ pub struct TextResult {
     /// The bytes of `:raw`, if they are not UTF-8.
     #[serde(skip)]
     pub bytes: Option<Vec<u8>>,
+    /// Images of the shown outputs.
+    #[serde(skip)]
+    pub images: Vec<outputs::StoredImage>,
 }
+
+/// Maximum number of images of one view.
+const IMAGES_MAX: usize = 50;
 
 /// Reads a notebook or a part of it.
 pub fn read(request: &ReadRequest, engine: &Engine) -> Result<ReadResult, Failure> {
@@ -100,6 +106,7 @@ fn text(path: &FilePath, selector: &Selector, engine: &Engine) -> Result<TextRes
         MarkerStyle::Indexes
     };
     let whole = matches!(selector.part, Part::All | Part::Lines(_)) && !selector.outputs;
+    let mut images = Vec::new();
     let (mut view, revision, total, notices) = if whole {
         // The whole view is built while the file is scanned, so that outputs never stay in memory.
         let view = file::read_view(path.open_path(), Some(markers), engine.baselines.as_ref())
@@ -109,6 +116,12 @@ fn text(path: &FilePath, selector: &Selector, engine: &Engine) -> Result<TextRes
         let (notebook, notices) = load(path, engine)?;
         let cells = selected_cells(path, &selector.part, &notebook)?;
         let view = render_cells(&notebook, &cells, markers, selector.outputs);
+        if selector.outputs {
+            for &cell in &cells {
+                let limit = IMAGES_MAX - images.len();
+                images.extend(outputs::images(&notebook, cell, limit));
+            }
+        }
         (view, notebook.revision(), notebook.count(), notices)
     };
     let mut notices = notice::describe(&notices);
@@ -128,6 +141,7 @@ fn text(path: &FilePath, selector: &Selector, engine: &Engine) -> Result<TextRes
         text,
         notices,
         bytes: None,
+        images,
     })
 }
 
@@ -204,5 +218,6 @@ fn raw(path: &FilePath, part: &Part) -> Result<TextResult, Failure> {
         text,
         notices,
         bytes,
+        images: Vec::new(),
     })
 }

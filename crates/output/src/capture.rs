@@ -17,7 +17,7 @@ use crate::bundle::{Bundle, json_memory_size};
 use crate::cell_text::{BoundedText, CellText, Truncation, traceback_text};
 use crate::display_text::{self, DisplayText};
 use crate::event::{Event, Sink, Stream, Traceback};
-use crate::image::Image;
+use crate::image::{self, Image};
 use crate::limits::Limits;
 use crate::notice::Notice;
 use crate::outputs::Outputs;
@@ -115,6 +115,7 @@ impl Capture {
             &mut self.outputs,
             &self.limits,
             self.artifacts.as_ref(),
+            &bounded.displays,
             &mut notices,
         );
         let json = attachments::collect_json(&mut self.outputs, &self.limits, &mut notices);
@@ -166,14 +167,16 @@ impl Capture {
             return;
         }
         self.clear_if_pending();
+        let has_image = bundle.data.iter().any(|(mime, _)| image::is_listed(mime));
+        let output = has_image.then(|| self.outputs.len());
         let text = display_text::select_text(&bundle, &self.limits);
         match (&text, &id) {
             (Some(text), id) => {
-                self.text.push_display(text, id.as_deref());
+                self.text.push_display(text, id.as_deref(), output);
                 self.write_log(text);
             }
             // An update may add text later.
-            (None, Some(id)) => self.text.push_display(&"".into(), Some(id)),
+            (None, Some(id)) => self.text.push_display(&"".into(), Some(id), output),
             (None, None) => {}
         }
         self.outputs.push_display(bundle, id, result);

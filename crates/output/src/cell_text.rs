@@ -88,11 +88,17 @@ impl CellText {
         decoder.push(bytes, |text| screen.push(text, lines));
     }
 
-    /// Adds the text of a display. An update with this id can replace it.
-    pub(crate) fn push_display(&mut self, text: &DisplayText<'_>, id: Option<&str>) {
+    /// Adds the text of a display. An update with this id can replace it. The finished text has the position of a
+    /// display with an output number.
+    pub(crate) fn push_display(
+        &mut self,
+        text: &DisplayText<'_>,
+        id: Option<&str>,
+        output: Option<usize>,
+    ) {
         self.end_open_lines();
         self.lines
-            .push_block(text, &mut new_screen(&self.limits), id);
+            .push_block(text, &mut new_screen(&self.limits), id, output);
     }
 
     /// Replaces the text of all displays with an id.
@@ -101,13 +107,13 @@ impl CellText {
             return;
         }
         let mut lines = BoundedLines::new(&self.limits);
-        lines.push_block(text, &mut new_screen(&self.limits), None);
+        lines.push_block(text, &mut new_screen(&self.limits), None, None);
         self.lines.replace_display(id, &lines.bounded_text());
     }
 
     /// Adds a traceback.
     pub(crate) fn push_error(&mut self, traceback: &Traceback) {
-        self.push_display(&traceback_text(traceback).into(), None);
+        self.push_display(&traceback_text(traceback).into(), None, None);
     }
 
     /// Removes all text.

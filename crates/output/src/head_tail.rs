@@ -32,6 +32,24 @@ pub(crate) struct HeadTailText {
     pub(crate) shown: TextSize,
     /// Size of the text that was cut.
     pub(crate) elided: TextSize,
+    /// Bytes of `text` before the elision line; all of them if nothing was cut.
+    head_length: usize,
+    /// Index in `text` after the elision line.
+    tail_index: usize,
+    /// Offset of the tail in the complete text.
+    tail_offset: u64,
+}
+
+impl HeadTailText {
+    /// Returns the index in `text` of an offset in the complete text. An offset that was cut is the end of the elision
+    /// line.
+    pub(crate) fn index(&self, offset: u64) -> usize {
+        if offset <= self.head_length as u64 {
+            return usize::try_from(offset).unwrap_or(self.head_length);
+        }
+        let after = usize::try_from(offset.saturating_sub(self.tail_offset)).unwrap_or(0);
+        (self.tail_index + after).min(self.text.len())
+    }
 }
 
 impl HeadTail {
@@ -191,8 +209,11 @@ impl HeadTail {
             let text = format!("{}{tail}", self.head);
             return HeadTailText {
                 shown: with_last_line(TextSize::from_chunk(&text), &text),
-                text,
                 elided: TextSize::default(),
+                head_length: text.len(),
+                tail_index: text.len(),
+                tail_offset: text.len() as u64,
+                text,
             };
         }
         // An update may have exceeded the limits. The text is cut at line boundaries.
@@ -218,11 +239,15 @@ impl HeadTail {
             text.push('\n');
         }
         text.push_str(&ElisionLine(elided).to_string());
+        let tail_index = text.len();
         text.push_str(tail);
         HeadTailText {
             shown: with_last_line(shown, tail),
             text,
             elided,
+            head_length: head.len(),
+            tail_index,
+            tail_offset: size.bytes - tail.len() as u64,
         }
     }
 
@@ -264,7 +289,8 @@ fn first_line_start(text: &str) -> usize {
 }
 
 /// The line that states how much text was cut.
-pub(crate) struct ElisionLine(pub(crate) TextSize);
+#[derive(Clone, Copy, Debug)]
+pub struct ElisionLine(pub TextSize);
 
 impl fmt::Display for ElisionLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

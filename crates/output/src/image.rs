@@ -5,6 +5,7 @@ mod scale;
 
 use std::borrow::Cow;
 use std::io::Cursor;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::artifact::{ArtifactError, ArtifactId, Artifacts};
@@ -34,6 +35,8 @@ pub struct Image {
     pub height: Option<u32>,
     /// The artifact with the original.
     pub artifact: Option<ArtifactId>,
+    /// Where the text of its display is in the text of the cell.
+    pub text_range: Option<Range<usize>>,
     source: ImageSource,
 }
 
@@ -91,6 +94,11 @@ impl Image {
         Self::from_source(mime, bytes, ImageSource::Artifact(artifacts.clone(), id))
     }
 
+    /// Creates an image from a displayed value, such as base64 text.
+    pub fn from_data(mime: &str, data: Data) -> Self {
+        Self::new(mime, data.size(), ImageSource::Data(Arc::new(data)))
+    }
+
     fn from_source(mime: &str, bytes: u64, source: ImageSource) -> Self {
         Self {
             mime: mime.to_owned(),
@@ -101,6 +109,7 @@ impl Image {
                 ImageSource::Artifact(_, id) => Some(id),
                 ImageSource::Data(_) | ImageSource::Lost => None,
             },
+            text_range: None,
             source,
         }
     }

@@ -112,6 +112,7 @@ pub use capture::{Capture, Captured};
 pub use cell_text::{TruncatedLines, Truncation};
 pub use display_text::displayed_text;
 pub use event::{Event, Sink, Stream, Traceback};
+pub use head_tail::ElisionLine;
 pub use image::{BoundedImage, Image};
 pub use json_style::JsonStyle;
 pub use limits::Limits;

@@ -286,6 +286,15 @@ impl Outputs {
         })
     }
 
+    /// Returns the displays with their numbers among all outputs.
+    pub(crate) fn numbered_displays(&self) -> impl Iterator<Item = (usize, &DisplayOutput)> {
+        let numbered = self.list.iter().enumerate();
+        numbered.filter_map(|(at, output)| match output {
+            Output::Display(display) => Some((at, display)),
+            _ => None,
+        })
+    }
+
     fn admit_output(&mut self) -> bool {
         self.dropped_stream = None;
         let admitted = self.list.len() < self.outputs_limit;

@@ -14,7 +14,7 @@ pub struct TextSize {
 
 impl TextSize {
     /// Returns bytes and newlines of a chunk, so that the sizes of chunks add up.
-    pub(crate) fn from_chunk(text: &str) -> Self {
+    pub fn from_chunk(text: &str) -> Self {
         Self {
             bytes: text.len() as u64,
             lines: count_newlines(text.as_bytes()),

@@ -276,6 +276,10 @@ define_settings! {
         text: usize = "10000", MCP_TEXT, Allowed;
         /// Time after which an MCP call returns and its code continues as a run, in seconds; 0 waits for the end.
         wait: Duration = "50", Seconds, Allowed;
+        /// Whether MCP replies repeat their content as structured content, and tools have output schemas.
+        structured: bool = "false", BOOL, Allowed;
+        /// Text before the name of each MCP tool, for clients that show tools of all servers in one list.
+        tool_prefix: Option<String> = "", Text, Allowed;
     }
     /// Debugging.
     trace: Trace {

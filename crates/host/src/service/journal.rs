@@ -243,7 +243,14 @@ fn render_lines(codes: &[String], report: &ExecutionReport) -> io::Result<Vec<u8
             code,
             outputs: cell.outputs.as_ref(),
         };
+        let start = lines.len();
         serde_json::to_writer(&mut lines, &line)?;
+        // Outputs that were read from a notebook have its layout. A line break in JSON is white space.
+        for byte in &mut lines[start..] {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
         lines.push(b'\n');
     }
     Ok(lines)

@@ -16,7 +16,7 @@ class StdinNotImplementedError(EOFError, NotImplementedError):
 def _refused_error(prompt):
     return StdinNotImplementedError(
         "input() was called (prompt: %r) but no answer is available; "
-        "pass answers with --answer or set the value in code" % prompt
+        "set the value in code, or pass the answer with the call (`answer`)" % prompt
     )
 
 

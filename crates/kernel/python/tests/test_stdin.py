@@ -25,7 +25,7 @@ def test_input_is_refused(host, code, prompt):
     assert failure["ename"] == "StdinNotImplementedError"
     assert failure["evalue"] == (
         "input() was called (prompt: %r) but no answer is available; "
-        "pass answers with --answer or set the value in code" % prompt
+        "set the value in code, or pass the answer with the call (`answer`)" % prompt
     )
     assert result(host.run("1")) == "1"
 

@@ -80,8 +80,8 @@ pub trait JobObserver: Send {
     /// A session accepted the job. No call precedes this one.
     fn on_accepted(&mut self, _session: SessionId) {}
 
-    /// The following cells run on this kernel.
-    fn on_kernel(&mut self, description: &Description, generation: u32);
+    /// The following cells run on this kernel. `is_new`: no cell has run on it.
+    fn on_kernel(&mut self, description: &Description, generation: u32, is_new: bool);
 
     /// A cell is about to run. Returns the sink for its output.
     fn on_cell_begin(&mut self, cell: usize) -> &mut dyn Sink;

@@ -295,8 +295,9 @@ impl Worker {
         for notice in self.slot.take_notices() {
             job.observer.on_notice(SessionNotice::Kernel(notice));
         }
+        let is_new = self.slot.is_unused();
         if let Some(description) = self.slot.description() {
-            job.observer.on_kernel(description, generation);
+            job.observer.on_kernel(description, generation, is_new);
         }
     }
 

@@ -21,6 +21,11 @@ impl Git {
         }
     }
 
+    /// Git in a directory.
+    pub fn in_dir(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
     /// Git in the root of the repository of the current directory.
     pub fn in_repository() -> Result<Self, Failure> {
         let root = Self::in_current_dir().try_run(["rev-parse", "--show-toplevel"])?;

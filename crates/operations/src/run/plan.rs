@@ -175,7 +175,7 @@ fn inject_parameters(
             ..insert
         },
         InjectionPoint::Top => Edit {
-            to: Some(0),
+            index: Some(0),
             ..insert
         },
     };

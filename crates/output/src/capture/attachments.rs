@@ -1,5 +1,6 @@
 //! Values listed next to the text: images, whose originals are stored, and JSON.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::artifact::{Artifacts, StoreFailure};
@@ -10,19 +11,22 @@ use crate::limits::Limits;
 use crate::notice::Notice;
 use crate::outputs::{Outputs, Payload};
 
-/// Lists the images of a cell and stores their originals as artifacts.
+/// Lists the images of a cell and stores their originals as artifacts. `displays` has the position in the text of
+/// outputs with images.
 pub(super) fn collect_images(
     outputs: &mut Outputs,
     limits: &Limits,
     artifacts: Option<&Artifacts>,
+    displays: &[(usize, Range<usize>)],
     notices: &mut Vec<Notice>,
 ) -> Vec<Image> {
     let mut images = Vec::new();
     let mut omitted = 0;
     let mut lost = 0;
     let mut failure = None;
-    let parts = outputs.displays_mut().flat_map(|display| &display.parts);
-    for (mime, payload) in parts.filter(|(mime, _)| image::is_listed(mime)) {
+    let parts = outputs.numbered_displays();
+    let parts = parts.flat_map(|(at, display)| display.parts.iter().map(move |part| (at, part)));
+    for (at, (mime, payload)) in parts.filter(|(_, (mime, _))| image::is_listed(mime)) {
         if images.len() == limits.images {
             omitted += 1;
             continue;
@@ -34,6 +38,8 @@ pub(super) fn collect_images(
             lost += image.bytes;
             failure = Some(StoreFailure::from(&error));
         }
+        let position = displays.iter().find(|(output, _)| *output == at);
+        image.text_range = position.map(|(_, range)| range.clone());
         images.push(image);
     }
     if omitted > 0 {

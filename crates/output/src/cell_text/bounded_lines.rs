@@ -1,6 +1,7 @@
 //! Clean lines, bounded in number and length, with ranges that display updates can replace.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::TruncatedLines;
 use crate::clean::{self, LineEnd, Screen};
@@ -22,6 +23,8 @@ pub(crate) struct BoundedText {
     pub(crate) shown: TextSize,
     pub(crate) elided: TextSize,
     pub(crate) long_lines: TruncatedLines,
+    /// Where the displays with an output number are in `text`.
+    pub(crate) displays: Vec<(usize, Range<usize>)>,
 }
 
 impl BoundedText {
@@ -40,7 +43,7 @@ pub(crate) struct BoundedLines {
     long_lines: TruncatedLines,
     /// Text cut from updated displays.
     elided: TextSize,
-    /// The ranges of displays with an id.
+    /// The ranges of displays with an id or an output number.
     displays: VecDeque<DisplayRange>,
     /// Offset before which lines cannot be rewritten.
     rewrite_floor: u64,
@@ -48,7 +51,9 @@ pub(crate) struct BoundedLines {
 
 #[derive(Clone, Debug)]
 struct DisplayRange {
-    id: String,
+    id: Option<String>,
+    /// Number of the output, if its position in the text matters.
+    output: Option<usize>,
     start: u64,
     end: u64,
 }
@@ -77,6 +82,7 @@ impl BoundedLines {
         text: &DisplayText<'_>,
         screen: &mut Screen,
         id: Option<&str>,
+        output: Option<usize>,
     ) {
         if self.head_tail.last_char().is_some_and(|last| last != '\n') {
             self.head_tail.push("\n");
@@ -86,12 +92,13 @@ impl BoundedLines {
         text.for_each_chunk(|text| screen.push(text, self));
         screen.flush_with_newline(self);
         self.rewrite_floor = self.head_tail.bytes();
-        if let Some(id) = id {
+        if id.is_some() || output.is_some() {
             if self.displays.len() == DISPLAYS_MAX {
                 self.displays.pop_front();
             }
             self.displays.push_back(DisplayRange {
-                id: id.to_owned(),
+                id: id.map(str::to_owned),
+                output,
                 start,
                 end: self.rewrite_floor,
             });
@@ -100,14 +107,18 @@ impl BoundedLines {
 
     /// Returns whether a display has this id.
     pub(crate) fn has_display(&self, id: &str) -> bool {
-        self.displays.iter().any(|display| display.id == id)
+        self.displays
+            .iter()
+            .any(|display| display.id.as_deref() == Some(id))
     }
 
     /// Replaces the text of all displays with this id, as far as it is still in memory.
     pub(crate) fn replace_display(&mut self, id: &str, bounded: &BoundedText) {
         for at in 0..self.displays.len() {
             let DisplayRange { start, end, .. } = self.displays[at];
-            if self.displays[at].id != id || !self.head_tail.replace(start, end, &bounded.text) {
+            if self.displays[at].id.as_deref() != Some(id)
+                || !self.head_tail.replace(start, end, &bounded.text)
+            {
                 continue;
             }
             self.elided += bounded.elided;
@@ -134,11 +145,18 @@ impl BoundedLines {
 
     /// Returns the bounded text.
     pub(crate) fn bounded_text(&self) -> BoundedText {
+        let bounded = self.head_tail.bounded();
+        let displays = self.displays.iter().filter_map(|display| {
+            let range = bounded.index(display.start)..bounded.index(display.end);
+            Some((display.output?, range))
+        });
+        let displays = displays.collect();
         let HeadTailText {
             text,
             shown,
             elided,
-        } = self.head_tail.bounded();
+            ..
+        } = bounded;
         let elided = elided + self.elided;
         let missing = TextSize {
             bytes: self.long_lines.bytes,
@@ -150,6 +168,7 @@ impl BoundedLines {
             shown,
             elided,
             long_lines: self.long_lines,
+            displays,
         }
     }
 

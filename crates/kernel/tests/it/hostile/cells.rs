@@ -238,7 +238,7 @@ async fn input_requests_are_accepted_in_any_form() {
         );
         kernel.assert_works().await;
     }
-    let value = "input() was called (prompt: '?') but no answer is available; pass answers with --answer or set the value in code";
+    let value = "input() was called (prompt: '?') but no answer is available; set the value in code, or pass the answer with the call (`answer`)";
     let raised = format!(
         "refused:\"?\" !StdinNotImplementedError | raised \"StdinNotImplementedError\" {value:?}"
     );

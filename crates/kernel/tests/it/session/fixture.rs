@@ -384,7 +384,7 @@ impl LineObserver {
 }
 
 impl JobObserver for LineObserver {
-    fn on_kernel(&mut self, _description: &Description, generation: u32) {
+    fn on_kernel(&mut self, _description: &Description, generation: u32, _is_new: bool) {
         self.line(format!("kernel {generation}"));
     }
 

@@ -29,7 +29,7 @@ impl Sink for ByteCounter {
 }
 
 impl JobObserver for CheckedObserver {
-    fn on_kernel(&mut self, description: &Description, generation: u32) {
+    fn on_kernel(&mut self, description: &Description, generation: u32, _is_new: bool) {
         let kernel = description.name.parse().unwrap();
         self.model
             .with(|state| state.kernel_reported(self.job, kernel, generation));
