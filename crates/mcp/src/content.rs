@@ -1,4 +1,4 @@
-//! Replies of tools: text for a model, images, links, and the same as structured content.
+//! Replies of tools: text for a model and images. Structured content repeats the text for clients that request it.
 //!
 //! Text from code and files is enclosed in delimiters with a random number per reply. The text existed before the
 //! number, so it cannot close the delimiter and pass for text of the server.
@@ -7,46 +7,48 @@ use std::io;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_stdext::hex;
-use rmcp::model::{CallToolResult, ContentBlock, Resource};
+use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::images::EncodedImage;
 use super::wording;
 
 /// The reply of a tool.
 #[derive(Debug)]
 pub(super) struct Reply {
-    pub(super) blocks: Vec<ContentBlock>,
+    /// Complete on its own: status, output, truncation, next step.
+    pub(super) text: String,
+    /// Images in the order in which the text names them.
+    pub(super) images: Vec<EncodedImage>,
     pub(super) structured: Value,
+    /// Whether the call failed. Code that raised an exception is a result.
     pub(super) is_error: bool,
 }
 
 impl Reply {
     /// Creates a reply from a text and the same as a JSON document.
     pub(super) fn new(text: impl Into<String>, document: &impl Serialize) -> io::Result<Self> {
-        let text: String = text.into();
         Ok(Self {
-            blocks: vec![ContentBlock::text(text.trim_end())],
+            text: text.into(),
+            images: Vec::new(),
             structured: serde_json::to_value(document)?,
             is_error: false,
         })
     }
 
-    /// Adds a link to an artifact.
-    pub(super) fn add_link(&mut self, artifact: &str, description: &str, mime: &str) {
-        let resource = Resource::new(artifact, artifact.trim_start_matches("artifact://"))
-            .with_description(description)
-            .with_mime_type(mime);
-        self.blocks.push(ContentBlock::resource_link(resource));
-    }
-
-    pub(super) fn into_result(self) -> CallToolResult {
+    /// Converts the reply; `structured`: whether it repeats its content as structured content.
+    pub(super) fn into_result(self, structured: bool) -> CallToolResult {
+        let mut blocks = vec![ContentBlock::text(self.text.trim_end())];
         let mut result = if self.is_error {
-            CallToolResult::error(self.blocks)
+            // Some hosts pass the images of a failed call to the model as base64 text. The text names their artifacts.
+            CallToolResult::error(blocks)
         } else {
-            CallToolResult::success(self.blocks)
+            let images = self.images.into_iter();
+            blocks.extend(images.map(|image| ContentBlock::image(image.base64, image.mime)));
+            CallToolResult::success(blocks)
         };
-        result.structured_content = Some(self.structured);
+        result.structured_content = structured.then_some(self.structured);
         result
     }
 }
@@ -60,9 +62,8 @@ pub(super) fn failure_reply(failure: &Failure) -> Reply {
     error["causes"] = causes.collect();
     error["hints"] = failure.hints.iter().map(wording::format_hint).collect();
     Reply {
-        blocks: vec![ContentBlock::text(
-            wording::format_failure(failure).trim_end(),
-        )],
+        text: wording::format_failure(failure),
+        images: Vec::new(),
         structured: document,
         is_error: true,
     }

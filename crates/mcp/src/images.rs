@@ -1,69 +1,86 @@
-//! Images in replies: scaled down to what models accept, with the MIME type of their content.
+//! Images in replies: scaled down to what models accept, with the MIME type of their content, and named in the text.
 
 use cellwright_execution::ImageReport;
 use cellwright_output::{ArtifactId, Artifacts, BoundedImage, Image};
-use rmcp::model::ContentBlock;
 
 /// Maximum number of images in one reply; the reply names the others.
 const IMAGES_MAX: usize = 6;
 
-/// Images of a reply, and descriptions of those that it omits.
+/// An image as MCP sends it.
+#[derive(Debug)]
+pub(super) struct EncodedImage {
+    pub(super) base64: String,
+    pub(super) mime: &'static str,
+}
+
+/// The images of a reply.
 #[derive(Debug, Default)]
 pub(super) struct ReplyImages {
-    pub(super) blocks: Vec<ContentBlock>,
-    pub(super) omissions: Vec<String>,
+    pub(super) images: Vec<EncodedImage>,
 }
 
 impl ReplyImages {
-    /// Adds the images of a cell.
-    pub(super) fn add_cell(
-        &mut self,
-        cell: usize,
-        images: &[ImageReport],
-        artifacts: Option<&Artifacts>,
-    ) {
-        for image in images {
-            let mime = image.mime.as_str();
-            let Some(id) = &image.artifact else {
-                self.omit(cell, mime, "it could not be stored");
-                continue;
-            };
-            if self.blocks.len() >= IMAGES_MAX {
-                self.omit(cell, mime, &format!("see {id}"));
-                continue;
+    /// Adds an image and returns the line that names it in the text.
+    pub(super) fn add(&mut self, image: &ImageReport, artifacts: Option<&Artifacts>) -> String {
+        let found = image.artifact.as_deref().and_then(|id| id.parse().ok());
+        let found = artifacts.zip(found);
+        let location = image.artifact.as_deref();
+        let result = if self.images.len() >= IMAGES_MAX {
+            Err("a reply has at most 6 images".to_owned())
+        } else {
+            match found {
+                Some((store, id)) => encode_artifact(store, id, &image.mime),
+                None => Err("it could not be stored".to_owned()),
             }
-            let found = artifacts.zip(id.parse::<ArtifactId>().ok());
-            let bounded = found.map(|(store, id)| Image::from_artifact(store, id, mime).bounded());
-            match bounded {
-                Some(
-                    BoundedImage::Unchanged { bytes, .. } | BoundedImage::Scaled { bytes, .. },
-                ) => {
-                    // A model API rejects the whole conversation if the MIME type of an image is wrong.
-                    match sniff_mime(&bytes) {
-                        Some(mime) => self
-                            .blocks
-                            .push(ContentBlock::image(encode_base64(&bytes), mime)),
-                        None => {
-                            self.omit(
-                                cell,
-                                mime,
-                                &format!("models do not support this format; see {id}"),
-                            );
-                        }
-                    }
-                }
-                Some(BoundedImage::Placeholder(why)) => {
-                    self.omit(cell, mime, &format!("{why}; see {id}"));
-                }
-                None => self.omit(cell, mime, "it is not stored"),
-            }
-        }
+        };
+        self.add_encoded(result, &image.mime, image.width.zip(image.height), location)
     }
 
-    fn omit(&mut self, cell: usize, mime: &str, why: &str) {
-        self.omissions.push(format!(
-            "an image of cell {cell} ({mime}) is not shown: {why}"
-        ));
+    /// Adds an encoded image, or names one that cannot be sent.
+    pub(super) fn add_encoded(
+        &mut self,
+        encoded: Result<EncodedImage, String>,
+        mime: &str,
+        size: Option<(u32, u32)>,
+        location: Option<&str>,
+    ) -> String {
+        let size = size.map(|(width, height)| format!(" {width}×{height}"));
+        let size = size.unwrap_or_default();
+        let location = location.map(|location| format!(", {location}"));
+        let location = location.unwrap_or_default();
+        match encoded {
+            Ok(image) if self.images.len() < IMAGES_MAX => {
+                self.images.push(image);
+                let number = self.images.len();
+                format!("[image {number}: {mime}{size}{location}]\n")
+            }
+            Ok(_) => format!("[image not sent: {mime}{size}{location}; a reply has at most 6]\n"),
+            Err(why) => format!("[image not sent: {mime}{size}{location}; {why}]\n"),
+        }
+    }
+}
+
+/// Encodes an image that is stored as an artifact.
+fn encode_artifact(
+    artifacts: &Artifacts,
+    id: ArtifactId,
+    mime: &str,
+) -> Result<EncodedImage, String> {
+    encode(&Image::from_artifact(artifacts, id, mime))
+}
+
+/// Encodes an image within the limits of models.
+pub(super) fn encode(image: &Image) -> Result<EncodedImage, String> {
+    match image.bounded() {
+        BoundedImage::Unchanged { bytes, .. } | BoundedImage::Scaled { bytes, .. } => {
+            // A model API rejects the whole conversation if the MIME type of an image is wrong.
+            let mime = sniff_mime(&bytes).ok_or("models do not support this format")?;
+            Ok(EncodedImage {
+                base64: encode_base64(&bytes),
+                mime,
+            })
+        }
+        BoundedImage::Placeholder(why) => Err(why),
     }
 }
 

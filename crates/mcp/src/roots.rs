@@ -189,7 +189,11 @@ fn open_parent(
     links: usize,
 ) -> Result<ConfinedPath, Failure> {
     let opened = open_beneath(root, parent, OpenTarget::Directory);
-    let Some(dir) = opened.map_err(|error| lookup_failure(given, error))? else {
+    let opened = opened.map_err(|error| match error {
+        rustix::io::Errno::NOENT => missing_directory(given, parent),
+        error => lookup_failure(given, error),
+    });
+    let Some(dir) = opened? else {
         let whole = root.join(parent).join(name);
         let display_path = match canonicalize_inside(given, root, &whole) {
             Err(failure) if whole.symlink_metadata().is_ok() => return Err(failure),
@@ -248,6 +252,14 @@ fn canonicalize_inside(given: &str, root: &Path, path: &Path) -> Result<PathBuf,
 fn normal_components(path: &Path) -> PathBuf {
     let normal = |part: &Component<'_>| matches!(part, Component::Normal(_));
     path.components().filter(normal).collect()
+}
+
+/// The failure of a file whose directory is missing.
+fn missing_directory(given: &str, parent: &Path) -> Failure {
+    let parent = parent.display();
+    let message = format!("The directory `{parent}` of `{given}` does not exist");
+    let failure = Failure::new(Kind::BadFile, message).hint("nothing was done; create it first");
+    failure.hint("`read` of a directory such as `.` lists its notebooks")
 }
 
 fn lookup_failure(given: &str, error: rustix::io::Errno) -> Failure {

@@ -43,6 +43,10 @@ pub struct ServerOptions {
     pub text_limit: usize,
     /// How long a call waits for its code, which then continues as a run; `None` waits for the end.
     pub wait: Option<Duration>,
+    /// Whether replies repeat their content as structured content.
+    pub structured: bool,
+    /// Text before the name of each tool.
+    pub tool_prefix: String,
 }
 
 /// A server. Clones share their state.
@@ -196,6 +200,8 @@ impl Server {
 }
 
 /// Converts a failure into the response of a call.
-pub(super) fn failure_response(failure: &Failure) -> CallToolResponse {
-    content::failure_reply(failure).into_result().into()
+pub(super) fn failure_response(failure: &Failure, options: &ServerOptions) -> CallToolResponse {
+    content::failure_reply(failure)
+        .into_result(options.structured)
+        .into()
 }

@@ -2,6 +2,8 @@
 
 mod artifact;
 mod change;
+mod check;
+mod diff;
 mod edit;
 mod eval;
 mod kernels;
@@ -10,49 +12,54 @@ mod read;
 mod report;
 mod run;
 mod runs;
+mod stop;
 mod write;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use cellwright_diagnostics::failure::Failure;
-use cellwright_engine::settings::Backend;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, JsonObject, MetaObject, Tool, ToolAnnotations,
+};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
 
+use super::arguments::{Argument, object_schema};
 use super::content::Reply;
-use super::server::{Server, failure_response};
+use super::server::{Server, ServerOptions, failure_response};
 
 /// Definition of a tool.
 struct ToolSpec {
     name: &'static str,
     title: &'static str,
-    /// For models: when to use the tool, units, limits, an example.
+    /// For models: what the tool does in the first words, then units, limits, an example.
     description: &'static str,
-    /// The properties of the JSON Schema of its arguments.
-    input_properties: &'static str,
-    required: &'static [&'static str],
+    /// Words that a model searches for, for hosts that list only names.
+    search_hint: &'static str,
+    /// Whether hosts that load tools on demand load this one at once.
+    is_main: bool,
+    arguments: &'static [Argument],
     /// The properties of the JSON Schema of its structured content.
     output_properties: &'static str,
     effect: Effect,
 }
 
-/// Effect of a tool, for the annotations that clients show to users.
+/// Effect of a tool, for the annotations by which hosts ask for approval.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// Changes nothing.
     ReadOnly,
     /// Changes a file; the same call again changes nothing more.
     Idempotent,
-    /// Changes something; the same call again changes it again.
+    /// Changes a file or a session; the same call again changes it again.
     Modifies,
     /// Runs code, which can do anything.
     RunsCode,
 }
 
 /// All tools, in the order of the list.
-const TOOLS: [&ToolSpec; 9] = [
+const TOOLS: [&ToolSpec; 10] = [
     &read::SPEC,
     &edit::SPEC,
     &notebook::SPEC,
@@ -61,47 +68,60 @@ const TOOLS: [&ToolSpec; 9] = [
     &eval::SPEC,
     &runs::SPEC,
     &kernels::SPEC,
+    &stop::SPEC,
     &artifact::SPEC,
 ];
 
 /// Lists the tools.
-pub(super) fn list() -> Vec<Tool> {
-    static TOOL_LIST: OnceLock<Vec<Tool>> = OnceLock::new();
-    TOOL_LIST
-        .get_or_init(|| TOOLS.iter().map(|spec| spec.to_tool()).collect())
-        .clone()
+pub(super) fn list(options: &ServerOptions) -> Vec<Tool> {
+    TOOLS.iter().map(|spec| spec.to_tool(options)).collect()
 }
 
 impl ToolSpec {
-    fn to_tool(&self) -> Tool {
-        let mut input = JsonObject::new();
-        input.insert("type".to_owned(), "object".into());
-        let mut properties = parse_schema(self.input_properties);
-        if let Some(backend) = properties.get_mut("backend") {
-            backend["enum"] = Backend::NAMES.into();
-        }
-        input.insert("properties".to_owned(), properties);
-        if !self.required.is_empty() {
-            input.insert("required".to_owned(), self.required.into());
-        }
-        let mut output = JsonObject::new();
-        output.insert("type".to_owned(), "object".into());
-        output.insert(
-            "properties".to_owned(),
-            parse_schema(self.output_properties),
-        );
+    fn to_tool(&self, options: &ServerOptions) -> Tool {
+        let input = into_object(object_schema(self.arguments));
         let effect = self.effect;
+        let reads = effect == Effect::ReadOnly;
+        // Omitted hints have the defaults of the protocol: not read-only, destructive, open world.
         let annotations = ToolAnnotations::from_raw(
             None,
-            Some(effect == Effect::ReadOnly),
-            (effect != Effect::ReadOnly).then_some(true),
-            (effect == Effect::Idempotent).then_some(true),
+            reads.then_some(true),
             None,
+            (effect == Effect::Idempotent).then_some(true),
+            (effect != Effect::RunsCode).then_some(false),
         );
-        Tool::new(self.name, self.description, Arc::new(input))
+        let name = format!("{}{}", options.tool_prefix, self.name);
+        let mut tool = Tool::new(name, self.description, Arc::new(input))
             .with_title(self.title)
-            .with_raw_output_schema(Arc::new(output))
             .with_annotations(annotations)
+            .with_meta(self.meta());
+        if options.structured {
+            let mut output = JsonObject::new();
+            output.insert("type".to_owned(), "object".into());
+            output.insert(
+                "properties".to_owned(),
+                parse_schema(self.output_properties),
+            );
+            tool = tool.with_raw_output_schema(Arc::new(output));
+        }
+        tool
+    }
+
+    /// Metadata for hosts that load tools on demand.
+    fn meta(&self) -> MetaObject {
+        let mut meta = JsonObject::new();
+        if self.is_main {
+            meta.insert("anthropic/alwaysLoad".to_owned(), true.into());
+        }
+        meta.insert("anthropic/searchHint".to_owned(), self.search_hint.into());
+        MetaObject(meta)
+    }
+}
+
+fn into_object(value: Value) -> JsonObject {
+    match value {
+        Value::Object(object) => object,
+        _ => JsonObject::new(),
     }
 }
 
@@ -138,9 +158,11 @@ pub(super) async fn call(
             return Err(ErrorData::invalid_params(message, None));
         };
         let response = call.resume(suspended, answer).await;
-        return Ok(response.unwrap_or_else(|failure| failure_response(&failure)));
+        return Ok(response.unwrap_or_else(|failure| failure_response(&failure, server.options())));
     }
-    let response = match request.name.as_ref() {
+    let prefix = &server.options().tool_prefix;
+    let name = request.name.strip_prefix(prefix.as_str());
+    let response = match name.unwrap_or(&request.name) {
         "read" => call.run_blocking(arguments, read::read).await,
         "edit" => call.run_blocking(arguments, edit::edit).await,
         "notebook" => call.run_blocking(arguments, notebook::notebook).await,
@@ -150,6 +172,7 @@ pub(super) async fn call(
         "eval" => eval::eval(&call, arguments).await,
         "runs" => runs::runs(&call, arguments).await,
         "kernels" => kernels::kernels(&call, arguments).await,
+        "stop" => stop::stop(&call, arguments).await,
         other => {
             let names: Vec<&str> = TOOLS.iter().map(|spec| spec.name).collect();
             let message = format!(
@@ -159,10 +182,15 @@ pub(super) async fn call(
             return Err(ErrorData::invalid_params(message, None));
         }
     };
-    Ok(response.unwrap_or_else(|failure| failure_response(&failure)))
+    Ok(response.unwrap_or_else(|failure| failure_response(&failure, server.options())))
 }
 
 impl ToolCall<'_> {
+    /// Converts a reply into the response of the call.
+    fn respond(&self, reply: Reply) -> CallToolResponse {
+        reply.into_result(self.server.options().structured).into()
+    }
+
     /// Runs a tool that only accesses files on a thread for blocking work.
     async fn run_blocking(
         &self,
@@ -176,7 +204,7 @@ impl ToolCall<'_> {
             Err(error) => Err(std::io::Error::other(error).into()),
         })?;
         self.server.subscriptions().check_now();
-        Ok(reply.into_result().into())
+        Ok(self.respond(reply))
     }
 }
 
@@ -188,6 +216,7 @@ mod tests {
     use serde::forward_to_deserialize_any;
 
     use super::*;
+    use crate::tool_names::TOOL_NAMES;
 
     /// Records the field names that a struct's deserializer accepts.
     struct FieldNames<'a>(&'a mut Vec<&'static str>);
@@ -215,6 +244,21 @@ mod tests {
         }
     }
 
+    fn options() -> ServerOptions {
+        ServerOptions {
+            roots: Vec::new(),
+            start_dir: "/".into(),
+            text_limit: 10_000,
+            wait: None,
+            structured: false,
+            tool_prefix: String::new(),
+        }
+    }
+
+    fn schema(spec: &ToolSpec) -> Value {
+        object_schema(spec.arguments)
+    }
+
     fn names(properties: &Value) -> BTreeSet<&str> {
         let properties = properties.as_object().unwrap();
         properties.keys().map(String::as_str).collect()
@@ -223,7 +267,8 @@ mod tests {
     fn accepted<'de, T: Deserialize<'de>>() -> BTreeSet<&'static str> {
         let mut names = Vec::new();
         T::deserialize(FieldNames(&mut names)).err();
-        names.into_iter().collect()
+        // `Edit` has another name for the field `index`.
+        names.into_iter().filter(|name| *name != "to").collect()
     }
 
     #[test]
@@ -233,17 +278,22 @@ mod tests {
             ("edit", accepted::<edit::Arguments>()),
             ("notebook", accepted::<notebook::Arguments>()),
             ("write", accepted::<write::Arguments>()),
-            ("run", accepted::<run::Arguments>()),
+            ("run", {
+                let mut fields = accepted::<run::Arguments>();
+                fields.insert("to");
+                fields
+            }),
             ("eval", accepted::<eval::Arguments>()),
             ("runs", accepted::<runs::Arguments>()),
             ("kernels", accepted::<kernels::Arguments>()),
+            ("stop", accepted::<stop::Arguments>()),
             ("artifact", accepted::<artifact::Arguments>()),
         ];
         assert_eq!(accepted.len(), TOOLS.len());
-        for (spec, (name, accepted)) in TOOLS.into_iter().zip(accepted) {
-            assert_eq!(spec.name, name);
-            let schema = parse_schema(spec.input_properties);
-            assert_eq!(names(&schema), accepted, "{name}");
+        for ((spec, (name, accepted)), listed) in TOOLS.into_iter().zip(accepted).zip(TOOL_NAMES) {
+            assert_eq!((spec.name, listed), (name, name));
+            let schema = schema(spec);
+            assert_eq!(names(&schema["properties"]), accepted, "{name}");
         }
     }
 
@@ -253,10 +303,10 @@ mod tests {
             (("run", "edits"), accepted::<cellwright_execution::Edit>()),
             (("eval", "cells"), accepted::<eval::CellArguments>()),
         ]);
-        let schemas = TOOLS.map(|spec| (spec.name, parse_schema(spec.input_properties)));
+        let schemas = TOOLS.map(|spec| (spec.name, schema(spec)));
         let mut listed = BTreeMap::new();
         for (tool, schema) in &schemas {
-            for (argument, schema) in schema.as_object().unwrap() {
+            for (argument, schema) in schema["properties"].as_object().unwrap() {
                 if schema["items"]["type"] == "object" {
                     let fields = names(&schema["items"]["properties"]);
                     listed.insert((*tool, argument.as_str()), fields);
@@ -267,28 +317,31 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_is_valid() {
+    fn every_argument_of_run_is_documented() {
+        for (name, schema) in schema(&run::SPEC)["properties"].as_object().unwrap() {
+            let is_described = schema.get("description").is_some();
+            let is_explained = run::SPEC.description.contains(&format!("`{name}`"));
+            assert!(is_described || is_explained || name == "path", "{name}");
+        }
+    }
+
+    #[test]
+    fn every_description_begins_with_words_that_a_model_searches_for() {
         for spec in TOOLS {
-            assert!(
-                parse_schema(spec.input_properties).is_object(),
-                "{}",
-                spec.name
-            );
+            let start: String = spec.description.chars().take(100).collect();
+            assert!(start.contains("Jupyter notebook"), "{}: {start}", spec.name);
+            assert!(spec.search_hint.contains("jupyter"), "{}", spec.name);
             assert!(
                 parse_schema(spec.output_properties).is_object(),
                 "{}",
                 spec.name
             );
-            let arguments = parse_schema(spec.input_properties);
-            for name in spec.required {
-                assert!(arguments.get(name).is_some(), "{} {name}", spec.name);
-            }
         }
     }
 
     #[test]
     fn the_tool_list_stays_small() {
-        let listed = serde_json::to_string(&list()).unwrap();
+        let listed = serde_json::to_string(&list(&options())).unwrap();
         assert!(listed.len() < 12_000, "{} bytes", listed.len());
     }
 }

@@ -84,6 +84,18 @@ enum ClientName {
     Zed,
     /// Gemini CLI
     Gemini,
+    /// Qwen Code
+    Qwen,
+    /// GitHub Copilot CLI
+    Copilot,
+    /// Cline
+    Cline,
+    /// opencode
+    Opencode,
+    /// Mistral Vibe
+    Vibe,
+    /// Continue
+    Continue,
 }
 
 impl From<ClientName> for Client {
@@ -95,6 +107,12 @@ impl From<ClientName> for Client {
             ClientName::Vscode => Self::Vscode,
             ClientName::Zed => Self::Zed,
             ClientName::Gemini => Self::Gemini,
+            ClientName::Qwen => Self::Qwen,
+            ClientName::Copilot => Self::Copilot,
+            ClientName::Cline => Self::Cline,
+            ClientName::Opencode => Self::Opencode,
+            ClientName::Vibe => Self::Vibe,
+            ClientName::Continue => Self::Continue,
         }
     }
 }
@@ -117,6 +135,8 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<
         roots: args.roots.clone(),
         start_dir,
         text_limit: settings.mcp.text,
+        structured: settings.mcp.structured,
+        tool_prefix: settings.mcp.tool_prefix.clone().unwrap_or_default(),
         wait: (!wait.is_zero()).then_some(wait),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -187,8 +207,13 @@ fn print_config(
     };
     let config = config::client_config(client, &transport);
     if console.json {
-        return console.print_json(&json!({"place": config.location, "entry": config.text}));
+        return console.print_json(&json!({
+            "location": config.location, "entry": config.text, "headless": config.headless,
+        }));
     }
     console.note(&config.location);
+    if let Some(headless) = config.headless {
+        console.note(headless);
+    }
     console.print(&format!("{}\n", config.text))
 }

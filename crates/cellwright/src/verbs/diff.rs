@@ -43,6 +43,7 @@ pub(crate) fn diff(args: &DiffArgs, console: &Console) -> Result<u8, Failure> {
     let report = diff_notebooks(&DiffRequest {
         old: args.old.clone(),
         new: args.new.clone(),
+        git_dir: None,
         scope: if args.sources {
             Scope::Sources
         } else {

@@ -16,7 +16,7 @@ from conftest import PNG
 TOOLS = {
     "test_simple_text": ("eval", {"code": "print('This is a simple text response for testing.')"}),
     "test_image_content": ("eval", {"code": PNG}),
-    "test_error_handling": ("eval", {"code": "raise RuntimeError('This tool intentionally returns an error')"}),
+    "test_error_handling": ("read", {"path": "missing.ipynb"}),
     "test_tool_with_progress": ("eval", {"code": "import time\nfor i in range(6):\n    print(i)\n    time.sleep(1)"}),
     "test_elicitation": ("eval", {"code": "input('Please provide your information')"}),
     "test_input_required_result_elicitation": ("eval", {"code": "print('Hello', input('What is your name?'))"}),

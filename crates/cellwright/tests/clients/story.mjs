@@ -30,24 +30,23 @@ await client.connect(transport)
 const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options)
 const text = result => result.content.filter(block => block.type === 'text').map(block => block.text).join('\n')
 
-// The SDK checks structured content against the schema of the tool once it knows the tools.
 const { tools } = await client.listTools()
-assert.equal(tools.length, 9)
+assert.equal(tools.length, 10)
 
 // Open it, read it, edit two cells.
 const { resources } = await client.listResources()
 const uri = resources.find(resource => resource.uri.startsWith('notebook://')).uri
 await client.subscribeResource({ uri })
 const read = await call('read', { path: 'a.ipynb' })
-const rev = read.structuredContent.revision
-const edited = await call('edit', { path: 'a.ipynb', old: '[3, 1, 2]', new: '[3, 1, 2, 4]', rev })
-assert.equal(edited.structuredContent.cell_index, 0)
+const revision = text(read).match(/revision (\w{32})/)[1]
+const edited = await call('edit', { path: 'a.ipynb', old: '[3, 1, 2]', new: '[3, 1, 2, 4]', revision })
+assert.match(text(edited), /Replaced cell 0/)
 await call('notebook', { action: 'edit', path: 'a.ipynb', cell: 'id:cell-3', source: "print('finished', total)" })
 
 // Run it, correct the error, run the stale cells, receive the figure.
 const failed = await call('run', { path: 'a.ipynb' })
-assert.equal(failed.isError, true)
-assert.match(text(failed), /NameError/)
+assert.ok(!failed.isError)
+assert.match(text(failed), /^error: cell 1 .*NameError/)
 await call('edit', { path: 'a.ipynb', old: 'sum(price)', new: 'sum(prices)' })
 const ran = await call('run', { path: 'a.ipynb', stale: true })
 assert.ok(!ran.isError, text(ran))
@@ -64,8 +63,8 @@ const long = call('eval', { code: "import time\nprint('begun')\ntime.sleep(600)"
 await assert.rejects(long)
 assert.match(messages[0], /begun/)
 const after = await call('eval', { code: 'total', session: 'a.ipynb' })
-assert.equal(after.structuredContent.cells[0].text.trim(), '10')
-assert.ok(after.structuredContent.notices.some(notice => notice.kind === 'call_cancelled'), text(after))
+assert.match(text(after), /\n10\n/)
+assert.match(text(after), /notice \(call_cancelled\)/)
 
 // The user answers an input request of the code.
 const asked = await call('eval', { code: "print('Hello', input('Who?'))" })

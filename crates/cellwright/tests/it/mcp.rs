@@ -11,5 +11,7 @@ mod output;
 mod paths;
 mod projects;
 mod protocol;
+mod replies;
 mod resources;
 mod story;
+mod wrong_calls;

@@ -9,7 +9,7 @@ use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::arguments::{self, LenientString};
+use super::super::arguments::{self, Argument, ArgumentKind};
 use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::server::Server;
 use super::{Effect, ToolSpec};
@@ -18,26 +18,33 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "artifact",
     title: "Search full outputs",
     description: "\
-Full text of truncated outputs. list: the newest of this project. search: numbered lines of `id` that contain `grep` (or match `regex`), \
-with `context` lines around each; at most `most` (default 20). To read lines use `read` with artifact://ID:10-40. \
-Example: {\"action\": \"search\", \"id\": \"artifact://7\", \"grep\": \"Traceback\", \"context\": 5}",
-    input_properties: r#"{"action": {"enum": ["list", "search"]}, "id": {"type": "string"}, "grep": {"type": "string"}, "regex": {"type": "string"}, "context": {"type": "integer"}, "most": {"type": "integer"}}"#,
-    required: &["action"],
+Search full outputs of Jupyter notebook cells that a reply truncated. list: the newest of this project. search: lines of `id` that contain \
+`grep` or match `regex`. `read` shows lines (artifact://7:10-40) and images. Example: {\"action\": \"search\", \"id\": \"artifact://7\", \
+\"grep\": \"Error\", \"context\": 5}",
+    search_hint: "jupyter output truncated log grep",
+    is_main: false,
+    arguments: &[
+        Argument::new("action", ArgumentKind::OneOf(&["list", "search"])).required(),
+        Argument::new("id", ArgumentKind::Text).or(&["artifact", "path", "uri"]),
+        Argument::new("grep", ArgumentKind::Text).or(&["query", "text", "search"]),
+        Argument::new("regex", ArgumentKind::Text).or(&["pattern"]),
+        Argument::new("context", ArgumentKind::Integer),
+        Argument::new("max", ArgumentKind::Integer).or(&["most", "limit", "max_matches"]),
+    ],
     output_properties: r#"{"artifacts": {"type": "array"}, "hits": {"type": "array"}, "total": {"type": "integer"}, "lines": {"type": "integer"}}"#,
     effect: Effect::ReadOnly,
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     action: String,
-    id: Option<LenientString>,
+    id: Option<String>,
     grep: Option<String>,
     regex: Option<String>,
     #[serde(default)]
     context: usize,
     #[serde(default = "default_max_matches")]
-    most: usize,
+    max: usize,
 }
 
 fn default_max_matches() -> usize {
@@ -48,14 +55,10 @@ fn default_max_matches() -> usize {
 const LISTED_MAX: usize = 50;
 
 pub(super) fn artifact(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let given: Arguments = arguments::parse("artifact", given)?;
+    let given: Arguments = arguments::parse("artifact", SPEC.arguments, given)?;
     match given.action.as_str() {
-        "list" => list(server),
         "search" => search(server, given),
-        other => {
-            let message = format!("Unknown action `{other}`");
-            Err(Failure::new(Kind::BadArguments, message).hint("actions: list, search"))
-        }
+        _ => list(server),
     }
 }
 
@@ -102,7 +105,7 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
             return Err(failure);
         }
     };
-    let Some(LenientString(id)) = given.id else {
+    let Some(id) = given.id else {
         return Err(Failure::new(
             Kind::BadArguments,
             "`search` needs the `id` of an artifact",
@@ -110,7 +113,7 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
     };
     let (id, _) = parse_address(&id)?;
     let search = SearchOptions {
-        max_hits: given.most.min(1000),
+        max_hits: given.max.min(1000),
         context: given.context.min(100),
         ..SearchOptions::default()
     };

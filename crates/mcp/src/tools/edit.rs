@@ -6,7 +6,7 @@ use cellwright_operations::edit::{self, EditRequest};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
-use super::super::arguments;
+use super::super::arguments::{self, Argument, ArgumentKind, PATH, REVISION};
 use super::super::content::Reply;
 use super::super::server::Server;
 use super::{Effect, ToolSpec, change};
@@ -15,35 +15,46 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "edit",
     title: "Edit a notebook's text",
     description: "\
-Replace text in a notebook as `read` returns it; may span lines, cells and markers. `old` must occur exactly once \
-unless `all`; otherwise nothing is written. Outputs, ids and metadata stay. Best for small changes; the reply has \
-the diff. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
-    input_properties: r#"{"path": {"type": "string"}, "old": {"type": "string"}, "new": {"type": "string"}, "all": {"type": "boolean", "description": "replace every occurrence"}, "rev": {"type": "string", "description": "revision from `read`: later changes are merged, or the edit is rejected"}}"#,
-    required: &["path", "old", "new"],
+Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across cells and markers. `old` must occur once, unless \
+`all`. Outputs, ids and metadata stay. Returns the diff. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
+    search_hint: "jupyter ipynb replace change cell source",
+    is_main: true,
+    arguments: &[
+        PATH,
+        Argument::new("old", ArgumentKind::Text)
+            .or(&["old_string", "old_str", "old_text"])
+            .required(),
+        Argument::new("new", ArgumentKind::Text)
+            .or(&["new_string", "new_str", "new_text"])
+            .required(),
+        Argument::new("all", ArgumentKind::Boolean)
+            .or(&["replace_all"])
+            .describe("replace every occurrence"),
+        REVISION,
+    ],
     output_properties: change::OUTPUT_PROPERTIES,
     effect: Effect::Modifies,
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
     old: String,
     new: String,
     #[serde(default)]
     all: bool,
-    rev: Option<String>,
+    revision: Option<String>,
 }
 
 pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let given: Arguments = arguments::parse("edit", given)?;
+    let given: Arguments = arguments::parse("edit", SPEC.arguments, given)?;
     let place = server.roots().resolve_file(&given.path)?;
     let request = EditRequest {
         path: place.file().clone(),
         old: given.old,
         new: given.new,
         all: given.all,
-        revision: BaseRevision::parse(given.rev)?,
+        revision: BaseRevision::parse(given.revision)?,
     };
     let changed = edit::edit(&request, server.engine())
         .map_err(|failure| place.with_selector_hint(failure))?;

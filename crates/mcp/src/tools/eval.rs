@@ -14,34 +14,64 @@ use cellwright_operations::eval::{self, EvalCell, EvalRequest, SessionRequest};
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 
-use super::super::arguments::{self, LenientStrings, Seconds};
+use super::super::arguments::{
+    self, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, KERNEL, PYTHON, SESSION, Seconds,
+    TIMEOUT, WAIT,
+};
 use super::super::followed_run::FollowedRun;
 use super::super::input::{self, ElicitationMode, SuspendedCall};
 use super::super::progress::ProgressReporter;
 use super::super::server::Server;
+use super::super::session_target::SessionTarget;
 use super::{Effect, ToolCall, ToolSpec, report};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "eval",
     title: "Run code",
     description: "\
-Run code on a persistent kernel: the next call with the same `session` (default `main`) sees its variables. \
-Python without any packages unless `kernel` names another (see `kernels` specs). The value of the last expression \
-is shown; figures are returned as images. The kernel of a notebook is the session named like its file: \
-{\"code\": \"df.shape\", \"session\": \"a.ipynb\"}. `timeout` is in seconds per cell (default 30, 0 for none). A long \
-call continues as a run (see `runs`). Use it to explore; to fill a notebook use `run`. \
-Example: {\"code\": \"x = 1\\nx + 1\"}",
-    input_properties: r#"{"code": {"type": "string"}, "cells": {"type": "array", "items": {"type": "object", "properties": {"code": {"type": "string"}, "title": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean"}}, "required": ["code"]}, "description": "instead of code; the first that fails ends the call"}, "session": {"type": "string"}, "per_call": {"type": "boolean", "description": "a kernel that ends with the call"}, "kernel": {"type": "string"}, "backend": {"enum": []}, "python": {"type": "string", "description": "interpreter or environment"}, "cwd": {"type": "string"}, "timeout": {"type": "number"}, "reset": {"type": "boolean", "description": "start with a fresh kernel"}, "answer": {"type": "array", "items": {"type": "string"}, "description": "replies to input()"}, "background": {"type": "boolean", "description": "do not wait"}, "wait": {"type": "number", "description": "seconds to wait before it continues as a run"}}"#,
-    required: &[],
+Run Python code on the kernel of a Jupyter notebook or another session; variables stay for the next call with the same `session` (default \
+`main`; a notebook's path names its kernel). Uses the project's environment (.venv, with its pandas, matplotlib, …) or `python`; `kernel` \
+selects another language. Shows the last expression; plots are returned as images. `timeout`: seconds per cell (default 30, 0 none). A \
+long call continues as a run. Example: {\"code\": \"df.describe()\", \"session\": \"a.ipynb\"}",
+    search_hint: "jupyter python execute code plot figure pandas repl",
+    is_main: true,
+    arguments: &[
+        Argument::new("code", ArgumentKind::Text).or(&["source", "input", "python_code"]),
+        Argument::new("cells", ArgumentKind::Objects(CELL_ARGUMENTS))
+            .describe("instead of code; the first that fails ends the call"),
+        SESSION,
+        Argument::new("per_call", ArgumentKind::Boolean)
+            .describe("a kernel that ends with the call"),
+        KERNEL,
+        BACKEND,
+        PYTHON,
+        Argument::new("cwd", ArgumentKind::Text).or(&["working_directory"]),
+        TIMEOUT,
+        Argument::new("reset", ArgumentKind::Boolean)
+            .or(&["restart"])
+            .describe("start with a fresh kernel"),
+        ANSWER,
+        BACKGROUND,
+        WAIT,
+    ],
     output_properties: report::OUTPUT_PROPERTIES,
     effect: Effect::RunsCode,
 };
 
-/// The session of those who name none.
+/// The members of an item of `cells`.
+const CELL_ARGUMENTS: &[Argument] = &[
+    Argument::new("code", ArgumentKind::Text)
+        .or(&["source"])
+        .required(),
+    Argument::new("title", ArgumentKind::Text),
+    TIMEOUT,
+    Argument::new("reset", ArgumentKind::Boolean),
+];
+
+/// The session of calls that name none.
 const MAIN: &str = "main";
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     code: Option<String>,
     #[serde(default)]
@@ -57,14 +87,13 @@ pub(super) struct Arguments {
     #[serde(default)]
     reset: bool,
     #[serde(default)]
-    answer: LenientStrings,
+    answer: Vec<String>,
     #[serde(default)]
     background: bool,
     wait: Option<Seconds>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct CellArguments {
     code: String,
     title: Option<String>,
@@ -77,12 +106,16 @@ pub(super) async fn eval(
     call: &ToolCall<'_>,
     given: JsonObject,
 ) -> Result<CallToolResponse, Failure> {
-    let given: Arguments = arguments::parse("eval", given)?;
+    let given: Arguments = arguments::parse("eval", SPEC.arguments, given)?;
+    let target = match (&given.session, given.per_call) {
+        (Some(session), false) => Some(SessionTarget::resolve(call.server, session).await?),
+        _ => None,
+    };
     let (server, mode) = (
         call.server.clone(),
         ElicitationMode::from_context(call.context),
     );
-    let prepared = tokio::task::spawn_blocking(move || prepare(&server, given, mode)).await;
+    let prepared = tokio::task::spawn_blocking(move || prepare(&server, given, target, mode)).await;
     call.execute(prepared.map_err(std::io::Error::other)??)
         .await
 }
@@ -97,6 +130,7 @@ pub(super) struct PreparedCall {
 fn prepare(
     server: &Server,
     given: Arguments,
+    target: Option<SessionTarget>,
     mode: ElicitationMode,
 ) -> Result<PreparedCall, Failure> {
     let engine = server.engine();
@@ -108,9 +142,12 @@ fn prepare(
         let message = "`session` and `per_call` cannot be combined";
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"));
     }
-    let cwd = match &given.cwd {
-        Some(cwd) => server.roots().resolve_dir(cwd)?,
-        None => server.roots().base()?,
+    let session_cwd = target.as_ref().and_then(|target| target.cwd.clone());
+    let is_any_cwd = given.cwd.is_none() && session_cwd.is_none();
+    let cwd = match (&given.cwd, session_cwd) {
+        (Some(cwd), _) => server.roots().resolve_dir(cwd)?,
+        (None, Some(cwd)) => cwd,
+        (None, None) => server.roots().base()?,
     };
     let mut cells: Vec<EvalCell> = given.cells.into_iter().map(EvalCell::from).collect();
     cells.extend(given.code.map(|code| EvalCell {
@@ -128,11 +165,12 @@ fn prepare(
             backend: given.backend.as_deref().map(backend).transpose()?,
             existing: None,
         },
-        answers: given.answer.0,
+        answers: given.answer,
         session: if given.per_call {
             SessionRequest::PerCall
         } else {
-            SessionRequest::Named(given.session.unwrap_or_else(|| MAIN.to_owned()))
+            let name = target.map_or_else(|| MAIN.to_owned(), |target| target.name);
+            SessionRequest::Named(name)
         },
         owner: None,
         reset: given.reset,
@@ -142,7 +180,7 @@ fn prepare(
     prepared.execution.inline_limits = server.inline_limits(count, &prepared.settings);
     let wait_mode = server.wait_mode(given.background, given.wait);
     let (mut params, settings, notices) = prepared.into_host_request(engine, wait_mode)?;
-    params.any_cwd = given.cwd.is_none();
+    params.any_cwd = is_any_cwd;
     params.interaction = interaction(mode);
     Ok(PreparedCall {
         params,
@@ -271,9 +309,11 @@ impl ToolCall<'_> {
                     } else if let Some(session) = &session {
                         notices.extend(calls.take_deferred(session).await);
                     }
-                    break report::finished(self.server, &report, notices)?;
+                    break report::finished(self.server, &report, notices).await?;
                 }
-                RunUpdate::StillRunning(state) => break report::still_running(&state, &notices)?,
+                RunUpdate::StillRunning(state) => {
+                    break report::still_running(self.server, &state, &notices).await?;
+                }
                 RunUpdate::InputRequested(prompt) if mode == ElicitationMode::MultiRoundTrip => {
                     let suspended = SuspendedCall::new(run, session, notices);
                     let calls = self.server.suspended_calls();
@@ -294,7 +334,7 @@ impl ToolCall<'_> {
             }
         };
         self.server.subscriptions().check_now();
-        Ok(reply.into_result().into())
+        Ok(self.respond(reply))
     }
 }
 

@@ -1,21 +1,23 @@
-//! `kernels`: live kernels, and what is in them.
+//! `kernels`: live kernels and what is in them, kernels that can be started, and the state of the installation.
 
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
-use cellwright_host::protocol::{SessionQuery, SessionSelector};
-use cellwright_operations::eval::canonical;
+use cellwright_host::protocol::SessionQuery;
+use cellwright_operations::doctor::{DoctorRequest, check_installation};
+use cellwright_operations::history::{Journal, history_table};
 use cellwright_operations::kernel_specs::list_kernel_specs;
 use cellwright_operations::kernels::{
     VARIABLES_MAX, completions_text, inspection_text, sessions_table, specs_table, variables_table,
 };
 use rmcp::model::{CallToolResponse, JsonObject};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::arguments::{self, Seconds};
+use super::super::arguments::{self, Argument, ArgumentKind, SESSION, Seconds};
 use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::server::Server;
+use super::super::session_target::SessionTarget;
 use super::super::wording;
 use super::{Effect, ToolCall, ToolSpec};
 
@@ -23,21 +25,39 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "kernels",
     title: "Live kernels",
     description: "\
-Manage sessions (persistent kernels). list: all. variables: names, types, shapes. inspect: information about the name \
-in `code`. complete: completions of `code`. interrupt: stop the running cell, variables stay. reset: a fresh kernel, \
-variables are lost. stop: end it. specs: kernels that can be started. `name` is the session's, or @ and its id. \
-Example: {\"action\": \"variables\", \"name\": \"main\"}",
-    input_properties: r#"{"action": {"enum": ["list", "specs", "variables", "inspect", "complete", "interrupt", "reset", "stop"]}, "name": {"type": "string"}, "code": {"type": "string"}, "cursor": {"type": "integer", "description": "in characters; default: the end"}, "source": {"type": "boolean", "description": "inspect: with its source"}, "timeout": {"type": "number", "description": "seconds to wait for a busy kernel, default 10"}}"#,
-    required: &["action"],
-    output_properties: r#"{"kernels": {"type": "array"}, "specs": {"type": "array"}, "text": {"type": "string"}, "interrupted": {"type": "boolean"}, "ended": {"type": "boolean"}, "notices": {"type": "array"}}"#,
-    effect: Effect::Modifies,
+Inspect Jupyter notebook kernels (sessions). list: all. variables: names, types, shapes. inspect: documentation of the name in `code`. \
+complete: completions of `code`. history: cells that ran. specs: kernels to start. doctor: check the installation. `session` is a name, \
+a notebook's path, or @ID. Example: {\"action\": \"variables\", \"session\": \"a.ipynb\"}",
+    search_hint: "jupyter kernel variables dataframe inspect sessions",
+    is_main: false,
+    arguments: &[
+        Argument::new(
+            "action",
+            ArgumentKind::OneOf(&[
+                "list",
+                "specs",
+                "variables",
+                "inspect",
+                "complete",
+                "history",
+                "doctor",
+            ]),
+        )
+        .required(),
+        SESSION,
+        Argument::new("code", ArgumentKind::Text).or(&["query", "symbol", "expression"]),
+        Argument::new("cursor", ArgumentKind::Integer).describe("default: the end"),
+        Argument::new("source", ArgumentKind::Boolean).describe("with source"),
+        Argument::new("timeout", ArgumentKind::Seconds).describe("for a busy kernel, default 10"),
+    ],
+    output_properties: r#"{"kernels": {"type": "array"}, "specs": {"type": "array"}, "text": {"type": "string"}, "notices": {"type": "array"}}"#,
+    effect: Effect::ReadOnly,
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     action: String,
-    name: Option<String>,
+    session: Option<String>,
     code: Option<String>,
     cursor: Option<usize>,
     #[serde(default)]
@@ -52,78 +72,98 @@ pub(super) async fn kernels(
     call: &ToolCall<'_>,
     given: JsonObject,
 ) -> Result<CallToolResponse, Failure> {
-    let given: Arguments = arguments::parse("kernels", given)?;
+    let given: Arguments = arguments::parse("kernels", SPEC.arguments, given)?;
     let server = call.server;
-    let host = server.kernels();
-    let mut reply = match given.action.as_str() {
+    let reply = match given.action.as_str() {
         "list" => list_sessions(server).await?,
         "specs" => list_specs(server).await?,
-        "interrupt" => {
-            let result = host.interrupt(select(server, &given)?).await?;
-            let result = result.ok_or_else(cellwright_host::host_not_running)?;
-            let text = if result.interrupted {
-                "interrupted; variables are kept"
-            } else {
-                "it runs nothing"
-            };
-            confirm(&given, text, &result)?
-        }
-        "reset" => {
-            let result = host.reset(select(server, &given)?).await?;
-            let result = result.ok_or_else(cellwright_host::host_not_running)?;
-            confirm(&given, "it has a fresh kernel; variables are lost", &result)?
-        }
-        "stop" => {
-            let result = host.end_session(select(server, &given)?, None).await?;
-            let result = result.ok_or_else(cellwright_host::host_not_running)?;
-            confirm(&given, "ended", &result)?
-        }
-        "variables" => {
-            let query = SessionQuery::Variables {
-                limit: VARIABLES_MAX,
-            };
-            let table = variables_table(&send_query(server, &given, query).await?);
-            show(server, &given, table.as_deref().unwrap_or("no variables"))?
-        }
-        "inspect" => {
-            let code = code(&given)?;
-            let query = SessionQuery::Inspect {
-                code: code.to_owned(),
-                cursor: given.cursor.unwrap_or_else(|| code.chars().count()),
-                source: given.source,
-            };
-            let reply = send_query(server, &given, query).await?;
-            show(server, &given, &inspection_text(&reply, code)?)?
-        }
-        "complete" => {
-            let code = code(&given)?;
-            let query = SessionQuery::Complete {
-                code: code.to_owned(),
-                cursor: given.cursor.unwrap_or_else(|| code.chars().count()),
-            };
-            let reply = send_query(server, &given, query).await?;
-            show(server, &given, &completions_text(&reply))?
-        }
-        other => {
-            let message = format!("There is no action `{other}`");
-            let failure = Failure::new(Kind::BadArguments, message);
-            return Err(failure.hint(
-                "there are list, specs, variables, inspect, complete, interrupt, reset and stop",
-            ));
+        "doctor" => check(server).await?,
+        _ => {
+            let session = require_session(given.session.as_deref(), &given.action)?;
+            let target = SessionTarget::resolve(server, session).await?;
+            let name = target.name.clone();
+            let mut reply = query(server, target, &given).await?;
+            add_deferred_notices(server, &name, &mut reply).await;
+            reply
         }
     };
-    if let Some(name) = &given.name {
-        let notices = server.in_flight_calls().take_deferred(name).await;
-        if !notices.is_empty() {
-            let text = wording::format_notices(&notices);
-            reply
-                .blocks
-                .insert(0, rmcp::model::ContentBlock::text(text));
-            reply.structured["notices"] = json!(notices);
-        }
+    Ok(call.respond(reply))
+}
+
+/// The session that an action needs.
+pub(super) fn require_session<'a>(
+    session: Option<&'a str>,
+    action: &str,
+) -> Result<&'a str, Failure> {
+    session.ok_or_else(|| {
+        let message = format!("`{action}` needs a `session`");
+        Failure::new(Kind::BadArguments, message).hint("`kernels` list shows the sessions")
+    })
+}
+
+/// Adds the notices of cancelled calls on the session.
+pub(super) async fn add_deferred_notices(server: &Server, session: &str, reply: &mut Reply) {
+    let notices = server.in_flight_calls().take_deferred(session).await;
+    if !notices.is_empty() {
+        reply.text.insert_str(0, &wording::format_notices(&notices));
+        reply.structured["notices"] = json!(notices);
     }
-    server.subscriptions().check_now();
-    Ok(reply.into_result().into())
+}
+
+async fn query(
+    server: &Server,
+    target: SessionTarget,
+    given: &Arguments,
+) -> Result<Reply, Failure> {
+    let session = target.name.clone();
+    let selector = target.selector(server)?;
+    let host = server.kernels();
+    if given.action == "history" {
+        let info = host.journal(selector).await?;
+        let info = info.ok_or_else(cellwright_host::host_not_running)?;
+        let mut journal = Journal::open(info)?;
+        let cells = journal.read_cells()?;
+        let notices = journal.lost_notice();
+        let table = history_table(&cells);
+        let mut reply = show(
+            server,
+            &session,
+            table.as_deref().unwrap_or("nothing ran so far"),
+        )?;
+        let notices = wording::format_notices(notices.as_slice());
+        reply.text.insert_str(0, &notices);
+        return Ok(reply);
+    }
+    let code = || {
+        given.code.as_deref().ok_or_else(|| {
+            let message = format!("`{}` needs `code`", given.action);
+            Failure::new(Kind::BadArguments, message)
+        })
+    };
+    let cursor = |code: &str| given.cursor.unwrap_or_else(|| code.chars().count());
+    let query = match given.action.as_str() {
+        "inspect" => SessionQuery::Inspect {
+            code: code()?.to_owned(),
+            cursor: cursor(code()?),
+            source: given.source,
+        },
+        "complete" => SessionQuery::Complete {
+            code: code()?.to_owned(),
+            cursor: cursor(code()?),
+        },
+        _ => SessionQuery::Variables {
+            limit: VARIABLES_MAX,
+        },
+    };
+    let timeout = given.timeout.map_or(QUERY_TIMEOUT, |time| time.0);
+    let reply = host.query(selector, query, timeout).await?;
+    let reply: Value = reply.ok_or_else(cellwright_host::host_not_running)?;
+    let text = match given.action.as_str() {
+        "inspect" => inspection_text(&reply, code()?)?,
+        "complete" => completions_text(&reply),
+        _ => variables_table(&reply).unwrap_or_else(|| "no variables".to_owned()),
+    };
+    show(server, &session, &text)
 }
 
 async fn list_sessions(server: &Server) -> Result<Reply, Failure> {
@@ -145,53 +185,71 @@ async fn list_specs(server: &Server) -> Result<Reply, Failure> {
     Ok(Reply::new(text, &json!({"specs": rows}))?)
 }
 
-fn select(server: &Server, given: &Arguments) -> Result<SessionSelector, Failure> {
-    let Some(name) = given.name.clone() else {
-        let message = format!("`{}` needs the name of a session", given.action);
-        let failure = Failure::new(Kind::BadArguments, message);
-        return Err(failure.hint("`kernels` list shows them"));
+/// Checks interpreter, runner, kernels and directories.
+async fn check(server: &Server) -> Result<Reply, Failure> {
+    let (engine, base) = (server.engine().clone(), server.roots().base()?);
+    let checked = tokio::task::spawn_blocking(move || {
+        let request = DoctorRequest {
+            cwd: Some(base),
+            python: None,
+        };
+        check_installation(&request, &engine)
+    });
+    let report = checked.await.map_err(std::io::Error::other)??;
+    let mut lines = String::new();
+    for finding in &report.findings {
+        lines.push_str(&format!(
+            "{}: {}: {}\n",
+            finding.severity.name(),
+            finding.code,
+            finding.text
+        ));
+        if let Some(next) = &finding.next {
+            lines.push_str(&format!("  next: {next}\n"));
+        }
+    }
+    let state = if report.healthy {
+        "code can run"
+    } else {
+        "code cannot run"
     };
-    let base = server.roots().base().ok();
-    let settings = server
-        .engine()
-        .settings(base.as_deref().unwrap_or(std::path::Path::new("/")))?;
-    Ok(SessionSelector {
-        name,
-        cwd: None,
-        here: base.map(canonical),
-        owner: settings.eval.owner.clone(),
-    })
+    let text = format!("{state}\n{}", Delimiter::new()?.enclose("text", &lines));
+    Ok(Reply::new(text, &report)?)
 }
 
-fn code(given: &Arguments) -> Result<&str, Failure> {
-    given.code.as_deref().ok_or_else(|| {
-        let message = format!("`{}` needs `code`", given.action);
-        Failure::new(Kind::BadArguments, message)
-    })
+/// Saves the cells that ran in a session as a notebook.
+pub(super) fn export(server: &Server, session: Option<&str>, path: &str) -> Result<Reply, Failure> {
+    let session = require_session(session, "export")?;
+    let place = server.roots().resolve_file(path)?;
+    if place.path().symlink_metadata().is_ok() {
+        let path = wording::sanitize(&place.display_path().display().to_string());
+        let failure = Failure::new(Kind::BadFile, format!("{path} exists"));
+        return Err(failure.hint("nothing was written; name a new file"));
+    }
+    let runtime = tokio::runtime::Handle::current();
+    let info = runtime.block_on(async {
+        let target = SessionTarget::resolve(server, session).await?;
+        server.kernels().journal(target.selector(server)?).await
+    })?;
+    let journal = Journal::open(info.ok_or_else(cellwright_host::host_not_running)?)?;
+    let notices = wording::format_notices(journal.lost_notice().as_slice());
+    let report = journal.export(place.display_path(), false)?;
+    let text = format!(
+        "{notices}wrote {} cells of session {} to {}\n",
+        report.cells,
+        wording::sanitize_name(session),
+        wording::sanitize(&report.path)
+    );
+    Ok(Reply::new(text, &report)?)
 }
 
-async fn send_query(
-    server: &Server,
-    given: &Arguments,
-    query: SessionQuery,
-) -> Result<Value, Failure> {
-    let timeout = given.timeout.map_or(QUERY_TIMEOUT, |time| time.0);
-    let session = select(server, given)?;
-    let reply = server.kernels().query(session, query, timeout).await?;
-    reply.ok_or_else(cellwright_host::host_not_running)
-}
-
-fn confirm(given: &Arguments, text: &str, result: &impl Serialize) -> Result<Reply, Failure> {
-    let name = given.name.as_deref().unwrap_or_default();
-    Ok(Reply::new(format!("session {name}: {text}\n"), result)?)
-}
-
-fn show(server: &Server, given: &Arguments, text: &str) -> Result<Reply, Failure> {
+fn show(server: &Server, session: &str, text: &str) -> Result<Reply, Failure> {
     let (text, missing) = truncate_middle(text, server.options().text_limit);
-    let mut whole = Delimiter::new()?.enclose("text", &text);
+    let mut whole = format!("session {}\n", wording::sanitize_name(session));
+    whole.push_str(&Delimiter::new()?.enclose("text", &text));
     if missing > 0 {
         whole.push_str(&format!("{missing} characters are not shown\n"));
     }
-    let document = json!({"session": given.name, "text": text});
+    let document = json!({"session": session, "text": text});
     Ok(Reply::new(whole, &document)?)
 }

@@ -1,4 +1,4 @@
-//! `notebook`: changes, inserts, deletes or moves one cell, and lists cells.
+//! `notebook`: changes, inserts, deletes or moves one cell, lists cells, and exports a session.
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_execution::Edit;
@@ -8,50 +8,78 @@ use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::arguments::{self, LenientString};
+use super::super::arguments::{
+    self, AFTER, Argument, ArgumentKind, BEFORE, CELL, INDEX, PATH, REVISION, SESSION, SOURCE, TYPE,
+};
 use super::super::content::Reply;
 use super::super::server::Server;
-use super::{Effect, ToolSpec, change, read};
+use super::{Effect, ToolSpec, change, kernels, read};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "notebook",
     title: "Change cells of a notebook",
     description: "\
-Change one cell. A cell is an index (from 0) or `id:` and the start of its id; ids survive moves. \
-edit: replace the `source` of `cell`. insert: new cell with `source` after/before a cell or at index `to` (default: \
-at the end; `create` creates the file). delete, move (`to`, `after` or `before`), type (`type`), clear (outputs of \
-`cell`, or all). outline: list cells. \
-Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"id:ab12\", \"source\": \"df.head()\"}",
-    input_properties: r#"{"action": {"enum": ["edit", "insert", "delete", "move", "type", "clear", "outline"]}, "path": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"enum": ["code", "markdown", "raw"]}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer", "description": "new index"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
-    required: &["action", "path"],
+Change one cell of a Jupyter notebook (.ipynb). A cell is an index from 0, or its id. edit: new `source` of `cell`. \
+insert: cell with `source` `after`/`before` a cell or at `index` (default: the end; `create` creates the file). delete, move (`index`, \
+`after` or `before`), type, clear (outputs of `cell` or all). outline: list cells. export: save what ran in `session` as `path`. \
+Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"ab12\", \"source\": \"df.head()\"}",
+    search_hint: "jupyter ipynb insert add delete move markdown cell",
+    is_main: true,
+    arguments: &[
+        Argument::new(
+            "action",
+            ArgumentKind::OneOf(&[
+                "edit", "insert", "delete", "move", "type", "clear", "outline", "export",
+            ]),
+        )
+        .or(&["edit_mode", "operation"])
+        .required(),
+        PATH,
+        CELL,
+        SOURCE,
+        TYPE,
+        AFTER,
+        BEFORE,
+        INDEX,
+        Argument::new("create", ArgumentKind::Boolean),
+        SESSION,
+        REVISION,
+    ],
     output_properties: change::OUTPUT_PROPERTIES,
     effect: Effect::Modifies,
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     action: String,
     path: String,
-    cell: Option<LenientString>,
+    cell: Option<String>,
     source: Option<String>,
     r#type: Option<String>,
-    after: Option<LenientString>,
-    before: Option<LenientString>,
-    to: Option<usize>,
-    rev: Option<String>,
+    after: Option<String>,
+    before: Option<String>,
+    index: Option<usize>,
+    revision: Option<String>,
     #[serde(default)]
     create: bool,
+    session: Option<String>,
 }
 
 pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let given: Arguments = arguments::parse("notebook", given)?;
-    if given.action == "outline" {
-        let path = json!(format!("{}:outline", given.path));
-        return read::read(server, JsonObject::from_iter([("path".to_owned(), path)]));
+    let mut given: Arguments = arguments::parse("notebook", SPEC.arguments, given)?;
+    match given.action.as_str() {
+        "outline" => {
+            let path = json!(format!("{}:outline", given.path));
+            return read::read(server, JsonObject::from_iter([("path".to_owned(), path)]));
+        }
+        "export" => return kernels::export(server, given.session.as_deref(), &given.path),
+        // An index names the cell itself unless the action needs a position.
+        "insert" | "move" => {}
+        _ if given.cell.is_none() => given.cell = given.index.take().map(|at| at.to_string()),
+        _ => {}
     }
     let place = server.roots().resolve_file(&given.path)?;
-    let revision = BaseRevision::parse(given.rev)?;
+    let revision = BaseRevision::parse(given.revision)?;
     if given.create && given.action != "insert" {
         let message = format!("`create` is for insert, not for {}", given.action);
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was written"));
@@ -59,21 +87,20 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
     let positions = [
         given.after.is_some(),
         given.before.is_some(),
-        given.to.is_some(),
+        given.index.is_some(),
     ];
     if positions.iter().filter(|is_given| **is_given).count() > 1 {
-        let message = "`after`, `before` and `to` cannot be combined";
+        let message = "`after`, `before` and `index` cannot be combined";
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was written"));
     }
-    let string = |value: Option<LenientString>| value.map(|value| value.0);
     let edit = Edit {
         action: given.action,
-        cell: string(given.cell),
+        cell: given.cell,
         source: given.source,
         kind: given.r#type,
-        after: string(given.after),
-        before: string(given.before),
-        to: given.to,
+        after: given.after,
+        before: given.before,
+        index: given.index,
         ..Edit::default()
     };
     let request = CellRequest {

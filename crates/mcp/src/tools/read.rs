@@ -4,54 +4,75 @@ use std::path::Path;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice;
+use cellwright_notebook::outputs::StoredImage;
 use cellwright_notebook::select::{self, Part, View};
-use cellwright_operations::artifact::read_excerpt;
+use cellwright_operations::artifact::{parse_address, read_excerpt};
 use cellwright_operations::outline::outline;
 use cellwright_operations::read::{ReadResult, read_selected};
+use cellwright_output::{Data, Image};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::super::arguments::{self, Argument, ArgumentKind};
 use super::super::content::{Delimiter, Reply, TextPage};
-use super::super::roots::ConfinedPath;
-use super::super::server::Server;
-use super::super::{arguments, wording};
-use super::{Effect, ToolSpec};
+use super::super::images::{ReplyImages, encode};
+use super::super::roots::{ConfinedPath, percent_decode};
+use super::super::server::{Server, resources};
+use super::super::wording;
+use super::{Effect, ToolSpec, diff};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "read",
     title: "Read a notebook",
     description: "\
-Read a notebook as text: each cell begins with a marker line such as `# %% [code] cell:3`, cells count from 0. \
-Also reads a directory (lists notebooks) and artifact://ID (full output). Append a selector to the path: \
-`:outline` one line per cell (start here with a large notebook), `:cells=3-5` or `:id=ab12` some cells, \
-`:outputs` with outputs, `:ids` with cell ids, `:10-40` lines, `:raw` the JSON. Returns at most 10000 characters; \
-for the rest, call again with `next_offset` as `offset`. Keep `revision` for edits. \
-Example: {\"path\": \"analysis.ipynb:cells=3-5:outputs\"}",
-    input_properties: r#"{"path": {"type": "string", "description": "path[:selector], artifact://ID[:lines], or a directory"}, "offset": {"type": "integer", "description": "characters to skip"}}"#,
-    required: &["path"],
+Read a Jupyter notebook (.ipynb) as text. Cells begin with a marker such as `# %% [code] cell:3` and count from 0. Also reads a \
+directory, artifact://ID (full output or image) and resource URIs. Append a selector to the path: `:outline` (first for a large \
+notebook), `:cells=3-5`, `:id=ab12`, `:outputs` (with figures as images), `:ids`, `:10-40` lines, `:raw` JSON. At most 10000 characters; \
+`offset` continues. Keep the revision for edits. Example: {\"path\": \"a.ipynb:cells=3-5:outputs\"}",
+    search_hint: "jupyter ipynb view cells outputs figure plot",
+    is_main: true,
+    arguments: &[
+        Argument::new("path", ArgumentKind::Text)
+            .or(&[
+                "file_path",
+                "notebook_path",
+                "notebook",
+                "file",
+                "uri",
+                "id",
+                "artifact",
+            ])
+            .describe("path[:selector], artifact://ID[:lines], or a directory")
+            .required(),
+        Argument::new("offset", ArgumentKind::Integer).describe("characters to skip"),
+        Argument::new("diff", ArgumentKind::Text)
+            .or(&["compare", "base"])
+            .describe("compare with this notebook, or a git revision such as HEAD"),
+    ],
     output_properties: r#"{"revision": {"type": "string"}, "total_cells": {"type": ["integer", "null"]}, "text": {"type": "string"}, "next_offset": {"type": "integer"}, "notices": {"type": "array"}}"#,
     effect: Effect::ReadOnly,
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
     #[serde(default)]
     offset: usize,
+    diff: Option<String>,
 }
 
 pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let Arguments { path, offset } = arguments::parse("read", given)?;
-    if path.starts_with("artifact://") {
-        return read_artifact(server, &path, offset);
-    }
-    if let Some((scheme, _)) = path.split_once("://") {
-        let message = format!("`{scheme}://` addresses cannot be read");
-        let failure = Failure::new(Kind::BadArguments, message);
-        return Err(failure.hint("use the path of a notebook, or artifact://ID"));
-    }
+    let Arguments { path, offset, diff } = arguments::parse("read", SPEC.arguments, given)?;
+    let path = match path.split_once("://") {
+        Some(("artifact", _)) => return read_artifact(server, &path, offset),
+        Some(("kernel", _)) => return read_kernel(server, &path),
+        Some(("notebook" | "file", rest)) => {
+            percent_decode(rest).ok_or_else(|| unreadable_uri(&path))?
+        }
+        Some(_) => return Err(unreadable_uri(&path)),
+        None => path,
+    };
     // An existing file takes precedence over a selector: its name may contain colons.
     let exists = |name: &str| {
         let place = server.roots().resolve_file(name);
@@ -62,6 +83,9 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
         return list_dir(server, name, &dir);
     }
     let place = server.roots().resolve_file(name)?;
+    if let Some(old) = diff {
+        return diff::diff(server, &old, &place, selector.outputs);
+    }
     let engine = server.engine();
     let result = if selector.view == View::Outline && selector.part == Part::All {
         outline(place.file(), engine, server.kernels()).map(ReadResult::Outline)
@@ -69,10 +93,10 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
         read_selected(place.file(), &selector, engine)
     };
     let result = result.map_err(|failure| place.with_selector_hint(failure))?;
-    let (document, text) = match result {
+    let (document, text, images) = match result {
         ReadResult::Text(result) => {
             let document = serde_json::to_value(&result).map_err(std::io::Error::from)?;
-            (document, result.text)
+            (document, result.text, result.images)
         }
         ReadResult::Outline(result) => {
             let mut document = serde_json::to_value(&result).map_err(std::io::Error::from)?;
@@ -81,11 +105,46 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
                 object.remove("cells");
                 object.insert("view".to_owned(), "outline".into());
             }
-            (document, result.table())
+            (document, result.table(), Vec::new())
         }
         ReadResult::Artifact(address) => return read_artifact(server, &address, offset),
     };
-    page_reply(server, offset, &place, document, &text)
+    let mut reply = page_reply(server, offset, &place, document, &text)?;
+    // The first page has the images.
+    if offset == 0 {
+        add_stored_images(&mut reply, images);
+    }
+    Ok(reply)
+}
+
+fn unreadable_uri(uri: &str) -> Failure {
+    let message = format!("`{}` cannot be read", wording::sanitize_name(uri));
+    let failure = Failure::new(Kind::BadArguments, message);
+    failure.hint("use the path of a notebook, artifact://ID, notebook:///PATH or kernel://ID")
+}
+
+/// Adds the images of stored outputs, with the cells that they belong to.
+fn add_stored_images(reply: &mut Reply, stored: Vec<StoredImage>) {
+    let mut images = ReplyImages::default();
+    for stored in stored {
+        let image = Image::from_data(&stored.mime, Data::Text(stored.base64));
+        let size = image.width.zip(image.height);
+        let place = format!("cell {}, output {}", stored.cell, stored.output);
+        let line = images.add_encoded(encode(&image), &stored.mime, size, Some(&place));
+        reply.text.push_str(&line);
+    }
+    reply.images = images.images;
+}
+
+/// Reads the state of a session by its URI.
+fn read_kernel(server: &Server, uri: &str) -> Result<Reply, Failure> {
+    let id = uri.trim_start_matches("kernel://").parse();
+    let id = id.map_err(|_| unreadable_uri(uri))?;
+    let runtime = tokio::runtime::Handle::current();
+    let session = runtime.block_on(resources::read_kernel(server, id))?;
+    let state = serde_json::to_string_pretty(&session).map_err(std::io::Error::from)?;
+    let text = Delimiter::new()?.enclose("text", &state);
+    Ok(Reply::new(text, &session)?)
 }
 
 /// Replies with one page of a text, and with the offset of the next.
@@ -142,6 +201,9 @@ fn describe_page(offset: usize, page: &TextPage<'_>, text: &str) -> String {
 }
 
 fn read_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply, Failure> {
+    if let Some(reply) = read_image(server, address)? {
+        return Ok(reply);
+    }
     let part = read_excerpt(
         address,
         &server.artifacts()?,
@@ -165,6 +227,24 @@ fn read_artifact(server: &Server, address: &str, offset: usize) -> Result<Reply,
     }
     head.push_str(&Delimiter::new()?.enclose("text", &part.text));
     Ok(Reply::new(head, &document)?)
+}
+
+/// Reads an artifact that is an image; `None` if it is not one.
+fn read_image(server: &Server, address: &str) -> Result<Option<Reply>, Failure> {
+    let (id, _) = parse_address(address)?;
+    let store = server.artifacts()?;
+    let artifact = store.open_in_project(id)?;
+    let mime = artifact.kind.mime();
+    if !mime.starts_with("image/") || mime == "image/svg+xml" {
+        return Ok(None);
+    }
+    let image = Image::from_artifact(&store, id, mime);
+    let mut images = ReplyImages::default();
+    let location = format!("{id}, {} bytes", artifact.bytes());
+    let text = images.add_encoded(encode(&image), mime, None, Some(&location));
+    let mut reply = Reply::new(text, &json!({"path": id.to_string(), "mime": mime}))?;
+    reply.images = images.images;
+    Ok(Some(reply))
 }
 
 /// Maximum number of directory entries in a list.

@@ -6,13 +6,15 @@ use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_execution::{CellReport, ExecutionReport, ExecutionStatus, ImageReport};
 use cellwright_host::reply::RunState;
-use cellwright_output::Artifacts;
+use cellwright_output::{ArtifactKind, Artifacts};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::content::{Delimiter, Reply, fair_shares, truncate_middle};
 use super::super::images::ReplyImages;
+use super::super::output_excerpt::{ExcerptPart, OutputExcerpt};
 use super::super::server::Server;
+use super::super::session_target::sessions_with_variable;
 use super::super::wording;
 
 /// Schema of the replies of `eval`, `run` and `runs wait`.
@@ -44,9 +46,8 @@ const STOP_NOTICES: [NoticeKind; 3] = [
     NoticeKind::KernelDied,
 ];
 
-/// The reply for an execution that has ended. Some hosts give their model the text, some the structured content, some
-/// both, so each is complete.
-pub(super) fn finished(
+/// The reply for an execution that has ended. The text is complete: hosts differ in what else they pass to a model.
+pub(super) async fn finished(
     server: &Server,
     report: &ExecutionReport,
     mut notices: Vec<UserNotice>,
@@ -57,8 +58,11 @@ pub(super) fn finished(
     notices.extend(report.notices.iter().cloned());
     notices.retain(|notice| !REDUNDANT_NOTICES.contains(&notice.kind));
     let status = reported_status(report);
-    let artifacts = server.engine().artifacts.as_ref();
+    let is_error = is_call_failure(status, report);
+    let artifacts = server.artifacts().ok();
+    let artifacts = artifacts.as_ref();
     let mut builder = ReportBuilder::new(server, artifacts)?;
+    builder.sends_images = !is_error;
     builder.add_cells(&report.cells, report.notebook.is_some());
     notices.append(&mut builder.notices);
     let mut text = heading(status, report);
@@ -73,12 +77,12 @@ pub(super) fn finished(
     text.push_str(&builder.text);
     let mut next: Vec<String> = Vec::new();
     if let Some(failure) = &report.failure {
-        text.push_str(&wording::format_failure(failure));
         next.extend(failure.hints.iter().map(wording::format_hint));
     }
-    if let Some(step) = next_step(report) {
+    next.extend(name_hints(server, report).await);
+    next.extend(next_step(report).map(str::to_owned));
+    for step in &next {
         text.push_str(&format!("next: {step}\n"));
-        next.push(step.to_owned());
     }
     let notices = wording::sanitize_notices(notices);
     let document = ReplyDocument {
@@ -91,33 +95,63 @@ pub(super) fn finished(
         next: (!next.is_empty()).then_some(next),
         notebook: report.notebook.as_ref().map(|notebook| json!(notebook)),
         died: report.died.as_ref().map(|died| json!(died)),
-        kernel: report.kernel.as_ref().map(|kernel| {
-            json!({
-                "backend": kernel.backend, "name": kernel.name, "pid": kernel.pid,
-                "generation": kernel.generation,
-            })
-        }),
+        kernel: report.kernel.as_ref().map(|kernel| json!(kernel)),
     };
     let mut reply = Reply::new(text, &document)?;
-    reply.is_error = report.exit_code() != 0;
-    reply.blocks.extend(builder.images.blocks);
-    for (artifact, description) in builder.links {
-        reply.add_link(&artifact, &description, "text/plain");
-    }
+    reply.is_error = is_error;
+    reply.images = builder.images.images;
     Ok(reply)
 }
 
-/// The reply for an execution that continues in the background.
-pub(super) fn still_running(state: &RunState, notices: &[UserNotice]) -> Result<Reply, Failure> {
+/// Whether the call failed: the kernel died, the call was cancelled, or the result could not be saved. Code that raised an exception, or
+/// exceeded its time limit, is a result.
+fn is_call_failure(status: ExecutionStatus, report: &ExecutionReport) -> bool {
+    match status {
+        ExecutionStatus::Died | ExecutionStatus::NotStarted | ExecutionStatus::Cancelled => true,
+        ExecutionStatus::Error => report.status == ExecutionStatus::Ok,
+        _ => false,
+    }
+}
+
+/// The reply for an execution that continues in the background: its position and its output so far.
+pub(super) async fn still_running(
+    server: &Server,
+    state: &RunState,
+    notices: &[UserNotice],
+) -> Result<Reply, Failure> {
     let run = &state.run;
-    let mut text = format!(
-        "running: it continues as run {run}; `runs` {{\"action\": \"wait\", \"run\": \"{run}\"}} waits for its \
-         result, `tail` shows its output, `cancel` stops it\n"
-    );
+    // A host that does not answer is reported by the next call.
+    let tail = server.kernels().tail_run(run).await.ok().flatten();
+    let mut text = format!("running: the code continues as run {run}");
+    if let Some(tail) = &tail {
+        text.push_str(&format!(", cell {} of {}", tail.cell + 1, tail.cells));
+        if let Some(elapsed) = tail.elapsed_s {
+            text.push_str(&format!(", for {elapsed:.0} s so far"));
+        }
+    }
+    if let Some(session) = &state.session {
+        text.push_str(&format!(", session {}", wording::sanitize_name(session)));
+    }
+    text.push('\n');
     text.push_str(&wording::format_notices(notices));
-    let next = format!("`runs` with action wait and run {run}");
+    let output = tail.as_ref().and_then(|tail| tail.text.as_deref());
+    let (output, missing) =
+        truncate_middle(output.unwrap_or_default(), server.options().text_limit);
+    if output.is_empty() {
+        text.push_str("no output so far\n");
+    } else {
+        text.push_str(&Delimiter::new()?.enclose("output", &output));
+    }
+    if missing > 0 {
+        text.push_str(&format!("{missing} characters are not shown yet\n"));
+    }
+    let next = format!(
+        "`runs` {{\"action\": \"wait\", \"run\": \"{run}\"}} waits for the result; `stop` cancel stops it"
+    );
+    text.push_str(&format!("next: {next}\n"));
     let document = json!({
-        "status": "running", "run": run, "session": state.session, "notices": notices, "next": [next],
+        "status": "running", "run": run, "session": state.session, "notices": notices,
+        "text": output, "cell": tail.as_ref().map(|tail| tail.cell), "next": [next],
     });
     Ok(Reply::new(text, &document)?)
 }
@@ -133,19 +167,33 @@ fn reported_status(report: &ExecutionReport) -> ExecutionStatus {
     }
 }
 
+/// The first lines: what failed, or that nothing did; then kernel, session and notebook.
 fn heading(status: ExecutionStatus, report: &ExecutionReport) -> String {
-    let mut text = status.name().to_owned();
+    let mut text = first_line(status, report);
     if let Some(session) = &report.session {
-        text.push_str(&format!(", session {}", wording::sanitize_name(session)));
+        text.push_str(&format!("session {}", wording::sanitize_name(session)));
+        let is_new = report.kernel.as_ref().is_some_and(|kernel| kernel.is_new);
+        text.push_str(if is_new { " (new kernel)" } else { "" });
+        text.push_str(", ");
     }
     if let Some(kernel) = &report.kernel {
         let name = wording::sanitize_name(&kernel.name);
-        text.push_str(&format!(", {} {name}", kernel.backend));
+        text.push_str(&format!("{} {name}", kernel.backend));
+        if let Some(version) = &kernel.version {
+            let language = kernel.language.as_deref().unwrap_or_default();
+            let version = format!(", {language} {version}");
+            text.push_str(&wording::sanitize_name(&version));
+        }
+        if let Some(interpreter) = &kernel.interpreter {
+            text.push_str(&format!(", {}", wording::sanitize(interpreter)));
+        }
+        text.push_str(", ");
     }
     if report.notebook.is_none() {
         let duration: f64 = report.cells.iter().map(|cell| cell.duration_ms).sum();
-        text.push_str(&format!(", {duration:.1} ms"));
+        text.push_str(&format!("{duration:.1} ms"));
     }
+    let mut text = text.trim_end_matches(", ").to_owned();
     text.push('\n');
     if let Some(summary) = report.summary() {
         for line in summary.lines() {
@@ -156,12 +204,95 @@ fn heading(status: ExecutionStatus, report: &ExecutionReport) -> String {
     text
 }
 
+/// The status, and for a failure which cell failed and why.
+fn first_line(status: ExecutionStatus, report: &ExecutionReport) -> String {
+    if status == ExecutionStatus::Ok {
+        return "ok, ".to_owned();
+    }
+    let failed = report
+        .cells
+        .iter()
+        .filter(|cell| is_failed(cell) && !cell.ended_as_expected());
+    let failed: Vec<&CellReport> = failed.collect();
+    let mut text = String::new();
+    if let (ExecutionStatus::Error, Some((cell, error))) = (
+        report.status,
+        failed
+            .first()
+            .and_then(|cell| Some((*cell, cell.error.as_ref()?))),
+    ) {
+        let id = cell.id.as_deref().map(wording::sanitize_name);
+        let id = id.map(|id| format!(" (id {id})")).unwrap_or_default();
+        let (ename, evalue) = (&error.ename, truncate_middle(&error.evalue, ERROR_MAX).0);
+        let raised = wording::sanitize(&format!("{ename}: {evalue}"));
+        text.push_str(&format!("error: cell {}{id} raised {raised}", cell.index));
+        if failed.len() > 1 {
+            text.push_str(&format!("; {} cells failed in all", failed.len()));
+        }
+        text.push('\n');
+    }
+    if let Some(failure) = &report.failure
+        && (text.is_empty() || report.status != ExecutionStatus::Error)
+    {
+        let message = wording::sanitize(&failure.message);
+        text.push_str(&format!("{}: {message}\n", status.name()));
+        for cause in &failure.causes {
+            text.push_str(&format!("  because: {}\n", wording::sanitize(cause)));
+        }
+    }
+    if text.is_empty() {
+        text = format!("{}\n", status.name());
+    }
+    text
+}
+
+/// Hints for exceptions about names: a variable of another session, a module that is not installed.
+async fn name_hints(server: &Server, report: &ExecutionReport) -> Vec<String> {
+    let mut hints = Vec::new();
+    let error = report.cells.iter().find_map(|cell| cell.error.as_ref());
+    let Some(error) = error else {
+        return hints;
+    };
+    let quoted = |text: &str| text.split('\'').nth(1).map(str::to_owned);
+    match error.ename.as_str() {
+        "NameError" => {
+            let Some(name) = quoted(&error.evalue) else {
+                return hints;
+            };
+            let session = report.session.as_deref();
+            for other in sessions_with_variable(server, &name, session).await {
+                hints.push(format!(
+                    "`{}` exists in session {other}: pass `session: {other}`",
+                    wording::sanitize_name(&name)
+                ));
+            }
+        }
+        "ModuleNotFoundError" => {
+            let interpreter = report
+                .kernel
+                .as_ref()
+                .and_then(|kernel| kernel.interpreter.as_deref());
+            if let (Some(module), Some(interpreter)) = (quoted(&error.evalue), interpreter) {
+                let module = module.split('.').next().unwrap_or_default().to_owned();
+                hints.push(format!(
+                    "`{}` is not installed in {}: `%pip install` installs it there; `python` or `kernel` select another \
+                     environment (`kernels` specs lists kernels)",
+                    wording::sanitize_name(&module),
+                    wording::sanitize(interpreter)
+                ));
+            }
+        }
+        _ => {}
+    }
+    hints
+}
+
 /// What the model can do next.
 fn next_step(report: &ExecutionReport) -> Option<&'static str> {
     let has_session = report.session.is_some();
     match report.status {
         ExecutionStatus::Error if report.notebook.is_some() && has_session => {
-            Some("correct the cell with `edit` or `notebook`, then `run` with \"stale\": true")
+            Some("correct the cell with `edit` or `notebook`, then `run` with {\"stale\": true}")
         }
         ExecutionStatus::Died if has_session => {
             Some("the next call on this session starts a fresh kernel")
@@ -276,8 +407,8 @@ struct ReportBuilder<'a> {
     text: String,
     cells: Vec<CellDocument>,
     images: ReplyImages,
-    /// Artifacts with their descriptions.
-    links: Vec<(String, String)>,
+    /// Whether the reply contains images; otherwise the text only names them.
+    sends_images: bool,
     /// Notices about output that the reply does not show.
     notices: Vec<UserNotice>,
 }
@@ -291,7 +422,7 @@ impl<'a> ReportBuilder<'a> {
             text: String::new(),
             cells: Vec::new(),
             images: ReplyImages::default(),
-            links: Vec::new(),
+            sends_images: true,
             notices: Vec::new(),
         })
     }
@@ -341,15 +472,11 @@ impl<'a> ReportBuilder<'a> {
             self.notices
                 .push(UserNotice::new(NoticeKind::CellsLeftOut, text));
         }
-        for text in self.images.omissions.drain(..) {
-            self.notices
-                .push(UserNotice::new(NoticeKind::ImageNotShown, text));
-        }
     }
 
     fn add_cell(&mut self, cell: &CellReport, share: usize, is_only: bool, in_notebook: bool) {
-        let (shown, missing) = truncate_middle(&cell.text, share);
-        if !is_only && (!cell.text.is_empty() || is_failed(cell)) {
+        let excerpt = OutputExcerpt::new(cell, share);
+        if !is_only && has_result(cell) {
             let id = cell
                 .id
                 .as_deref()
@@ -366,35 +493,59 @@ impl<'a> ReportBuilder<'a> {
                 cell.status.name()
             ));
         }
-        if !shown.is_empty() {
-            self.text
-                .push_str(&self.delimiter.enclose("output", &shown));
+        for part in &excerpt.parts {
+            match part {
+                ExcerptPart::Text(text) => {
+                    self.text.push_str(&self.delimiter.enclose("output", text));
+                }
+                ExcerptPart::Image(number) => self.add_image(&cell.images[*number]),
+            }
         }
+        self.add_truncation(cell, &excerpt, in_notebook);
+        self.cells.push(CellDocument::new(cell, excerpt.text()));
+    }
+
+    fn add_image(&mut self, image: &ImageReport) {
+        let line = if self.sends_images {
+            self.images.add(image, self.artifacts)
+        } else {
+            let why = Err("read the artifact to see it".to_owned());
+            let size = image.width.zip(image.height);
+            let artifact = image.artifact.as_deref();
+            self.images.add_encoded(why, &image.mime, size, artifact)
+        };
+        self.text.push_str(&line);
+    }
+
+    /// States what the reply does not show of a cell's output, and where all of it is.
+    fn add_truncation(&mut self, cell: &CellReport, excerpt: &OutputExcerpt, in_notebook: bool) {
         let truncated = cell.truncated.as_ref();
-        let artifact = truncated.and_then(|truncated| truncated.artifact.as_deref());
-        if missing > 0 || truncated.is_some() {
-            let mut text = format!("cut: {} characters shown", shown.chars().count());
-            if let Some(truncated) = truncated {
-                let (bytes, lines) = (truncated.total_bytes, truncated.total_lines);
-                text.push_str(&format!(" of {bytes} bytes in {lines} lines"));
-            }
-            match artifact {
-                Some(artifact) => text.push_str(&format!(
-                    "; all of it: `read` {artifact}, such as {artifact}:1-100"
-                )),
-                None if in_notebook => text.push_str("; all of it is in the notebook (:outputs)"),
-                None => {}
-            }
-            text.push('\n');
-            self.text.push_str(&text);
+        if !excerpt.is_shortened && truncated.is_none() {
+            return;
         }
-        if let Some(artifact) = artifact {
-            let description = format!("full output of cell {}", cell.index);
-            self.links.push((artifact.to_owned(), description));
+        let artifact = truncated.and_then(|truncated| truncated.artifact.clone());
+        let artifact = artifact.or_else(|| self.store_text(cell));
+        let mut text = "truncated".to_owned();
+        if let Some(truncated) = truncated {
+            let (bytes, lines) = (truncated.total_bytes, truncated.total_lines);
+            text.push_str(&format!(": the output has {bytes} bytes in {lines} lines"));
         }
-        self.images
-            .add_cell(cell.index, &cell.images, self.artifacts);
-        self.cells.push(CellDocument::new(cell, shown));
+        match artifact {
+            Some(artifact) => text.push_str(&format!(
+                "; all of it: `read` {artifact}, or lines such as {artifact}:1-100"
+            )),
+            None if in_notebook => text.push_str("; all of it is in the notebook (:outputs)"),
+            None => {}
+        }
+        self.text.push_str(&text);
+        self.text.push('\n');
+    }
+
+    /// Stores the text of a cell that only this reply shortens.
+    fn store_text(&self, cell: &CellReport) -> Option<String> {
+        let store = self.artifacts?;
+        let id = store.store(ArtifactKind::Log, cell.text.as_bytes()).ok()?;
+        Some(id.to_string())
     }
 }
 

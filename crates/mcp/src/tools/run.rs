@@ -7,53 +7,117 @@ use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::ExecutionReport;
 use cellwright_execution::parameters::Parameter;
 use cellwright_execution::{CellSelection, Edit};
+use cellwright_operations::check::CheckRequest;
 use cellwright_operations::parameters::ParameterSet;
 use cellwright_operations::run::{self, RunRequest};
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::arguments::{self, LenientString, LenientStrings, Seconds};
+use super::super::arguments::{
+    self, AFTER, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, BEFORE, CELL, INDEX, KERNEL,
+    PATH, PYTHON, REVISION, SESSION, SOURCE, Seconds, TIMEOUT, TYPE, WAIT,
+};
 use super::super::input::ElicitationMode;
 use super::super::server::Server;
+use super::super::session_target::SessionTarget;
 use super::eval::{PreparedCall, backend, interaction, interpreter};
-use super::{Effect, ToolCall, ToolSpec, report};
+use super::{Effect, ToolCall, ToolSpec, check, report};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "run",
     title: "Run a notebook's cells",
     description: "\
-Run code cells of a notebook in order and save outputs and counts in the file; the first that fails ends the run. \
-The kernel stays as `session` (default: the file's name), so that cells can be edited and run again; `restart` \
-starts a fresh kernel: use it before you trust a whole notebook. Cells: all, `cells` (\"3-5,8,id:ab12\"), \
-`from`, `to`, or `stale` (changed, never run, or after such a cell). `edit_cell` with `source` changes a cell \
-first and runs it (`and_below`: and all following cells). No time limit unless `timeout` (seconds per cell); a long \
-call continues as a run (see `runs`). Example: {\"path\": \"a.ipynb\", \"stale\": true}",
-    input_properties: r#"{"path": {"type": "string"}, "cells": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}, "stale": {"type": "boolean"}, "tag": {"type": "string", "description": "only cells with this tag"}, "edit_cell": {"type": "string"}, "source": {"type": "string"}, "and_below": {"type": "boolean"}, "edits": {"type": "array", "items": {"type": "object", "properties": {"action": {"type": "string"}, "cell": {"type": "string"}, "source": {"type": "string"}, "type": {"type": "string"}, "after": {"type": "string"}, "before": {"type": "string"}, "to": {"type": "integer"}, "tags": {"type": "array"}}, "required": ["action"]}, "description": "several edits, as `notebook` takes them"}, "rev": {"type": "string"}, "session": {"type": "string"}, "restart": {"type": "boolean"}, "output": {"type": "string", "description": "write to this file instead"}, "params": {"type": "object", "description": "values for the cell tagged parameters"}, "kernel": {"type": "string"}, "backend": {"enum": []}, "python": {"type": "string"}, "timeout": {"type": "number"}, "total_timeout": {"type": "number"}, "keep_going": {"type": "boolean", "description": "continue after a cell that fails"}, "answer": {"type": "array", "items": {"type": "string"}}, "background": {"type": "boolean"}, "wait": {"type": "number"}}"#,
-    required: &["path"],
+Run (execute) cells of a Jupyter notebook (.ipynb) and save their outputs in it; plots are returned as images. Ends at the first cell that \
+fails. The kernel stays as the notebook's session, for edits and `eval`; `restart` starts a fresh one: use it before you trust a whole \
+notebook. Runs all cells, `cells`, `from`/`to`, or `stale` ones (changed, never run, or after such a cell). `edit_cell` with `source` \
+edits a cell and runs it. A long call continues as a run (see `runs`). Example: {\"path\": \"a.ipynb\", \"stale\": true}",
+    search_hint: "jupyter ipynb execute cells plot figure",
+    is_main: true,
+    arguments: &[
+        PATH,
+        Argument::new("cells", ArgumentKind::Cells)
+            .or(&["cell", "cell_ids", "cell_indices"])
+            .describe("cells such as \"3-5,8,ab12\""),
+        Argument::new("from", ArgumentKind::Cell).describe("first cell"),
+        Argument::new("to", ArgumentKind::Cell).describe("last cell"),
+        Argument::new("stale", ArgumentKind::Boolean),
+        Argument::new("changed", ArgumentKind::Boolean).describe("cells changed since they ran"),
+        Argument::new("tag", ArgumentKind::Texts)
+            .or(&["tags"])
+            .describe("only cells with this tag"),
+        Argument::new("edit_cell", ArgumentKind::Cell),
+        SOURCE,
+        Argument::new("and_below", ArgumentKind::Boolean)
+            .describe("also run the cells after edits"),
+        Argument::new("edits", ArgumentKind::Objects(EDIT_ARGUMENTS))
+            .describe("edits before the run, as in `notebook`"),
+        REVISION,
+        SESSION.describe("default: the path"),
+        Argument::new("restart", ArgumentKind::Boolean).or(&["reset"]),
+        Argument::new("output", ArgumentKind::Text)
+            .or(&["output_path"])
+            .describe("write to this file instead"),
+        Argument::new("params", ArgumentKind::Object)
+            .or(&["parameters"])
+            .describe("values for the parameters cell"),
+        KERNEL,
+        BACKEND.describe("what runs the kernel"),
+        PYTHON,
+        Argument::new("check", ArgumentKind::Boolean)
+            .describe("compare a fresh run of a copy with the stored outputs"),
+        Argument::new("exact", ArgumentKind::Texts)
+            .describe("check: rules to switch off, such as times, all"),
+        TIMEOUT.describe("seconds per cell, default: none"),
+        Argument::new("total_timeout", ArgumentKind::Seconds).describe("for the whole run"),
+        Argument::new("keep_going", ArgumentKind::Boolean)
+            .or(&["allow_errors"])
+            .describe("continue after failures"),
+        ANSWER,
+        BACKGROUND,
+        WAIT,
+    ],
     output_properties: report::OUTPUT_PROPERTIES,
     effect: Effect::RunsCode,
 };
 
+/// The members of an item of `edits`.
+const EDIT_ARGUMENTS: &[Argument] = &[
+    Argument::new(
+        "action",
+        ArgumentKind::OneOf(&["edit", "insert", "delete", "move", "type", "clear"]),
+    )
+    .or(&["edit_mode"])
+    .required(),
+    CELL,
+    SOURCE,
+    TYPE,
+    AFTER,
+    BEFORE,
+    INDEX,
+    Argument::new("tags", ArgumentKind::Texts),
+];
+
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "arguments of a tool")]
 pub(super) struct Arguments {
     path: String,
-    cells: Option<LenientString>,
-    from: Option<LenientString>,
-    to: Option<LenientString>,
+    cells: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
     #[serde(default)]
     stale: bool,
     #[serde(default)]
-    tag: LenientStrings,
-    edit_cell: Option<LenientString>,
+    changed: bool,
+    #[serde(default)]
+    tag: Vec<String>,
+    edit_cell: Option<String>,
     source: Option<String>,
     #[serde(default)]
     and_below: bool,
     #[serde(default)]
     edits: Vec<Edit>,
-    rev: Option<String>,
+    revision: Option<String>,
     session: Option<String>,
     #[serde(default)]
     restart: bool,
@@ -63,12 +127,16 @@ pub(super) struct Arguments {
     kernel: Option<String>,
     backend: Option<String>,
     python: Option<String>,
+    #[serde(default)]
+    check: bool,
+    #[serde(default)]
+    exact: Vec<String>,
     timeout: Option<Seconds>,
     total_timeout: Option<Seconds>,
     #[serde(default)]
     keep_going: bool,
     #[serde(default)]
-    answer: LenientStrings,
+    answer: Vec<String>,
     #[serde(default)]
     background: bool,
     wait: Option<Seconds>,
@@ -85,22 +153,48 @@ pub(super) async fn run(
     call: &ToolCall<'_>,
     given: JsonObject,
 ) -> Result<CallToolResponse, Failure> {
-    let given: Arguments = arguments::parse("run", given)?;
+    let given: Arguments = arguments::parse("run", SPEC.arguments, given)?;
+    if given.check {
+        let place = call.server.roots().resolve_file(&given.path)?;
+        let request = CheckRequest {
+            path: place.display_path().to_owned(),
+            exact: given.exact,
+            timeout: given.timeout.map(|time| time.0),
+            total_timeout: given.total_timeout.map(|time| time.0),
+            cwd: None,
+            kernel: KernelRequest {
+                python: interpreter(call.server, given.python.as_deref())?,
+                kernel: given.kernel,
+                backend: given.backend.as_deref().map(backend).transpose()?,
+                existing: None,
+            },
+        };
+        return check::check(call, place, request).await;
+    }
+    let target = match &given.session {
+        Some(session) => Some(SessionTarget::resolve(call.server, session).await?),
+        None => None,
+    };
     let (server, mode) = (
         call.server.clone(),
         ElicitationMode::from_context(call.context),
     );
-    let prepared = tokio::task::spawn_blocking(move || prepare(&server, given, mode)).await;
+    let prepared = tokio::task::spawn_blocking(move || prepare(&server, given, target, mode)).await;
     match prepared.map_err(std::io::Error::other)?? {
         RunCall::Execute(prepared) => call.execute(*prepared).await,
         RunCall::Finished(report, notices) => {
-            let reply = report::finished(call.server, &report, notices)?;
-            Ok(reply.into_result().into())
+            let reply = report::finished(call.server, &report, notices).await?;
+            Ok(call.respond(reply))
         }
     }
 }
 
-fn prepare(server: &Server, given: Arguments, mode: ElicitationMode) -> Result<RunCall, Failure> {
+fn prepare(
+    server: &Server,
+    given: Arguments,
+    target: Option<SessionTarget>,
+    mode: ElicitationMode,
+) -> Result<RunCall, Failure> {
     let engine = server.engine();
     // A run saves repeatedly; sessions and other clients identify the file by its displayed path.
     let place = server.roots().resolve_file(&given.path)?;
@@ -115,10 +209,9 @@ fn prepare(server: &Server, given: Arguments, mode: ElicitationMode) -> Result<R
         ),
         None => None,
     };
-    let word = |word: Option<LenientString>| word.map(|word| word.0);
-    let session = given.session.unwrap_or_else(|| default_session_name(&path));
+    let target = target.unwrap_or_else(|| SessionTarget::of_notebook(server, &path));
     let mut edits = given.edits;
-    if let Some(LenientString(cell)) = given.edit_cell {
+    if let Some(cell) = given.edit_cell {
         let Some(source) = given.source else {
             let failure = Failure::new(Kind::BadArguments, "`edit_cell` needs a `source`");
             return Err(failure.hint("nothing was written, nothing ran"));
@@ -133,16 +226,17 @@ fn prepare(server: &Server, given: Arguments, mode: ElicitationMode) -> Result<R
     let request = RunRequest {
         path,
         selection: CellSelection {
-            cells: word(given.cells),
-            from: word(given.from),
-            to: word(given.to),
-            tags: given.tag.0,
+            cells: given.cells,
+            from: given.from,
+            to: given.to,
+            tags: given.tag,
             ..CellSelection::default()
         },
         stale: given.stale,
+        changed: given.changed,
         edits,
         and_below: given.and_below,
-        revision: given.rev,
+        revision: given.revision,
         output,
         parameters: ParameterSet {
             parameters: parameters(given.params)?,
@@ -154,13 +248,14 @@ fn prepare(server: &Server, given: Arguments, mode: ElicitationMode) -> Result<R
             backend: given.backend.as_deref().map(backend).transpose()?,
             existing: None,
         },
+        session: Some(target.name),
+        cwd: target.cwd,
         project_dir: Some(server.project_dir()),
-        session: Some(session),
         restart: given.restart,
         timeout: given.timeout.map(|time| time.0),
         total_timeout: given.total_timeout.map(|time| time.0),
         keep_going: given.keep_going,
-        answers: given.answer.0,
+        answers: given.answer,
         like_jupyter: true,
         ..RunRequest::default()
     };
@@ -180,23 +275,6 @@ fn prepare(server: &Server, given: Arguments, mode: ElicitationMode) -> Result<R
         idle_exit: cellwright_host::idle_exit(&prepared.settings),
         notices: prepared.notices,
     })))
-}
-
-/// The session of a notebook for which none is named.
-fn default_session_name(path: &std::path::Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let plain = |c: char| {
-        if c.is_control() || c.is_whitespace() {
-            '_'
-        } else {
-            c
-        }
-    };
-    let name: String = name.chars().map(plain).take(100).collect();
-    match name.strip_prefix(['@', '-']) {
-        Some(rest) => format!("_{rest}"),
-        None => name,
-    }
 }
 
 /// The parameters of the notebook.

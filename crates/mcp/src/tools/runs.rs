@@ -1,4 +1,4 @@
-//! `runs`: manages background runs.
+//! `runs`: lists background runs, waits for them and shows their output.
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_host::reply::{RunInfo, RunTail};
@@ -7,27 +7,35 @@ use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::arguments::{self, Seconds};
+use super::super::arguments::{self, Argument, ArgumentKind, Seconds};
 use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::followed_run::FollowedRun;
 use super::super::progress::ProgressReporter;
+use super::super::wording;
 use super::{Effect, ToolCall, ToolSpec, report};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "runs",
     title: "Runs in the background",
     description: "\
-Manage background runs (`background`, or a long call). list: all runs. wait: the result of `run`, as its call would \
-have returned it, or after `wait` seconds (default 50) that it still runs. tail: the output of its cell so far. \
-cancel: interrupt it; variables stay if the code reacts within 5 s. Example: {\"action\": \"wait\", \"run\": \"r1\"}",
-    input_properties: r#"{"action": {"enum": ["list", "wait", "tail", "cancel"]}, "run": {"type": "string"}, "wait": {"type": "number"}}"#,
-    required: &["action"],
-    output_properties: r#"{"status": {"type": "string"}, "runs": {"type": "array"}, "text": {"type": "string"}, "cancelled": {"type": "boolean"}, "notices": {"type": "array"}}"#,
-    effect: Effect::Modifies,
+Follow background runs of Jupyter notebooks and code. list. wait: the result of `run`, or after `wait` seconds (default 50) its output so \
+far. tail: output so far. `stop` cancels. Example: {\"action\": \"wait\", \"run\": \"r1\"}",
+    search_hint: "jupyter run wait status progress background",
+    is_main: false,
+    arguments: &[
+        Argument::new("action", ArgumentKind::OneOf(&["list", "wait", "tail"])).required(),
+        RUN,
+        Argument::new("wait", ArgumentKind::Seconds).or(&["timeout"]),
+    ],
+    output_properties: r#"{"status": {"type": "string"}, "runs": {"type": "array"}, "text": {"type": "string"}, "notices": {"type": "array"}}"#,
+    effect: Effect::ReadOnly,
 };
 
+/// The id of a run.
+pub(super) const RUN: Argument =
+    Argument::new("run", ArgumentKind::Text).or(&["id", "run_id", "name"]);
+
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     action: String,
     run: Option<String>,
@@ -38,49 +46,35 @@ pub(super) async fn runs(
     call: &ToolCall<'_>,
     given: JsonObject,
 ) -> Result<CallToolResponse, Failure> {
-    let given: Arguments = arguments::parse("runs", given)?;
-    let run = || {
-        given.run.clone().ok_or_else(|| {
-            let message = format!("`{}` needs the name of a run", given.action);
-            Failure::new(Kind::BadArguments, message).hint("`runs` list names them")
-        })
-    };
+    let given: Arguments = arguments::parse("runs", SPEC.arguments, given)?;
     let host = call.server.kernels();
     let reply = match given.action.as_str() {
-        "list" => list(&host.list_runs().await?.unwrap_or_default())?,
         "wait" => {
             let wait = match given.wait {
                 Some(Seconds(time)) => Some(time),
                 None => call.server.options().wait,
             };
-            let run = FollowedRun::wait(host, &run()?, wait).await?;
+            let id = require_run(given.run.as_deref(), "wait")?;
+            let run = FollowedRun::wait(host, id, wait).await?;
             return call.wait(run).await;
         }
         "tail" => {
-            let tail = host.tail_run(&run()?).await?;
+            let id = require_run(given.run.as_deref(), "tail")?;
+            let tail = host.tail_run(id).await?;
             let tail = tail.ok_or_else(cellwright_host::host_not_running)?;
             show_tail(tail, call.server.options().text_limit)?
         }
-        "cancel" => {
-            let result = host.cancel_run(&run()?).await?;
-            let result = result.ok_or_else(cellwright_host::host_not_running)?;
-            let text = if result.cancelled {
-                format!(
-                    "run {} is being cancelled; `runs` wait shows its result\n",
-                    result.run
-                )
-            } else {
-                format!("run {} had already ended\n", result.run)
-            };
-            Reply::new(text, &result)?
-        }
-        other => {
-            let message = format!("There is no action `{other}`");
-            let failure = Failure::new(Kind::BadArguments, message);
-            return Err(failure.hint("the actions are list, wait, tail and cancel"));
-        }
+        _ => list(&host.list_runs().await?.unwrap_or_default())?,
     };
-    Ok(reply.into_result().into())
+    Ok(call.respond(reply))
+}
+
+/// The run that an action needs.
+pub(super) fn require_run<'a>(run: Option<&'a str>, action: &str) -> Result<&'a str, Failure> {
+    run.ok_or_else(|| {
+        let message = format!("`{action}` needs the id of a `run`, such as r1");
+        Failure::new(Kind::BadArguments, message).hint("`runs` list shows the runs")
+    })
 }
 
 impl ToolCall<'_> {
@@ -101,14 +95,16 @@ impl ToolCall<'_> {
         let reply = loop {
             match run.next(&never, &mut progress).await? {
                 RunUpdate::Finished(report) => {
-                    break report::finished(self.server, &report, Vec::new())?;
+                    break report::finished(self.server, &report, Vec::new()).await?;
                 }
-                RunUpdate::StillRunning(state) => break report::still_running(&state, &[])?,
+                RunUpdate::StillRunning(state) => {
+                    break report::still_running(self.server, &state, &[]).await?;
+                }
                 // The call that started the run answers input requests.
                 _ => {}
             }
         };
-        Ok(reply.into_result().into())
+        Ok(self.respond(reply))
     }
 }
 
@@ -122,12 +118,15 @@ fn list(runs: &[RunInfo]) -> Result<Reply, Failure> {
         text.push_str(&format!("the newest {} of {}\n", newest.len(), runs.len()));
     }
     for run in newest {
+        let collected = if run.collected { ", collected" } else { "" };
         text.push_str(&format!(
-            "{} {} session {}: {}\n",
+            "{} {}{collected}, cell {} of {}, session {}: {}\n",
             run.run,
             run.status.name(),
+            run.cell + 1,
+            run.cells,
             run.session.as_deref().unwrap_or("-"),
-            run.label
+            wording::sanitize_name(&run.label)
         ));
     }
     let document = json!({"runs": newest, "total": runs.len()});
@@ -141,7 +140,13 @@ fn list(runs: &[RunInfo]) -> Result<Reply, Failure> {
 
 fn show_tail(mut tail: RunTail, text_max: usize) -> Result<Reply, Failure> {
     let (shown, missing) = truncate_middle(tail.text.as_deref().unwrap_or_default(), text_max);
-    let mut text = format!("run {}: {}\n", tail.run, tail.status.name());
+    let mut text = format!(
+        "run {}: {}, cell {} of {}\n",
+        tail.run,
+        tail.status.name(),
+        tail.cell + 1,
+        tail.cells
+    );
     if shown.is_empty() {
         text.push_str("no output so far\n");
     } else {

@@ -6,7 +6,7 @@ use cellwright_operations::write::{WriteRequest, write as write_notebook};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
-use super::super::arguments;
+use super::super::arguments::{self, Argument, ArgumentKind, PATH, REVISION};
 use super::super::content::Reply;
 use super::super::server::Server;
 use super::{Effect, ToolSpec, change};
@@ -15,33 +15,39 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "write",
     title: "Write a notebook",
     description: "\
-Replace a whole notebook by text with cell markers, or create a new one (`create`). A block whose marker names a \
-cell (`# %% [code] cell:3`) changes that cell and keeps its outputs; a marker without a number (`# %% [code]`, \
-`# %% [markdown]`) adds a cell; cells missing from the text are DELETED. For large rewrites and new notebooks; \
-otherwise use `edit` or `notebook`. Example: {\"path\": \"new.ipynb\", \"create\": true, \"text\": \"# %% [code]\\nprint(1)\"}",
-    input_properties: r#"{"path": {"type": "string"}, "text": {"type": "string"}, "rev": {"type": "string"}, "create": {"type": "boolean"}}"#,
-    required: &["path", "text"],
+Write a whole Jupyter notebook (.ipynb) as text, or create one (`create`). A marker that names a cell (`# %% [code] cell:3`) changes \
+it and keeps its outputs; `# %% [code]` or `# %% [markdown]` adds a cell; cells missing from the text are DELETED. \
+Example: {\"path\": \"new.ipynb\", \"create\": true, \"text\": \"# %% [code]\\nprint(1)\"}",
+    search_hint: "jupyter ipynb create new percent format",
+    is_main: false,
+    arguments: &[
+        PATH,
+        Argument::new("text", ArgumentKind::Text)
+            .or(&["content", "source", "new_source"])
+            .required(),
+        Argument::new("create", ArgumentKind::Boolean),
+        REVISION,
+    ],
     output_properties: change::OUTPUT_PROPERTIES,
     effect: Effect::Idempotent,
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     path: String,
     text: String,
-    rev: Option<String>,
+    revision: Option<String>,
     #[serde(default)]
     create: bool,
 }
 
 pub(super) fn write(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let given: Arguments = arguments::parse("write", given)?;
+    let given: Arguments = arguments::parse("write", SPEC.arguments, given)?;
     let place = server.roots().resolve_file(&given.path)?;
     let request = WriteRequest {
         path: place.file().clone(),
         text: given.text,
-        revision: BaseRevision::parse(given.rev)?,
+        revision: BaseRevision::parse(given.revision)?,
         create: given.create,
     };
     let changed = write_notebook(&request, server.engine())

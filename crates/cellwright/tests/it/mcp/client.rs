@@ -12,6 +12,9 @@ use crate::context::Context;
 /// Time limit for a reply.
 const REPLY_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// The variable of the setting `mcp.structured`.
+pub(crate) const STRUCTURED: &str = "CELLWRIGHT_MCP_STRUCTURED";
+
 /// The newer protocol revision, in which every request identifies the client.
 pub(crate) const NEWER: &str = "2026-07-28";
 
@@ -71,6 +74,10 @@ impl Client {
     pub(crate) fn of(mut command: Command) -> Self {
         if let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") {
             command.env("CELLWRIGHT_PYTHON", python);
+        }
+        // Structured content repeats the text, which makes assertions precise. `replies.rs` tests the default.
+        if !command.get_envs().any(|(name, _)| name == STRUCTURED) {
+            command.env(STRUCTURED, "true");
         }
         let mut child = command
             .stdin(Stdio::piped())
@@ -279,6 +286,26 @@ impl ToolReply {
     pub(crate) fn error_text(self) -> String {
         assert!(self.is_error(), "{}", self.text());
         self.text()
+    }
+
+    /// The text of a reply to code that raised an exception, which is no error of the call.
+    pub(crate) fn raised_text(self) -> String {
+        let text = self.text();
+        assert!(
+            !self.is_error() && text.starts_with("error: cell "),
+            "{text}"
+        );
+        text
+    }
+
+    /// The artifact that the text names for truncated output.
+    pub(crate) fn artifact(&self) -> String {
+        let text = self.text();
+        let start = text
+            .find("all of it: `read` ")
+            .unwrap_or_else(|| panic!("{text}"))
+            + 18;
+        text[start..].split(',').next().unwrap().to_owned()
     }
 
     /// The text of the first cell.

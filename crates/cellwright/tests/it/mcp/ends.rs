@@ -92,7 +92,7 @@ fn long_calls_continue_as_runs() {
     let listed = client.call("runs", json!({"action": "list"})).ok();
     assert!(listed.text().contains(&run));
     client
-        .call("runs", json!({"action": "cancel", "run": run}))
+        .call("stop", json!({"action": "cancel", "run": run}))
         .ok();
     let ended = client.call("runs", json!({"action": "wait", "run": run}));
     assert_eq!(ended.structured()["status"], "cancelled");

@@ -25,7 +25,7 @@ fn a_client_that_can_asks_its_user() {
     assert_eq!(client.asked.len(), 1);
     // Without an answer, the code gets the exception.
     client.typed = None;
-    let words = client.call("eval", json!({"code": ASKS})).error_text();
+    let words = client.call("eval", json!({"code": ASKS})).raised_text();
     assert!(words.contains("no answer is available"), "{words}");
     assert_eq!(client.asked.len(), 2);
     client.assert_served();
@@ -37,7 +37,7 @@ fn one_that_cannot_is_told_at_once() {
     let mut client = Client::older(&context);
     let refused = client.call("eval", json!({"code": ASKS}));
     assert!(refused.notices().contains(&"input_refused"));
-    assert!(refused.error_text().contains("no answer is available"));
+    assert!(refused.raised_text().contains("no answer is available"));
 }
 
 #[test]
@@ -85,7 +85,11 @@ fn in_the_newer_revision_the_call_is_made_again_with_the_answer() {
     let refused = client
         .request("tools/call", call(Some(&state), None))
         .unwrap();
-    assert_eq!(refused["isError"], true);
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("error: cell 0 raised StdinNotImplementedError"),
+        "{text}"
+    );
     client.assert_served();
 }
 
@@ -103,7 +107,7 @@ fn kernels_of_jupyter_ask_too() {
     assert!(ran.printed().contains("Hello World"), "{}", ran.printed());
     client.typed = None;
     let refused = client.call("eval", json!({"code": ASKS, "backend": "jupyter"}));
-    assert!(refused.error_text().contains("no answer is available"));
+    assert!(refused.raised_text().contains("no answer is available"));
     let code = "from getpass import getpass\nlen(getpass('Secret: '))";
     client.typed = Some("hush");
     let ran = client
@@ -127,7 +131,7 @@ fn an_unanswered_input_request_blocks_nothing() {
         client.next(std::time::Duration::from_secs(30)).unwrap();
     }
     client
-        .call("kernels", json!({"action": "stop", "name": "main"}))
+        .call("stop", json!({"action": "end", "session": "main"}))
         .ok();
     let ended = client.end(id).unwrap();
     assert_eq!(ended["isError"], true, "{ended}");

@@ -23,8 +23,8 @@ fn long_output_is_cut_and_all_of_it_can_be_read_by_range() {
     );
     assert!(ran.structured().to_string().chars().count() < 2 * LIMIT);
     assert!(text.contains("\n0\n1\n") && text.contains("\n99999\n"));
-    let links = ran.blocks("resource_link");
-    let artifact = links[0]["uri"].as_str().unwrap().to_owned();
+    assert!(ran.blocks("resource_link").is_empty());
+    let artifact = ran.artifact();
     assert_eq!(
         ran.structured()["cells"][0]["truncated"]["artifact"],
         json!(artifact)
@@ -56,7 +56,7 @@ fn long_output_is_cut_and_all_of_it_can_be_read_by_range() {
     assert!(all.lines().count() > 5000);
     let found = client.call(
         "artifact",
-        json!({"action": "search", "id": artifact, "regex": "^777..$", "most": 3}),
+        json!({"action": "search", "id": artifact, "regex": "^777..$", "max": 3}),
     );
     let found = found.ok();
     assert_eq!(found.structured()["total"], 100);
@@ -184,7 +184,7 @@ fn a_line_that_is_longer_than_an_answer_can_be_read_to_its_end() {
     let mut client = Client::older(&context);
     let code = "print(''.join(str(i % 10) for i in range(30_000)))";
     let ran = client.call("eval", json!({"code": code})).ok();
-    let artifact = ran.blocks("resource_link")[0]["uri"].clone();
+    let artifact = json!(ran.artifact());
     let source = format!("long = '{}'", "äb".repeat(10_000));
     let insert = json!({"action": "insert", "path": "l.ipynb", "source": source, "create": true});
     client.call("notebook", insert).ok();
@@ -224,13 +224,13 @@ fn what_is_quoted_is_short() {
         ("eval", json!({"code": "1", "kernel": long})),
         ("read", json!({"path": long})),
         ("kernels", json!({"action": long})),
-        ("kernels", json!({"action": "stop", "name": long})),
+        ("stop", json!({"action": "end", "session": long})),
         ("runs", json!({"action": "wait", "run": long})),
         (
             "eval",
             json!({"code": format!("globals()['{long}'*2] = 1")}),
         ),
-        ("kernels", json!({"action": "variables", "name": "main"})),
+        ("kernels", json!({"action": "variables", "session": "main"})),
     ] {
         let answer = client.call(tool, arguments);
         let (text, structured) = (answer.text().len(), answer.structured().to_string().len());

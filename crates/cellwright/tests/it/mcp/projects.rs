@@ -32,8 +32,7 @@ fn store_output(client: &mut Client, arguments: &Value) -> String {
         .unwrap()
         .extend(arguments.as_object().unwrap().clone());
     let reply = client.call("eval", all).ok();
-    let link = &reply.blocks("resource_link")[0]["uri"];
-    link.as_str().unwrap().to_owned()
+    reply.artifact()
 }
 
 #[test]

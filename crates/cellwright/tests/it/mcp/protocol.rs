@@ -41,7 +41,7 @@ fn every_tool_says_what_it_takes_gives_and_does() {
         .iter()
         .filter_map(|tool| tool["name"].as_str())
         .collect();
-    insta::assert_snapshot!(names.join(" "), @"read edit notebook write run eval runs kernels artifact");
+    insta::assert_snapshot!(names.join(" "), @"read edit notebook write run eval runs kernels stop artifact");
     for tool in tools {
         let name = tool["name"].as_str().unwrap();
         assert!(
@@ -50,12 +50,19 @@ fn every_tool_says_what_it_takes_gives_and_does() {
         );
         assert_eq!(tool["inputSchema"]["type"], "object", "{name}");
         assert_eq!(tool["outputSchema"]["type"], "object", "{name}");
-        let reads = matches!(name, "read" | "artifact");
-        assert_eq!(tool["annotations"]["readOnlyHint"], json!(reads), "{name}");
+        let reads = matches!(name, "read" | "runs" | "kernels" | "artifact");
+        let hint = &tool["annotations"]["readOnlyHint"];
+        assert_eq!(*hint == true, reads, "{name}");
+        let open_world = &tool["annotations"]["openWorldHint"];
+        let runs_code = matches!(name, "run" | "eval");
+        assert_eq!(*open_world != false, runs_code, "{name}");
+        let is_main = matches!(name, "read" | "edit" | "notebook" | "run" | "eval");
+        let always = &tool["_meta"]["anthropic/alwaysLoad"];
+        assert_eq!(*always == true, is_main, "{name}");
+        let search = tool["_meta"]["anthropic/searchHint"].as_str().unwrap();
+        assert!(search.contains("jupyter"), "{name}");
     }
-    let bytes = serde_json::to_string(&listed).unwrap().len();
-    assert!(bytes < 12_000, "{bytes}");
-    // The same from call to call, for those who remember it.
+    // The same in every call, for clients that cache it.
     assert_eq!(client.request("tools/list", json!({})).unwrap(), listed);
 }
 
@@ -83,7 +90,7 @@ fn invalid_arguments_are_rejected_without_effect() {
         ),
         (
             "edit",
-            json!({"path": "a.ipynb", "old": "42", "new": "x", "rev": "nonsense"}),
+            json!({"path": "a.ipynb", "old": "42", "new": "x", "revision": "nonsense"}),
         ),
         (
             "edit",
@@ -112,7 +119,10 @@ fn invalid_arguments_are_rejected_without_effect() {
         ("run", json!({"path": "a.ipynb", "cells": "77"})),
         ("runs", json!({"action": "wait", "run": "r99"})),
         ("runs", json!({"action": "wait"})),
-        ("kernels", json!({"action": "variables", "name": "unknown"})),
+        (
+            "kernels",
+            json!({"action": "variables", "session": "unknown"}),
+        ),
         ("kernels", json!({"action": "fly"})),
         (
             "artifact",
@@ -167,11 +177,14 @@ fn prompts_have_their_arguments_in_place() {
 fn every_client_is_told_what_to_paste() {
     let context = Context::new();
     let program = env!("CARGO_BIN_EXE_cellwright");
-    for client in ["claude", "codex", "cursor", "vscode", "zed", "gemini"] {
+    for client in [
+        "claude", "codex", "cursor", "vscode", "zed", "gemini", "qwen", "copilot", "cline",
+        "opencode", "vibe", "continue",
+    ] {
         let ran = context.run(&["mcp", "--print-config", client]).exits(0);
         let shown = ran.output_masked().replace(program, "[PROGRAM]");
         insta::assert_snapshot!(format!("config_{client}"), shown);
-        if client != "codex" {
+        if !matches!(client, "codex" | "vibe" | "continue") {
             serde_json::from_str::<Value>(&ran.stdout).unwrap();
         }
         let file = context.path("token");
