@@ -7,7 +7,7 @@
 //! * [`settings`] reads the settings of the user and of a project; [`trust`] records which project files the user has
 //!   approved.
 //! * [`kernels`] selects a kernel by flags, notebook and settings; [`ipykernel`] inspects Python installations.
-//! * [`launch`] starts the kernels of a session, and [`kernel_setup`] sets them up with the prelude, the modules of the
+//! * [`session_launcher`] starts the kernels of a session, and [`kernel_setup`] sets them up with the prelude, the modules of the
 //!   user and the [`bridge`], through which code in a cell calls verbs.
 //! * [`logging`] installs the subscriber that `CELLWRIGHT_LOG` selects.
 //! * [`runtime_dir`] is the private directory of the host; [`loopback`] and [`secret`] are what servers on this machine

@@ -5,7 +5,7 @@
 //!            └─ no host? launch (`__host`), wait for `ready`, connect
 //! ```
 //!
-//! Both sides meet in the [runtime directory](cellwright_engine::runtime_dir): [`record`] describes the live host there, and
+//! Host and commands share the [runtime directory](cellwright_engine::runtime_dir): [`host_record`] describes the live host there, and
 //! `host_files` holds its lock. [`frame`] and [`hello`] define the bytes on the socket, [`protocol`] and [`reply`] the
 //! messages. [`kernel_host::KernelHost`] is what front ends use: its requests, and [`run_stream::RunStream`] for code
 //! that runs. A server without a socket is an `in_process` host: the same messages, passed as values.

@@ -60,6 +60,14 @@ impl SessionTarget {
             .iter()
             .filter(|session| session.session == name || session.session == given)
             .collect();
+        // As for a call that names no session, the one in the first root comes first.
+        let base = server.roots().base().map(canonical).unwrap_or_default();
+        let here: Vec<&SessionInfo> = named
+            .iter()
+            .copied()
+            .filter(|session| Path::new(&session.cwd) == base)
+            .collect();
+        let named = if here.len() == 1 { here } else { named };
         if let Some(found) = select_one(&named, given)? {
             return Ok(Self::from_info(found));
         }
@@ -163,7 +171,9 @@ fn select_one<'s>(
                     session.id, session.session, session.cwd
                 ));
             }
-            Err(failure.hint("name one by its path or its id, such as `session: @1`"))
+            let example = several.last().map_or(0, |session| session.id);
+            let hint = format!("name one by its path or its id, such as `session: @{example}`");
+            Err(failure.hint(hint))
         }
     }
 }

@@ -18,7 +18,24 @@ fn render_for_tools(part: &HintPart) -> String {
             }
         }
         HintPart::Command(words) => {
-            let verb = words.split(' ').next().unwrap_or_default();
+            let mut parts = words.splitn(3, ' ');
+            let (verb, action) = (parts.next().unwrap_or_default(), parts.next());
+            let target = parts.next().unwrap_or_default();
+            // The tool `stop` has the actions that end something.
+            match (verb, action) {
+                ("kernels", Some(action @ ("interrupt" | "reset"))) => {
+                    return format!(
+                        "`stop` {{\"action\": \"{action}\", \"session\": \"{target}\"}}"
+                    );
+                }
+                ("kernels", Some("stop")) => {
+                    return format!("`stop` {{\"action\": \"end\", \"session\": \"{target}\"}}");
+                }
+                ("runs", Some("cancel")) => {
+                    return format!("`stop` {{\"action\": \"cancel\", \"run\": \"{target}\"}}");
+                }
+                _ => {}
+            }
             if TOOL_NAMES.contains(&verb) {
                 format!("`{words}`")
             } else {
@@ -132,6 +149,10 @@ mod tests {
             (
                 hint![flag_value("answer", "TEXT"), " supplies input"],
                 "`answer: TEXT` supplies input",
+            ),
+            (
+                hint![command("kernels interrupt a.ipynb"), " stops the cell"],
+                "`stop` {\"action\": \"interrupt\", \"session\": \"a.ipynb\"} stops the cell",
             ),
             (
                 hint!["run ", command("trust")],

@@ -91,7 +91,11 @@ impl ChangeReport {
         let subject = change.focus.or(change.removed);
         let headline = if wrote {
             let what = match &subject {
-                Some(cell) if change.tally.changed_count() <= 1 => {
+                // An edit of the text can also add or remove a cell.
+                Some(cell)
+                    if change.tally.changed_count() <= 1
+                        && (action != "edit" || change.tally.changed == 1) =>
+                {
                     describe_cell(action, cell.index, cell.kind.name())
                 }
                 _ => describe_cells(action, &change.tally),

@@ -99,7 +99,6 @@ pub enum NoticeKind {
     // MCP replies.
     CallCancelled,
     CellsLeftOut,
-    ImageNotShown,
     ListTruncated,
     TextTruncated,
 }

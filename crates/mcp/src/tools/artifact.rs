@@ -118,6 +118,10 @@ fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {
         ..SearchOptions::default()
     };
     let artifact = server.artifacts()?.open_in_project(id)?;
+    if artifact.kind.mime().starts_with("image/") {
+        let failure = Failure::new(Kind::BadArguments, format!("{id} is an image"));
+        return Err(failure.hint(format!("`read` {id} returns it")));
+    }
     let hits = artifact.search(&pattern, &search)?;
     let (text, missing) = truncate_middle(&format_hits(&hits), server.options().text_limit);
     let mut reply = format!(

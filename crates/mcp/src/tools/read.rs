@@ -172,7 +172,8 @@ fn page_reply(
     }
     let mut head = wording::sanitize(&place.display_path().display().to_string());
     if let Some(cells) = document["total_cells"].as_u64() {
-        head.push_str(&format!(", {cells} cells"));
+        let plural = if cells == 1 { "" } else { "s" };
+        head.push_str(&format!(", {cells} cell{plural}"));
     }
     if let Some(revision) = document["revision"].as_str() {
         head.push_str(&format!(", revision {revision}"));

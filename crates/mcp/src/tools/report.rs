@@ -122,8 +122,15 @@ pub(super) async fn still_running(
     let run = &state.run;
     // A host that does not answer is reported by the next call.
     let tail = server.kernels().tail_run(run).await.ok().flatten();
-    let mut text = format!("running: the code continues as run {run}");
-    if let Some(tail) = &tail {
+    let is_waiting = tail
+        .as_ref()
+        .is_some_and(|tail| tail.status == ExecutionStatus::Pending);
+    let mut text = if is_waiting {
+        format!("waiting: the kernel is busy with another call; the code is queued as run {run}")
+    } else {
+        format!("running: the code continues as run {run}")
+    };
+    if let Some(tail) = tail.as_ref().filter(|_| !is_waiting) {
         text.push_str(&format!(", cell {} of {}", tail.cell + 1, tail.cells));
         if let Some(elapsed) = tail.elapsed_s {
             text.push_str(&format!(", for {elapsed:.0} s so far"));
@@ -189,7 +196,7 @@ fn heading(status: ExecutionStatus, report: &ExecutionReport) -> String {
         }
         text.push_str(", ");
     }
-    if report.notebook.is_none() {
+    if report.notebook.is_none() && !report.cells.is_empty() {
         let duration: f64 = report.cells.iter().map(|cell| cell.duration_ms).sum();
         text.push_str(&format!("{duration:.1} ms"));
     }
@@ -458,10 +465,13 @@ impl<'a> ReportBuilder<'a> {
             let plural = if count == 1 { "" } else { "s" };
             let is_ok = |cell: &&&CellReport| cell.status == ExecutionStatus::Ok;
             let ok = silent.iter().filter(is_ok).count();
-            self.text.push_str(&format!(
-                "{count} cell{plural} without output: {ok} ok, {} not run\n",
-                count - ok
-            ));
+            self.text
+                .push_str(&format!("{count} cell{plural} without output"));
+            if ok < count {
+                let not_run = count - ok;
+                self.text.push_str(&format!(": {ok} ok, {not_run} not run"));
+            }
+            self.text.push('\n');
         }
         let left_out = shown.len() - selected.len();
         if left_out > 0 {
@@ -476,7 +486,7 @@ impl<'a> ReportBuilder<'a> {
 
     fn add_cell(&mut self, cell: &CellReport, share: usize, is_only: bool, in_notebook: bool) {
         let excerpt = OutputExcerpt::new(cell, share);
-        if !is_only && has_result(cell) {
+        if (!is_only || in_notebook) && has_result(cell) {
             let id = cell
                 .id
                 .as_deref()

@@ -191,7 +191,7 @@ pub(super) async fn run(
 
 fn prepare(
     server: &Server,
-    given: Arguments,
+    mut given: Arguments,
     target: Option<SessionTarget>,
     mode: ElicitationMode,
 ) -> Result<RunCall, Failure> {
@@ -210,9 +210,9 @@ fn prepare(
         None => None,
     };
     let target = target.unwrap_or_else(|| SessionTarget::of_notebook(server, &path));
-    let mut edits = given.edits;
-    if let Some(cell) = given.edit_cell {
-        let Some(source) = given.source else {
+    let mut edits = std::mem::take(&mut given.edits);
+    if let Some(cell) = given.edit_cell.take() {
+        let Some(source) = given.source.take() else {
             let failure = Failure::new(Kind::BadArguments, "`edit_cell` needs a `source`");
             return Err(failure.hint("nothing was written, nothing ran"));
         };
@@ -222,6 +222,10 @@ fn prepare(
             return Err(failure.hint("nothing was written, nothing ran"));
         }
         edits.push(Edit::source(cell, source));
+    }
+    if given.source.is_some() {
+        let failure = Failure::new(Kind::BadArguments, "`source` needs an `edit_cell`");
+        return Err(failure.hint("nothing was written, nothing ran"));
     }
     let request = RunRequest {
         path,

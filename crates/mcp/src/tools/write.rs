@@ -1,6 +1,6 @@
 //! `write`: replaces a notebook by text.
 
-use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_operations::change::BaseRevision;
 use cellwright_operations::write::{WriteRequest, write as write_notebook};
 use rmcp::model::JsonObject;
@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::super::arguments::{self, Argument, ArgumentKind, PATH, REVISION};
 use super::super::content::Reply;
 use super::super::server::Server;
+use super::super::wording;
 use super::{Effect, ToolSpec, change};
 
 pub(super) const SPEC: ToolSpec = ToolSpec {
@@ -44,6 +45,17 @@ pub(super) struct Arguments {
 pub(super) fn write(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
     let given: Arguments = arguments::parse("write", SPEC.arguments, given)?;
     let place = server.roots().resolve_file(&given.path)?;
+    let exists = place.path().symlink_metadata().is_ok();
+    let names_cells = given.text.lines().any(|line| {
+        line.starts_with("# %% [") && (line.contains("] cell:") || line.contains("] id:"))
+    });
+    if given.create && exists && given.revision.is_none() && !names_cells {
+        let path = wording::sanitize(&place.display_path().display().to_string());
+        let failure = Failure::new(Kind::BadFile, format!("{path} exists"));
+        return Err(failure.hint(
+            "nothing was written; to replace all its cells, leave out `create`; to keep cells, name them in their markers",
+        ));
+    }
     let request = WriteRequest {
         path: place.file().clone(),
         text: given.text,
