@@ -5,9 +5,11 @@ breakable, break_, group, indent, begin_group, end_group, pretty.
 """
 
 import collections
+import os
 import types
 
 from . import lazy
+from .state import STATE
 
 WIDTH = 79
 ITEMS_LIMIT = 1000
@@ -23,6 +25,15 @@ class FloatFormat:
 
 
 FLOAT_FORMAT = FloatFormat()
+
+
+class Layout:
+    """Whether containers are wrapped, which %pprint switches. The one instance is `LAYOUT`."""
+
+    enabled = True
+
+
+LAYOUT = Layout()
 
 
 class _Break:
@@ -168,6 +179,8 @@ def _lay_out(group, base, trailing, flat, lines, limit):
 
 def pretty(obj):
     """Return the text of an object; exceptions of its __repr__ propagate to the caller."""
+    if not LAYOUT.enabled:
+        return repr(obj)
     kind = type(obj)
     if kind in (list, tuple, set, frozenset) and len(obj) <= 40:
         simple = all(type(item) in _ATOMS for item in obj)
@@ -197,42 +210,64 @@ def with_function(function, obj):
 
 def _print(p, obj, cycle):
     kind = type(obj)
+    custom = _registered_function(obj)
+    if custom is not None:
+        custom(obj, p, cycle)
+        return
     if kind in _ATOMS:
         p.text(repr(obj))
-        return
-    if kind is float:
-        p.text(FLOAT_FORMAT.template % obj)
-        return
-    for base, function in _CONTAINERS:
-        if kind is base or issubclass(kind, base) and kind.__repr__ is base.__repr__:
-            function(p, obj, cycle)
-            return
-    function = _PRINTERS.get(kind)
-    if function is not None:
-        function(p, obj, cycle)
-        return
-    if isinstance(obj, type):
-        _class(p, obj)
-        return
-    name = getattr(kind, "_repr_pretty_", None)
-    if callable(name):
-        obj._repr_pretty_(p, cycle)
         return
     if kind.__module__ == "re" and kind.__name__ == "Pattern":
         _pattern(p, obj)
         return
-    if kind.__repr__ is object.__repr__:
-        _plain_object(p, obj, kind)
-        return
+    for base in _class_of(obj).__mro__:
+        function = _PRINTERS.get(base)
+        if function is not None:
+            function(p, obj, cycle)
+            return
+        names = base.__dict__
+        if "_repr_pretty_" in names and callable(base._repr_pretty_):
+            base._repr_pretty_(obj, p, cycle)
+            return
+        if base is not object and "__repr__" in names and callable(base.__repr__):
+            _repr(p, obj, cycle)
+            return
+    _plain_object(p, obj)
+
+
+def _registered_function(obj):
+    """Return the function that is registered for text/plain of the object's type, or None."""
+    shell = STATE.shell
+    if shell is None or not shell.has_formatters:
+        return None
+    return shell.display_formatter.formatters["text/plain"].lookup_quiet(obj)
+
+
+def _class_of(obj):
+    """Return the class that an object names, which a proxy may replace, or its type."""
+    try:
+        kind = obj.__class__
+    except Exception:
+        kind = None
+    return kind if isinstance(kind, type) else type(obj)
+
+
+def _repr(p, obj, cycle):
     _lines(p, repr(obj))
 
 
+def _float(p, obj, cycle):
+    _lines(p, FLOAT_FORMAT.template % obj)
+
+
 def _lines(p, text):
-    if "\n" not in text:
-        p.text(text)
+    """Print a text; a line break at its end is dropped."""
+    lines = text.splitlines()
+    if len(lines) < 2:
+        p.text(lines[0] if lines else "")
         return
     with p.group():
-        for index, line in enumerate(text.split("\n")):
+        for index, line in enumerate(lines):
             if index:
                 p.break_()
             p.text(line)
@@ -249,38 +284,41 @@ def _sequence(opening, closing):
                 p.text(",")
                 p.breakable()
             p.pretty(item)
-        if opening == "(" and len(obj) == 1:
+        if isinstance(obj, tuple) and len(obj) == 1:
             p.text(",")
         p.end_group(len(opening), closing)
 
     return show
 
 
-def _dict(p, obj, cycle):
-    if cycle:
-        p.text("{...}")
-        return
-    p.begin_group(1, "{")
-    for index, key in p._enumerate(obj):
-        if index:
-            p.text(",")
-            p.breakable()
-        p.pretty(key)
-        p.text(": ")
-        p.pretty(dict.__getitem__(obj, key))
-    p.end_group(1, "}")
+def _mapping(opening, closing):
+    def show(p, obj, cycle):
+        if cycle:
+            p.text("{...}")
+            return
+        p.begin_group(len(opening), opening)
+        for index, key in p._enumerate(obj.keys()):
+            if index:
+                p.text(",")
+                p.breakable()
+            p.pretty(key)
+            p.text(": ")
+            p.pretty(obj[key])
+        p.end_group(len(opening), closing)
+
+    return show
 
 
 def _set(p, obj, cycle):
     frozen = isinstance(obj, frozenset)
     opening, closing = ("frozenset({", "})") if frozen else ("{", "}")
-    if not obj:
-        p.text("frozenset()" if frozen else "set()")
+    if not len(obj):
+        p.text(type(obj).__name__ + "()")
     elif cycle:
         p.text(opening + "..." + closing)
     else:
         items = obj
-        if len(obj) <= ITEMS_LIMIT:
+        if len(obj) < ITEMS_LIMIT:
             try:
                 items = sorted(obj)
             except Exception:
@@ -297,22 +335,52 @@ def _set(p, obj, cycle):
         p.end_group(len(opening), closing)
 
 
-def _constructor(name, *parts):
+def _constructor(arguments, name=None):
+    """Return a printer for `Name(argument, key=argument)`; `arguments` returns both kinds for an
+    object. Without a name, that of the object's class is shown."""
+
     def show(p, obj, cycle):
-        with p.group(len(name) + 1, name + "(", ")"):
-            if cycle:
-                p.text("...")
-                return
-            for index, part in enumerate(parts):
-                if index:
-                    p.text(",")
-                    p.breakable()
-                p.pretty(part(obj))
+        positional, named = ((), {}) if cycle else arguments(obj)
+        _call(p, name or type(obj).__name__, positional, named, cycle)
 
     return show
 
 
-def _class(p, obj):
+def _call(p, name, positional, named, cycle):
+    with p.group(len(name) + 1, name + "(", ")"):
+        if cycle:
+            p.text("...")
+        parts = [("", value) for value in positional]
+        parts += [(key + "=", value) for key, value in named.items()]
+        for index, (prefix, value) in enumerate(parts):
+            if index:
+                p.text(",")
+                p.breakable()
+            if prefix:
+                with p.group(len(prefix), prefix, ""):
+                    p.pretty(value)
+            else:
+                p.pretty(value)
+
+
+def _exception(p, obj, cycle):
+    kind = type(obj)
+    name = kind.__qualname__
+    if kind.__module__ not in ("exceptions", "builtins"):
+        name = "%s.%s" % (kind.__module__, name)
+    _call(p, name, getattr(obj, "args", ()), {}, False)
+
+
+def _super(p, obj, cycle):
+    p.begin_group(8, "<super: ")
+    p.pretty(obj.__thisclass__)
+    p.text(",")
+    p.breakable()
+    p.pretty(obj.__self__)
+    p.end_group(8, ">")
+
+
+def _class(p, obj, cycle):
     try:
         name = obj.__qualname__
         module = obj.__module__
@@ -334,7 +402,11 @@ def _pattern(p, obj):
     p.text(text + (", " + "|".join(["re." + name for name in flags]) if flags else "") + ")")
 
 
-def _plain_object(p, obj, kind):
+def _plain_object(p, obj):
+    kind = _class_of(obj)
+    if kind.__repr__ is not object.__repr__:
+        _repr(p, obj, False)
+        return
     module = kind.__module__
     name = kind.__qualname__
     if type(module) is str and module not in ("builtins",):
@@ -354,41 +426,31 @@ def _function(p, obj, cycle):
         p.text("<function %s>" % name)
 
 
-def _collections():
-    return {
-        collections.defaultdict: _constructor("defaultdict", lambda d: d.default_factory, dict),
-        collections.Counter: _constructor("Counter", lambda c: dict(c.most_common())),
-        collections.OrderedDict: _ordered_dict,
-        collections.deque: _deque,
-    }
+def _deque_arguments(obj):
+    return (list(obj),), {} if obj.maxlen is None else {"maxlen": obj.maxlen}
 
 
-def _ordered_dict(p, obj, cycle):
-    with p.group(12, "OrderedDict(", ")"):
-        if cycle:
-            p.text("...")
-        elif obj:
-            p.pretty(list(obj.items()))
-
-
-def _deque(p, obj, cycle):
-    with p.group(6, "deque(", ")"):
-        if cycle:
-            p.text("...")
-            return
-        p.pretty(list(obj))
-        if obj.maxlen is not None:
-            p.text(",")
-            p.breakable()
-            p.text("maxlen=%d" % obj.maxlen)
-
-
-_CONTAINERS = (
-    (list, _sequence("[", "]")),
-    (dict, _dict),
-    (tuple, _sequence("(", ")")),
-    (set, _set),
-    (frozenset, _set),
-)
-_PRINTERS = {types.FunctionType: _function, types.BuiltinFunctionType: _function}
-_PRINTERS.update(_collections())
+_PRINTERS = {
+    int: _repr,
+    float: _float,
+    str: _repr,
+    list: _sequence("[", "]"),
+    tuple: _sequence("(", ")"),
+    dict: _mapping("{", "}"),
+    set: _set,
+    frozenset: _set,
+    type: _class,
+    super: _super,
+    BaseException: _exception,
+    types.FunctionType: _function,
+    types.BuiltinFunctionType: _function,
+    types.MethodType: _repr,
+    types.MappingProxyType: _mapping("mappingproxy({", "})"),
+    types.SimpleNamespace: _constructor(lambda obj: ((), vars(obj)), "namespace"),
+    type(os.environ): _mapping("environ{", "}"),
+    collections.defaultdict: _constructor(lambda obj: ((obj.default_factory, dict(obj)), {})),
+    collections.Counter: _constructor(lambda obj: ((dict(obj.most_common()),) if obj else (), {})),
+    collections.OrderedDict: _constructor(lambda obj: ((list(obj.items()),) if obj else (), {})),
+    collections.deque: _constructor(_deque_arguments),
+    collections.UserList: _constructor(lambda obj: ((obj.data,), {})),
+}

@@ -1,5 +1,6 @@
 """text/plain of results, compared with IPython's pretty printer where it is installed."""
 
+import collections
 import sys
 
 import pytest
@@ -25,7 +26,73 @@ VALUES = [
     "__import__('collections').defaultdict(int, {'a': 1})", "__import__('datetime').date(2020, 1, 1)",
     "__import__('fractions').Fraction(1, 3)", "__import__('types').SimpleNamespace(a=1)",
     "__import__('decimal').Decimal('1.5')", "__import__('pathlib').PurePosixPath('/a/b')",
+    "__import__('collections').Counter()", "__import__('collections').OrderedDict()",
+    "__import__('collections').UserList(range(30))", "__import__('collections').UserDict(a=1)",
+    "__import__('collections').deque(range(30), maxlen=40)", "__import__('types').MappingProxyType({'a': 1})",
+    "__import__('types').SimpleNamespace(a=list(range(30)), b={'c': 1})", "[Exception('x', 1), KeyError('k')]",
+    "__import__('json').JSONDecodeError('m', 'doc', 0)", "Plain(a=1)", "[Pretty(a=1)]", "PrettyList([1])",
+    "CounterOfMine('aab')", "ListOfMine(range(30))", "DictWithRepr(a=1)", "Ends()", "[Ends(), Ends()]", "Several()",
+    "WithMeta", "super(Plain, Plain())", "[1.5, float('nan')]", "set(range(1000))", "True", "[].append", "MyError('x')",
+    "Tuple2(1, 2)", "(StrOfMine('a'),)",
 ]  # fmt: skip
+
+
+class Plain(dict):
+    pass
+
+
+class Pretty(dict):
+    def _repr_pretty_(self, p, cycle):
+        p.text("Pretty!")
+
+
+class PrettyList(list):
+    def _repr_pretty_(self, p, cycle):
+        with p.group(4, "PL(", ")"):
+            p.pretty(list(self))
+
+
+class CounterOfMine(collections.Counter):
+    pass
+
+
+class ListOfMine(collections.UserList):
+    pass
+
+
+class DictWithRepr(dict):
+    def __repr__(self):
+        return "D!"
+
+
+class Ends:
+    def __repr__(self):
+        return "text with an end\n"
+
+
+class Several:
+    def __repr__(self):
+        return "a\n\nb\n"
+
+
+class Meta(type):
+    def __repr__(cls):
+        return "M"
+
+
+class WithMeta(metaclass=Meta):
+    pass
+
+
+class MyError(Exception):
+    pass
+
+
+class StrOfMine(str):
+    pass
+
+
+Tuple2 = collections.namedtuple("Tuple2", "a b")
 
 
 @pytest.mark.parametrize("value", VALUES)
@@ -84,3 +151,20 @@ def test_deep_nesting(host):
     events = host.run("x = []\nfor i in range(100000): x = [x]\nx")
     assert status(events) == "error" and error(events)["ename"] == "RecursionError"
     assert result(host.run("1")) == "1"
+
+
+def test_registered_functions_apply_inside_containers(host):
+    host.run(
+        "f = get_ipython().display_formatter.formatters['text/plain']\n"
+        "f.for_type(int, lambda n, p, cycle: p.text('int %d' % n))"
+    )
+    assert result(host.run("[5, {'a': 6}]")) == "[int 5, {'a': int 6}]"
+
+
+def test_pprint_switches_the_layout(host):
+    from host import text
+
+    assert text(host.run("%pprint")) == "Pretty printing has been turned OFF\n"
+    assert "\n" not in result(host.run("list(range(100))"))
+    assert text(host.run("%pprint")) == "Pretty printing has been turned ON\n"
+    assert "\n" in result(host.run("list(range(100))"))
