@@ -4,6 +4,7 @@ The result equals that of IPython's TransformerManager (see the oracle test), ex
 numbers are preserved: removed lines are replaced by empty ones.
 """
 
+import os
 import re
 
 from .scanner import logical_line
@@ -39,15 +40,28 @@ def transform_cell(cell, keep_lines=True):
 
 
 def _without_indent(lines):
-    space = first = re.match(r"[ \t]*", lines[0]).group()
-    if not space:
+    if lines[0][:1] not in (" ", "\t"):
         return lines
+    first = next((line for line in lines if line.strip() and line.lstrip()[0] != "#"), lines[0])
+    first = re.match(r"[ \t]*", first).group()
+    if not first:
+        # Comments may have any indent; code at the margin stays as it is.
+        return lines
+    # Without common indent (for example with string text at the margin) that of the first line of
+    # code counts.
+    return _cut_indent(lines, _common_indent(lines) or first)
+
+
+def _common_indent(lines):
+    space = None
     for line in lines:
         if line.strip():
-            while not line.startswith(space):
-                space = space[:-1]
-    # Without common indent (for example with string text at the margin) the first line's counts.
-    space = space or first
+            indent = re.match(r"[ \t]*", line).group()
+            space = indent if space is None else os.path.commonprefix((space, indent))
+    return space or ""
+
+
+def _cut_indent(lines, space):
     return [
         (line[len(space) :] if line.startswith(space) else line) if line.strip() else ""
         for line in lines
@@ -57,6 +71,8 @@ def _without_indent(lines):
 def _without_prompts(lines):
     if lines[0].startswith(">>>") or len(lines) > 1 and lines[1].startswith(">>>"):
         lines = [_PYTHON_PROMPT.sub("", line, count=1) for line in lines]
+        space = _common_indent(lines)
+        lines = _cut_indent(lines, space) if space else lines
     if _IPYTHON_PROMPT.match(lines[0]) or len(lines) > 1 and _IPYTHON_PROMPT.match(lines[1]):
         lines = [_IPYTHON_PROMPT.sub("", line, count=1) for line in lines]
     return lines

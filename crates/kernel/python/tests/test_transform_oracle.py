@@ -15,6 +15,14 @@ oracle = pytest.importorskip("IPython.core.inputtransformer2")
 from cellwright_runner.transform import transform_cell  # noqa: E402
 
 SAME = [
+    # indent and comments
+    "  # c\nx",
+    "    # note\ns = '''\n    indented\n'''",
+    "    # note\nif True:\n    print(1)",
+    "  # c\n  x",
+    "  # c\n\n  x\n  # d",
+    ">>>     print(1)",
+    ">>>   x\n...   y",
     # magics
     "%x\n",
     "%m",
@@ -410,7 +418,6 @@ DIFFERENT = {
     ),
     "  x = '''\na\n'''\n  y": ("x = '''\na\n'''\ny\n", "the same, text of a string at the margin"),
     "  x\n#c\n  y": ("x\n#c\ny\n", "the same, a comment at the margin"),
-    "  # c\nx": ("# c\nx\n", "the same"),
     "  x = (\n1)\n  y": ("x = (\n1)\ny\n", "the same, a bracket's text at the margin"),
     "\tx\n    y": ("x\n    y\n", "IPython raises an IndentationError in the transformer"),
 }
