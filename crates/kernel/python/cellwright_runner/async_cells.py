@@ -1,10 +1,18 @@
-"""Cells with a top-level await: one event loop for the session, which survives interrupts."""
+"""Cells with a top-level await: one event loop for the session, which survives interrupts and runs
+its tasks between cells."""
 
 import asyncio
+import sys
 import warnings
 
+from . import lazy
 from .cell import CO_COROUTINE
 from .interrupt import SIGINT_GATE
+from .state import STATE
+
+# Turns of the loop after the arrival of a request. Tasks that need no waiting advance before the next
+# cell, also if that follows immediately.
+TURNS_BEFORE_CELL = 8
 
 
 class AsyncRunner:
@@ -27,6 +35,10 @@ class AsyncRunner:
                 self.loop = None
         if self.loop is None or self.loop.is_closed():
             self.loop = asyncio.new_event_loop()
+        STATE.async_runner = self
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asyncio.set_event_loop(self.loop)
         return self.loop
 
     def interrupt(self, frame=None):
@@ -49,9 +61,6 @@ class AsyncRunner:
     def run(self, parts, ns):
         """Run the code objects of a cell in one task and return the last value."""
         loop = self.event_loop()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            asyncio.set_event_loop(loop)
         self.cancel_requested = False
         self.cancellation = None
         coroutine = self._run_parts(parts, ns)
@@ -100,5 +109,62 @@ class AsyncRunner:
             timer.cancel()
 
 
+    def run_between_cells(self, channel):
+        """Run the tasks of the loop until the channel has a request. Returns immediately if the
+        loop has nothing to do."""
+        while True:
+            loop = self.loop
+            if loop is None or loop.is_closed() or not _has_work(loop):
+                return
+            arrived = channel.has_request()
+            SIGINT_GATE.background_loop = True
+            try:
+                if arrived:
+                    loop.call_soon(_stop_after, loop, TURNS_BEFORE_CELL)
+                else:
+                    loop.add_reader(channel.fd, self._on_request, loop, channel.fd)
+                loop.run_forever()
+            except BaseException as error:  # KeyboardInterrupt or SystemExit of a task
+                SIGINT_GATE.background_loop = False
+                lines = lazy.load("tracebacks").describe(error)[2]
+                sys.stderr.write("\n".join(lines) + "\n")
+            finally:
+                SIGINT_GATE.background_loop = False
+                if not arrived and not loop.is_closed():
+                    arrived = not loop.remove_reader(channel.fd)
+            if arrived:
+                return
+
+    @staticmethod
+    def _on_request(loop, fd):
+        loop.remove_reader(fd)
+        _stop_after(loop, TURNS_BEFORE_CELL)
+
+    def close(self):
+        """Drop the tasks that have not ended, without a message about each of them."""
+        if self.loop is not None and not self.loop.is_closed():
+            for task in asyncio.all_tasks(self.loop):
+                task._log_destroy_pending = False
+
+
+def _stop_after(loop, turns):
+    if turns:
+        loop.call_soon(_stop_after, loop, turns - 1)
+    else:
+        loop.stop()
+
+
+def _has_work(loop):
+    """Return whether a loop has tasks, callbacks, timers or open connections."""
+    if asyncio.all_tasks(loop):
+        return True
+    try:
+        # The selector has one entry of the loop itself, its wake-up pipe.
+        return bool(loop._ready or loop._scheduled or len(loop._selector.get_map()) > 1)
+    except AttributeError:  # another implementation of loops
+        return True
+
+
 _RUNNER = AsyncRunner()
 run = _RUNNER.run
+event_loop = _RUNNER.event_loop

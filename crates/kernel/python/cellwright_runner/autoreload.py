@@ -1,8 +1,10 @@
 """%autoreload: reloads modules whose files changed before a cell runs.
 
-Functions and classes that the user imported by name are updated in place.
+Functions and classes that the user imported by name are updated in place, and objects of an old class
+become objects of the new one.
 """
 
+import gc
 import importlib
 import importlib.util
 import os
@@ -24,7 +26,7 @@ class Watcher:
         self.excluded = set()
         self.versions = {}  # (module, name) -> weak references to all older objects of that name
 
-    def watched_files(self):
+    def watched_files(self, all_modules=False):
         """Yield (name, module, path of the source file) of the watched modules."""
         for name, module in list(sys.modules.items()):
             if (
@@ -33,21 +35,19 @@ class Watcher:
                 or not isinstance(module, types.ModuleType)
             ):
                 continue
-            if self.mode == "1" and name not in self.included:
+            if self.mode == "1" and name not in self.included and not all_modules:
                 continue
             file = getattr(module, "__file__", None)
             if file and file.endswith((".py", ".pyc")) and getattr(module, "__spec__", None):
                 if not file.startswith((sys.base_prefix, sys.prefix)) or name in self.included:
                     yield name, module, file[:-1] if file.endswith(".pyc") else file
 
-    def reload_changed(self):
+    def reload_changed(self, all_modules=False):
         """Reload the modules whose files changed; new files are only recorded."""
         changed = []
-        for name, module, file in self.watched_files():
-            try:
-                stat = os.stat(file)
-                stamp = (stat.st_mtime_ns, stat.st_size)
-            except OSError:
+        for name, module, file in self.watched_files(all_modules):
+            stamp = _stamp(file)
+            if stamp is None:
                 continue
             previous = self.stamps.get(name)
             self.stamps[name] = stamp
@@ -56,6 +56,8 @@ class Watcher:
         for name, module in changed:
             try:
                 reload(module)
+                if self.mode == "3":
+                    _add_new_names(module)
             except Exception as error:
                 lines = lazy.load("tracebacks").describe(error)[2]
                 sys.stderr.write("[autoreload of %s failed: %s]\n" % (name, "\n".join(lines)))
@@ -65,19 +67,31 @@ class Watcher:
             self.reload_changed()
 
     def after_cell(self, result=None):
-        # Record the stamps of modules that the cell imported.
-        if self.mode == "0":
-            return
-        for name, _, file in self.watched_files():
+        # Record the stamps of modules that the cell imported, also while the mode is 0:
+        # `%autoreload now` compares with them.
+        for name, _, file in self.watched_files(True):
             if name not in self.stamps:
-                try:
-                    stat = os.stat(file)
-                    self.stamps[name] = (stat.st_mtime_ns, stat.st_size)
-                except OSError:
-                    pass
+                stamp = _stamp(file)
+                if stamp is not None:
+                    self.stamps[name] = stamp
 
 
 WATCHER = Watcher()
+
+
+def _stamp(file):
+    try:
+        stat = os.stat(file)
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
+
+
+def watch(shell):
+    """Record the files of loaded modules now and after each cell; called by %load_ext."""
+    shell.events.register("pre_run_cell", WATCHER.before_cell)
+    shell.events.register("post_run_cell", WATCHER.after_cell)
+    WATCHER.after_cell()
 
 
 def reload(module):
@@ -105,6 +119,13 @@ def reload(module):
             if previous is not None and new is not previous and type(new) is type(previous):
                 update(previous, new)
         versions[:] = [reference for reference in versions if reference() is not None]
+
+
+def _add_new_names(module):
+    """Mode 3: add the functions and classes of a reloaded module to the user's names."""
+    for name, value in list(module.__dict__.items()):
+        if getattr(value, "__module__", None) == module.__name__:
+            STATE.ns[name] = value
 
 
 def update(old, new):
@@ -138,34 +159,35 @@ def update(old, new):
                 setattr(old, name, value)
             except (AttributeError, TypeError):
                 pass
+    _update_instances(old, new)
+
+
+def _update_instances(old, new):
+    """Make the objects of an old class objects of the new one."""
+    for value in gc.get_referrers(old):
+        if type(value) is old:
+            try:
+                object.__setattr__(value, "__class__", new)
+            except TypeError:
+                pass  # the layouts of the classes differ
 
 
 def set_mode(shell, line):
     """%autoreload [mode]"""
     mode = (line.split() or [""])[0].lower()
+    watch(shell)
     if mode in ("", "now"):
-        WATCHER.mode, previous_mode = "2", WATCHER.mode
-        WATCHER.reload_changed()
-        WATCHER.mode = previous_mode
+        WATCHER.reload_changed(True)
         return
-    names = {
-        "0": "0",
-        "off": "0",
-        "1": "1",
-        "explicit": "1",
-        "2": "2",
-        "all": "2",
-        "3": "2",
-        "complete": "2",
-    }
-    if mode not in names:
+    names = {"off": "0", "explicit": "1", "all": "2", "complete": "3"}
+    mode = names.get(mode, mode)
+    if mode not in ("0", "1", "2", "3"):
         from .magics import UsageError
 
-        raise UsageError("%%autoreload accepts 0, 1, 2, now, off, explicit and all, not %r" % mode)
-    WATCHER.mode = names[mode]
-    shell.events.register("pre_run_cell", WATCHER.before_cell)
-    shell.events.register("post_run_cell", WATCHER.after_cell)
-    WATCHER.after_cell()
+        raise UsageError(
+            "%%autoreload accepts 0, 1, 2, 3, now, off, explicit, all and complete, not %r" % mode
+        )
+    WATCHER.mode = mode
 
 
 def aimport(line):

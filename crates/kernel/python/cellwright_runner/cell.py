@@ -20,6 +20,11 @@ OUTPUT_TEXT_LIMIT = 10_000  # characters of a cell's value stored in its history
 
 _PLAIN_TYPES = frozenset((int, float, complex, bool, str))
 _LINE_STARTS = frozenset("%!?,;/>")
+# The first words of one-line cells that are Python for certain, see `_may_be_automagic`.
+_PYTHON_WORDS = frozenset(
+    "import from def class if for while with try return raise assert del pass async await not lambda"
+    " global nonlocal None True False match type print yield break continue".split()
+)
 
 
 class History:
@@ -79,6 +84,8 @@ def execute(request):
     STATE.silent = silent = bool(request.get("silent"))
     STATE.store_history = history = bool(request.get("history", True)) and not silent
     STATE.stdin = request.get("stdin") or "refuse"
+    STATE.runs_script = bool(request.get("file"))
+    STATE.raw_code = request.get("code") or ""
     interrupt.install()
     SIGINT_GATE.interrupted = SIGINT_GATE.pending = False
     OUTPUT.begin_cell()
@@ -158,6 +165,7 @@ def _run_cell(request, raw, count, history):
             if SIGINT_GATE.interrupted and isinstance(error, KeyboardInterrupt)
             else "error"
         )
+        _remember_error(error)
         send_error(error)
         _finish_cell(raw, result, history, error)
         return status, None
@@ -173,15 +181,52 @@ def _run_cell(request, raw, count, history):
 
 def _compile_request(request, raw, count, history):
     """Return (code objects, whether the last one is an expression whose value is shown)."""
-    code = raw
-    if needs_transform(raw):
-        code = lazy.load("transform").transform_cell(raw)
+    code = transform(raw)
     if history:
         HISTORY.record_input(raw, code, count)
     parts, shown = compile_cell(code, cell_name(request.get("title"), count))
     if shown and code is not raw and raw.rstrip().endswith(";"):
         shown = _is_shown_magic(code)
     return parts, shown
+
+
+def transform(raw):
+    """Return the Python text of a cell, which is the cell itself if it contains nothing else."""
+    shell = STATE.shell
+    if shell is not None and (shell.input_transformers_cleanup or shell.input_transformers_post):
+        return lazy.load("interactivity").transform(raw, shell)
+    code = lazy.load("transform").transform_cell(raw) if needs_transform(raw) else raw
+    if _may_be_automagic(code):
+        return lazy.load("automagic").transform(code)
+    return code
+
+
+def _may_be_automagic(code):
+    """Return whether a cell may be a magic without `%`, such as `ls -l`: one line whose first word is
+    no name. This check is cheap and has false positives."""
+    line = code.strip()
+    if "\n" in line or STATE.silent:
+        return False
+    size = 0
+    for char in line:
+        if not (char.isalnum() or char == "_"):
+            break
+        size += 1
+    word = line[:size]
+    if not word.isidentifier() or word in _PYTHON_WORDS:
+        return False
+    if word in STATE.ns:
+        return size == len(line) and type(STATE.ns[word]).__name__ == "Macro"
+    if word in builtins.__dict__:
+        return line in ("exit", "quit")
+    rest = line[size:]
+    return rest[:1] not in (".", ":") and rest.lstrip()[:1] not in ("=", ",")
+
+
+def _remember_error(error):
+    """Keep the last error for %tb and pdb.pm()."""
+    if not getattr(error, "cellwright_usage", False):
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
 
 
 def _finish_cell(raw, result, history, error):
@@ -279,6 +324,18 @@ def store_source(name, code):
 def compile_cell(code, name):
     """Return (code objects, whether the last one is an expression whose value is shown)."""
     store_source(name, code)
+    shell = STATE.shell
+    if (
+        "IPython.core.interactiveshell" in sys.modules
+        or shell is not None
+        and (shell.ast_transformers or shell.ast_node_interactivity != "last_expr")
+    ):
+        return lazy.load("interactivity").compile_cell(code, name)
+    return compile_last_expression(code, name)
+
+
+def compile_last_expression(code, name):
+    """Like `compile_cell`; only the value of a last expression is shown."""
     flags = TOP_LEVEL_AWAIT | STATE.future_flags
     if len(code) < 200 and "\n" not in code and "=" not in code:
         # Most short cells are one expression; compiling it directly avoids the syntax tree.
@@ -332,17 +389,15 @@ def _surrogate_error(code, name, error):
     return SyntaxError(message, (name, line, column, text))
 
 
-def run_parts(parts, shown):
+def run_parts(parts, shown, local_names=None):
     """Run the code objects in __main__ and return the value of the last one if `shown`."""
     ns = STATE.ns
     for part in parts:
         if part.co_flags & CO_COROUTINE:
             return lazy.load("async_cells").run(parts, ns)
-    if len(parts) == 1:
-        part = parts[0]
-        return eval(part, ns) if shown else exec(part, ns)
-    exec(parts[0], ns)
-    return eval(parts[1], ns)
+    for part in parts[:-1]:
+        exec(part, ns, local_names)
+    return eval(parts[-1], ns, local_names) if shown else exec(parts[-1], ns, local_names)
 
 
 def _flush_user_streams():
@@ -421,6 +476,9 @@ def send_error(error):
         try:
             SIGINT_GATE.cell_running = True
             ename, evalue, lines = lazy.load("tracebacks").describe(error)
+            shell = STATE.shell
+            if shell is not None and shell.custom_exceptions:
+                lines = shell.handle_custom_exception(error) or lines
         finally:
             SIGINT_GATE.cell_running = False
     except BaseException as failure:

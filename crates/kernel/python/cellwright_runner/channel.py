@@ -122,6 +122,10 @@ class Channel:
             return self.queued_requests.pop(0)
         return self._parse_request(self._read_line())
 
+    def has_request(self):
+        """Return whether a whole request has been received and not yet returned."""
+        return bool(self.queued_requests) or b"\n" in self.unread
+
     def read_interruptible(self):
         """Like `read`, for a cell that waits: KeyboardInterrupt may be raised without losing
         bytes."""

@@ -26,6 +26,19 @@ METHODS = (
 # host reads in pieces.
 _LARGE_TEXT_SIZE = 1 << 20
 _CANARY_ATTRIBUTE = "_ipython_canary_method_should_not_exist_"
+# Types of the values of MIME types; a value of another type would make a notebook invalid.
+_VALUE_TYPES = {
+    "text/html": (str,),
+    "text/markdown": (str,),
+    "image/svg+xml": (str,),
+    "text/latex": (str,),
+    "application/javascript": (str,),
+    "text/plain": (str,),
+    "image/png": (bytes, str),
+    "image/jpeg": (bytes, str),
+    "application/pdf": (bytes, str),
+    "application/json": (list, dict),
+}
 _NO_METHODS = frozenset(
     (list, tuple, dict, set, frozenset, str, bytes, int, float, bool, complex, type(None))
 )
@@ -89,7 +102,7 @@ def make_bundle(obj, include=None, exclude=None):
             continue
         value = _call_repr(obj, name, (lambda m=custom: m(obj)) if custom else method)
         if value is not None:
-            _store_value(mime, value, data, metadata)
+            _store_value(mime, value, data, metadata, obj)
     if formatters:
         _other_formatters(obj, formatters, include, exclude, data, metadata)
     return data, metadata
@@ -122,7 +135,7 @@ def _other_formatters(obj, formatters, include, exclude, data, metadata):
         if custom is not None:
             value = _call_repr(obj, mime, lambda m=custom: m(obj))
             if value is not None:
-                _store_value(mime, value, data, metadata)
+                _store_value(mime, value, data, metadata, obj)
 
 
 def _plain_custom(custom, obj):
@@ -145,8 +158,11 @@ def _from_mimebundle(obj, include, exclude, data, metadata):
     if not isinstance(returned, dict):
         return
     for mime, value in returned.items():
+        mime = str(mime)
         if value is not None and is_included(mime, include, exclude):
-            data[str(mime)] = value
+            is_lines = isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value)
+            if mime == "application/json" or is_lines or _has_valid_type(mime, value, obj):
+                data[mime] = value
     if isinstance(extra, dict):
         metadata.update(extra)
 
@@ -161,13 +177,38 @@ def _call_repr(obj, name, function):
         return None
 
 
-def _store_value(mime, value, data, metadata):
+def _has_valid_type(mime, value, obj):
+    """Return whether a value has the type of its MIME type; warns as IPython does if not."""
+    types = _VALUE_TYPES.get(mime)
+    if types is None or isinstance(value, types) or bytes in types and _is_buffer(value):
+        return True
+    lazy.stdlib("warnings").warn_explicit(
+        "%s formatter returned invalid type %s (expected %s) for object: %s"
+        % (mime, type(value), types if types[1:] else types[0], object.__repr__(obj)),
+        FormatterWarning,
+        "display.py",
+        0,
+    )
+    return False
+
+
+def _is_buffer(value):
+    return isinstance(value, (bytearray, memoryview))
+
+
+class FormatterWarning(UserWarning):
+    """A repr method that returns a value of the wrong type."""
+
+
+def _store_value(mime, value, data, metadata, obj):
+    extra = None
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):
         value, extra = value
-        if extra:
-            metadata.setdefault(mime, {}).update(extra)
-    if value is not None:
-        data[mime] = value
+    if value is None or not _has_valid_type(mime, value, obj):
+        return
+    data[mime] = value
+    if extra:
+        metadata.setdefault(mime, {}).update(extra)
 
 
 def report_repr_failure(obj, name, error):

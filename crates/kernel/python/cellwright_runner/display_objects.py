@@ -6,6 +6,7 @@ import struct
 from binascii import b2a_base64
 
 from . import lazy
+from .channel import dumps
 
 NAMES = (
     "DisplayObject",
@@ -23,9 +24,12 @@ NAMES = (
     "Image",
     "IFrame",
     "YouTubeVideo",
+    "VimeoVideo",
+    "ScribdDocument",
     "Audio",
     "Video",
     "FileLink",
+    "FileLinks",
     "ProgressBar",
 )
 
@@ -73,6 +77,11 @@ class DisplayObject:
 
 class TextDisplayObject(DisplayObject):
     """Data that is text."""
+
+    def reload(self):
+        super().reload()
+        if self.data is not None and not isinstance(self.data, str):
+            raise TypeError("%s expects text, not %r" % (type(self).__name__, self.data))
 
 
 class HTML(TextDisplayObject):
@@ -131,10 +140,29 @@ class GeoJSON(JSON):
 
 
 class Javascript(TextDisplayObject):
-    _reads_files = False
+    """Code that a page runs, after it has loaded the style sheets `css` and the scripts `lib`."""
+
+    def __init__(self, data=None, url=None, filename=None, lib=None, css=None):
+        self.lib = [lib] if isinstance(lib, str) else list(lib or ())
+        self.css = [css] if isinstance(css, str) else list(css or ())
+        super().__init__(data, url, filename)
 
     def _repr_javascript_(self):
-        return self.data
+        text = self.data or ""
+        for address in reversed(self.lib):
+            text = (
+                "new Promise((loaded, failed) => {\n"
+                '  const element = document.createElement("script");\n'
+                "  element.onload = loaded;\n  element.onerror = failed;\n"
+                "  element.src = %s;\n  document.head.appendChild(element);\n"
+                "}).then(() => {\n%s\n});\n" % (dumps(address), text)
+            )
+        for address in reversed(self.css):
+            text = (
+                'document.head.appendChild(Object.assign(document.createElement("link"), '
+                '{rel: "stylesheet", type: "text/css", href: %s}));\n%s' % (dumps(address), text)
+            )
+        return text
 
 
 class Pretty(TextDisplayObject):
@@ -174,6 +202,10 @@ class Image(DisplayObject):
     ):
         self.width, self.height, self.alt = width, height, alt
         self._fetches = bool(embed)
+        if embed is False and isinstance(data, (str, os.PathLike)) and url is None:
+            data, url = None, os.fspath(data)
+        elif embed is False and filename is not None:
+            filename, url = None, os.fspath(filename)
         super().__init__(data, url, filename, metadata)
         name = (self.filename or self.url or "").rpartition(".")[2].lower()
         self.format = (format or self._sniff() or name or "png").lower()
@@ -233,6 +265,17 @@ class YouTubeVideo(IFrame):
         super().__init__("https://www.youtube.com/embed/" + id, width, height, **parameters)
 
 
+class VimeoVideo(IFrame):
+    def __init__(self, id, width=400, height=300, **parameters):
+        super().__init__("https://player.vimeo.com/video/%s" % id, width, height, **parameters)
+
+
+class ScribdDocument(IFrame):
+    def __init__(self, id, width=400, height=300, **parameters):
+        source = "https://www.scribd.com/embeds/%s/content" % id
+        super().__init__(source, width, height, **parameters)
+
+
 class _Media(DisplayObject):
     _binary = True
     _reads_files = True
@@ -272,6 +315,12 @@ class Video(_Media):
     _tag = "video"
 
     def __init__(self, data=None, url=None, filename=None, embed=False, mimetype=None, **options):
+        if isinstance(data, (str, os.PathLike)) and url is None and filename is None:
+            data, filename = None, os.fspath(data)
+            if filename.startswith(("http://", "https://")):
+                filename, url = None, filename
+        if filename is not None and not embed:
+            filename, url = None, os.fspath(filename)
         super().__init__(data, filename, url, embed, mimetype)
 
 
@@ -299,6 +348,44 @@ class FileLink:
 
     def __repr__(self):
         return os.path.abspath(self.path)
+
+
+class FileLinks(FileLink):
+    """Links to the files of a directory and its subdirectories."""
+
+    def __init__(self, path, url_prefix="", included_suffixes=None, recursive=True, **options):
+        super().__init__(path, url_prefix)
+        if os.path.isfile(self.path):
+            raise ValueError("Cannot display a file using FileLinks. Use FileLink to display %r." % path)
+        self.included_suffixes = included_suffixes
+        self.recursive = recursive
+
+    def _files(self):
+        for directory, inner, names in os.walk(self.path):
+            inner.sort()
+            suffixes = tuple(self.included_suffixes or ("",))
+            yield directory, [name for name in sorted(names) if name.endswith(suffixes)]
+            if not self.recursive:
+                return
+
+    def _repr_html_(self):
+        lines = []
+        for directory, names in self._files():
+            lines.append("%s/<br>" % directory.rstrip("/"))
+            for name in names:
+                path = os.path.join(directory, name)
+                lines.append(
+                    '&nbsp;&nbsp;<a href="%s%s" target="_blank">%s</a><br>'
+                    % (self.url_prefix, path, name)
+                )
+        return "\n".join(lines)
+
+    def __repr__(self):
+        lines = []
+        for directory, names in self._files():
+            lines.append("%s/" % directory.rstrip("/"))
+            lines += ["  " + name for name in names]
+        return "\n".join(lines)
 
 
 class ProgressBar:

@@ -47,6 +47,29 @@ def patch_pyplot(pyplot):
     backend_bases.FigureManagerBase.show = show_manager
 
 
+class Selection:
+    """Whether %matplotlib has run. The one instance is `SELECTED`."""
+
+    inline = False
+
+
+SELECTED = Selection()
+
+
+def select_inline():
+    """%matplotlib: from now on `matplotlib.backends.backend` names the backend, as in a kernel that
+    has loaded one."""
+    SELECTED.inline = True
+    if "matplotlib.backends" in sys.modules:
+        patch_backends(sys.modules["matplotlib.backends"])
+
+
+def patch_backends(module):
+    """Set the name of the backend; called when matplotlib.backends has been imported."""
+    if SELECTED.inline:
+        module.backend = "inline"
+
+
 def patch_inline_backend(module):
     """Replace matplotlib_inline's function that sets the format."""
 

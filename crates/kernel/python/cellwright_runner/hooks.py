@@ -57,14 +57,19 @@ def patch_subprocess(subprocess):
 
 # Module -> (module of the runner, its function); called with the module once it is loaded.
 IMPORT_HOOKS = {
+    "asyncio": ("asyncio_tasks", "patch"),
     "threading": ("thread_cells", "patch"),
     "subprocess": ("hooks", "patch_subprocess"),
     "linecache": ("linecache_hook", "patch"),
     "getpass": ("stdin", "patch_getpass"),
+    "matplotlib.backends": ("figures", "patch_backends"),
     "matplotlib.pyplot": ("figures", "patch_pyplot"),
     "matplotlib_inline.backend_inline": ("figures", "patch_inline_backend"),
     "ipywidgets.widgets.widget_output": ("widgets", "patch_output_widget"),
+    "line_profiler.line_profiler": ("linecache_hook", "patch_line_profiler"),
     "IPython.core.getipython": ("ipython_installed", "patch_getipython"),
+    "IPython.core.interactiveshell": ("ipython_installed", "patch_interactive_shell"),
+    "IPython.core.magic": ("ipython_installed", "patch_magic"),
     "IPython.core.display_functions": ("ipython_installed", "patch_display"),
     "IPython.core.display": ("ipython_installed", "patch_display"),
 }

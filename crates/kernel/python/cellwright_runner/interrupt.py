@@ -9,6 +9,7 @@ import _signal
 from _thread import get_ident
 
 MAIN_THREAD = get_ident()
+_PACKAGE = __name__.partition(".")[0]
 SIGINT = _signal.SIGINT
 
 
@@ -21,6 +22,7 @@ class SigintGate:
         self.defer_depth = 0  # > 0: the main thread is in a section that must not be interrupted
         self.pending = False  # a signal arrived while defer_depth was > 0
         self.async_runner = None  # the `AsyncRunner` while a top-level await runs
+        self.background_loop = False  # tasks of the session's loop run between two cells
         self.write_code = None  # the code of `PipeWriter.write`, see `_is_before_defer`
 
 
@@ -30,12 +32,22 @@ SIGINT_GATE = SigintGate()
 def on_sigint(signum, frame):
     """The Python-level signal handler; Python calls it in the main thread."""
     if not SIGINT_GATE.cell_running:
+        if SIGINT_GATE.background_loop and not SIGINT_GATE.defer_depth and _is_user_code(frame):
+            # A task that never returns to its loop delays the next cell. The host sends the signal
+            # again once that cell runs.
+            raise KeyboardInterrupt
         return
     SIGINT_GATE.interrupted = True
     if SIGINT_GATE.defer_depth or _is_before_defer(frame):
         SIGINT_GATE.pending = True
         return
     _raise_interrupt(frame)
+
+
+def _is_user_code(frame):
+    """Return whether `frame` belongs neither to an event loop nor to the runner."""
+    name = "" if frame is None else str(frame.f_globals.get("__name__"))
+    return name.partition(".")[0] not in ("", "asyncio", "selectors", _PACKAGE)
 
 
 def _is_before_defer(frame):

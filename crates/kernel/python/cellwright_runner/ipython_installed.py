@@ -29,6 +29,25 @@ def patch_display(module):
         module.DisplayHandle = replacement.DisplayHandle
 
 
+def patch_interactive_shell(module):
+    """Make InteractiveShell.instance() the runner's shell object, so that what code registers there
+    has an effect."""
+    module.InteractiveShell.instance = staticmethod(lambda *a, **k: builtins.get_ipython())
+    module.InteractiveShell.initialized = staticmethod(lambda: True)
+
+
+def patch_magic(module):
+    """Let classes of magics take the runner's shell object, which is no traitlets object."""
+    original = module.Magics.__init__
+
+    def __init__(self, shell=None, **kwargs):
+        if shell is not None and shell is STATE.shell:
+            kwargs.setdefault("parent", None)
+        original(self, shell, **kwargs)
+
+    module.Magics.__init__ = __init__
+
+
 def real_shell(shell):
     """Return IPython's own shell on the user's namespace, created on first use; None without
     IPython."""
@@ -53,7 +72,8 @@ def _make_shell(shell, kind):
         n: getattr(sys, n) for n in ("displayhook", "excepthook", "stdout", "stderr", "stdin")
     }
     saved_builtins = {
-        n: getattr(builtins, n) for n in ("get_ipython", "display", "input", "exit", "quit")
+        n: getattr(builtins, n)
+        for n in ("get_ipython", "display", "input", "exit", "quit", "__IPYTHON__")
     }
     saved_signal = signal.getsignal(signal.SIGINT)
     saved_path = sys.path[:]
@@ -68,10 +88,10 @@ def _make_shell(shell, kind):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                real = kind.instance(config=config, user_module=sys.modules["__main__"], user_ns=ns)
+                real = kind(config=config, user_module=sys.modules["__main__"], user_ns=ns)
             except Exception:
                 del config.InteractiveShell["colors"]
-                real = kind.instance(config=config, user_module=sys.modules["__main__"], user_ns=ns)
+                real = kind(config=config, user_module=sys.modules["__main__"], user_ns=ns)
     finally:
         for name, value in saved_sys.items():
             setattr(sys, name, value)

@@ -1,10 +1,10 @@
 """The object that get_ipython() returns: the part of IPython's shell that notebooks and libraries
 use.
 
-The class is called ZMQInteractiveShell because pandas, rich, huggingface and others check the name
-to find out whether rich output is shown, which is the case here. There is no `.kernel` and no
-`IPKernelApp` in `config` on purpose: those would announce comms, widgets and a running event loop,
-which do not exist here (without them tqdm draws text bars and dask starts its own loop).
+Libraries look at its class (`ZMQInteractiveShell` of a module `ipykernel.…`), at `kernel` and at
+`IPKernelApp` in `config` to find out whether rich output is shown, which is the case here. The modules
+of ipykernel are not loaded: those would announce widgets, which need a page (tqdm.auto draws text bars
+without them).
 """
 
 import os
@@ -19,6 +19,9 @@ from .state import STATE
 class Config(dict):
     """`config`: a mapping whose missing sections are empty."""
 
+    # Versions of tqdm before 4.68 take the section of a Jupyter kernel as the sign of a page.
+    _TEXT_BARS = ("tqdm.autonotebook", "tqdm.auto")
+
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
@@ -28,6 +31,8 @@ class Config(dict):
         self[name] = value
 
     def __contains__(self, name):
+        if name == "IPKernelApp" and sys._getframe(1).f_globals.get("__name__") in self._TEXT_BARS:
+            return False
         return dict.__contains__(self, name) and self[name] != {}
 
 
@@ -54,16 +59,19 @@ class MagicsManager:
 class ZMQInteractiveShell:
     """The shell object; one instance per session."""
 
+    __module__ = "ipykernel.zmqshell"
+
     def __init__(self):
         self.events = Events()
         self.display_formatter = DisplayFormatter()
         self.display_pub = DisplayPublisher()
         self.has_formatters = False
-        self.config = Config()
+        self.config = Config(IPKernelApp=Config(connection_file=""))
         self.input_transformers_cleanup = []
         self.input_transformers_post = []
         self.ast_transformers = []
         self.configurables = []
+        self.automagic = True
         self.autocall = 0
         self.colors = "NoColor"
         self.xmode = "Plain"
@@ -72,10 +80,10 @@ class ZMQInteractiveShell:
         self.db = {}
         self.custom_magics = {"line": {}, "cell": {}}
         self.magics_manager = MagicsManager(self)
-        self.alias_manager = None
+        self.custom_exceptions = ()
+        self._exception_handler = None
         self.parent = None
         self.ipython_shell = None  # IPython's own shell, once a magic needed it
-        self._last_traceback = None
 
     # Facts
 
@@ -98,6 +106,29 @@ class ZMQInteractiveShell:
     @property
     def execution_count(self):
         return STATE.cell_count
+
+    @property
+    def kernel(self):
+        return lazy.load("kernel_object").Kernel(self)
+
+    @property
+    def parent_header(self):
+        return {}
+
+    def get_parent(self):
+        """Return the request of the cell, which is no Jupyter message: an empty dict."""
+        return {}
+
+    def set_parent(self, parent):
+        """Ignored: output belongs to the cell that creates it."""
+
+    def has_trait(self, name):
+        """Return whether this is an option of the shell."""
+        return not name.startswith("_") and name in self.__dict__
+
+    @property
+    def all_ns_refs(self):
+        return [STATE.ns, {}]
 
     @property
     def home_dir(self):
@@ -163,9 +194,13 @@ class ZMQInteractiveShell:
                         function = getattr(instance, function)
                     self.custom_magics[kind][name] = function
 
+    @property
+    def alias_manager(self):
+        return lazy.load("magics.aliases").AliasManager(self)
+
     def register_alias(self, name, command):
         """A line magic that runs a shell command."""
-        self.custom_magics["line"][name] = lambda line: self.system(command + " " + line)
+        self.alias_manager.define_alias(name, command)
 
     # Shell and code
 
@@ -183,13 +218,21 @@ class ZMQInteractiveShell:
         return lazy.load("shell").expand(text)
 
     def transform_cell(self, raw_cell):
-        return lazy.load("transform").transform_cell(raw_cell)
+        return cell.transform(raw_cell)
+
+    def find_user_code(self, target, raw=True, py_only=False, search_ns=False, **options):
+        """Return the text that a range of the history, a file, an URL or a name stands for."""
+        return lazy.load("magics.code").find_user_code(target, raw, search_ns)
 
     def run_cell(
         self, raw_cell, store_history=False, silent=False, shell_futures=True, cell_id=None
     ):
         """Run text as a cell inside the current cell; errors are shown and stored in the result."""
-        result = ExecutionResult(ExecutionInfo(raw_cell, store_history, silent))
+        info = ExecutionInfo(raw_cell, store_history, silent)
+        result = ExecutionResult(info)
+        self.events.trigger("pre_execute")
+        if not silent:
+            self.events.trigger("pre_run_cell", info)
         try:
             result.result = self.run_body(raw_cell, show=not silent)
         except KeyboardInterrupt:
@@ -197,12 +240,15 @@ class ZMQInteractiveShell:
         except Exception as error:
             result.error_in_exec = error
             self.showtraceback((type(error), error, error.__traceback__))
+        self.events.trigger("post_execute")
+        if not silent:
+            self.events.trigger("post_run_cell", result)
         return result
 
-    def run_body(self, text, show=True, lines_above=0, value=False):
+    def run_body(self, text, show=True, lines_above=0, value=False, local_names=None):
         """Run text like a cell; exceptions propagate. With `value`, the last value is returned but
-        not shown."""
-        code = lazy.load("transform").transform_cell(text) if cell.needs_transform(text) else text
+        not shown. `local_names` are those of a function that runs a magic."""
+        code = cell.transform(text)
         name = (
             "%s body" % cell.cell_name(None, STATE.cell_count)
             if not lines_above
@@ -211,7 +257,7 @@ class ZMQInteractiveShell:
         parts, shown = cell.compile_cell("\n" * lines_above + code, name)
         if not parts:
             return None
-        result = cell.run_parts(parts, shown)
+        result = cell.run_parts(parts, shown, local_names)
         if shown and result is not None and show and not value:
             cell.show_result(result)
         return result if shown else None
@@ -251,9 +297,13 @@ class ZMQInteractiveShell:
     # Errors
 
     def showtraceback(self, exc_tuple=None, *args, **kwargs):
-        """Write the traceback of an exception to stderr."""
+        """Write the traceback of an exception to stderr; without one, that of the last error."""
         error = (exc_tuple or sys.exc_info())[1]
-        if error is not None:
+        if error is None:
+            error = getattr(sys, "last_value", None)
+        if error is None:
+            sys.stderr.write("No traceback available to show.\n")
+        else:
             lines = lazy.load("tracebacks").describe(error)[2]
             sys.stderr.write("\n".join(lines) + "\n")
 
@@ -261,7 +311,23 @@ class ZMQInteractiveShell:
         self.showtraceback()
 
     def set_custom_exc(self, exc_tuple, handler):
-        """Accepted and ignored: the runner makes the error frames."""
+        """Call `handler(shell, class, exception, traceback, tb_offset=None)` when a cell raises one
+        of the exceptions. The lines that it returns replace the traceback."""
+        if not isinstance(exc_tuple, tuple):
+            raise TypeError("The custom exceptions must be given as a tuple.")
+        self.custom_exceptions, self._exception_handler = exc_tuple, handler
+
+    def handle_custom_exception(self, error):
+        """Return the traceback lines of the user's handler, or None if there are none."""
+        if self._exception_handler is None or not isinstance(error, self.custom_exceptions):
+            return None
+        lines = self._exception_handler(
+            self, type(error), error, error.__traceback__, tb_offset=None
+        )
+        lines = [lines] if isinstance(lines, str) else lines
+        if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
+            return lines
+        return ["%s: %s" % (type(error).__name__, error)]
 
     def excepthook(self, kind, value, traceback):
         self.showtraceback((kind, value, traceback))
@@ -276,6 +342,7 @@ class ZMQInteractiveShell:
         pass
 
     def enable_matplotlib(self, gui=None):
+        lazy.load("magics.plotting").matplotlib(self, gui or "")
         return "inline", "inline"
 
     def enable_pylab(self, gui=None, import_all=True, welcome_message=False):
@@ -285,7 +352,7 @@ class ZMQInteractiveShell:
         lazy.load("magics.help").page(lazy.load("magics").USAGE)
 
     def ask_exit(self):
-        raise SystemExit
+        """Without effect: the kernel ends with its session."""
 
     def observe(self, *args, **kwargs):
         pass

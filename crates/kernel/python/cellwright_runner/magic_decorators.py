@@ -47,6 +47,11 @@ def _no_var_expand(function):
     return function
 
 
+def _needs_local_scope(function):
+    function.needs_local_scope = True
+    return function
+
+
 def names():
     """Return the names of the module."""
     return {
@@ -57,7 +62,7 @@ def names():
         "cell_magic": _mark_method("cell"),
         "line_cell_magic": _mark_method("line_cell"),
         "magics_class": lambda cls: cls,
-        "needs_local_scope": lambda function: function,
+        "needs_local_scope": _needs_local_scope,
         "no_var_expand": _no_var_expand,
         "Magics": Magics,
         "UsageError": UsageError,

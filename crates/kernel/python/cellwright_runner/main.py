@@ -64,6 +64,8 @@ def start(directory, fd):
         serve(channel)
     except (BrokenPipeError, ConnectionError):
         pass  # the host is gone: exit as on an `exit` request
+    if STATE.async_runner is not None:
+        STATE.async_runner.close()
     try:
         OUTPUT.flush_now()
     except OSError:
@@ -73,6 +75,8 @@ def start(directory, fd):
 def serve(channel):
     """Handle requests one by one, until `exit` or the end of the channel."""
     while True:
+        if STATE.async_runner is not None:
+            STATE.async_runner.run_between_cells(channel)
         request = channel.read()
         if request is None:
             return
@@ -117,6 +121,7 @@ def _install_builtins():
     sys.displayhook = cell.displayhook
     builtins.get_ipython = get_ipython
     builtins.display = display
+    builtins.__IPYTHON__ = True  # libraries look for it to find out whether code runs in IPython
     builtins.input = _input
     builtins.exit = builtins.quit = ExitCommand()
     sys.stdin = sys.__stdin__ = make_stdin()
@@ -193,10 +198,12 @@ def make_stdin():
 
 
 class ExitCommand:
-    """`exit` and `quit`: end the cell with status `exit`; the namespace stays."""
+    """`exit` and `quit`. In a cell they have no effect, as in a Jupyter kernel whose front end keeps
+    it: the kernel ends with its session. In a file they end the script."""
 
     def __call__(self, code=None):
-        raise SystemExit(code)
+        if STATE.runs_script or STATE.forked:
+            raise SystemExit(code)
 
     def __repr__(self):
-        return "exit() ends the cell; the host decides whether the kernel ends too"
+        return "exit() ends a script; a cell ends with sys.exit()"

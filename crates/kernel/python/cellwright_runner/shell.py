@@ -187,8 +187,8 @@ class SList(list):
         return SList(sorted(self, key=key))
 
 
-def caller_names():
-    """Return the names visible to the calling code: __main__ and the locals of a function."""
+def caller_locals():
+    """Return the local names of the function that runs a magic, or None in a cell itself."""
     frame = sys._getframe(1)
     package = __name__.rpartition(".")[0]
     while frame is not None:
@@ -196,10 +196,14 @@ def caller_names():
         if name != package and not name.startswith(package + "."):
             break
         frame = frame.f_back
-    names = dict(STATE.ns)
-    if frame is not None and frame.f_locals is not STATE.ns and frame.f_globals is STATE.ns:
-        names.update(frame.f_locals)
-    return names
+    if frame is None or frame.f_globals is not STATE.ns or frame.f_locals is STATE.ns:
+        return None
+    return dict(frame.f_locals)
+
+
+def caller_names():
+    """Return the names visible to the calling code: __main__ and the locals of a function."""
+    return dict(STATE.ns, **(caller_locals() or {}))
 
 
 def expand(text):

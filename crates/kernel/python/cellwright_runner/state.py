@@ -25,6 +25,9 @@ class State:
         self.publish_override = None  # sends displays where there is no channel
         self.future_flags = 0  # `from __future__` imports stay in effect for the session
         self.cell_sources = {}  # file name of a cell -> its source, newest last
+        self.async_runner = None  # the `AsyncRunner` of the session's event loop, once there is one
+        self.runs_script = False  # the cell is a file that runs as a script
+        self.raw_code = ""  # the untransformed code of the current cell
         self.directory = ""  # the directory that contains this package
 
 

@@ -4,6 +4,7 @@ length."""
 # traceback and linecache import ast and tokenize late; imported here, they cannot be user files.
 import ast  # noqa: F401
 import linecache
+import os
 import re
 import sys
 import tokenize  # noqa: F401
@@ -20,6 +21,8 @@ def describe(error):
     """Return (ename, evalue, lines)."""
     ename = type(error).__name__
     evalue = exception_text(error)
+    if isinstance(error, SyntaxError) and error.filename in STATE.cell_sources:
+        evalue = _with_file_name_of_jupyter(error, evalue)
     usage = getattr(error, "cellwright_usage", False)
     if usage:
         return "UsageError", evalue, ["UsageError: " + evalue]
@@ -32,12 +35,37 @@ def describe(error):
             "%s: %s" % (ename, evalue),
             "(no traceback: %s while formatting it)" % type(failure).__name__,
         ]
+    if STATE.shell is not None and STATE.shell.xmode == "Minimal":
+        lines = lines[-1:]
     lines += _child_output_lines(error)
     if len(lines) > LINES_LIMIT:
         cut = len(lines) - LINES_LIMIT
         head = LINES_LIMIT // 2
         lines[head:-head] = ["  [%d more lines of traceback]" % cut]
     return ename, evalue, [escape_surrogates(line) for line in lines]
+
+
+def _with_file_name_of_jupyter(error, evalue):
+    """Replace the cell's name in `invalid syntax (NAME, line 1)` by the file name that ipykernel gives
+    to a cell: a hash of its code."""
+    own = "(%s, line " % os.path.basename(error.filename)
+    return evalue.replace(own, "(%d.py, line " % _murmur_hash(STATE.raw_code), 1)
+
+
+def _murmur_hash(text, seed=0xC70F6907):
+    """Return the 32-bit MurmurHash2 of a text."""
+    factor, mask = 0x5BD1E995, 0xFFFFFFFF
+    data = text.encode("utf-8", "surrogatepass")
+    value = seed ^ len(data)
+    whole = len(data) & ~3
+    for at in range(0, whole, 4):
+        block = int.from_bytes(data[at : at + 4], "little") * factor & mask
+        block = (block ^ block >> 24) * factor & mask
+        value = value * factor & mask ^ block
+    if whole < len(data):
+        value = (value ^ int.from_bytes(data[whole:], "little")) * factor & mask
+    value = (value ^ value >> 13) * factor & mask
+    return value ^ value >> 15
 
 
 def exception_text(error):

@@ -1,6 +1,8 @@
 """Top-level await and the session's event loop."""
 
-from host import error, result, status, text
+import threading
+
+from host import Host, error, filter_events, result, status, text
 
 
 def test_top_level_await_returns_the_value(host):
@@ -56,7 +58,7 @@ def test_cancelled_error_raised_by_the_cell_is_an_error(host):
 
 
 def test_exit_in_await(host):
-    events = host.run("import asyncio\nawait asyncio.sleep(0)\nexit(4)")
+    events = host.run("import asyncio, sys\nawait asyncio.sleep(0)\nsys.exit(4)")
     assert status(events) == "exit" and events[-1]["exit_code"] == 4
     assert result(host.run("await asyncio.sleep(0, 1)")) == "1"
 
@@ -116,3 +118,115 @@ def test_second_interrupt_in_asyncio_code_raises_immediately(host):
     events = host.run(code.replace(signal, signal + "reached.append(1)\n" + signal), timeout=10)
     assert status(events) == "interrupted"
     assert result(host.run("reached")) == "[1]"
+
+
+# Tasks that outlive their cell, and cells without await
+
+
+def test_create_task_in_a_cell_without_await(host):
+    host.run("import asyncio\nasync def f(): return 7\nt = asyncio.create_task(f())")
+    assert result(host.run("await t")) == "7"
+    host.run("from asyncio import create_task, ensure_future\nu = create_task(f(), name='n')")
+    assert result(host.run("u.done(), u.get_name()")) == "(True, 'n')"
+    assert result(host.run("v = ensure_future(f())\nawait v")) == "7"
+    # asyncio.run still works, because no loop runs in a cell without await.
+    assert result(host.run("asyncio.run(f())")) == "7"
+    assert result(host.run("w = asyncio.create_task(f())\n1")) == "1"
+    assert result(host.run("await w")) == "7"
+
+
+def test_create_task_in_a_thread_needs_a_loop(host):
+    code = (
+        "import asyncio, threading\nasync def f(): pass\ncaught = []\n"
+        "def g():\n    c = f()\n    try: asyncio.create_task(c)\n"
+        "    except RuntimeError as e: caught.append(str(e)); c.close()\n"
+        "t = threading.Thread(target=g); t.start(); t.join()\ncaught"
+    )
+    assert result(host.run(code)) == "['no running event loop']"
+
+
+def test_tasks_run_between_cells(host):
+    host.run(
+        "import asyncio\nasync def f():\n    await asyncio.sleep(0.05)\n    print('late')\n"
+        "    display('shown late')\nt = asyncio.create_task(f())"
+    )
+    late = host.wait_for(lambda event: event["t"] == "display")
+    assert late["id"] == 1
+    assert [(e["cell"], e["text"]) for e in filter_events(host.events, "stdout")] == [(1, "late\n")]
+    host.events = []
+    assert result(host.run("t.done()")) == "True"
+
+
+def test_ready_tasks_advance_before_the_next_cell(host):
+    # As in ipykernel, also if the next request has arrived already.
+    host.send(
+        op="execute",
+        id="a",
+        code="import asyncio\nasync def f():\n    for i in range(3): await asyncio.sleep(0)\n"
+        "t = asyncio.create_task(f())",
+    )
+    host.send(op="execute", id="b", code="t.done()")
+    assert result(host.wait_done("b")) == "True"
+
+
+def test_server_answers_between_cells(host):
+    import socket
+
+    code = (
+        "import asyncio\nasync def serve(reader, writer):\n"
+        "    writer.write((await reader.readline()).upper()); writer.close()\n"
+        "server = await asyncio.start_server(serve, '127.0.0.1', 0)\n"
+        "server.sockets[0].getsockname()[1]"
+    )
+    port = int(result(host.run(code)))
+    with socket.create_connection(("127.0.0.1", port), 10) as client:
+        client.sendall(b"hello\n")
+        assert client.makefile().readline() == "HELLO\n"
+    assert status(host.run("server.close()")) == "ok"
+
+
+def test_interrupt_ends_a_task_that_blocks_between_cells(host):
+    host.run(
+        "import asyncio, time\nasync def f():\n    await asyncio.sleep(0.01)\n"
+        "    print('blocked', flush=True)\n    while True: time.sleep(0.01)\n"
+        "t = asyncio.create_task(f())"
+    )
+    host.wait_for(lambda event: event["t"] == "stdout" and "blocked" in event["text"])
+    host.send(op="execute", id="next", code="'runs'")
+    repeat = threading.Event()
+
+    def interrupt():
+        while not repeat.wait(0.05):
+            if any(event["t"] == "started" for event in host.events):
+                return
+            host.interrupt()
+
+    sender = threading.Thread(target=interrupt)
+    sender.start()
+    try:
+        host.wait_for(lambda event: event["t"] == "started" and event["id"] == "next")
+    finally:
+        repeat.set()
+        sender.join()
+    events = host.wait_done("next")
+    assert "KeyboardInterrupt" in text(events, "stderr")
+
+
+def test_errors_of_tasks_do_not_end_the_kernel(host):
+    host.run(
+        "import asyncio, sys\nasync def f(): raise SystemExit(3)\n"
+        "async def g(): 1/0\nt, u = asyncio.create_task(f()), asyncio.create_task(g())"
+    )
+    assert result(host.run("type(u.exception()).__name__")) == "'ZeroDivisionError'"
+
+
+def test_pending_tasks_end_silently(python, tmp_path):
+    host = Host(python, cwd=str(tmp_path))
+    host.run("import asyncio\nt = asyncio.create_task(asyncio.sleep(60))")
+    host.send(op="exit")
+    try:
+        host.wait_for(lambda event: False, 20)
+    except Exception as ended:
+        assert type(ended).__name__ == "RunnerExited" and "destroyed" not in str(ended)
+    host.close()
+    assert host.process.returncode == 0

@@ -167,9 +167,8 @@ def test_missing_cwd_is_an_error(host):
 @pytest.mark.parametrize(
     "code, exit_code, output",
     [
-        ("exit()", 0, ""),
-        ("quit(3)", 3, ""),
         ("raise SystemExit", 0, ""),
+        ("import sys; sys.exit(3)", 3, ""),
         ("import sys; sys.exit('bye')", 1, "bye\n"),
         ("import sys; sys.exit(True)", 1, ""),
     ],
@@ -182,6 +181,23 @@ def test_exit(host, code, exit_code, output):
     assert text(events, "stderr") == output
     assert error(events) is None
     assert result(host.run("kept")) == "1"
+
+
+@pytest.mark.parametrize("code", ["exit()", "quit()", "exit(1)", "exit", "quit", "get_ipython().ask_exit()"])
+def test_exit_and_quit_do_not_end_a_cell(host, code):
+    # As in ipykernel under nbclient: the rest of the cell and the later cells run.
+    host.run("kept = 1")
+    assert status(host.run(code)) == "ok"
+    if code.endswith(")"):
+        assert text(host.run(code + "\nprint('rest')")) == "rest\n"
+    assert result(host.run("kept")) == "1"
+
+
+def test_exit_ends_a_script(host, tmp_path):
+    events = host.run("print('a')\nexit(3)\nprint('b')", file=str(tmp_path / "s.py"))
+    assert (status(events), events[-1]["exit_code"], text(events)) == ("exit", 3, "a\n")
+    (tmp_path / "t.py").write_text("print('a')\nquit()\nprint('b')\n")
+    assert text(host.run("%run t.py\nprint('after')")) == "a\nafter\n"
 
 
 def test_exit_in_a_thread_ends_only_the_thread(host):

@@ -30,7 +30,7 @@ def test_shell_object(host):
         "ip = get_ipython()\nip.user_ns is globals(), ip.user_module.__name__, ip.execution_count,"
         " type(ip).__name__, hasattr(ip, 'kernel'), 'IPKernelApp' in ip.config"
     )
-    assert result(host.run(code)) == "(True, '__main__', 1, 'ZMQInteractiveShell', False, False)"
+    assert result(host.run(code)) == "(True, '__main__', 1, 'ZMQInteractiveShell', True, True)"
     assert result(host.run("ip.run_line_magic('pwd', '') == ip.magic('pwd')")) == "True"
     assert text(host.run("ip.system('echo hi')")) == "hi\n"
     assert result(host.run("ip.getoutput('echo hi')")) == "['hi']"
@@ -169,6 +169,43 @@ def test_stand_in(bare):
         "width": 10
     }
     assert error(bare.run("import IPython.nosuch"))["ename"] == "ModuleNotFoundError"
+
+
+def test_stand_in_display_objects(bare, tmp_path):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.txt").write_text("")
+    bare.run("from IPython.display import *\nfrom IPython.lib.display import VimeoVideo as V")
+    assert result(bare.run("FileLinks('files')")) == "files/\n  a.txt"
+    events = bare.run("FileLinks('files'), V('12')\ndisplay(FileLinks('files'), V('12'))")
+    shown = [data(d)["text/html"] for d in filter_events(events, "display")]
+    assert 'href="files/a.txt"' in shown[0] and "player.vimeo.com/video/12" in shown[1]
+    events = bare.run("display_html('<b>', raw=True)\ndisplay_markdown(Markdown('*'))")
+    assert [data(d) for d in filter_events(events, "display")] == [
+        {"text/html": "<b>"},
+        {"text/plain": "<IPython.core.display.Markdown object>", "text/markdown": "*"},
+    ]
+    code = "display(Javascript('run()', lib='https://x/y.js', css='https://x/y.css'))"
+    script = data(filter_events(bare.run(code), "display")[0])["application/javascript"]
+    assert script.index("y.css") < script.index("y.js") < script.index("run()")
+    assert 'src="a.mp4"' in result(bare.run("Video('a.mp4')._repr_html_()"))
+    (tmp_path / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    image = data(filter_events(bare.run("Image('x.png', embed=False)"), "result")[0])
+    assert image["text/html"] == '<img src="x.png"/>' and "image/png" not in image
+    failure = error(bare.run("HTML(5)"))
+    assert (failure["ename"], failure["evalue"]) == ("TypeError", "HTML expects text, not 5")
+
+
+def test_stand_in_modules(bare):
+    code = "from IPython.utils.capture import capture_output\nwith capture_output() as c:\n"
+    assert result(bare.run(code + "    print('x')\n    display(1)\nc.stdout, len(c.outputs)")) == (
+        "('x\\n', 1)"
+    )
+    code = "from IPython.lib.pretty import pretty, pprint\npprint([1])\npretty({'a': 1})"
+    events = bare.run(code)
+    assert (text(events), result(events)) == ("[1]\n", "\"{'a': 1}\"")
+    bare.run("from IPython.core.interactiveshell import InteractiveShell")
+    bare.run("InteractiveShell.ast_node_interactivity = 'all'")
+    assert len(filter_events(bare.run("1\n2"), "result")) == 2
 
 
 def test_stand_in_magics(bare):

@@ -233,9 +233,18 @@ def test_magics_in_strings_are_unchanged(host):
     assert result(host.run(code)) == "('\\n%pwd\\n!ls\\nx?\\n', 3, 3)"
 
 
-def test_matplotlib_magic_is_accepted(host):
-    for line in ("%matplotlib inline", "%matplotlib widget", "%matplotlib", "%gui qt"):
+def test_matplotlib_magic(host, needs):
+    for line in ("%gui qt",):
         assert kinds(host.run(line)) == ["started", "done"]
+    assert error(host.run("import sys\nsys.modules['matplotlib'] = None\n%matplotlib inline"))
+    needs("matplotlib")
+    host.run("del sys.modules['matplotlib']")
+    for line in ("%matplotlib inline", "%matplotlib", "%matplotlib agg"):
+        assert kinds(host.run(line)) == ["started", "done"]
+    # As in Jupyter, where ipympl is the backend `widget`.
+    failure = error(host.run("%matplotlib widget", timeout=60))
+    assert failure["ename"] == "RuntimeError" and "'widget' is not a recognised" in failure["evalue"]
+    assert result(host.run("import matplotlib\nmatplotlib.backends.backend")) == "'inline'"
 
 
 def test_lsmagic_history_help(host):

@@ -6,6 +6,7 @@ take (line) or (line, body) as in IPython.
 """
 
 from .. import lazy
+from ..state import STATE
 
 USAGE = (
     "Cellwright's Python runner: cells are Python with top-level await; %magic, %%magic,\n"
@@ -30,12 +31,18 @@ def _table(text):
 
 
 LINE = _table(
-    """basic: cd pwd ls ll cat mkdir rmdir rm cp mv env set_env=env pushd popd dirs dhist
-       basic: sx=getoutput system getoutput lsmagic history hist=history
+    """basic: cd pwd ls ll cat mkdir rmdir rm cp mv env set_env pushd popd dirs dhist
+       basic: sx=getoutput system getoutput lsmagic
+       history: history hist=history
+       code: load loadpy=load pycat save macro rerun recall rep=recall notebook
+       aliases: alias unalias
+       session_log: logstart logstop logon logoff logstate
+       store: store
+       toggles: automagic autocall pprint xmode tb
        help: pinfo pinfo2 psearch quickref magic
        timing: time timeit
        variables: who whos who_ls reset reset_selective xdel
-       run: run load loadpy=load pycat
+       run: run
        packages: pip uv conda mamba=conda micromamba=conda
        plotting: matplotlib pylab config
        formats: precision
@@ -80,12 +87,9 @@ def run_line(shell, name, line):
                 "did you mean that instead?)." % (name, name.lstrip("%"))
             )
         raise UsageError("Line magic function `%%%s` not found." % name)
-    if not getattr(function, "_ipython_magic_no_var_expand", False) and name not in (
-        "timeit",
-        "time",
-    ):
+    if not _keeps_text(function, name):
         line = lazy.load("shell").expand(line)
-    return function(line)
+    return function(line, **_local_scope(function))
 
 
 def run_cell(shell, name, line, body):
@@ -98,12 +102,22 @@ def run_cell(shell, name, line, body):
                 "did you mean that instead?)." % (name, name)
             )
         raise UsageError("Cell magic `%%%%%s` not found." % name)
-    if not getattr(function, "_ipython_magic_no_var_expand", False) and name not in (
-        "timeit",
-        "time",
-    ):
+    if not _keeps_text(function, name):
         line = lazy.load("shell").expand(line)
-    return function(line, body)
+    return function(line, body, **_local_scope(function))
+
+
+def _keeps_text(function, name):
+    """Return whether a magic receives its line without expanded names."""
+    return getattr(function, "_ipython_magic_no_var_expand", False) or name in ("timeit", "time")
+
+
+def _local_scope(function):
+    """Return the argument of magics that ask for the names of the calling function."""
+    if not getattr(function, "needs_local_scope", False):
+        return {}
+    shell = lazy.load("shell")
+    return {"local_ns": shell.caller_locals() or STATE.ns}
 
 
 def list_magics(shell):

@@ -1,11 +1,11 @@
-"""Directories, environment, shell aliases, history, the list of magics."""
+"""Directories, environment, shell commands, the list of magics."""
 
 import os
+import re
 import shlex
 
-from ..cell import HISTORY
 from ..state import STATE
-from . import UsageError, list_magics, options
+from . import UsageError, list_magics
 
 _previous_dirs = []  # directories left by %cd, newest last
 
@@ -111,18 +111,30 @@ def env(shell, line):
     """%env, %env NAME, %env NAME=VALUE, %env NAME VALUE"""
     text = line.strip()
     if not text:
-        return dict(os.environ)
-    cut = next((i for i, c in enumerate(text) if c in "= \t"), None)
-    if cut is None:
-        if text not in os.environ:
-            raise UsageError("Environment does not have key: " + text)
-        return os.environ[text]
-    name, value = text[:cut], text[cut + 1 :].strip()
-    if not name or any(c.isspace() for c in name):
-        raise UsageError("refusing to set env var with whitespace: %r" % name)
+        return {
+            name: "<hidden>" if _SECRET.search(name) else value
+            for name, value in os.environ.items()
+        }
+    if "=" in text or len(text.split(None, 1)) > 1:
+        return set_env(shell, line)
+    if text not in os.environ:
+        raise UsageError("Environment does not have key: " + text)
+    return os.environ[text]
+
+
+_SECRET = re.compile("key|token|secret", re.IGNORECASE)
+
+
+def set_env(shell, line):
+    """%set_env NAME=VALUE, %set_env NAME VALUE"""
+    name, mark, value = line.strip().partition("=" if "=" in line else " ")
+    name, value = name.strip(), value.strip()
+    if not mark:
+        raise UsageError("usage is 'set_env var=val'")
+    if not name or any(char.isspace() for char in name):
+        raise UsageError("refusing to set env var with whitespace: %r" % value)
     os.environ[name] = value
     print("env: %s=%s" % (name, value))
-    return None
 
 
 def lsmagic(shell, line):
@@ -148,27 +160,3 @@ class MagicList:
                 "Any other magic is IPython's, if IPython is installed in this environment.",
             ]
         )
-
-
-def history(shell, line):
-    """%history [-n] [-t] [-l N | range]: inputs of this session; with -t the transformed ones."""
-    found, rest = options(
-        line, ("n", "o", "p", "t", "r"), ("l", "f"), "%history [-n] [-l N | range]"
-    )
-    inputs = list(enumerate(HISTORY.inputs)) if "t" in found else list(HISTORY.raw_inputs.items())
-    inputs = [(i, text) for i, text in inputs if i and text]
-    if "l" in found:
-        inputs = inputs[-int(found["l"]) :]
-    elif rest:
-        numbers = set()
-        for part in rest.replace(",", " ").split():
-            first, dash, last = part.partition("-")
-            if not first.isdigit() or dash and not last.isdigit():
-                raise UsageError("%%history accepts numbers and ranges like 2-5, not %r" % part)
-            numbers.update(range(int(first), int(last or first) + 1))
-        inputs = [(i, text) for i, text in inputs if i in numbers]
-    for number, text in inputs:
-        text = text.rstrip()
-        if "n" in found:
-            text = "%4d:%s%s" % (number, "\n" if "\n" in text else " ", text)
-        print(text)

@@ -37,6 +37,10 @@ def _load(shell, name):
         return "already loaded"
     if name in ("autoreload", "IPython.extensions.autoreload"):
         _loaded.add(name)
+        lazy.load("autoreload").watch(shell)
+        return None
+    if name == "storemagic":
+        _loaded.add(name)  # %store is a magic of the runner
         return None
     real = lazy.load("ipython_installed").real_shell(shell)
     if real is not None:
@@ -101,7 +105,7 @@ def reload_ext(shell, line):
 
 
 def autoreload(shell, line):
-    """%autoreload [0|1|2|now|off|explicit|all]"""
+    """%autoreload [0|1|2|3|now|off|explicit|all|complete]"""
     lazy.load("autoreload").set_mode(shell, line.strip())
 
 

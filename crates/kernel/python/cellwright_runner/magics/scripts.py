@@ -1,6 +1,7 @@
 """%%bash, %%script and related magics, %%writefile"""
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -9,49 +10,38 @@ from .. import shell as shells
 from ..state import STATE
 from . import UsageError, options, split
 
+_ARGUMENT_LIMIT = 100_000  # bytes; Linux allows 128 KiB for one argument
 _FLAGS = ("no-raise-error", "bg")
 _VALUED = ("out", "err", "proc")
 _USAGE = "%%script [--out NAME] [--err NAME] [--bg] [--no-raise-error] program [args]"
 
 
-def _run(command, body, found, as_file):
+def _run(command, body, found, with_stdin=True):
     """Run a program on the text of the cell; a failure raises CalledProcessError."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     captured = "out" in found or "err" in found or "bg" in found
     piped = captured or STATE.captured_displays is not None or not shells.streams_are_original()
-    temporary = None
+    source = subprocess.DEVNULL
+    if with_stdin:
+        source = tempfile.TemporaryFile()
+        source.write(body.encode("utf-8", "surrogateescape"))
+        source.seek(0)
     try:
-        if as_file:
-            # With a file, commands of the script cannot read the script's lines from stdin.
-            handle, temporary = tempfile.mkstemp(prefix="cellwright-", suffix=".sh")
-            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(body)
-            command = command + [temporary]
-            source = subprocess.DEVNULL
-        else:
-            source = tempfile.TemporaryFile()
-            source.write(body.encode("utf-8", "surrogateescape"))
-            source.seek(0)
-        try:
-            process = subprocess.Popen(command, stdin=source, **(pipes if piped else {}))
-        except FileNotFoundError:
-            raise UsageError("Couldn't find program: %r" % command[0]) from None
-        if "bg" in found:
-            temporary = None  # the background process still uses the file
-            for name, pipe in (("out", process.stdout), ("err", process.stderr)):
-                if name in found:
-                    STATE.ns[found[name]] = pipe
-            if "proc" in found:
-                STATE.ns[found["proc"]] = process
-            return
-        if captured:
-            _collect(process, found)
-        elif piped:
-            shells.copy_output(process)
-        code = shells.wait(process)
-    finally:
-        if temporary is not None:
-            os.unlink(temporary)
+        process = subprocess.Popen(command, stdin=source, **(pipes if piped else {}))
+    except FileNotFoundError:
+        raise UsageError("Couldn't find program: %r" % command[0]) from None
+    if "bg" in found:
+        for name, pipe in (("out", process.stdout), ("err", process.stderr)):
+            if name in found:
+                STATE.ns[found[name]] = pipe
+        if "proc" in found:
+            STATE.ns[found["proc"]] = process
+        return
+    if captured:
+        _collect(process, found)
+    elif piped:
+        shells.copy_output(process)
+    code = shells.wait(process)
     STATE.ns["_exit_code"] = code
     if code and "no-raise-error" not in found:
         # Bytes, because IPython has bytes here and the message contains their repr.
@@ -78,15 +68,18 @@ def script(shell, line, body):
     command = split(rest)
     if not command:
         raise UsageError("%%script needs a program; " + _USAGE)
-    _run(command, body, found, False)
+    _run(command, body, found)
 
 
 def bash(shell, line, body):
     """%%bash: run the cell with bash (%%sh too); a failure fails the cell."""
     found, rest = options(line, _FLAGS, _VALUED, _USAGE.replace("program ", ""))
     words = split(rest)
-    as_file = not words
-    _run(["bash"] + (["-s", "--"] + words if words else []), body, found, as_file)
+    if len(body.encode("utf-8", "surrogateescape")) < _ARGUMENT_LIMIT and "\0" not in body:
+        # As an argument, so that commands of the script cannot read the script's lines from stdin.
+        _run(["bash", "-c", body, "bash"] + words, body, found, False)
+    else:
+        _run(["bash", "-s", "--"] + words, body, found)
 
 
 def program(shell, name, line, body):
@@ -97,7 +90,6 @@ def program(shell, name, line, body):
         command + (["-"] + split(rest) if name.startswith("py") else split(rest)),
         body,
         found,
-        False,
     )
 
 
@@ -114,13 +106,16 @@ def getoutput_cell(shell, line, body):
 def writefile(shell, line, body):
     """%%writefile [-a] file: write the cell into a file."""
     found, rest = options(line, ("a", "append"), (), "%%writefile [-a] file")
-    words = split(rest)
+    words = shlex.split(rest, posix=False)
     if len(words) > 1 and words[-1] in ("-a", "--append"):
         found["a"] = True
         words.pop()
     if len(words) != 1:
         raise UsageError("the following arguments are required: filename")
-    path = os.path.expanduser(words[0])
+    name = words[0]
+    if len(name) > 1 and name[0] == name[-1] and name[0] in "\"'":
+        name = name[1:-1]  # quotes inside a name belong to it
+    path = os.path.expanduser(name)
     append = "a" in found or "append" in found
     if os.path.exists(path):
         print("%s %s" % ("Appending to" if append else "Overwriting", path))

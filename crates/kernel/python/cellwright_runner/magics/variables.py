@@ -95,24 +95,35 @@ def reset_names():
     HISTORY.install(ns)
 
 
+def _reset_part(target):
+    ns = STATE.ns
+    if target == "out":
+        print("Flushing output cache (%d entries)" % len(HISTORY.outputs))
+        for name in [n for n in ns if type(n) is str and n[1:].isdigit() and n[0] == "_"]:
+            del ns[name]
+        HISTORY.outputs.clear()
+        HISTORY.output_texts.clear()
+    elif target == "in":
+        print("Flushing input history")
+        HISTORY.inputs[:] = [""] * len(HISTORY.inputs)
+        HISTORY.raw_inputs.clear()
+    elif target == "dhist":
+        print("Flushing directory history")
+        ns["_dh"] = []
+    elif target == "array":
+        for name in [n for n, value in ns.items() if type(value).__name__ == "ndarray"]:
+            del ns[name]
+    else:
+        raise UsageError("%%reset accepts in, out, dhist and array, not %r" % target)
+
+
 def reset(shell, line):
     """%reset [-f] [-s] [in] [out]: delete all names, without asking for confirmation."""
     found, rest = options(line, ("f", "s", "aggressive"), (), "%reset [-f] [-s] [in] [out]")
     targets = rest.split()
+    for target in targets:
+        _reset_part(target.lower())
     if targets:
-        for target in targets:
-            if target == "out":
-                for name in [
-                    n for n in STATE.ns if type(n) is str and n[1:].isdigit() and n[0] == "_"
-                ]:
-                    del STATE.ns[name]
-                HISTORY.outputs.clear()
-                HISTORY.output_texts.clear()
-            elif target == "in":
-                HISTORY.inputs[:] = [""] * len(HISTORY.inputs)
-                HISTORY.raw_inputs.clear()
-            elif target not in ("dhist", "array"):
-                raise UsageError("%%reset accepts in, out, dhist and array, not %r" % target)
         return
     if "s" in found:
         for name in user_names():
