@@ -89,14 +89,14 @@ def make_bundle(obj, include=None, exclude=None):
     if STATE.figures is not None and kind.__name__ == "Figure":
         STATE.figures.add_formats(obj, data, metadata)
     if "text/plain" not in data and is_included("text/plain", include, exclude):
-        custom = formatters and formatters["text/plain"].lookup_quiet(obj)
+        custom = formatters and formatters.function_for("text/plain", obj)
         data["text/plain"] = _plain_custom(custom, obj) if custom else plain_text(obj)
     if formatters is None and not _has_any_method(obj):
         return data, metadata
     for mime, name in METHODS:
         if mime in data or not is_included(mime, include, exclude):
             continue
-        custom = formatters[mime].lookup_quiet(obj) if formatters else None
+        custom = formatters.function_for(mime, obj) if formatters else None
         method = custom or real_method(obj, name)
         if method is None:
             continue
@@ -123,7 +123,7 @@ def _has_any_method(obj):
 
 def _other_formatters(obj, formatters, include, exclude, data, metadata):
     standard_mimes = {mime for mime, _ in METHODS}
-    for mime, formatter in formatters.items():
+    for mime in list(formatters):
         if (
             mime in standard_mimes
             or mime in data
@@ -131,7 +131,7 @@ def _other_formatters(obj, formatters, include, exclude, data, metadata):
             or not is_included(mime, include, exclude)
         ):
             continue
-        custom = formatter.lookup_quiet(obj)
+        custom = formatters.function_for(mime, obj)
         if custom is not None:
             value = _call_repr(obj, mime, lambda m=custom: m(obj))
             if value is not None:

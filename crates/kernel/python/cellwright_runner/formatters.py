@@ -89,11 +89,27 @@ class Formatter:
         return True
 
 
+class Formatters(dict):
+    """The formatters by MIME type. Libraries such as rich replace one by their own object."""
+
+    def __setitem__(self, mime, formatter):
+        super().__setitem__(mime, formatter)
+        if STATE.shell is not None:
+            STATE.shell.has_formatters = True
+
+    def function_for(self, mime, obj):
+        """Return the function that a user or library registered for an object, or None."""
+        formatter = self.get(mime)
+        if isinstance(formatter, Formatter):
+            return formatter.lookup_quiet(obj)
+        return (lambda value: formatter(value)) if callable(formatter) else None
+
+
 class DisplayFormatter:
     """All formatters, and `format` over all of them."""
 
     def __init__(self):
-        self.formatters = {mime: Formatter(mime) for mime in MIMES}
+        self.formatters = Formatters((mime, Formatter(mime)) for mime in MIMES)
         self.ipython_display_formatter = Formatter("_ipython_display_")
         self.mimebundle_formatter = Formatter("_repr_mimebundle_")
         self.active_types = list(MIMES)

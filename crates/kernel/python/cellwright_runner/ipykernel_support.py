@@ -263,6 +263,11 @@ class JsonRepr:
     def __repr__(self):
         return self.text
 
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        # A formatter that a library such as rich has installed for text/plain is not called, so it
+        # does not display this value.
+        return {"text/plain": self.text}
+
 
 def query(op, request):
     """Return the runner's reply to a request."""

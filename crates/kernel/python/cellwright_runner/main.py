@@ -201,7 +201,7 @@ class ExitCommand:
     """`exit` and `quit`. In a cell they have no effect, as in a Jupyter kernel whose front end keeps
     it: the kernel ends with its session. In a file they end the script."""
 
-    def __call__(self, code=None):
+    def __call__(self, code=None, keep_kernel=False):
         if STATE.runs_script or STATE.forked:
             raise SystemExit(code)
 

@@ -240,7 +240,9 @@ def _registered_function(obj):
     shell = STATE.shell
     if shell is None or not shell.has_formatters:
         return None
-    return shell.display_formatter.formatters["text/plain"].lookup_quiet(obj)
+    formatter = shell.display_formatter.formatters["text/plain"]
+    # An object that replaces the formatter formats whole values only.
+    return formatter.lookup_quiet(obj) if hasattr(formatter, "lookup_quiet") else None
 
 
 def _class_of(obj):

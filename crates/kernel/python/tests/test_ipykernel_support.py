@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from host import RUNNER_DIRECTORY, error
-from kernels import request
+from kernels import expression, request
 from test_prelude import MIME, NAMES
 from test_requests import NOISY
 
@@ -432,3 +432,17 @@ def test_history_after_reset_and_of_long_values(host):
     host.run("%reset -f")
     host.run("5")
     assert [(e["code"], e["output"]) for e in host.request("history", last=9)] == [("5", "5")]
+
+
+def test_queries_do_not_call_a_formatter_that_displays(kernel):
+    # `rich.pretty.install()` replaces the formatter of text/plain by one that displays each value.
+    kernel.run(
+        "from IPython.core.formatters import BaseFormatter\n"
+        "class Loud(BaseFormatter):\n    def __call__(self, value):\n"
+        "        display({'text/plain': 'loud'}, raw=True)\n        return ''\n"
+        "get_ipython().display_formatter.formatters['text/plain'] = Loud()"
+    )
+    for call in ("context_applied", "query"):
+        arguments = ("helpers", {}) if call == "query" else ()
+        reply = kernel.run("", silent=True, expression=expression(call, *arguments))
+        assert reply.answer is not None and reply.displayed("text/plain") == []

@@ -250,3 +250,12 @@ def test_syntax_errors_name_the_file_as_ipykernel_does(host, needs):
     for code in ("x = = 3", "(", "a b", "é = = 'ü'", "x = 1\ny = $"):
         name = get_file_name(code).rpartition("/")[2]
         assert "(%s, line " % name in error(host.run(code))["evalue"]
+
+
+def test_formatter_that_a_library_replaces(host):
+    host.run(
+        "class Loud:\n    def __call__(self, value): return 'value: %r' % (value,)\n"
+        "get_ipython().display_formatter.formatters['text/plain'] = Loud()"
+    )
+    assert result(host.run("[1, 2]")) == "value: [1, 2]"
+    assert result(host.run("5")) == "value: 5"

@@ -7,8 +7,18 @@ use std::process::Command;
 
 use super::{BACKENDS, RunFixture, code, python_with_nbformat, tagged};
 
-/// Runs the cells with nbclient and with Cellwright, on both backends. Fails if an output differs.
+/// Runs the cells with nbclient and with Cellwright, on both backends. Fails if an output differs. On the runner only
+/// text counts.
 fn compare_with_nbclient(cells: &[&str]) {
+    compare(cells, &[]);
+}
+
+/// Like [`compare_with_nbclient`], but HTML, images and metadata of the runner count, too.
+fn compare_rich_outputs(cells: &[&str]) {
+    compare(cells, &["--strict"]);
+}
+
+fn compare(cells: &[&str], options: &[&str]) {
     for backend in BACKENDS {
         let fixture = RunFixture::new();
         let runs_on_backend =
@@ -33,7 +43,8 @@ fn compare_with_nbclient(cells: &[&str]) {
             .arg(fixture.path("books"))
             .args(["--binary", env!("CARGO_BIN_EXE_cellwright")])
             .args(["--backend", backend, "--shown", "100"])
-            .args(["--seconds", "30", "--tries", "4"])
+            .args(["--seconds", "60", "--tries", "4"])
+            .args(options)
             .arg("--cache")
             .arg(fixture.path("cache"))
             .output()
@@ -176,5 +187,121 @@ fn magics_and_commands() {
         "# ipykernel: the runner raises\n# raises\n%nosuchmagic",
         "%reset -f",
         "%whos",
+    ]);
+}
+
+/// Libraries that look at their environment to choose what they show.
+#[test]
+fn pandas_and_polars() {
+    compare_rich_outputs(&[
+        "import pandas as pd\npd.get_option('display.max_columns'), pd.get_option('display.max_rows')",
+        "wide = pd.DataFrame({f'column {i}': range(70) for i in range(40)})\nwide",
+        "print(wide.iloc[:3, :12])",
+        "wide.describe()",
+        "pd.Series(range(3), name='s')",
+        "wide.iloc[:2, :2].style.format('{:.1f}')",
+        "with pd.option_context('display.max_columns', 4):\n    display(wide.head(2))",
+        "import polars as pl\npl.DataFrame({'a': [1, 2], 'b': ['x', 'y']})",
+        "pl.DataFrame({f'c{i}': range(30) for i in range(20)})",
+        "print(pl.Series('s', [1, 2, 3]))",
+        "from polars._utils.various import _in_notebook\n_in_notebook()",
+    ]);
+}
+
+#[test]
+fn plotly_altair_and_bokeh() {
+    compare_rich_outputs(&[
+        "import plotly.graph_objects as go, plotly.io as pio\npio.renderers.default",
+        "figure = go.Figure(go.Scatter(x=[1, 2], y=[3, 4]))\nfigure",
+        "figure.show()",
+        "import altair as alt, pandas as pd\nalt.renderers.active",
+        "alt.Chart(pd.DataFrame({'x': [1, 2], 'y': [3, 4]})).mark_line().encode(x='x', y='y')",
+        "from bokeh.io import output_notebook, show\nfrom bokeh.plotting import figure as plot\noutput_notebook(hide_banner=True)",
+        "p = plot(width=200, height=200)\np.line([1, 2], [3, 4])\np",
+        "show(p)",
+    ]);
+}
+
+#[test]
+fn rich_tqdm_and_widgets() {
+    compare_rich_outputs(&[
+        "from rich.console import Console\nfrom rich.table import Table\nConsole().is_jupyter",
+        "import rich\nrich.print('[bold red]text[/] and', {'a': [1, 2]})",
+        "table = Table('name', 'value')\ntable.add_row('a', '1')\ntable",
+        "Console().print(table)",
+        "from rich import pretty\npretty.install()\n{'a': list(range(40))}",
+        "from tqdm import tqdm\nfor i in tqdm(range(3)): pass",
+        "import ipywidgets as w\nw.VBox([w.IntSlider(value=3), w.Text('x')])",
+        "w.interactive(lambda x: x, x=3)",
+    ]);
+}
+
+#[test]
+fn seaborn_sympy_and_ipython_display() {
+    compare_rich_outputs(&[
+        "import seaborn as sns, pandas as pd\nsns.set_theme()\nsns.color_palette('Set2')",
+        "sns.lineplot(pd.DataFrame({'x': [1, 2, 3], 'y': [1, 4, 9]}), x='x', y='y');",
+        "import sympy\nx, y = sympy.symbols('x y')\nsympy.Integral(x ** 2 / y, x)",
+        "sympy.init_printing()\nx ** 2 / y",
+        "[x ** 2, {y: x / 3}], (x + 1, 2)",
+        "sympy.Matrix([[1, x], [y, 2]])",
+        "print(sympy.pretty(x ** 2))",
+        "from IPython.display import *\nimport IPython\nIPython.get_ipython() is get_ipython(), __IPYTHON__",
+        "type(get_ipython()).__module__, type(get_ipython()).__name__, hasattr(get_ipython(), 'kernel')",
+        "'IPKernelApp' in get_ipython().config, 'zmq' in str(type(get_ipython())).lower()",
+        "display(Math('x^2'), Code('a = 1', language='python'), Pretty('text'), IFrame('https://x', 10, 20))",
+        "display_html('<b>raw</b>', raw=True)\nYouTubeVideo('abc')",
+        "ProgressBar(10)",
+        "Javascript('1'), FileLink('none.txt')",
+        "display(Javascript('1'), Audio(url='https://x/a.wav'), Video('https://x/a.mp4'))",
+        "Image(url='https://x/a.png', width=10)",
+    ]);
+}
+
+/// Cases in which the runner once differed from Jupyter.
+#[test]
+fn former_differences_of_the_runner() {
+    compare_with_nbclient(&[
+        "pwd",
+        "import os\nos.makedirs('sub', exist_ok=True)",
+        "cd sub",
+        "cd ..",
+        // Jupyter's commands have a terminal, so `ls` writes columns there.
+        "ls sub",
+        "%automagic",
+        "# raises\npwd",
+        "%automagic on",
+        "%%bash --no-raise-error\necho a\nnosuch_command\necho b",
+        "# raises\nget_ipython().run_line_magic('matplotlib', 'widget')",
+        "%matplotlib inline\nimport matplotlib\nmatplotlib.backends.backend",
+        "# raises\n%load nosuch.py",
+        "# raises\n%run nosuch.py",
+        "# raises\nx = = 3",
+        "# raises\nexec('y = = 3')",
+        "class E:\n    def __repr__(self): return 'ends\\n'\nE()",
+        "[E(), E()]",
+        "import asyncio\nasync def f(): return 7\nt = asyncio.create_task(f())",
+        "t.done(), await t",
+        "    # note\ns = '''\n    indented\n'''\ns",
+        "get_ipython().ast_node_interactivity = 'all'",
+        "1\n2",
+        "get_ipython().ast_node_interactivity = 'last_expr'",
+        "from IPython.core.magic import Magics, magics_class, line_magic\n@magics_class\nclass M(Magics):\n    @line_magic\n    def m(self, line): return line\nget_ipython().register_magics(M)\n%m x",
+        "%history -f h.py 1-3\nopen('h.py').read()",
+        "%save -f saved 1-2",
+        "%macro again 1",
+        "%rerun 1",
+        "%alias hello echo hello\n%hello you",
+        "%pprint\nlist(range(50))",
+        "%pprint",
+        "def g(k):\n    %time print(2 * k)\ng('hi')",
+        "%%writefile mod.py\nimport sys\nprint(__name__, sys.argv[1:])",
+        "%run -m mod -- a -x",
+        "%run mod.py mo*.py",
+        "%env var=A=B",
+        "%reset -f out",
+        "import collections as c, types\nc.Counter(), c.UserList([1]), types.SimpleNamespace(a=1), types.MappingProxyType({1: 2})",
+        "class H:\n    def _repr_html_(self): return 5\nH()",
+        "print('before'); exit(1); print('after')",
     ]);
 }

@@ -9,8 +9,8 @@
 
 Needs nbclient and ipykernel, in an environment with the packages that notebooks use: numpy, pandas, matplotlib,
 ipywidgets, tqdm. Ignores times, ids, addresses in memory, the division of streams into outputs, and overwritten
-text of a line. On the runner only differences of text count; the others are printed. Differences between two runs of
-nbclient do not count.
+text of a line. On the runner only differences of text count, and with `--strict` those of rich outputs; the others
+are printed. Differences between two runs of nbclient do not count.
 """
 
 import argparse
@@ -37,7 +37,8 @@ ROOT = Path(__file__).resolve().parents[5]
 # A part of the keys of the cache. It changes when this script runs notebooks in another way.
 LAYOUT = 2
 SPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
-PACKAGES = ["nbclient", "ipykernel", "ipython", "numpy", "pandas", "matplotlib", "ipywidgets", "tqdm"]
+PACKAGES = ["nbclient", "ipykernel", "ipython", "numpy", "pandas", "matplotlib", "ipywidgets", "tqdm", "polars",
+            "plotly", "altair", "bokeh", "rich", "seaborn", "sympy"]
 
 
 class NotExecutable(Exception):
@@ -240,8 +241,9 @@ def compare_notebook(path, options):
     if failed:
         return {"status": "failed", "why": failed}
     found, unstable = new_differences(result["runs"], ours)
+    counted = outputs.TEXT + (outputs.RICH if options.strict else ())
     relevant = [difference for difference in found
-              if options.backend == "jupyter" or difference["kind"] in outputs.TEXT]
+                if options.backend == "jupyter" or difference["kind"] in counted]
     status = "different" if relevant else "equal"
     return {"status": status, "differences": found, "unsteady": unstable}
 
@@ -281,6 +283,7 @@ def main():
     parser.add_argument("--shown", type=int, default=5, help="differences shown for each notebook")
     parser.add_argument("--seconds", type=int, default=120, help="for a whole notebook")
     parser.add_argument("--cell-seconds", type=int, default=60)
+    parser.add_argument("--strict", action="store_true", help="rich outputs of the runner count as well")
     parser.add_argument("--tries", type=int, default=1, help="for nbclient")
     parser.add_argument("--execute-to", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -8,11 +8,14 @@ import re
 
 # Kinds of differences that change text for the user.
 TEXT = ("stdout", "text", "error", "missing", "count")
+# Kinds of differences that change what a page shows.
+RICH = ("rich", "image", "metadata")
 
 NOISE = [(re.compile(pattern), instead) for pattern, instead in [
     (r"0x[0-9a-fA-F]{6,16}\b", "<address>"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<id>"),
     (r"\bT_[0-9a-f]{5}", "<style>"),
+    (r"\b[0-9a-f]{32}\b", "<id>"),
     (r"\bsk-(?:container|estimator)-id-\d+", "<id>"),
     (r"\S*[/\\]ipykernel_\d+[/\\]\d+\.py", "<cell>"),
     (r"<ipython-input-\d+-[0-9a-f]+>", "<cell>"),

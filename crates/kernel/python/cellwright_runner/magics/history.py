@@ -18,7 +18,7 @@ def inputs(raw=True):
         entries = HISTORY.raw_inputs.items()
     else:
         entries = enumerate(HISTORY.inputs)
-    return [(number, text) for number, text in entries if number and text]
+    return [(number, text.rstrip("\n")) for number, text in entries if number and text]
 
 
 def select(text, raw=True):
