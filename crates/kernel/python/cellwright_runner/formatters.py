@@ -89,6 +89,26 @@ class Formatter:
         return True
 
 
+def _layout_option(name):
+    """Return a property that reads and sets an option of the printer."""
+
+    def read(self):
+        return getattr(lazy.load("pretty").LAYOUT, name)
+
+    def write(self, value):
+        setattr(lazy.load("pretty").LAYOUT, name, value)
+
+    return property(read, write)
+
+
+class PlainTextFormatter(Formatter):
+    """The formatter for text/plain, which has the options of the printer."""
+
+    pprint = _layout_option("enabled")
+    max_width = _layout_option("max_width")
+    max_seq_length = _layout_option("max_seq_length")
+
+
 class Formatters(dict):
     """The formatters by MIME type. Libraries such as rich replace one by their own object."""
 
@@ -110,6 +130,7 @@ class DisplayFormatter:
 
     def __init__(self):
         self.formatters = Formatters((mime, Formatter(mime)) for mime in MIMES)
+        dict.__setitem__(self.formatters, "text/plain", PlainTextFormatter("text/plain"))
         self.ipython_display_formatter = Formatter("_ipython_display_")
         self.mimebundle_formatter = Formatter("_repr_mimebundle_")
         self.active_types = list(MIMES)

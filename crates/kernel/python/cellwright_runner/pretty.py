@@ -28,9 +28,12 @@ FLOAT_FORMAT = FloatFormat()
 
 
 class Layout:
-    """Whether containers are wrapped, which %pprint switches. The one instance is `LAYOUT`."""
+    """The options of the formatter for text/plain; %pprint switches `enabled`. The one instance is
+    `LAYOUT`."""
 
-    enabled = True
+    enabled = True  # containers are wrapped
+    max_width = WIDTH
+    max_seq_length = ITEMS_LIMIT  # 0: no limit
 
 
 LAYOUT = Layout()
@@ -55,9 +58,9 @@ class _Group:
 class Printer:
     """Collects groups of text and breaks; `result` returns the layout."""
 
-    def __init__(self, width=WIDTH, max_seq_length=ITEMS_LIMIT):
-        self.max_width = width
-        self.max_seq_length = max_seq_length
+    def __init__(self):
+        self.max_width = LAYOUT.max_width
+        self.max_seq_length = LAYOUT.max_seq_length
         self.verbose = False
         self.root = _Group(0)
         self.open = [self.root]
@@ -182,11 +185,12 @@ def pretty(obj):
     if not LAYOUT.enabled:
         return repr(obj)
     kind = type(obj)
-    if kind in (list, tuple, set, frozenset) and len(obj) <= 40:
+    limit = LAYOUT.max_seq_length or ITEMS_LIMIT
+    if kind in (list, tuple, set, frozenset) and len(obj) <= min(40, limit):
         simple = all(type(item) in _ATOMS for item in obj)
         if simple and (kind in (list, tuple) or len(obj) < 2):
             text = repr(obj)
-            if len(text) <= WIDTH:
+            if len(text) <= LAYOUT.max_width:
                 return text
     printer = Printer()
     printer.pretty(obj)
@@ -320,7 +324,7 @@ def _set(p, obj, cycle):
         p.text(opening + "..." + closing)
     else:
         items = obj
-        if len(obj) < ITEMS_LIMIT:
+        if not p.max_seq_length or len(obj) < p.max_seq_length:
             try:
                 items = sorted(obj)
             except Exception:

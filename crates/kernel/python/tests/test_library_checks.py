@@ -259,3 +259,14 @@ def test_formatter_that_a_library_replaces(host):
     )
     assert result(host.run("[1, 2]")) == "value: [1, 2]"
     assert result(host.run("5")) == "value: 5"
+
+
+def test_options_of_plain_text(host):
+    host.run("f = get_ipython().display_formatter.formatters['text/plain']")
+    assert result(host.run("f.pprint, f.max_width, f.max_seq_length")) == "(True, 79, 1000)"
+    host.run("f.max_seq_length = 2")
+    assert result(host.run("[1, 2, 3]")) == "[1, 2, ...]"
+    host.run("f.max_seq_length = 0")
+    assert "..." not in result(host.run("list(range(3000))"))
+    host.run("f.pprint = False")
+    assert "\n" not in result(host.run("list(range(100))"))
