@@ -16,6 +16,7 @@ from collections.abc import Callable
 import pytest
 from conftest import BINARY, PACKAGES
 from model import MODEL_NAME
+from story import CALL_TIMEOUT
 
 HERE = pathlib.Path(__file__).parent
 HOST_TIMEOUT = 120
@@ -30,6 +31,8 @@ class McpHost:
     command: Callable[[str, str], tuple[list, dict]]
     # Text before the names of the server's tools.
     tool_prefix: str = ""
+    # Whether a call that sends progress notifications may exceed the time limit of the host.
+    extends_limit: bool = False
     # Returns the text of the server from the text of a tool result.
     unpack: Callable[[str], str] = str
 
@@ -83,7 +86,7 @@ def opencode(url, prompt):
         "autoupdate": False,
         "share": "disabled",
         "provider": {"tests": provider},
-        "mcp": {"cellwright": {"type": "local", "command": [str(BINARY), "mcp"]}},
+        "mcp": {"cellwright": {"type": "local", "command": [str(BINARY), "mcp"], "timeout": CALL_TIMEOUT * 1000}},
     }
     env = {
         "OPENCODE_CONFIG_CONTENT": json.dumps(config),
@@ -98,7 +101,7 @@ def opencode(url, prompt):
 
 
 def pydantic_ai(url, prompt):
-    return [sys.executable, HERE / "pydantic_ai_host.py", url, MODEL_NAME, prompt, BINARY, "mcp"], {}
+    return [sys.executable, HERE / "pydantic_ai_host.py", url, MODEL_NAME, prompt, CALL_TIMEOUT, BINARY, "mcp"], {}
 
 
 def unpack_pydantic_ai(text):
@@ -117,12 +120,12 @@ def unpack_pydantic_ai(text):
 
 
 def openai_agents(url, prompt):
-    command = [sys.executable, HERE / "openai_agents_host.py", url, MODEL_NAME, prompt, BINARY, "mcp"]
+    command = [sys.executable, HERE / "openai_agents_host.py", url, MODEL_NAME, prompt, CALL_TIMEOUT, BINARY, "mcp"]
     return command, {"OPENAI_AGENTS_DISABLE_TRACING": "1"}
 
 
 MCP_HOSTS = {
-    "opencode": McpHost(opencode, tool_prefix="cellwright_"),
+    "opencode": McpHost(opencode, tool_prefix="cellwright_", extends_limit=True),
     "pydantic-ai": McpHost(pydantic_ai, unpack=unpack_pydantic_ai),
     "openai-agents": McpHost(openai_agents),
 }

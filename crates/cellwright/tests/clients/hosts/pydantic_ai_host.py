@@ -1,4 +1,5 @@
-"""An agent of pydantic-ai with an MCP server. Arguments: URL and name of the model, prompt, command of the server."""
+"""An agent of pydantic-ai with an MCP server. Arguments: URL and name of the model, prompt, time limit of a
+call in seconds, command of the server."""
 
 import asyncio
 import os
@@ -11,9 +12,10 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 
-async def main(url, model_name, prompt, command, *arguments):
+async def main(url, model_name, prompt, call_timeout, command, *arguments):
     model = OpenAIChatModel(model_name, provider=OpenAIProvider(base_url=url, api_key="none"))
-    server = MCPToolset(StdioTransport(command, list(arguments), env=dict(os.environ)))
+    transport = StdioTransport(command, list(arguments), env=dict(os.environ))
+    server = MCPToolset(transport, read_timeout=float(call_timeout))
     async with Agent(model, toolsets=[server]) as agent:
         print((await agent.run(prompt)).output)
 

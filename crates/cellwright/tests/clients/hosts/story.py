@@ -7,6 +7,8 @@ from model import Step
 
 PROMPT = "Repair a.ipynb."
 LINES = 100_000
+# Time limit of the host for a tool call, in seconds. Only one call of the story takes longer.
+CALL_TIMEOUT = 10
 
 
 def create_notebooks(project):
@@ -66,4 +68,10 @@ STEPS = [
     Step("second_run", "run", {"path": "sub/a.ipynb"}),
     Step("second_variable", "eval", {"code": "place[3:]", "session": "sub/a.ipynb"}),
     Step("first_variable", "eval", {"code": "total * 2", "session": "a.ipynb"}),
+]
+
+# The steps of a host that ends a call at its time limit.
+TIMEOUT_STEPS = [
+    Step("timed_out_call", "eval", {"code": "kept = 6\nimport time\ntime.sleep(600)", "timeout": 0, "wait": 300}),
+    Step("kept_variable", "eval", {"code": "kept + x"}),
 ]
