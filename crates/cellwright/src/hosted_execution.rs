@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::console::Console;
 use crate::viewer::live::{OutputExtent, StdoutError};
-use crate::viewer::{self, ViewMode, ViewOptions, events, show_summary};
+use crate::viewer::{self, OnClosedPipe, ViewMode, ViewOptions, events, exit_after, show_summary};
 
 /// How following a run ended.
 pub(crate) enum HostedResult {
@@ -62,10 +62,14 @@ pub(crate) fn watch(
     let runtime = runtime()?;
     let (stop_handle, stop) = StopSignal::new();
     let feed = OutputFeed::new(Overflow::Spill);
+    let on_closed_pipe = match &request {
+        FollowRequest::Execute { .. } => OnClosedPipe::Continue,
+        _ => OnClosedPipe::EndCommand(stop_handle.clone()),
+    };
     let (end, stdout_error) = std::thread::scope(|scope| {
         let viewer = (view.extent != OutputExtent::Nothing).then(|| {
-            let (feed, stop_handle) = (feed.clone(), stop_handle.clone());
-            viewer::spawn_viewer(scope, feed, console, view, limits.clone(), stop_handle)
+            let (feed, limits) = (feed.clone(), limits.clone());
+            viewer::spawn_viewer(scope, feed, console, view, limits, on_closed_pipe)
         });
         let end = runtime.block_on(follow(request, &feed, &stop_handle, &stop));
         feed.close();
@@ -203,10 +207,8 @@ fn print_done_event(
     if let Some(failure) = report.start_failure() {
         return Err(failure.clone());
     }
-    match events::print_done(console, &ReportDocument::new(report, notices)) {
-        Err(failure) if !failure.is_silent() => Err(failure),
-        _ => Ok(report.exit_code()),
-    }
+    let printed = events::print_done(console, &ReportDocument::new(report, notices));
+    exit_after(printed, report.exit_code())
 }
 
 /// Shows the result of a run. Returns the exit code.
@@ -223,8 +225,6 @@ pub(crate) fn show_result(
     if let Some(failure) = report.start_failure() {
         console.print_error(failure);
     }
-    match console.print_json(&ReportDocument::new(report, notices)) {
-        Err(failure) if !failure.is_silent() => Err(failure),
-        _ => Ok(report.exit_code()),
-    }
+    let printed = console.print_json(&ReportDocument::new(report, notices));
+    exit_after(printed, report.exit_code())
 }

@@ -13,7 +13,7 @@ use cellwright_kernel::session::KernelLauncher;
 
 use crate::console::Console;
 use crate::viewer::live::{OutputExtent, StdoutError};
-use crate::viewer::{self, ViewOptions};
+use crate::viewer::{self, OnClosedPipe, ViewOptions};
 
 /// Runs cells and shows their output. Returns the report, and why the output could not be shown completely.
 pub(crate) fn run_locally(
@@ -35,8 +35,9 @@ pub(crate) fn run_locally(
                 if view.extent != OutputExtent::Nothing {
                     let feed = execution.follow(Overflow::Spill);
                     let limits = request.inline_limits.limits();
-                    let handle = stop_handle.clone();
-                    let started = viewer::spawn_viewer(scope, feed, console, view, limits, handle);
+                    let reaction = OnClosedPipe::Continue;
+                    let started =
+                        viewer::spawn_viewer(scope, feed, console, view, limits, reaction);
                     viewer = Some(started);
                 }
             };

@@ -5,7 +5,7 @@ pub(crate) mod live;
 mod progress;
 
 use std::thread::{Scope, ScopedJoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
@@ -21,6 +21,9 @@ use progress::ProgressViewer;
 
 /// Interval between two redraws of the progress line.
 const TICK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Delay before a remark that the code continues although nothing reads its output.
+const CLOSED_PIPE_DELAY: Duration = Duration::from_secs(1);
 
 /// How much output a viewer shows, and in which form.
 #[derive(Clone, Debug)]
@@ -51,15 +54,23 @@ impl From<OutputExtent> for ViewOptions {
     }
 }
 
-/// Starts a thread that shows all items of a feed. The thread returns the error of stdout, if any, and cancels the
-/// execution when the reader of stdout has closed the pipe.
+/// What happens to an execution when the reader of stdout closes the pipe.
+#[derive(Clone)]
+pub(crate) enum OnClosedPipe {
+    /// It continues: its outputs are saved, and its exit code counts.
+    Continue,
+    /// The command only follows the execution and ends.
+    EndCommand(StopHandle),
+}
+
+/// Starts a thread that shows all items of a feed. The thread returns the error of stdout, if any.
 pub(crate) fn spawn_viewer<'scope, 'env>(
     scope: &'scope Scope<'scope, 'env>,
     feed: OutputFeed,
     console: &'env Console,
     view: ViewOptions,
     limits: Limits,
-    stopper: StopHandle,
+    on_closed_pipe: OnClosedPipe,
 ) -> ScopedJoinHandle<'scope, Option<StdoutError>> {
     scope.spawn(move || {
         let mut viewer: Box<dyn Viewer> = match view.mode {
@@ -70,20 +81,58 @@ pub(crate) fn spawn_viewer<'scope, 'env>(
             ViewMode::Silent => Box::new(ProgressViewer::silent(console)),
             ViewMode::Events => Box::new(EventViewer::new(console, limits)),
         };
+        let mut closed_pipe = ClosedPipe::new(on_closed_pipe);
         loop {
             let timeout = viewer.is_animated().then_some(TICK_INTERVAL);
+            let timeout = timeout.or(closed_pipe.remark_delay());
             match feed.poll_timeout(timeout) {
                 FeedPoll::Item(item) => viewer.write_item(item),
                 FeedPoll::TimedOut => viewer.tick(),
                 FeedPoll::Closed => break,
             }
             if viewer.error() == Some(&StdoutError::Closed) {
-                stopper.stop(StopReason::Cancelled);
+                closed_pipe.handle(console);
             }
         }
         viewer.finish();
         viewer.error().cloned()
     })
+}
+
+/// Handles a pipe that its reader has closed.
+struct ClosedPipe {
+    reaction: OnClosedPipe,
+    /// When the viewer noticed it.
+    since: Option<Instant>,
+    remarked: bool,
+}
+
+impl ClosedPipe {
+    fn new(reaction: OnClosedPipe) -> Self {
+        Self {
+            reaction,
+            since: None,
+            remarked: false,
+        }
+    }
+
+    /// Time until the remark about the closed pipe, if one is due.
+    fn remark_delay(&self) -> Option<Duration> {
+        let since = self.since.filter(|_| !self.remarked)?;
+        Some(CLOSED_PIPE_DELAY.saturating_sub(since.elapsed()))
+    }
+
+    fn handle(&mut self, console: &Console) {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        match &self.reaction {
+            OnClosedPipe::EndCommand(stopper) => stopper.stop(StopReason::Cancelled),
+            OnClosedPipe::Continue if !self.remarked && since.elapsed() >= CLOSED_PIPE_DELAY => {
+                self.remarked = true;
+                console.note("stdout is closed; the code continues to its end, Ctrl-C cancels it");
+            }
+            OnClosedPipe::Continue => {}
+        }
+    }
 }
 
 /// Shows the items of a feed.
@@ -190,6 +239,14 @@ pub(super) fn dropped_note(bytes: u64) -> String {
     format!("[… {bytes} not shown: the output arrived faster than it was read …]")
 }
 
+/// The exit code of an operation whose result was printed. A closed pipe does not change it.
+pub(crate) fn exit_after(printed: Result<(), Failure>, exit_code: u8) -> Result<u8, Failure> {
+    match printed {
+        Err(failure) if !failure.is_silent() => Err(failure),
+        _ => Ok(exit_code),
+    }
+}
+
 /// Prints the summary, notices and the failure of an execution. `stdout_error` is why output could not be written.
 /// Returns the exit code.
 pub(crate) fn show_summary(
@@ -198,16 +255,13 @@ pub(crate) fn show_summary(
     extent: OutputExtent,
     stdout_error: Option<&StdoutError>,
 ) -> Result<u8, Failure> {
-    match stdout_error {
-        // A reader that closes the pipe has read enough: not a failure.
-        Some(StdoutError::Closed) if report.status == ExecutionStatus::Cancelled => return Ok(0),
-        Some(StdoutError::Unwritable(reason)) if report.status == ExecutionStatus::Ok => {
-            let message = "The code finished, but its output could not be written";
-            let mut failure = Failure::new(Kind::BadFile, message);
-            failure.causes.push(reason.clone());
-            return Err(failure.hint("the code already ran; do not re-run it just for the output"));
-        }
-        _ => {}
+    if let Some(StdoutError::Unwritable(reason)) = stdout_error
+        && report.status == ExecutionStatus::Ok
+    {
+        let message = "The code finished, but its output could not be written";
+        let mut failure = Failure::new(Kind::BadFile, message);
+        failure.causes.push(reason.clone());
+        return Err(failure.hint("the code already ran; do not re-run it just for the output"));
     }
     if let Some(summary) = report.summary() {
         console.note(&summary);

@@ -17,7 +17,7 @@ use crate::console::Console;
 use crate::local_execution;
 use crate::verbs::kernel_args::KernelArgs;
 use crate::viewer::live::OutputExtent;
-use crate::viewer::{ViewMode, ViewOptions};
+use crate::viewer::{ViewMode, ViewOptions, exit_after};
 
 /// Differences of one cell that are printed.
 const DIFFERENCES_MAX: usize = 5;
@@ -86,13 +86,12 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Res
             local_execution::run_locally(execution, launch, Stores::default(), console, view)?;
         Ok(report)
     })?;
-    show(&report, console)
+    exit_after(show(&report, console), report.exit_code())
 }
 
-fn show(report: &CheckReport, console: &Console) -> Result<u8, Failure> {
+fn show(report: &CheckReport, console: &Console) -> Result<(), Failure> {
     if console.json {
-        console.print_json(report)?;
-        return Ok(report.exit_code());
+        return console.print_json(report);
     }
     console.print_notices(&report.notices);
     for disorder in &report.order {
@@ -126,6 +125,5 @@ fn show(report: &CheckReport, console: &Console) -> Result<u8, Failure> {
             report.order.len()
         )
     };
-    console.print(&line)?;
-    Ok(report.exit_code())
+    console.print(&line)
 }

@@ -8,7 +8,7 @@ pub(crate) use args::RunArgs;
 
 use crate::console::Console;
 use crate::viewer::live::{OutputExtent, StdoutError};
-use crate::viewer::{ViewMode, ViewOptions, events, show_summary};
+use crate::viewer::{ViewMode, ViewOptions, events, exit_after, show_summary};
 use crate::{hosted_execution, local_execution};
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
@@ -100,10 +100,7 @@ fn show(
         } else {
             console.print_json(&document)
         };
-        return match printed {
-            Err(failure) if !failure.is_silent() => Err(failure),
-            _ => Ok(report.exit_code()),
-        };
+        return exit_after(printed, report.exit_code());
     }
     let (extent, stdout_error) = shown.unwrap_or((OutputExtent::Full, None));
     show_summary(report, console, extent, stdout_error.as_ref())

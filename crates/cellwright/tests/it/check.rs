@@ -65,6 +65,11 @@ fn a_difference_is_reported_with_both_values() {
         "FAIL  cell 0 id:c0: output 0, stdout, line 1: was `41`, is `42`\n\
          1 of 1 cell differ; 0 ran out of order or not at all\n"
     );
+    // A closed pipe does not change the exit code.
+    let mut command = context.command(&[&["check", "a.ipynb"], RUNNER].concat());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
 #[test]

@@ -74,26 +74,66 @@ fn a_second_ctrl_c_kills_the_kernel() {
     }
 }
 
-/// A closed pipe cancels the run, and outputs of finished cells are saved.
+/// A cell that prints more after stdout was closed, and waits for the file `go`.
+const PRINTING_CELL: &str = "import os, time\nopen('begun', 'w').close()\nwhile not os.path.exists('go'):\n    print('x' * 100, flush=True)\n    time.sleep(0.01)\nprint('went on')";
+
+/// The run continues to its end, its outputs are saved, and its exit code counts.
 #[test]
-fn a_closed_pipe_cancels_the_run() {
-    let fixture = RunFixture::with(&[
+fn a_closed_pipe_stops_printing_and_not_the_run() {
+    let local: &[&str] = &[];
+    for arguments in [
+        local,
+        &["--full"],
+        &["--events"],
+        &["--session", "s"],
+        &["--session", "s", "--events"],
+    ] {
+        let fixture = closed_pipe_fixture();
+        let mut child = fixture.command("runner", arguments).spawn().unwrap();
+        let mut first = [0; 10];
+        let mut stdout = child.stdout.take().unwrap();
+        std::io::Read::read_exact(&mut stdout, &mut first).unwrap();
+        drop(stdout);
+        // The cell continues: a remark reports the closed pipe before the cell is released.
+        let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+        let mut lines = std::io::BufRead::lines(stderr);
+        let remark = lines.find(|line| line.as_ref().unwrap().contains("stdout is closed"));
+        assert!(remark.is_some(), "{arguments:?}");
+        fixture.release_cell();
+        let rest: Vec<String> = lines.map(Result::unwrap).collect();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{rest:?}");
+        assert_closed_pipe_outputs(&fixture);
+    }
+}
+
+#[test]
+fn a_run_does_not_need_its_streams() {
+    for arguments in [&["--json"][..], &["--json", "--session", "s"], &[]] {
+        let fixture = closed_pipe_fixture();
+        let mut child = fixture.command("runner", arguments).spawn().unwrap();
+        drop((child.stdout.take(), child.stderr.take()));
+        fixture.wait_until_started();
+        fixture.release_cell();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{arguments:?}");
+        assert_closed_pipe_outputs(&fixture);
+    }
+}
+
+fn closed_pipe_fixture() -> RunFixture {
+    RunFixture::with(&[
         executed("print('a line', flush=True)"),
-        executed("import time\nwhile True: print('x' * 1000); time.sleep(0.001)"),
-        executed("print(2)"),
-    ]);
-    let mut child = fixture.command("runner", &[]).spawn().unwrap();
-    // More bytes than the first cell prints, so the second one runs.
-    let mut first = [0; 2000];
-    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
-    drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+        executed(PRINTING_CELL),
+        executed("print(2)\nraise ValueError('two')"),
+    ])
+}
+
+fn assert_closed_pipe_outputs(fixture: &RunFixture) {
     let outputs = fixture.outputs();
     assert_eq!(
         (outputs[0].as_str(), outputs[2].as_str()),
-        ("a line", "old")
+        ("a line", "2 !ValueError")
     );
-    assert!(outputs[1].ends_with("!Cancelled"), "{}", outputs[1]);
+    assert!(outputs[1].ends_with("went on"), "{}", outputs[1]);
 }
 
 const CELLS: usize = 7;

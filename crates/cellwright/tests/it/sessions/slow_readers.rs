@@ -127,20 +127,29 @@ fn a_stopped_client_blocks_no_other_client_and_loses_no_output() {
     assert_eq!(shown.len(), 30_000_000, "{}", result.stderr);
 }
 
+/// Only a command that follows a run ends with its reader.
 #[test]
-fn a_closed_pipe_stops_the_code() {
+fn a_closed_pipe_does_not_stop_the_code() {
     let fixture = SessionFixture::new();
-    fixture.eval("s", &["x = 1"]).exits(0);
-    let mut client = fixture.start_client(
-        "s",
-        &["--full", "--timeout", "0", "while True: print('x' * 99)"],
-    );
-    let mut bytes = [0; 1000];
-    let child = client.child.as_mut().unwrap();
-    let mut stdout = child.stdout.take().unwrap();
-    stdout.read_exact(&mut bytes).unwrap();
-    drop(stdout);
-    wait_until("the code does not stop", || client.has_exited());
+    let code = "import os, time\nx = 0\nwhile not os.path.exists('go'):\n    print('x' * 99, flush=True)\n    x += 1\n    time.sleep(0.001)";
+    let mut client = fixture.start_client("s", &["--full", "--timeout", "0", code]);
+    close_after_first_bytes(&mut client);
+    let runs = fixture.run(&["runs", "list", "--json"]).exits(0).stdout;
+    let runs: serde_json::Value = serde_json::from_str(&runs).unwrap();
+    let run = runs[0]["run"].as_str().unwrap();
+    let command = fixture.host.context.command(&["runs", "tail", "-f", run]);
+    let mut follower = ClientProcess::new(&fixture, command);
+    close_after_first_bytes(&mut follower);
+    follower.wait().exits(0);
+    assert!(!client.has_exited());
+    std::fs::write(fixture.path("go"), "").unwrap();
     client.wait().exits(0);
-    assert_eq!(fixture.eval_stdout("s", "x"), "1\n");
+    assert_eq!(fixture.eval_stdout("s", "x > 0"), "True\n");
+}
+
+/// Reads the first bytes of stdout and closes it.
+fn close_after_first_bytes(client: &mut ClientProcess<'_>) {
+    let mut bytes = [0; 100];
+    let child = client.child.as_mut().unwrap();
+    child.stdout.take().unwrap().read_exact(&mut bytes).unwrap();
 }
