@@ -82,49 +82,102 @@ pub fn execution_count(notebook: &Notebook, index: usize) -> Option<u64> {
         .ok()
 }
 
-/// Limits for the displayed outputs of one cell.
-#[derive(Clone, Copy, Debug)]
-pub struct OutputLimits {
-    /// Maximum number of lines.
-    pub lines: usize,
-    /// Maximum number of characters.
-    pub characters: usize,
+/// A stored output with its strings decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredOutput {
+    /// Text of a stream.
+    Stream {
+        /// `stdout` or `stderr`.
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// A display or the result of the cell.
+    Display {
+        /// MIME types and representations, in the order of the file.
+        data: Vec<(String, StoredData)>,
+    },
+    /// An exception.
+    Error {
+        /// Name of the exception.
+        name: String,
+        /// Message of the exception.
+        value: String,
+        /// Lines of the traceback.
+        traceback: Vec<String>,
+    },
 }
 
-impl Default for OutputLimits {
-    fn default() -> Self {
-        Self {
-            lines: 40,
-            characters: 4000,
+/// A stored representation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredData {
+    /// A string, or the strings of a list, joined. Bytes are base64 text.
+    Text(String),
+    /// Another value, as JSON.
+    Json(String),
+}
+
+/// The outputs of cell `index`; empty unless it is a code cell.
+pub fn stored_outputs(notebook: &Notebook, index: usize) -> Vec<StoredOutput> {
+    let outputs = outputs(notebook, index).into_iter();
+    outputs
+        .map(|output| match output.kind.as_str() {
+            "stream" => StoredOutput::Stream {
+                name: output.string(notebook, "name"),
+                text: output.string(notebook, "text"),
+            },
+            "error" => StoredOutput::Error {
+                name: output.string(notebook, "ename"),
+                value: output.string(notebook, "evalue"),
+                traceback: output.traceback(notebook),
+            },
+            _ => StoredOutput::Display {
+                data: output
+                    .data(notebook)
+                    .into_iter()
+                    .map(|member| {
+                        let value = StoredData::decode(notebook.slice(member.value));
+                        (member.name, value)
+                    })
+                    .collect(),
+            },
+        })
+        .collect()
+}
+
+impl StoredData {
+    fn decode(value: &[u8]) -> Self {
+        let is_text = match value.first() {
+            Some(b'"') => true,
+            Some(b'[') => is_string_list(value),
+            _ => false,
+        };
+        if is_text {
+            Self::Text(source::decode_text(value))
+        } else {
+            Self::Json(String::from_utf8_lossy(value).into_owned())
         }
     }
 }
 
-/// Appends the outputs of a cell to the text view, between fences that `parse` skips.
-pub fn append_with_outputs(out: &mut String, notebook: &Notebook, index: usize, cap: OutputLimits) {
-    let shown = bounded_text(notebook, index, cap);
-    if shown.is_empty() {
+/// Whether a JSON list contains only strings, as a text does that is stored by lines.
+fn is_string_list(list: &[u8]) -> bool {
+    let items = object::elements(list, Span::new(0, list.len()));
+    items.iter().all(|item| list[item.start()] == b'"')
+}
+
+/// Appends the text of a cell's outputs to the text view, between fences that `parse` skips.
+pub fn append_output_text(out: &mut String, index: usize, text: &str) {
+    let text = text.trim_end_matches('\n');
+    if text.is_empty() {
         return;
     }
     out.push('\n');
     out.push_str(&marker::fence_open(index));
     out.push('\n');
-    append_escaped(&shown, out);
+    append_escaped(text, out);
     out.push('\n');
     out.push_str(&marker::fence_close());
-}
-
-/// The text of a cell's outputs, truncated.
-fn bounded_text(notebook: &Notebook, index: usize, cap: OutputLimits) -> String {
-    let mut whole = String::new();
-    for output in outputs(notebook, index) {
-        let text = strip_controls(&output.text(notebook));
-        if !whole.is_empty() && !whole.ends_with('\n') {
-            whole.push('\n');
-        }
-        whole.push_str(&text);
-    }
-    truncate(whole.trim_end_matches('\n'), cap)
 }
 
 /// The whole text of a cell's outputs. Other data is shown as MIME type, size and a hash that
@@ -132,10 +185,7 @@ fn bounded_text(notebook: &Notebook, index: usize, cap: OutputLimits) -> String 
 pub(crate) fn full_text(notebook: &Notebook, index: usize) -> String {
     let mut whole = String::new();
     for output in outputs(notebook, index) {
-        let mut text = output.text(notebook);
-        if let "execute_result" | "display_data" = output.kind.as_str() {
-            text = output.text_with_fingerprints(notebook);
-        }
+        let text = output.text(notebook);
         if !whole.is_empty() && !whole.ends_with('\n') {
             whole.push('\n');
         }
@@ -143,32 +193,6 @@ pub(crate) fn full_text(notebook: &Notebook, index: usize) -> String {
     }
     whole.truncate(whole.trim_end_matches('\n').len());
     whole
-}
-
-fn truncate(text: &str, cap: OutputLimits) -> String {
-    let total = text.split('\n').count();
-    let mut shown = String::new();
-    let mut characters = 0;
-    for (number, line) in text.split('\n').enumerate() {
-        characters += line.chars().count() + 1;
-        if number >= cap.lines || characters > cap.characters {
-            if number == 0 {
-                shown.extend(line.chars().take(cap.characters));
-            }
-            let left = total - number - usize::from(number == 0);
-            if left > 0 {
-                shown.push_str(&format!("\n[… {left} more lines]"));
-            } else {
-                shown.push_str(" […]");
-            }
-            return shown;
-        }
-        if number > 0 {
-            shown.push('\n');
-        }
-        shown.push_str(line);
-    }
-    shown
 }
 
 struct ParsedOutput {
@@ -230,28 +254,28 @@ impl ParsedOutput {
         }
     }
 
+    fn traceback(&self, notebook: &Notebook) -> Vec<String> {
+        let Some(member) = self.member("traceback") else {
+            return Vec::new();
+        };
+        let value = notebook.slice(member.value);
+        source::string_tokens(value)
+            .map(|token| json_text::decode(&value[token]).into_owned())
+            .collect()
+    }
+
     fn text(&self, notebook: &Notebook) -> String {
         match self.kind.as_str() {
             "stream" => self.string(notebook, "text"),
             "error" => {
-                let traceback = self.member("traceback").map(|member| {
-                    let value = notebook.slice(member.value);
-                    let lines: Vec<String> = source::string_tokens(value)
-                        .map(|token| json_text::decode(&value[token]).into_owned())
-                        .collect();
-                    lines.join("\n")
-                });
+                let traceback = self.traceback(notebook).join("\n");
+                if traceback.is_empty() {
+                    let [name, value] = ["ename", "evalue"].map(|name| self.string(notebook, name));
+                    return format!("{name}: {value}");
+                }
                 traceback
-                    .filter(|text| !text.is_empty())
-                    .unwrap_or_else(|| {
-                        let (name, value) = (
-                            self.string(notebook, "ename"),
-                            self.string(notebook, "evalue"),
-                        );
-                        format!("{name}: {value}")
-                    })
             }
-            _ => self.bundle_text(notebook),
+            _ => self.text_with_fingerprints(notebook),
         }
     }
 
@@ -274,22 +298,6 @@ impl ParsedOutput {
             .collect();
         if let Some(best) = best_text(&data) {
             parts.push(source::decode_text(notebook.slice(best.value)));
-        }
-        parts.join("\n")
-    }
-
-    /// The best text of a bundle, and type and size of each other representation.
-    fn bundle_text(&self, notebook: &Notebook) -> String {
-        let data = self.data(notebook);
-        let mut parts: Vec<String> = data
-            .iter()
-            .filter(|member| !member.name.starts_with("text/"))
-            .map(|member| format!("[{}, {} bytes]", member.name, member.value.len()))
-            .collect();
-        if let Some(best) = best_text(&data) {
-            parts.push(source::decode_text(notebook.slice(best.value)));
-        } else if let Some(other) = data.iter().find(|member| member.name.starts_with("text/")) {
-            parts.push(format!("[{}, {} bytes]", other.name, other.value.len()));
         }
         parts.join("\n")
     }
@@ -364,19 +372,5 @@ mod tests {
             "100%\nnext\nlast"
         );
         assert_eq!(strip_controls("a\u{7}\u{9b}\tb"), "a\tb");
-    }
-
-    #[test]
-    fn long_outputs_are_cut_and_counted() {
-        let cap = OutputLimits {
-            lines: 2,
-            characters: 10,
-        };
-        assert_eq!(truncate("a\nb", cap), "a\nb");
-        assert_eq!(truncate("a\nb\nc\nd", cap), "a\nb\n[… 2 more lines]");
-        assert_eq!(
-            truncate(&"x".repeat(12), cap),
-            format!("{} […]", "x".repeat(10))
-        );
     }
 }

@@ -2,7 +2,7 @@
 //! front ends: they build the request and present the result. Nothing here parses arguments or prints.
 //!
 //! * Files: [`read`], [`write`](mod@write), [`edit`], [`cells`], [`outline`], [`upgrade`], [`diff`], [`artifact`], [`git`].
-//!   [`change`] is the result of a change, [`file_path`] the file that it is about.
+//!   [`change`] is the result of a change, [`file_path`] the file that it is about, [`stored_outputs`] its outputs as text.
 //! * Code: [`eval`] and [`run`] prepare an execution, [`check`] runs one; [`parameters`] reads the parameters of a
 //!   notebook, [`freshness`] queries the host for the cells that ran.
 //! * Kernels: [`kernel_specs`], [`kernels`], [`history`], [`helpers`].
@@ -42,6 +42,7 @@ pub mod parameters;
 pub mod read;
 pub mod run;
 pub mod seconds;
+pub mod stored_outputs;
 pub mod table;
 pub mod trust;
 pub mod upgrade;

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
-use cellwright_diagnostics::notice::{self, UserNotice};
+use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::select::{self, Part, Selector, View};
 use cellwright_notebook::{
@@ -14,12 +14,15 @@ use serde::Serialize;
 
 use super::file_path::FilePath;
 use super::outline::OutlineReport;
+use super::stored_outputs::{self, OutputExtent};
 
 /// A request of `read`.
 #[derive(Debug)]
 pub struct ReadRequest {
     /// A path or `artifact://N`, with a selector after it.
     pub address: OsString,
+    /// How much of the outputs is shown.
+    pub outputs: OutputExtent,
 }
 
 /// The result of `read`.
@@ -58,8 +61,9 @@ pub fn read(request: &ReadRequest, engine: &Engine) -> Result<ReadResult, Failur
     // In a path that is not UTF-8 a selector cannot be recognised.
     let address: &OsStr = &request.address;
     let Some(argument) = address.to_str() else {
-        return text(&Path::new(address).into(), &Selector::default(), engine)
-            .map(ReadResult::Text);
+        let path = Path::new(address).into();
+        let text = text(&path, &Selector::default(), request.outputs, engine);
+        return text.map(ReadResult::Text);
     };
     if argument.starts_with("artifact://") {
         return Ok(ReadResult::Artifact(argument.to_owned()));
@@ -71,13 +75,15 @@ pub fn read(request: &ReadRequest, engine: &Engine) -> Result<ReadResult, Failur
     }
     let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
     let (path, selector) = select::split(argument, &exists)?;
-    read_selected(&Path::new(path).into(), &selector, engine)
+    let path = Path::new(path).into();
+    read_selected(&path, &selector, request.outputs, engine)
 }
 
 /// Reads the part of a notebook that the selector names.
 pub fn read_selected(
     path: &FilePath,
     selector: &Selector,
+    extent: OutputExtent,
     engine: &Engine,
 ) -> Result<ReadResult, Failure> {
     match selector.view {
@@ -95,11 +101,16 @@ pub fn read_selected(
                 path, &notebook, entries, &notices,
             )))
         }
-        View::Text => text(path, selector, engine).map(ReadResult::Text),
+        View::Text => text(path, selector, extent, engine).map(ReadResult::Text),
     }
 }
 
-fn text(path: &FilePath, selector: &Selector, engine: &Engine) -> Result<TextResult, Failure> {
+fn text(
+    path: &FilePath,
+    selector: &Selector,
+    extent: OutputExtent,
+    engine: &Engine,
+) -> Result<TextResult, Failure> {
     let markers = if selector.ids {
         MarkerStyle::Ids
     } else {
@@ -107,6 +118,7 @@ fn text(path: &FilePath, selector: &Selector, engine: &Engine) -> Result<TextRes
     };
     let whole = matches!(selector.part, Part::All | Part::Lines(_)) && !selector.outputs;
     let mut images = Vec::new();
+    let mut truncated_cells = Vec::new();
     let (mut view, revision, total, notices) = if whole {
         // The whole view is built while the file is scanned, so that outputs never stay in memory.
         let view = file::read_view(path.open_path(), Some(markers), engine.baselines.as_ref())
@@ -115,9 +127,16 @@ fn text(path: &FilePath, selector: &Selector, engine: &Engine) -> Result<TextRes
     } else {
         let (notebook, notices) = load(path, engine)?;
         let cells = selected_cells(path, &selector.part, &notebook)?;
-        let view = render_cells(&notebook, &cells, markers, selector.outputs);
-        if selector.outputs {
-            for &cell in &cells {
+        let mut view = String::new();
+        for &cell in &cells {
+            append_source(&mut view, &notebook, cell, markers);
+            if selector.outputs {
+                let stored = outputs::stored_outputs(&notebook, cell);
+                let shown = stored_outputs::render(stored, extent);
+                outputs::append_output_text(&mut view, cell, &shown.text);
+                if shown.is_truncated {
+                    truncated_cells.push(cell);
+                }
                 let limit = IMAGES_MAX - images.len();
                 images.extend(outputs::images(&notebook, cell, limit));
             }
@@ -125,6 +144,7 @@ fn text(path: &FilePath, selector: &Selector, engine: &Engine) -> Result<TextRes
         (view, notebook.revision(), notebook.count(), notices)
     };
     let mut notices = notice::describe(&notices);
+    notices.extend(truncation_notice(&truncated_cells));
     let text = if let Part::Lines(ranges) = &selector.part {
         let (text, skipped) = select::select_lines(&view, ranges)?;
         notices.extend(notice::describe(&skipped));
@@ -150,33 +170,31 @@ fn load(path: &FilePath, engine: &Engine) -> Result<(Notebook, Vec<Notice>), Fai
         .map_err(|error| path.failure(error))
 }
 
-fn render_cells(
-    notebook: &Notebook,
-    cells: &[usize],
-    markers: MarkerStyle,
-    outputs: bool,
-) -> String {
-    let mut view = String::new();
-    for &index in cells {
-        let id = notebook.id(index);
-        append_cell(
-            &mut view,
-            index,
-            notebook.kind(index),
-            id.as_deref(),
-            &notebook.source(index),
-            markers,
-        );
-        if outputs {
-            outputs::append_with_outputs(
-                &mut view,
-                notebook,
-                index,
-                outputs::OutputLimits::default(),
-            );
-        }
+fn append_source(view: &mut String, notebook: &Notebook, index: usize, markers: MarkerStyle) {
+    append_cell(
+        view,
+        index,
+        notebook.kind(index),
+        notebook.id(index).as_deref(),
+        &notebook.source(index),
+        markers,
+    );
+}
+
+fn truncation_notice(cells: &[usize]) -> Option<UserNotice> {
+    /// Maximum number of cells to name.
+    const NAMED_MAX: usize = 5;
+    let named = cells.iter().take(NAMED_MAX).map(usize::to_string);
+    let mut named = named.collect::<Vec<_>>().join(", ");
+    if cells.len() > NAMED_MAX {
+        named.push_str(&format!(" and {} more", cells.len() - NAMED_MAX));
     }
-    view
+    let text = match cells.len() {
+        0 => return None,
+        1 => format!("the output of cell {named} is shortened"),
+        _ => format!("the outputs of cells {named} are shortened"),
+    };
+    Some(UserNotice::new(NoticeKind::StoredOutputTruncated, text))
 }
 
 fn selected_cells(

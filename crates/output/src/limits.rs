@@ -43,6 +43,22 @@ pub struct Limits {
     pub html_bytes: usize,
 }
 
+impl Limits {
+    /// Limits that keep the whole text of a cell. For outputs that are in memory already.
+    pub fn whole_text() -> Self {
+        /// Larger than any text in memory, and small enough to add limits up.
+        const WHOLE: usize = usize::MAX / 16;
+        Self {
+            inline_bytes: WHOLE,
+            head_bytes: WHOLE / 2,
+            line_bytes: WHOLE,
+            line_characters: WHOLE,
+            html_bytes: WHOLE,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

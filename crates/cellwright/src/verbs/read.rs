@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use cellwright_operations::read::{ReadRequest, ReadResult, read as read_notebook};
+use cellwright_operations::stored_outputs::OutputExtent;
 use clap::Args;
 
 use super::artifact::print_artifact;
@@ -32,12 +33,21 @@ pub(crate) struct ReadArgs {
     /// Notebook or `artifact://N`, with an optional selector
     #[arg(value_name = "PATH[:SELECTOR]")]
     path: OsString,
+
+    /// Show whole outputs, not only their beginning and end
+    #[arg(long)]
+    full: bool,
 }
 
 /// Reads a notebook, or a part of it, and prints it.
 pub(crate) fn read(args: &ReadArgs, engine: &Engine, console: &Console) -> Result<(), Failure> {
     let request = ReadRequest {
         address: args.path.clone(),
+        outputs: if args.full {
+            OutputExtent::Full
+        } else {
+            OutputExtent::Bounded
+        },
     };
     match read_notebook(&request, engine)? {
         ReadResult::Artifact(address) => print_artifact(&address, engine, console),

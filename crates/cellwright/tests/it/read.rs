@@ -1,6 +1,7 @@
 //! `read`: text view, selectors, JSON and errors.
 
 use insta::assert_snapshot;
+use serde_json::json;
 
 use crate::context::Context;
 
@@ -153,4 +154,61 @@ fn every_read_returns_a_revision_that_can_be_merged() {
         ];
         context.run(&arguments).exits(0);
     }
+}
+
+/// A notebook with one code cell that has these outputs.
+fn notebook_with_outputs(outputs: &serde_json::Value) -> String {
+    let cell = json!({"cell_type": "code", "execution_count": 1, "id": "one", "metadata": {},
+        "outputs": outputs, "source": "work()"});
+    json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).to_string()
+}
+
+#[test]
+fn long_outputs_keep_their_end_and_are_complete_on_request() {
+    let context = Context::new();
+    let mut traceback: Vec<String> = (0..200).map(|frame| format!("frame {frame}")).collect();
+    traceback.push("\u{1b}[31mKeyError\u{1b}[39m: 'b'".to_owned());
+    let error = json!({"output_type": "error", "ename": "KeyError", "evalue": "'b'", "traceback": traceback});
+    let printed: Vec<String> = (0..300).map(|line| format!("printed {line}\n")).collect();
+    let printed = printed.concat();
+    let stream = json!({"output_type": "stream", "name": "stdout", "text": printed});
+    context.file("a.ipynb", notebook_with_outputs(&json!([stream, error])));
+    let shown = context.run(&["read", "a.ipynb:outputs"]).exits(0);
+    assert!(shown.stdout.contains("\nprinted 0\n"), "{}", shown.stdout);
+    assert!(shown.stdout.contains(" elided …]\n"), "{}", shown.stdout);
+    let end = "\nframe 199\nKeyError: 'b'\n";
+    assert!(shown.stdout.contains(end), "{}", shown.stdout);
+    let notice = "notice: the output of cell 0 is shortened; `--full` shows all of it";
+    assert!(shown.stderr.contains(notice), "{}", shown.stderr);
+    let full = context.run(&["read", "a.ipynb:outputs", "--full"]).exits(0);
+    let all = format!("{printed}frame 0\n");
+    assert!(full.stdout.contains(&all) && full.stdout.contains(end));
+    assert!(!full.stderr.contains("notice"), "{}", full.stderr);
+}
+
+/// The text of a display is the same while it runs and when it is read from the file.
+#[test]
+fn stored_outputs_have_the_text_that_run_shows() {
+    let context = Context::new();
+    let code = "\
+from IPython.display import HTML, Markdown, Latex, display
+import sys
+display(HTML('<table><tr><th>a</th></tr><tr><td>1</td></tr></table>'))
+display(Markdown('**bold**'), Latex('$x$'))
+print('10%\\r100%')
+print('to stderr', file=sys.stderr)
+display({'application/x-other': [1, 2]}, raw=True)
+1 / 0";
+    let cell = json!({"cell_type": "code", "execution_count": null, "id": "one", "metadata": {},
+        "outputs": [], "source": code});
+    let notebook = json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+    context.file("a.ipynb", notebook.to_string());
+    let report = context.run(&["run", "a.ipynb", "--json"]).exits(1).json();
+    let ran = report["cells"][0]["text"].as_str().unwrap().to_owned();
+    assert!(ran.contains("| a |") && ran.contains("100%"), "{ran}");
+    let read = context.run(&["read", "a.ipynb:outputs"]).exits(0).stdout;
+    let (_, stored) = read.split_once("1 / 0\n").unwrap();
+    let lines: Vec<&str> = stored.lines().collect();
+    let fenced = lines[1..lines.len() - 1].join("\n");
+    assert_eq!(fenced, ran.trim_end());
 }

@@ -43,6 +43,8 @@ pub enum NoticeKind {
 
     // Output of cells.
     OutputTruncated,
+    /// The output of a cell as a notebook stores it.
+    StoredOutputTruncated,
     OutputNotStored,
     StreamsShortened,
     DisplaysMoved,
@@ -116,6 +118,7 @@ impl NoticeKind {
                 flag("kernel"),
                 " select a session",
             ]),
+            Self::StoredOutputTruncated => Some(hint![flag("full"), " shows all of it"]),
             _ => None,
         }
     }

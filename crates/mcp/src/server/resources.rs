@@ -10,6 +10,7 @@ use cellwright_host::reply::SessionInfo;
 use cellwright_notebook::select::{self, Selector};
 use cellwright_operations::artifact;
 use cellwright_operations::read::{ReadResult, read_selected};
+use cellwright_operations::stored_outputs::OutputExtent;
 use cellwright_output::Artifact;
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -211,8 +212,13 @@ pub(crate) async fn exists(server: &Server, uri: &str) -> Result<(), Failure> {
 
 fn read_notebook(server: &Server, path: &str) -> Result<String, Failure> {
     let (place, selector) = resolve_notebook(server, path)?;
-    let result = read_selected(place.file(), &selector, server.engine())
-        .map_err(|failure| place.with_selector_hint(failure))?;
+    let result = read_selected(
+        place.file(),
+        &selector,
+        OutputExtent::Bounded,
+        server.engine(),
+    )
+    .map_err(|failure| place.with_selector_hint(failure))?;
     let text = match result {
         ReadResult::Text(result) => result.text,
         ReadResult::Outline(result) => result.table(),

@@ -9,6 +9,7 @@ use cellwright_notebook::select::{self, Part, View};
 use cellwright_operations::artifact::{parse_address, read_excerpt};
 use cellwright_operations::outline::outline;
 use cellwright_operations::read::{ReadResult, read_selected};
+use cellwright_operations::stored_outputs::OutputExtent;
 use cellwright_output::{Data, Image};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -46,6 +47,7 @@ notebook), `:cells=3-5`, `:id=ab12`, `:outputs` (with figures as images), `:ids`
             .describe("path[:selector], artifact://ID[:lines], or a directory")
             .required(),
         Argument::new("offset", ArgumentKind::Integer).describe("characters to skip"),
+        Argument::new("full", ArgumentKind::Boolean).describe("whole outputs"),
         Argument::new("diff", ArgumentKind::Text)
             .or(&["compare", "base"])
             .describe("compare with this notebook, or a git revision such as HEAD"),
@@ -59,11 +61,18 @@ pub(super) struct Arguments {
     path: String,
     #[serde(default)]
     offset: usize,
+    #[serde(default)]
+    full: bool,
     diff: Option<String>,
 }
 
 pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
-    let Arguments { path, offset, diff } = arguments::parse("read", SPEC.arguments, given)?;
+    let Arguments {
+        path,
+        offset,
+        full,
+        diff,
+    } = arguments::parse("read", SPEC.arguments, given)?;
     let path = match path.split_once("://") {
         Some(("artifact", _)) => return read_artifact(server, &path, offset),
         Some(("kernel", _)) => return read_kernel(server, &path),
@@ -90,7 +99,12 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
     let result = if selector.view == View::Outline && selector.part == Part::All {
         outline(place.file(), engine, server.kernels()).map(ReadResult::Outline)
     } else {
-        read_selected(place.file(), &selector, engine)
+        let extent = if full {
+            OutputExtent::Full
+        } else {
+            OutputExtent::Bounded
+        };
+        read_selected(place.file(), &selector, extent, engine)
     };
     let result = result.map_err(|failure| place.with_selector_hint(failure))?;
     let (document, text, images) = match result {

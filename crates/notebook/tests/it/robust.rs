@@ -27,12 +27,8 @@ fn use_all(bytes: &[u8]) {
     outline::outline(&notebook);
     let mut shown_outputs = String::new();
     for cell in 0..notebook.count() {
-        outputs::append_with_outputs(
-            &mut shown_outputs,
-            &notebook,
-            cell,
-            outputs::OutputLimits::default(),
-        );
+        let text = format!("{:?}", outputs::stored_outputs(&notebook, cell));
+        outputs::append_output_text(&mut shown_outputs, cell, &text);
     }
     if let Some((_, upgraded)) = upgrade(bytes).unwrap() {
         Notebook::parse(upgraded).unwrap();
