@@ -12,9 +12,6 @@ pub fn incomplete_cell_error(end: &CellEnd) -> Option<Traceback> {
             Ending::Stopped { reason, state } => {
                 (error_name(*reason), describe_stop(*reason, *state))
             }
-            // A Jupyter kernel reports the exit itself, so that it is among the outputs already.
-            Ending::Exited { reported: true, .. } | Ending::Exited { code: 0, .. } => return None,
-            Ending::Exited { code, .. } => return Some(exit_error(*code)),
             _ => return None,
         },
         Err(KernelError::StoppedEarly { reason }) => {
@@ -24,11 +21,6 @@ pub fn incomplete_cell_error(end: &CellEnd) -> Option<Traceback> {
         Err(error) => ("KernelError", error.to_string()),
     };
     Some(error(name, value))
-}
-
-/// The error of a cell that called `exit`.
-pub(crate) fn exit_error(code: i32) -> Traceback {
-    error("SystemExit", code.to_string())
 }
 
 fn error(name: &str, value: String) -> Traceback {

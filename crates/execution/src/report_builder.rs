@@ -12,8 +12,7 @@ use serde_json::Value;
 
 use super::cell_event::{CellEvent, CellRef};
 use super::report::{
-    CellReport, DeathReport, ErrorReport, ExecutionReport, ExecutionStatus, ImageReport,
-    TruncationReport,
+    CellReport, DeathReport, ExecutionReport, ExecutionStatus, ImageReport, TruncationReport,
 };
 use super::request::{CellRequest, ExecutionRequest, OnError};
 
@@ -170,7 +169,7 @@ impl ReportBuilder {
         let count = self.report.cells.len();
         let cell = &mut self.report.cells[index];
         match ending {
-            Ending::Completed | Ending::Exited { code: 0, .. } => ExecutionStatus::Ok,
+            Ending::Completed => ExecutionStatus::Ok,
             Ending::Raised(traceback) => {
                 let message = format!("{} raised {}", describe_cell(cell), traceback.name);
                 cell.error = Some(traceback.into());
@@ -188,18 +187,6 @@ impl ReportBuilder {
                             }
                         });
                 }
-                ExecutionStatus::Error
-            }
-            Ending::Exited { code, .. } => {
-                cell.error = Some(ErrorReport {
-                    ename: "SystemExit".to_owned(),
-                    evalue: code.to_string(),
-                    traceback: Vec::new(),
-                });
-                self.report.failure.get_or_insert(Failure::new(
-                    Kind::Raised,
-                    format!("The code called `exit` with code {code}"),
-                ));
                 ExecutionStatus::Error
             }
             Ending::Stopped { reason, state } => {

@@ -29,6 +29,7 @@ pub(crate) struct Execution {
     /// The `msg_id` of the request.
     pub(crate) id: String,
     answers: Option<InputAnswers>,
+    source: CodeSource,
     /// Whether the kernel has published `busy` for it.
     busy: bool,
     /// Whether the code has certainly begun.
@@ -47,6 +48,13 @@ pub(crate) struct Execution {
     output_target: OutputTarget,
     /// Holds strings that are too large for memory.
     scratch: Scratch,
+}
+
+/// Where the code of a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CodeSource {
+    Cell,
+    File,
 }
 
 /// Where the output of a request is shown.
@@ -105,6 +113,11 @@ impl Execution {
             answers: match &request.stdin {
                 Stdin::Refuse => None,
                 Stdin::Answers(answers) => Some(answers.clone()),
+            },
+            source: if request.is_file() {
+                CodeSource::File
+            } else {
+                CodeSource::Cell
             },
             busy: false,
             begun: false,
@@ -293,8 +306,15 @@ impl Execution {
             "Error".clone_into(&mut traceback.name);
         }
         self.traceback = Some(traceback.clone());
+        if !self.ends_file(&traceback) {
+            sink.push(Event::Raised(traceback));
+        }
+    }
 
-        sink.push(Event::Raised(traceback));
+    /// Whether the error is the successful exit of a file.
+    fn ends_file(&self, error: &Traceback) -> bool {
+        let succeeds = matches!(error.value.as_str(), "" | "None" | "False" | "0");
+        self.source == CodeSource::File && succeeds && error.name == "SystemExit"
     }
 
     fn handle_reply(&mut self, reply: Value, sink: &mut dyn Sink) {
@@ -357,8 +377,6 @@ impl Execution {
         stderr_tail: impl Fn() -> String,
         sink: &mut dyn Sink,
     ) -> Outcome {
-        // Whether the sink has received the error.
-        let mut reported = true;
         let aborted = matches!(self.status(), Some("abort" | "aborted"));
         let failed = aborted || self.status() == Some("error");
         if let Some(reply) = &self.reply
@@ -382,7 +400,6 @@ impl Execution {
             let message = format!("{}: {}", traceback.name, traceback.value);
             if stderr_tail().trim_end().ends_with(&message) {
                 self.traceback = Some(traceback);
-                reported = false;
             } else {
                 self.report_error(traceback, sink);
             }
@@ -392,12 +409,8 @@ impl Execution {
         let raised = failed || self.status() != Some("ok");
         let ending = match (stopped, self.traceback.take().filter(|_| raised)) {
             (Some((reason, state)), _) => Ending::Stopped { reason, state },
-            (None, Some(traceback)) if traceback.name == "SystemExit" => Ending::Exited {
-                code: exit_code(&traceback.value),
-                reported,
-            },
-            (None, Some(traceback)) => Ending::Raised(traceback),
-            (None, None) => Ending::Completed,
+            (None, Some(traceback)) if !self.ends_file(&traceback) => Ending::Raised(traceback),
+            (None, _) => Ending::Completed,
         };
         Outcome {
             ending,
@@ -413,14 +426,6 @@ fn text_data(data: &Data) -> Option<&str> {
     match data {
         Data::Text(text) => Some(text),
         _ => None,
-    }
-}
-
-/// The exit code of a `SystemExit`, by Python's rules: no value is success, a text is failure.
-fn exit_code(value: &str) -> i32 {
-    match value.trim() {
-        "" | "None" | "False" => 0,
-        text => text.parse().unwrap_or(1),
     }
 }
 

@@ -122,6 +122,11 @@ impl Request {
             ..Self::default()
         }
     }
+
+    /// Whether the code is a file, which `sys.exit(0)` ends successfully. In a cell that is an exception.
+    pub(crate) fn is_file(&self) -> bool {
+        self.script.is_some() || self.module.is_some()
+    }
 }
 
 /// Whether a cell is counted and stored.
@@ -245,16 +250,8 @@ pub struct Outcome {
 pub enum Ending {
     /// It ran to its last line.
     Completed,
-    /// It raised an exception.
+    /// It raised an exception. `sys.exit()` raises `SystemExit`, which ends only the cell.
     Raised(Traceback),
-    /// It called `exit`, which ends only the cell.
-    Exited {
-        /// The requested exit code.
-        code: i32,
-        /// Whether the kernel reported the exit as an error, as Jupyter kernels do: the sink received
-        /// [`Event::Raised`](cellwright_output::Event::Raised) for it.
-        reported: bool,
-    },
     /// It was stopped from outside.
     Stopped {
         /// Why.

@@ -169,7 +169,7 @@ pub async fn load(
         let outcome = kernel.execute(&request, &mut output, stop).await?;
         report.requests += 1;
         let failure = match outcome.ending {
-            Ending::Completed | Ending::Exited { code: 0, .. } => None,
+            Ending::Completed => None,
             Ending::Raised(traceback) => Some((
                 failing_line(&module.path, &traceback.lines),
                 match traceback.value.as_str() {
@@ -177,7 +177,6 @@ pub async fn load(
                     value => format!("{}: {value}", traceback.name),
                 },
             )),
-            Ending::Exited { code, .. } => Some((None, format!("it exited with code {code}"))),
             Ending::Stopped { reason, .. } => return Err(KernelError::StoppedEarly { reason }),
         };
         if let Some((line, message)) = failure {

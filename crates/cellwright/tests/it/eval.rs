@@ -424,3 +424,29 @@ fn a_pipe_receives_long_lines_unchanged() {
     assert_eq!(value["k"].as_str().unwrap().len(), 20_000);
     std::io::stdout().flush().unwrap();
 }
+
+/// As a notebook does, the cells stop at `sys.exit()`. A file that ends with code 0 has succeeded.
+#[test]
+fn cells_after_an_exit_do_not_run() {
+    let host = crate::host::TestHost::new();
+    let context = &host.context;
+    context.file("main.py", "import sys\nprint('main')\nsys.exit(0)\n");
+    for session in [&[][..], &["--session", "s"]] {
+        let exits = [
+            "eval",
+            "--cell",
+            "import sys; sys.exit()",
+            "--cell",
+            "print('no')",
+        ];
+        let result = context.run(&[&exits[..], session].concat()).exits(1);
+        assert_eq!(result.stdout, "");
+        assert!(
+            result.stderr.contains("raised SystemExit"),
+            "{}",
+            result.stderr
+        );
+        let result = context.run(&[&["eval", "-f", "main.py"][..], session].concat());
+        assert_eq!(result.exits(0).stdout, "main\n");
+    }
+}

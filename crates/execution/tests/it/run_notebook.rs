@@ -65,7 +65,6 @@ fn steps(code: &str) -> Vec<ScriptStep> {
             Stream::Stdout,
             format!("{text}\n"),
         )],
-        ("exit", code) => vec![ScriptStep::Exit(code.parse().unwrap())],
         (_, text) => vec![print(text)],
     }
 }
@@ -150,7 +149,7 @@ fn cells_run_in_order_and_outputs_are_saved() {
 fn failed_cell_ends_the_run_with_an_error_output() {
     for (middle, status, summary) in [
         ("raise ValueError", "error", "!ValueError"),
-        ("exit 3", "error", "!SystemExit"),
+        ("raise SystemExit", "error", "!SystemExit"),
         ("die words", "died", "words !KernelDied"),
     ] {
         let fixture = RunFixture::new(&["say zero", middle, "say two"]);

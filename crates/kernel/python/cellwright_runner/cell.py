@@ -112,8 +112,7 @@ def execute(request):
     if STATE.forked:
         _exit_forked_child(status, exit_code)
     OUTPUT.send(
-        b'{"t":"done","id":%s,"status":"%s","count":%d,"exit_code":%s'
-        % (identity, status.encode(), count, b"null" if exit_code is None else b"%d" % exit_code)
+        b'{"t":"done","id":%s,"status":"%s","count":%d' % (identity, status.encode(), count)
     )
 
 
@@ -126,7 +125,7 @@ def send_started(number, frame):
 
 
 def _run_cell(request, raw, count, history):
-    """Run the code of a request and return (status, exit code)."""
+    """Run the code of a request and return (status, exit code of a forked child)."""
     ns = STATE.ns
     status, exit_code = "ok", None
     shell = STATE.shell
@@ -158,7 +157,15 @@ def _run_cell(request, raw, count, history):
         finally:
             SIGINT_GATE.cell_running = False
     except SystemExit as stop:
-        status, exit_code = "exit", _exit_code(stop)
+        # A file ends with `sys.exit(0)`; in a cell that is an exception, as in Jupyter.
+        ends_file = not stop.code and (request.get("file") or request.get("module"))
+        if STATE.forked:
+            exit_code = _exit_code(stop)
+        elif not ends_file:
+            _remember_error(stop)
+            send_error(stop)
+            _finish_cell(raw, result, history, stop)
+            return "error", None
     except BaseException as error:
         status = (
             "interrupted"
@@ -522,6 +529,7 @@ def _minimal_error(error, failure=None):
 
 
 def _exit_code(stop):
+    """Return the exit code that the exception requests, and print its text as Python does."""
     code = stop.code
     if code is None:
         return 0
@@ -543,7 +551,7 @@ def _exit_forked_child(status, exit_code):
             stream.flush()
         except Exception:
             pass
-    _real_exit((exit_code or 0) & 255 if status in ("ok", "exit") else 1)
+    _real_exit((exit_code or 0) & 255 if status == "ok" else 1)
 
 
 def apply_context(request):

@@ -26,6 +26,8 @@ def describe(error):
     usage = getattr(error, "cellwright_usage", False)
     if usage:
         return "UsageError", evalue, ["UsageError: " + evalue]
+    if isinstance(error, SystemExit):
+        return ename, evalue, _exit_lines(ename, evalue)
     try:
         lines = _format(error)
     except RecursionError:
@@ -43,6 +45,12 @@ def describe(error):
         head = LINES_LIMIT // 2
         lines[head:-head] = ["  [%d more lines of traceback]" % cut]
     return ename, evalue, [escape_surrogates(line) for line in lines]
+
+
+def _exit_lines(ename, evalue):
+    """Return the lines that IPython shows for `sys.exit()`."""
+    last = "%s: %s\n" % (ename, evalue) if evalue else ename + "\n"
+    return ["An exception has occurred, use %tb to see the full traceback.\n", escape_surrogates(last)]
 
 
 def _with_file_name_of_jupyter(error, evalue):

@@ -59,7 +59,7 @@ def test_cancelled_error_raised_by_the_cell_is_an_error(host):
 
 def test_exit_in_await(host):
     events = host.run("import asyncio, sys\nawait asyncio.sleep(0)\nsys.exit(4)")
-    assert status(events) == "exit" and events[-1]["exit_code"] == 4
+    assert status(events) == "error" and error(events)["evalue"] == "4"
     assert result(host.run("await asyncio.sleep(0, 1)")) == "1"
 
 

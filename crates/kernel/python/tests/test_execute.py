@@ -21,7 +21,6 @@ def test_frames_of_a_small_cell(host):
     assert events[0]["count"] == 1
     assert events[1]["data"] == [["text/plain", "text", "2"]]
     assert events[2]["status"] == "ok"
-    assert events[2]["exit_code"] is None
 
 
 @pytest.mark.parametrize(
@@ -165,22 +164,28 @@ def test_missing_cwd_is_an_error(host):
 
 
 @pytest.mark.parametrize(
-    "code, exit_code, output",
+    "code, evalue, last",
     [
-        ("raise SystemExit", 0, ""),
-        ("import sys; sys.exit(3)", 3, ""),
-        ("import sys; sys.exit('bye')", 1, "bye\n"),
-        ("import sys; sys.exit(True)", 1, ""),
+        ("raise SystemExit", "", "SystemExit"),
+        ("import sys; sys.exit(0)", "0", "SystemExit: 0"),
+        ("import sys; sys.exit('bye')", "bye", "SystemExit: bye"),
     ],
 )
-def test_exit(host, code, exit_code, output):
+def test_exit_is_an_exception(host, code, evalue, last):
     host.run("kept = 1")
     events = host.run(code)
-    assert status(events) == "exit"
-    assert events[-1]["exit_code"] == exit_code
-    assert text(events, "stderr") == output
-    assert error(events) is None
+    assert status(events) == "error" and text(events, "stderr") == ""
+    raised = error(events)
+    assert (raised["ename"], raised["evalue"]) == ("SystemExit", evalue)
+    note = "An exception has occurred, use %tb to see the full traceback.\n"
+    assert raised["traceback"] == [note, last + "\n"]
     assert result(host.run("kept")) == "1"
+
+
+def test_exit_with_code_0_ends_a_file_successfully(host, tmp_path):
+    for code, expected in [("sys.exit()", "ok"), ("sys.exit(0)", "ok"), ("sys.exit(2)", "error")]:
+        events = host.run("import sys\n%s\nprint('no')" % code, file=str(tmp_path / "s.py"))
+        assert (status(events), text(events)) == (expected, "")
 
 
 @pytest.mark.parametrize("code", ["exit()", "quit()", "exit(1)", "exit", "quit", "get_ipython().ask_exit()"])
@@ -195,7 +200,7 @@ def test_exit_and_quit_do_not_end_a_cell(host, code):
 
 def test_exit_ends_a_script(host, tmp_path):
     events = host.run("print('a')\nexit(3)\nprint('b')", file=str(tmp_path / "s.py"))
-    assert (status(events), events[-1]["exit_code"], text(events)) == ("exit", 3, "a\n")
+    assert (status(events), error(events)["evalue"], text(events)) == ("error", "3", "a\n")
     (tmp_path / "t.py").write_text("print('a')\nquit()\nprint('b')\n")
     assert text(host.run("%run t.py\nprint('after')")) == "a\nafter\n"
 

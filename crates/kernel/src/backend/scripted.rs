@@ -33,8 +33,6 @@ pub enum ScriptStep {
     DieBeforeStart(Exit),
     /// The kernel dies.
     Die(Exit),
-    /// Calls `exit` with this code, which ends the cell.
-    Exit(i32),
     /// Writes to a stream after the end of the cell, this long from now.
     PrintLate(Duration, Stream, String),
     /// Runs until it is interrupted.
@@ -235,10 +233,6 @@ impl ScriptedKernel {
                 ScriptStep::Die(exit) => {
                     self.kill_handle().kill(exit);
                     return Err(died_error(exit, Begun::Maybe));
-                }
-                ScriptStep::Exit(code) => {
-                    let reported = false;
-                    return ended(Ending::Exited { code, reported });
                 }
                 ScriptStep::PrintLate(after, stream, text) => {
                     let text = LateText {

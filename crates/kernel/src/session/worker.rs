@@ -322,8 +322,8 @@ impl Worker {
 /// Whether a job continues after a cell with this ending.
 fn continues_after(ending: &Ending, on_error: OnError) -> bool {
     match ending {
-        Ending::Completed | Ending::Exited { code: 0, .. } => true,
-        Ending::Raised(_) | Ending::Exited { .. } => on_error == OnError::Continue,
+        Ending::Completed => true,
+        Ending::Raised(_) => on_error == OnError::Continue,
         Ending::Stopped { reason, state } => {
             let timed_out = matches!(reason, StopReason::TimedOut(_));
             on_error == OnError::Continue && timed_out && *state == KernelState::Preserved

@@ -1,6 +1,7 @@
 //! The kernel contract: the behaviour that every Python kernel must have, on every backend and every configured
 //! interpreter.
 
+mod exits;
 mod queries;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use cellwright_output::Data;
 
 use crate::support::{RecordedEvent, RecordingSink, eventually, is_running, run_code, run_request};
 
+use exits::exiting_is_an_exception_that_ends_only_the_cell;
 use queries::{history_contains_the_cells_that_ran, queries_run_no_user_code};
 
 /// A kernel in its own directory.
@@ -116,7 +118,7 @@ contract![
         a_dead_kernel_rejects_the_next_cell,
         fifty_megabytes_arrive_completely,
         working_directory_and_environment_can_be_set,
-        exiting_ends_only_the_cell,
+        exiting_is_an_exception_that_ends_only_the_cell,
         unusual_code_runs,
         children_of_a_kernel_end_with_it,
         queries_run_no_user_code,
@@ -549,24 +551,6 @@ async fn working_directory_and_environment_can_be_set(mut fixture: KernelFixture
         recorded.summary(),
         format!("out:\"{} 1 None 7\\n\"", sub.display())
     );
-}
-
-async fn exiting_ends_only_the_cell(mut fixture: KernelFixture) {
-    fixture.output_of("x = 1").await;
-    let (recorded, ending) = fixture.ending_of("import sys\nsys.exit(4)\nx = 2").await;
-    let errors = recorded.events.iter();
-    let errors = errors.filter(|event| matches!(event, RecordedEvent::Raised(_)));
-    // ipykernel publishes the exit as an error and repeats it in the reply.
-    let is_jupyter = fixture.kernel.description().backend == "jupyter";
-    assert_eq!(
-        errors.count(),
-        usize::from(is_jupyter),
-        "{}",
-        recorded.summary()
-    );
-    let reported = is_jupyter;
-    assert_eq!(ending, Ending::Exited { code: 4, reported });
-    assert_eq!(fixture.output_of("x").await, "=[1]");
 }
 
 async fn unusual_code_runs(mut fixture: KernelFixture) {

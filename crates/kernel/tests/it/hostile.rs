@@ -161,7 +161,6 @@ fn outcome_summary(outcome: &Result<Outcome, KernelError>) -> String {
             Ending::Raised(traceback) => {
                 format!("raised {:?} {:?}", traceback.name, traceback.value)
             }
-            Ending::Exited { code, .. } => format!("exited {code}"),
             Ending::Stopped { reason, state } => {
                 assert!(matches!(reason, StopReason::TimedOut(_)), "{reason:?}");
                 match state {

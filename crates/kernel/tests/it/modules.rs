@@ -59,10 +59,7 @@ async fn modules_run_in_order_and_a_failing_one_does_not_stop_the_others() {
     );
     assert_eq!((failures[1].0.as_str(), failures[1].1), ("c.py", Some(1)));
     assert!(failures[1].2.starts_with("SyntaxError"), "{failures:?}");
-    assert_eq!(
-        failures[2],
-        ("d.py".into(), None, "it exited with code 3".into())
-    );
+    assert_eq!(failures[2], ("d.py".into(), None, "SystemExit: 3".into()));
     assert_eq!(
         report.printed,
         [(modules[3].path.clone(), "hello".to_owned())]

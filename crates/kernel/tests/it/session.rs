@@ -53,12 +53,6 @@ async fn job_ends_at_the_first_cell_that_fails() {
     let job = fixture.submit("a", &[vec![], raise(), vec![]]);
     let events = job.finish().await;
     assert_eq!(events[1..], ["begin 0", "ok 0", "begin 1", "raised 1"]);
-    let job = fixture.submit(
-        "a",
-        &[vec![ScriptStep::Exit(0)], vec![ScriptStep::Exit(3)], vec![]],
-    );
-    let events = job.finish().await;
-    assert_eq!(events[1..], ["begin 0", "exit 0 0", "begin 1", "exit 1 3"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, RunFixture, code, executed, notices, statuses};
+use super::{BACKENDS, RunFixture, code, executed, notices, statuses, tagged};
 
 const LONG_CELL: &str = "print('begun', flush=True)\nimport time\ntime.sleep(100)";
 
@@ -181,22 +181,31 @@ fn cells_after_the_death_of_the_kernel_are_skipped() {
     }
 }
 
+/// As in nbclient and papermill: the author of the cell stopped the notebook, with whatever code.
 #[test]
-fn the_exit_code_of_a_cell_decides_its_status() {
-    for (exits, code, status) in [("0", 0, "ok"), ("3", 1, "error"), ("'sorry'", 1, "error")] {
-        let fixture = RunFixture::with(&[
-            executed(&format!("import sys\nprint(1)\nsys.exit({exits})")),
-            executed("print(2)"),
-        ]);
-        let report = fixture.run(&["--json"]).exits(code).json();
-        assert_eq!(report["cells"][0]["status"], status, "{exits}");
+fn an_exit_ends_the_run_unless_it_is_expected() {
+    let exits = ["sys.exit()", "sys.exit(0)", "raise SystemExit()"];
+    for backend in BACKENDS {
+        let mut cells: Vec<Value> = exits
+            .iter()
+            .map(|exit| tagged(&format!("import sys\n{exit}"), &["raises-exception"]))
+            .collect();
+        cells.push(executed("print(1)\nsys.exit(0)\nprint(2)"));
+        cells.push(executed("print('Cell should not execute.')"));
+        let fixture = RunFixture::with(&cells);
+        let output = fixture.run_on(backend, &["--json"]).exits(1);
+        let report = output.json();
+        assert_eq!(statuses(&report)[3..], ["error", "skipped"], "{backend}");
+        assert_eq!(report["cells"][3]["error"]["ename"], "SystemExit");
+        assert_eq!(report["cells"][3]["error"]["evalue"], "0");
         let outputs = fixture.outputs();
-        assert_eq!(outputs[0].contains('!'), status == "error", "{outputs:?}");
-        assert_eq!(outputs[1], if code == 0 { "2" } else { "old" });
+        assert!(outputs[0].starts_with("!SystemExit"), "{outputs:?}");
+        assert!(outputs[3].starts_with("1 !SystemExit"), "{outputs:?}");
+        assert_eq!(outputs[4], "old", "{backend}");
     }
 }
 
-/// A Jupyter kernel reports an exit on iopub and in its reply; the runner does not report it as an error.
+/// A Jupyter kernel reports an exit on iopub and in its reply.
 #[test]
 fn an_exit_is_stored_as_one_error() {
     for backend in BACKENDS {

@@ -91,6 +91,9 @@ fn text_values_and_exceptions() {
         "help(abs)",
         "# raises\nraise KeyError('k') from ValueError('v')",
         "# raises\nassert 1 == 2, 'msg'",
+        "# raises\nimport sys\nsys.exit()",
+        "# raises\nsys.exit(0)",
+        "# raises\nraise SystemExit('bye')",
         // Notebooks do not have the functions of the prelude.
         "# raises\nlog('x')",
         "sorted({'read', 'write', 'env', 'run', 'output', 'tool', 'log', 'phase'} & set(dir()))",

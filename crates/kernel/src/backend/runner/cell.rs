@@ -117,14 +117,6 @@ impl RunningCell {
         let ending = match (stopped, status) {
             (Some((reason, state)), _) => Ending::Stopped { reason, state },
             (None, "ok") => Ending::Completed,
-            (None, "exit") => Ending::Exited {
-                code: done
-                    .as_ref()
-                    .and_then(|done| done.exit_code)
-                    .and_then(|code| i32::try_from(code).ok())
-                    .unwrap_or_default(),
-                reported: false,
-            },
             (None, _) => Ending::Raised(traceback.unwrap_or_default()),
         };
         Outcome {

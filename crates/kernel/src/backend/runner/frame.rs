@@ -48,7 +48,6 @@ pub(super) struct Frame {
     pub(super) prompt: String,
     pub(super) password: bool,
     pub(super) status: String,
-    pub(super) exit_code: Option<i64>,
     pub(super) cell: Option<u64>,
     pub(super) ok: bool,
     pub(super) value: Option<Box<RawValue>>,

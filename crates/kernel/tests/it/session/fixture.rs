@@ -398,7 +398,6 @@ impl JobObserver for LineObserver {
             Ok(Outcome { ending, .. }) => match ending {
                 Ending::Completed => format!("ok {cell}"),
                 Ending::Raised(_) => format!("raised {cell}"),
-                Ending::Exited { code, .. } => format!("exit {cell} {code}"),
                 Ending::Stopped { reason, state } => format!("stopped {cell} {reason:?} {state:?}"),
             },
             Err(KernelError::StoppedEarly { reason }) => format!("early {cell} {reason:?}"),

@@ -40,11 +40,10 @@ fn random_steps(rng: &mut SeededRng, job: usize, cell: usize) -> Vec<ScriptStep>
     match rng.below(100) {
         0..35 => {}
         35..50 => steps.push(ScriptStep::Sleep(rng.pick_millis(&[1, 100, 2_000, 20_000]))),
-        50..60 => steps.push(ScriptStep::Raise(Traceback {
+        50..65 => steps.push(ScriptStep::Raise(Traceback {
             name: "ValueError".to_owned(),
             ..Traceback::default()
         })),
-        60..65 => steps.push(ScriptStep::Exit(i32::from(rng.chance(50)))),
         65..75 => steps.extend([
             ScriptStep::Sleep(rng.pick_millis(&[0, 50, 1_000])),
             ScriptStep::Die(exit()),

@@ -44,7 +44,7 @@ impl JobObserver for CheckedObserver {
         let succeeded = matches!(
             &end.result,
             Ok(Outcome {
-                ending: Ending::Completed | Ending::Exited { code: 0, .. },
+                ending: Ending::Completed,
                 ..
             })
         );
