@@ -69,7 +69,7 @@ pub enum FormatError {
         at: Position,
     },
     /// An older format, which stores its cells in worksheets.
-    #[error("it is in the old format nbformat {major}")]
+    #[error("nbformat {major} has no `cells` array: it stores cells in worksheets")]
     OldFormat {
         /// The major version, 3 or less.
         major: u32,
@@ -92,6 +92,12 @@ pub enum FormatError {
         problem: String,
         /// Its position.
         at: Position,
+    },
+    /// An upgraded notebook does not have the content of the original.
+    #[error("after the conversion, {what} would differ from the original")]
+    UpgradeDiffers {
+        /// The part that differs.
+        what: String,
     },
     /// 4 GiB or more.
     #[error("files of 4 GiB and more are not supported")]
@@ -366,15 +372,15 @@ fn format_title(error: &FormatError) -> String {
             "Invalid JSON in notebook".to_owned()
         }
         FormatError::NotAnObject => "Invalid notebook structure (expected object)".to_owned(),
-        FormatError::NoCells
-        | FormatError::CellsNotAnArray { .. }
-        | FormatError::OldFormat { .. } => {
+        FormatError::NoCells | FormatError::CellsNotAnArray { .. } => {
             "Invalid notebook structure (missing cells array)".to_owned()
         }
+        FormatError::OldFormat { major } => format!("Old notebook format (nbformat {major})"),
         FormatError::NoFormatNumber | FormatError::NewFormat { .. } => {
             "Unknown notebook format".to_owned()
         }
         FormatError::BadCell { index, .. } => format!("Invalid notebook cell {index}"),
+        FormatError::UpgradeDiffers { .. } => "Cannot upgrade the notebook without loss".to_owned(),
         FormatError::TooLarge => "Notebook too large".to_owned(),
     }
 }

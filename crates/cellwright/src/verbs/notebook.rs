@@ -46,7 +46,7 @@ enum Action {
     Clear(cells::ClearCell),
     /// List the cells, one line each
     Outline(outline::OutlineArgs),
-    /// Convert to nbformat 4.5: from nbformat 3, or by adding missing cell ids
+    /// Convert to nbformat 4.5: from nbformat 2 or 3, or by adding missing cell ids
     Upgrade(upgrade::UpgradeArgs),
 }
 

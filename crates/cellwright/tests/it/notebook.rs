@@ -153,6 +153,26 @@ fn an_old_notebook_is_upgraded_on_request() {
     assert!(again.stdout.contains("nothing written"));
 }
 
+/// Lines of nbformat 2, and of some files in nbformat 3, have no line breaks.
+#[test]
+fn an_upgrade_keeps_the_lines_of_sources_and_outputs() {
+    for major in [2, 3] {
+        let context = Context::new();
+        let cell = r#"{"cell_type":"code","input":["x = 1","print(x)"],"language":"python",
+            "outputs":[{"output_type":"stream","stream":"stdout","text":["one","two"]}]}"#;
+        context.file(
+            "old.ipynb",
+            format!(
+                r#"{{"metadata":{{}},"nbformat":{major},"worksheets":[{{"cells":[{cell}]}}]}}"#
+            ),
+        );
+        context.run(&["notebook", "upgrade", "old.ipynb"]).exits(0);
+        let text = context.run(&["read", "old.ipynb:outputs"]).exits(0).stdout;
+        assert!(text.contains("\nx = 1\nprint(x)\n"), "{text}");
+        assert!(text.contains("\none\ntwo\n"), "{text}");
+    }
+}
+
 #[test]
 fn missing_ids_are_added_on_request_and_nothing_else_changes() {
     let context = Context::new();

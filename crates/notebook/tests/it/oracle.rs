@@ -154,7 +154,7 @@ impl<'f> OracleJobs<'f> {
                 }
                 variants.insert("merge".to_owned(), self.variant(&merge(&notebook)));
             }
-            Err(FormatError::OldFormat { major: 3 }) => {}
+            Err(FormatError::OldFormat { .. }) => {}
             Err(_) => return,
         }
         if let Ok(Some((_, new))) = upgrade(&bytes) {
@@ -243,6 +243,75 @@ fn edits_keep_nbformat_validity() {
     assert!(valid.count() > 5, "Python finds nothing valid");
     let mut problems = Vec::new();
     for answer in &answers {
+        check(answer, &mut problems);
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Arrays of lines: every sequence of up to three lines with and without line breaks.
+fn line_arrays() -> Vec<Vec<&'static str>> {
+    const LINES: [&str; 6] = ["", "a = 'é'", "b\n", "c\r", "\n", "d\u{2028}"];
+    let mut all: Vec<Vec<&str>> = vec![Vec::new()];
+    let mut longest = all.clone();
+    for _ in 0..3 {
+        longest = longest
+            .iter()
+            .flat_map(|start| LINES.map(|line| [&start[..], &[line]].concat()))
+            .collect();
+        all.extend(longest.clone());
+    }
+    all
+}
+
+/// A notebook in nbformat 2 or 3 with each array as source, as stream and as output data.
+fn old_notebook(major: u32, arrays: &[Vec<&str>]) -> Value {
+    let cells = arrays.iter().flat_map(|lines| {
+        let outputs = json!([
+            {"output_type": "stream", "stream": "stderr", "text": lines},
+            {"output_type": "pyout", "prompt_number": 2, "text": lines, "html": lines, "png": "QQ=="},
+            {"output_type": "display_data", "svg": lines, "json": ["[1,", " 2]"], "latex": "$x$"},
+            {"output_type": "pyerr", "ename": "E", "evalue": "v", "traceback": ["one", "two"]},
+        ]);
+        [
+            json!({"cell_type": "code", "collapsed": true, "input": lines, "language": "python",
+                   "outputs": outputs, "prompt_number": 2}),
+            json!({"cell_type": "markdown", "source": lines}),
+            json!({"cell_type": "heading", "level": 2, "source": lines}),
+        ]
+    });
+    let cells: Vec<Value> = cells.collect();
+    json!({"metadata": {"name": "old"}, "nbformat": major, "nbformat_minor": 0,
+           "worksheets": [{"cells": cells}]})
+}
+
+#[test]
+fn lines_of_old_formats_are_joined_as_nbformat_joins_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut jobs = OracleJobs::new(dir.path());
+    let arrays = line_arrays();
+    // nbformat 2 has no line breaks in lines. For files that have some, Python's nbformat doubles
+    // them.
+    let without_breaks = arrays.iter().filter(|lines| {
+        lines
+            .first()
+            .is_none_or(|line| !line.ends_with(['\n', '\r']))
+    });
+    for (name, old) in [
+        (
+            "v2",
+            old_notebook(2, &without_breaks.cloned().collect::<Vec<_>>()),
+        ),
+        ("v3", old_notebook(3, &arrays)),
+    ] {
+        let path = dir.path().join(format!("{name}.ipynb"));
+        fs::write(&path, old.to_string()).unwrap();
+        jobs.add(&path);
+    }
+    let answers = jobs.run();
+    assert_eq!(answers.len(), 2);
+    let mut problems = Vec::new();
+    for answer in &answers {
+        assert_eq!(answer["after"]["upgrade"]["valid"], true, "{answer}");
         check(answer, &mut problems);
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));

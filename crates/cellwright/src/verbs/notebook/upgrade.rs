@@ -13,8 +13,9 @@ use crate::verbs::write::RevisionArg;
 /// Arguments of `notebook upgrade`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A notebook in nbformat 3 (with worksheets) is rewritten in nbformat 4.5. In a notebook in nbformat 4, only the \
-minor version and missing cell ids are added; all other bytes stay.
+A notebook in nbformat 2 or 3 (with worksheets) is rewritten in nbformat 4.5. In a notebook in nbformat 4, only the \
+minor version and missing cell ids are added; all other bytes stay. The result is compared with the original, cell by \
+cell, before the file is replaced.
 
 Examples:
   cellwright notebook upgrade old.ipynb")]
