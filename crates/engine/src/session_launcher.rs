@@ -1,9 +1,12 @@
 //! [`SessionLauncher`]: starts the kernels of a session and sets them up.
 
+use std::time::Duration;
+
 use cellwright_kernel::session::{KernelLauncher, SpecLauncher};
 use cellwright_kernel::{
     BoxFuture, Kernel, KernelError, KernelSpec, LaunchContext, StopSignal, environment,
 };
+use tokio::time::{Instant, timeout_at};
 
 use crate::env;
 use crate::ipykernel;
@@ -65,6 +68,7 @@ impl KernelLauncher for SessionLauncher {
     fn start(&self, stop: StopSignal) -> StartFuture {
         let (kernels, setup) = (self.kernels.clone(), self.setup.clone());
         let descriptor_reserve = self.descriptor_reserve;
+        let deadline = StartDeadline::new(&kernels);
         Box::pin(async move {
             check_descriptors(descriptor_reserve)?;
             let kernel = kernels.start(stop.clone());
@@ -75,7 +79,9 @@ impl KernelLauncher for SessionLauncher {
                 // Cellwright sets up only the kernels that it started.
                 KernelSpec::Attached(_) => return kernel.await,
             };
-            set_up(&setup, kernel, &kernels, &stop).await
+            deadline
+                .limit(set_up(&setup, kernel, &kernels, &stop))
+                .await
         })
     }
 
@@ -94,10 +100,41 @@ impl KernelLauncher for SessionLauncher {
 
     fn adopt(&self, kernel: Box<dyn Kernel>, stop: StopSignal) -> StartFuture {
         let (kernels, setup) = (self.kernels.clone(), self.setup.clone());
+        let deadline = StartDeadline::new(&kernels);
         Box::pin(async move {
             let kernel = kernels.adopt(kernel, stop.clone()).await?;
-            set_up(&setup, kernel, &kernels, &stop).await
+            deadline
+                .limit(set_up(&setup, kernel, &kernels, &stop))
+                .await
         })
+    }
+}
+
+/// The end of the time in which a kernel starts and is set up.
+struct StartDeadline {
+    at: Instant,
+    timeout: Duration,
+}
+
+impl StartDeadline {
+    fn new(kernels: &SpecLauncher) -> Self {
+        let timeout = kernels.spec().start_timeout();
+        Self {
+            at: Instant::now() + timeout,
+            timeout,
+        }
+    }
+
+    /// Ends the setup at the deadline: modules of the user could run without end.
+    async fn limit<T>(
+        self,
+        setup: impl Future<Output = Result<T, KernelError>>,
+    ) -> Result<T, KernelError> {
+        let not_ready = |_| KernelError::NotReady {
+            after: self.timeout,
+            stderr: String::new(),
+        };
+        timeout_at(self.at, setup).await.map_err(not_ready)?
     }
 }
 

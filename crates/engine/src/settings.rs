@@ -14,6 +14,7 @@ mod value_kind;
 use std::ffi::OsString;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cellwright_kernel::environment::EnvironmentRules;
 use cellwright_output::{Limits, Retention};
@@ -116,6 +117,11 @@ impl Settings {
         if *self.origin("kernel.prelude") == Origin::Default {
             self.values.kernel.prelude = false;
         }
+    }
+
+    /// Sets the time limit of the start of a kernel for this call.
+    pub fn set_start_timeout(&mut self, timeout: Duration) {
+        self.values.kernel.start_timeout = timeout;
     }
 
     /// Which environment variables a kernel gets.

@@ -1,7 +1,7 @@
 //! The error output of a cell that did not run to its end.
 
 use cellwright_kernel::session::CellEnd;
-use cellwright_kernel::{Ending, KernelError, KernelState, StopReason};
+use cellwright_kernel::{Ending, KernelError, KernelState, StopReason, TimeLimit};
 use cellwright_output::Traceback;
 
 /// The error that follows the outputs of a cell that was stopped or whose kernel died. `None` for a cell that ran
@@ -33,7 +33,7 @@ fn error(name: &str, value: String) -> Traceback {
 
 fn error_name(reason: StopReason) -> &'static str {
     match reason {
-        StopReason::TimedOut(_) => "CellTimeout",
+        StopReason::TimedOut { .. } => "CellTimeout",
         StopReason::MemoryLimit { .. } => "MemoryLimit",
         StopReason::Cancelled | StopReason::ShuttingDown | StopReason::Reset => "Cancelled",
     }
@@ -41,8 +41,15 @@ fn error_name(reason: StopReason) -> &'static str {
 
 fn describe_stop(reason: StopReason, state: KernelState) -> String {
     let what = match reason {
-        StopReason::TimedOut(limit) => {
-            format!("the cell did not finish within {} s", limit.as_secs_f64())
+        StopReason::TimedOut { limit, after } => {
+            let subject = match limit {
+                TimeLimit::Total => "run",
+                TimeLimit::Cell | TimeLimit::Queue => "cell",
+            };
+            format!(
+                "the {subject} did not finish within {} s",
+                after.as_secs_f64()
+            )
         }
         StopReason::Cancelled => "the cell was interrupted".to_owned(),
         StopReason::ShuttingDown => "the kernel was shut down while the cell ran".to_owned(),

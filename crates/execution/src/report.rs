@@ -101,7 +101,7 @@ impl ExecutionStatus {
 
     pub(super) fn from_stop_reason(reason: StopReason) -> Self {
         match reason {
-            StopReason::TimedOut(_) => Self::Timeout,
+            StopReason::TimedOut { .. } => Self::Timeout,
             StopReason::Cancelled
             | StopReason::ShuttingDown
             | StopReason::Reset

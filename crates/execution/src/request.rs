@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_kernel::session::{self, AfterJob, Job, JobCell, JobObserver};
-use cellwright_kernel::{InputAnswers, InputProvider, Request, Stdin, StopHandle, StopSignal};
+use cellwright_kernel::{
+    InputAnswers, InputProvider, Request, Stdin, StopHandle, StopSignal, TimeLimit,
+};
 use cellwright_output::Limits;
 use serde::{Deserialize, Serialize};
 
@@ -206,10 +208,13 @@ impl ExecutionRequest {
             },
         };
         let stop = match self.total_timeout {
-            Some(total) => stop.with_timeout(total),
+            Some(total) => stop.with_limit(TimeLimit::Total, total),
             None => stop,
         };
+        // A call of `eval` waits for a busy session as long as its cell may take; a notebook waits its turn.
+        let first = self.cells.first().filter(|_| self.notebook.is_none());
         Job {
+            queue_timeout: first.and_then(|cell| cell.timeout),
             cells: self.cells.iter().map(cell).collect(),
             owner: owner.to_owned(),
             label: self.label(),

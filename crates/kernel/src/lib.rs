@@ -79,4 +79,4 @@ pub use kernel::{
 };
 pub use launch_context::LaunchContext;
 pub use spec::{Backend, KernelId, KernelSpec};
-pub use stop::{StopHandle, StopReason, StopSignal};
+pub use stop::{StopHandle, StopReason, StopSignal, TimeLimit};

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +66,15 @@ impl KernelSpec {
             Self::Runner(spec) => &spec.env,
             Self::Jupyter(spec) => &spec.env,
             Self::Attached(_) => &[],
+        }
+    }
+
+    /// How long the kernel may take to start.
+    pub fn start_timeout(&self) -> Duration {
+        match self {
+            Self::Runner(spec) => spec.start_timeout,
+            Self::Jupyter(spec) => spec.start_timeout,
+            Self::Attached(spec) => spec.start_timeout,
         }
     }
 

@@ -11,8 +11,13 @@ use tokio::time::Instant;
 pub enum StopReason {
     /// The caller cancelled it.
     Cancelled,
-    /// It ran longer than this limit.
-    TimedOut(Duration),
+    /// A time limit passed.
+    TimedOut {
+        /// Which one.
+        limit: TimeLimit,
+        /// Its length.
+        after: Duration,
+    },
     /// The session or the host that owns the kernel is shutting down.
     ShuttingDown,
     /// A caller reset the session: a fresh kernel replaces this one.
@@ -24,6 +29,17 @@ pub enum StopReason {
         /// The limit, in bytes.
         limit: u64,
     },
+}
+
+/// The time limits of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeLimit {
+    /// Of a cell, from its begin.
+    Cell,
+    /// Of an execution: the wait for the session, the start of a kernel, and all cells.
+    Total,
+    /// Of the wait for a busy session.
+    Queue,
 }
 
 /// Stops an execution. Clones stop the same execution.
@@ -68,7 +84,24 @@ impl StopHandle {
 #[derive(Clone, Debug)]
 pub struct StopSignal {
     receiver: watch::Receiver<StopRequest>,
-    deadline: Option<(Instant, Duration)>,
+    deadline: Option<Deadline>,
+}
+
+/// When an execution times out, and why.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    at: Instant,
+    limit: TimeLimit,
+    after: Duration,
+}
+
+impl Deadline {
+    fn reason(self) -> StopReason {
+        StopReason::TimedOut {
+            limit: self.limit,
+            after: self.after,
+        }
+    }
 }
 
 impl StopSignal {
@@ -87,14 +120,21 @@ impl StopSignal {
         Self::new().1
     }
 
-    /// The same signal, which also times out `timeout` from now. Of two deadlines the earlier wins.
+    /// The same signal with the time limit of a cell, from now.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
+        self.with_limit(TimeLimit::Cell, timeout)
+    }
+
+    /// The same signal, which also times out `after` from now. Of two deadlines the earlier wins.
+    #[must_use]
+    pub fn with_limit(&self, limit: TimeLimit, after: Duration) -> Self {
         let mut signal = self.clone();
         // A deadline beyond the clock's range is no limit.
-        let added = Instant::now().checked_add(timeout).map(|at| (at, timeout));
+        let at = Instant::now().checked_add(after);
+        let added = at.map(|at| Deadline { at, limit, after });
         signal.deadline = match (self.deadline, added) {
-            (Some(own), Some(added)) if own.0 < added.0 => Some(own),
+            (Some(own), Some(added)) if own.at < added.at => Some(own),
             (own, added) => added.or(own),
         };
         signal
@@ -105,8 +145,8 @@ impl StopSignal {
         if let Some(reason) = self.receiver.borrow().reason {
             return Some(reason);
         }
-        let (at, timeout) = self.deadline?;
-        (Instant::now() >= at).then_some(StopReason::TimedOut(timeout))
+        let deadline = self.deadline?;
+        (Instant::now() >= deadline.at).then(|| deadline.reason())
     }
 
     /// Waits until a stop is requested or the deadline passes. Cancel-safe.
@@ -122,10 +162,10 @@ impl StopSignal {
         };
         match self.deadline {
             None => requested.await,
-            Some((at, timeout)) => tokio::select! {
+            Some(deadline) => tokio::select! {
                 biased;
                 reason = requested => reason,
-                () = tokio::time::sleep_until(at) => StopReason::TimedOut(timeout),
+                () = tokio::time::sleep_until(deadline.at) => deadline.reason(),
             },
         }
     }
@@ -144,6 +184,13 @@ impl StopSignal {
 mod tests {
     use super::*;
 
+    fn cell_timeout(after: Duration) -> StopReason {
+        StopReason::TimedOut {
+            limit: TimeLimit::Cell,
+            after,
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn first_reason_wins() {
         let (handle, signal) = StopSignal::new();
@@ -159,8 +206,8 @@ mod tests {
     async fn timeout_works_without_a_handle() {
         let timeout = Duration::from_secs(5);
         let signal = StopSignal::never().with_timeout(timeout);
-        assert_eq!(signal.requested().await, StopReason::TimedOut(timeout));
-        assert_eq!(signal.reason(), Some(StopReason::TimedOut(timeout)));
+        assert_eq!(signal.requested().await, cell_timeout(timeout));
+        assert_eq!(signal.reason(), Some(cell_timeout(timeout)));
     }
 
     #[tokio::test(start_paused = true)]
@@ -169,14 +216,23 @@ mod tests {
         for (first, second) in [(short, long), (long, short)] {
             let signal = StopSignal::never().with_timeout(first).with_timeout(second);
             let started = Instant::now();
-            assert_eq!(signal.requested().await, StopReason::TimedOut(short));
+            assert_eq!(signal.requested().await, cell_timeout(short));
             assert_eq!(started.elapsed(), short);
-            assert_eq!(signal.reason(), Some(StopReason::TimedOut(short)));
+            assert_eq!(signal.reason(), Some(cell_timeout(short)));
         }
+        // The reason names the limit that passed.
+        let total = StopSignal::never().with_limit(TimeLimit::Total, short);
+        assert!(matches!(
+            total.with_timeout(long).requested().await,
+            StopReason::TimedOut {
+                limit: TimeLimit::Total,
+                ..
+            }
+        ));
         // A timeout that the clock cannot count is no limit, and removes none.
         for (first, second) in [(short, Duration::MAX), (Duration::MAX, short)] {
             let signal = StopSignal::never().with_timeout(first).with_timeout(second);
-            assert_eq!(signal.requested().await, StopReason::TimedOut(short));
+            assert_eq!(signal.requested().await, cell_timeout(short));
         }
     }
 }

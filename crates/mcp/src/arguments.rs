@@ -178,6 +178,7 @@ pub(super) const KERNEL: Argument = Argument::new("kernel", ArgumentKind::Text)
 pub(super) const BACKEND: Argument = Argument::new("backend", ArgumentKind::Backend);
 pub(super) const PYTHON: Argument =
     Argument::new("python", ArgumentKind::Text).describe("interpreter or environment");
+pub(super) const START_TIMEOUT: Argument = Argument::new("start_timeout", ArgumentKind::Seconds);
 
 /// How a call waits, which `run` and `eval` take.
 pub(super) const ANSWER: Argument = Argument::new("answer", ArgumentKind::Texts)

@@ -90,6 +90,7 @@ pub fn check(
         None => path.parent().unwrap_or(Path::new("/")).to_owned(),
     };
     let mut settings = engine.settings(&cwd)?;
+    request.kernel.apply_to(&mut settings);
     settings.disable_prelude_unless_set();
     if !settings.eval.enabled {
         return Err(cellwright_engine::settings::eval_disabled(

@@ -81,7 +81,8 @@ pub fn prepare(
     startup: &mut StartupTimer,
 ) -> Result<PreparedEval, Failure> {
     let cwd = working_directory(request.cwd.as_deref())?;
-    let settings = engine.settings(&cwd)?;
+    let mut settings = engine.settings(&cwd)?;
+    request.kernel.apply_to(&mut settings);
     startup.step("settings");
     if !settings.eval.enabled {
         return Err(cellwright_engine::settings::eval_disabled(

@@ -95,6 +95,7 @@ pub fn prepare(
         None => path.parent().unwrap_or(Path::new("/")).to_owned(),
     };
     let mut settings = engine.settings(&cwd)?;
+    request.kernel.apply_to(&mut settings);
     if request.session.is_none() || request.like_jupyter {
         settings.disable_prelude_unless_set();
     }

@@ -1,9 +1,11 @@
 //! Flags that select a kernel, shared by every verb that runs code.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use cellwright_engine::kernels::KernelRequest;
 use cellwright_engine::settings::Backend;
+use cellwright_operations::seconds::parse_seconds;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -19,6 +21,10 @@ pub(super) struct KernelArgs {
     /// Backend that runs the code [default: jupyter with `--kernel`, otherwise by the settings or the notebook]
     #[arg(long, value_name = "BACKEND", value_parser = backend())]
     pub(super) backend: Option<Backend>,
+    /// Time limit of the start of the kernel in seconds; 0 for none [default: the setting `kernel.start_timeout`,
+    /// initially 60]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(super) start_timeout: Option<Duration>,
 }
 
 /// The flag that attaches to a running kernel.
@@ -36,6 +42,7 @@ impl KernelArgs {
             backend: self.backend,
             kernel: self.kernel.clone(),
             existing: existing.and_then(|arg| arg.existing.clone()),
+            start_timeout: self.start_timeout,
         }
     }
 }

@@ -264,17 +264,14 @@ fn modules_of_the_user_run_before_the_first_cell() {
 }
 
 #[test]
-fn a_module_that_does_not_end_is_a_timeout() {
+fn a_module_that_does_not_end_exceeds_the_limit_of_the_start() {
     let context = Context::new();
     let dir = context.home().join(".config/cellwright/modules");
     fs::create_dir_all(&dir).unwrap();
     fs::write(dir.join("a.py"), "while True: pass\n").unwrap();
-    let result = context.eval(&["--timeout", "1", "1"]).exits(124);
-    assert!(
-        result.stderr.contains("before the code started"),
-        "{}",
-        result.stderr
-    );
+    let result = context.eval(&["--start-timeout", "1", "1"]).exits(2);
+    let expected = "The kernel was not ready after 1 s\n\nhint: `--start-timeout SECONDS` sets";
+    assert!(result.stderr.contains(expected), "{}", result.stderr);
 }
 
 #[test]

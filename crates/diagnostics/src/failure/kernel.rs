@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cellwright_jupyter::connection::ConnectionError;
 use cellwright_jupyter::kernelspec::KernelspecError;
-use cellwright_kernel::{KernelError, KernelState, StopReason};
+use cellwright_kernel::{KernelError, KernelState, StopReason, TimeLimit};
 use cellwright_output::ByteSize;
 
 use super::{Failure, Hint, Kind, capitalize, command, flag, flag_value, hint};
@@ -36,9 +36,13 @@ impl From<KernelError> for Failure {
             | KernelError::NoSockets { .. }
             | KernelError::Unreachable { .. } => failure.with_jupyter_hints(&error),
             KernelError::BadDirectory { .. } => failure.hint(hint!["name another one with ", flag("cwd")]),
-            KernelError::FailedToStart { stderr, .. } | KernelError::NotReady { stderr, .. } => {
+            KernelError::FailedToStart { stderr, .. } => {
                 failure.causes.extend(last_lines(stderr, 8));
                 failure.hint(interpreter_hint())
+            }
+            KernelError::NotReady { stderr, .. } => {
+                failure.causes.extend(last_lines(stderr, 8));
+                failure.hint(start_limit_hint()).hint(interpreter_hint())
             }
             KernelError::Launch { .. } => {
                 failure.hint(interpreter_hint())
@@ -160,9 +164,14 @@ impl Failure {
     /// a notebook in which it stopped.
     pub fn from_stop(reason: StopReason, state: Option<KernelState>, cell: Option<usize>) -> Self {
         let (kind, event) = match reason {
-            StopReason::TimedOut(after) => (
+            StopReason::TimedOut { limit, after } => (
                 Kind::TimedOut,
-                format!("Timed out after {}", format_seconds(after)),
+                match limit {
+                    TimeLimit::Total => {
+                        format!("The run timed out after {}", format_seconds(after))
+                    }
+                    _ => format!("Timed out after {}", format_seconds(after)),
+                },
             ),
             StopReason::Cancelled => (Kind::Cancelled, "Cancelled".to_owned()),
             StopReason::ShuttingDown => (
@@ -201,10 +210,20 @@ impl Failure {
 
     fn with_stop_hint(self, reason: StopReason) -> Self {
         match reason {
-            StopReason::TimedOut(_) => self.hint(hint![
-                flag_value("timeout", "SECONDS"),
-                " sets the limit, 0 means no limit",
-            ]),
+            StopReason::TimedOut { limit, .. } => self.hint(match limit {
+                TimeLimit::Cell => hint![
+                    flag_value("timeout", "SECONDS"),
+                    " sets the limit of a cell, 0 means no limit",
+                ],
+                TimeLimit::Total => hint![
+                    flag_value("total-timeout", "SECONDS"),
+                    " sets the limit of the whole run, 0 means no limit",
+                ],
+                TimeLimit::Queue => hint![
+                    flag_value("timeout", "SECONDS"),
+                    " also limits the wait for a busy session, 0 means no limit",
+                ],
+            }),
             _ => self,
         }
     }
@@ -216,6 +235,13 @@ fn interpreter_hint() -> Hint {
         " checks the interpreter; ",
         flag("python"),
         " names another",
+    ]
+}
+
+fn start_limit_hint() -> Hint {
+    hint![
+        flag_value("start-timeout", "SECONDS"),
+        " sets the limit of the start of a kernel and of its modules, 0 means no limit",
     ]
 }
 

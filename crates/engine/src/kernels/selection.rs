@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag, flag_value, hint};
 use cellwright_kernel::session::KernelLauncher;
@@ -24,6 +25,17 @@ pub struct KernelRequest {
     pub kernel: Option<String>,
     /// Connection file of a running kernel.
     pub existing: Option<PathBuf>,
+    /// Time limit of the start of the kernel. Zero: no limit.
+    pub start_timeout: Option<Duration>,
+}
+
+impl KernelRequest {
+    /// Applies the options that replace a setting for this call.
+    pub fn apply_to(&self, settings: &mut Settings) {
+        if let Some(timeout) = self.start_timeout {
+            settings.set_start_timeout(timeout);
+        }
+    }
 }
 
 /// The kernel that a command runs its code on.

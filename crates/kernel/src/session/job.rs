@@ -24,6 +24,8 @@ pub struct Job {
     pub stop_handle: StopHandle,
     /// The signal of `stop_handle`.
     pub stop: StopSignal,
+    /// How long the job waits for a busy session.
+    pub queue_timeout: Option<Duration>,
     /// What to do with the kernel afterwards.
     pub after: AfterJob,
     /// Receives the results.
@@ -35,8 +37,7 @@ pub struct Job {
 pub struct JobCell {
     /// The request to run.
     pub request: Request,
-    /// The time limit. For the first cell it includes the wait for the session and the start of a
-    /// kernel.
+    /// The time limit, from the begin of the cell.
     pub timeout: Option<Duration>,
     /// Whether the cell needs a fresh kernel.
     pub reset: bool,

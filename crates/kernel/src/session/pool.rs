@@ -13,7 +13,7 @@ use super::job::{Job, KernelLoss, reject_job};
 use super::kernel_slot::KernelSlot;
 use super::launcher::KernelLauncher;
 use super::mailbox::Mailbox;
-use super::queue::{QueuedCall, first_cell_stop};
+use super::queue::{QueuedCall, queue_stop};
 use super::registry::{Registry, RegistryKey, SessionHandle};
 use super::spare::SpareKernels;
 use super::status::{SessionId, SessionReport, StatusCell};
@@ -109,7 +109,7 @@ impl Sessions {
         let id = session.id;
         job.observer.on_accepted(id);
         let queued = QueuedCall::Run {
-            first_stop: first_cell_stop(&job),
+            queue_stop: queue_stop(&job),
             resets_seen: session.status.with(|status| status.resets),
             launcher: Arc::clone(&call.launcher),
             job: Box::new(job),

@@ -13,14 +13,14 @@ use super::job::{Job, reject_job};
 use super::launcher::KernelLauncher;
 use crate::error::KernelError;
 use crate::kernel::{BoxFuture, KernelQuery};
-use crate::stop::{StopReason, StopSignal};
+use crate::stop::{StopReason, StopSignal, TimeLimit};
 
 /// A call to a session.
 pub(super) enum QueuedCall {
     Run {
         job: Box<Job>,
-        /// The stop signal of the first cell. Its timeout starts when the call is made.
-        first_stop: StopSignal,
+        /// Ends the wait for the session.
+        queue_stop: StopSignal,
         /// The session's reset count when the call was made.
         resets_seen: u32,
         /// Starts a kernel for this caller.
@@ -36,7 +36,7 @@ pub(super) enum QueuedCall {
 impl QueuedCall {
     pub(super) fn stop(&self) -> &StopSignal {
         match self {
-            Self::Run { first_stop, .. } => first_stop,
+            Self::Run { queue_stop, .. } => queue_stop,
             Self::Query { stop, .. } => stop,
         }
     }
@@ -100,15 +100,19 @@ impl Queue {
     }
 }
 
-/// The stop signal of a job's first cell. Its timeout starts now.
-pub(super) fn first_cell_stop(job: &Job) -> StopSignal {
-    with_limit(&job.stop, job.cells.first().and_then(|cell| cell.timeout))
+/// The signal that ends the wait of a job for its session. Its limit starts now.
+pub(super) fn queue_stop(job: &Job) -> StopSignal {
+    with_limit(&job.stop, TimeLimit::Queue, job.queue_timeout)
 }
 
-/// The signal, with a timeout if there is one.
-pub(super) fn with_limit(stop: &StopSignal, timeout: Option<Duration>) -> StopSignal {
-    match timeout {
-        Some(timeout) => stop.with_timeout(timeout),
+/// The signal, with a limit if there is one.
+pub(super) fn with_limit(
+    stop: &StopSignal,
+    limit: TimeLimit,
+    after: Option<Duration>,
+) -> StopSignal {
+    match after {
+        Some(after) => stop.with_limit(limit, after),
         None => stop.clone(),
     }
 }

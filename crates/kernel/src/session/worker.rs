@@ -14,12 +14,12 @@ use super::job::{AfterJob, CellEnd, Job, OnError, SessionNotice};
 use super::kernel_slot::{CellResult, KernelSlot};
 use super::launcher::KernelLauncher;
 use super::mailbox::{Mailbox, SessionCommand};
-use super::queue::{QueuedCall, first_cell_stop, with_limit};
+use super::queue::{QueuedCall, queue_stop, with_limit};
 use super::spare::SpareKernels;
 use super::status::{Activity, StatusCell};
 use crate::error::{KernelError, Retry};
 use crate::kernel::{Ending, KernelQuery, KernelState, LateText};
-use crate::stop::{StopReason, StopSignal};
+use crate::stop::{StopReason, StopSignal, TimeLimit};
 
 /// How long a kernel may take to shut down after a job whose last cell failed.
 const FAILED_JOB_GRACE: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub async fn run_once(launcher: Arc<dyn KernelLauncher>, policy: Policy, mut job
         ),
     );
     let call = QueuedCall::Run {
-        first_stop: first_cell_stop(&job),
+        queue_stop: queue_stop(&job),
         job: Box::new(job),
         resets_seen: 0,
         launcher,
@@ -70,12 +70,12 @@ impl Worker {
             match self.mailbox.queue.pop() {
                 Some(QueuedCall::Run {
                     job,
-                    first_stop,
                     resets_seen,
                     launcher,
+                    ..
                 }) => {
                     self.slot.launcher = launcher;
-                    self.run_job(*job, first_stop, resets_seen).await;
+                    self.run_job(*job, resets_seen).await;
                 }
                 Some(QueuedCall::Query { query, stop, reply }) => {
                     self.run_query(&query, &stop, reply).await;
@@ -135,7 +135,7 @@ impl Worker {
         reply.send(answer).ok();
     }
 
-    async fn run_job(&mut self, mut job: Job, first_stop: StopSignal, resets_seen: u32) {
+    async fn run_job(&mut self, mut job: Job, resets_seen: u32) {
         self.mailbox.status.with(|status| {
             status.activity = Activity::Busy {
                 owner: job.owner.clone(),
@@ -148,24 +148,18 @@ impl Worker {
             reported_generation: 0,
             requests: Vec::new(),
         };
-        let mut stop = first_stop;
-        let mut succeeded = true;
+        let mut last_stop = Some(job.stop.clone());
         for index in 0..job.cells.len() {
-            if index > 0 {
-                stop = with_limit(&job.stop, job.cells[index].timeout);
-            }
-            succeeded = self.run_cell(&mut job, index, &stop, &mut progress).await;
-            if !succeeded {
+            last_stop = self.run_cell(&mut job, index, &mut progress).await;
+            if last_stop.is_none() {
                 break;
             }
         }
         if job.after == AfterJob::ShutDown {
             // As Python does at its exit: wait for threads as long as there is time.
-            let deadline = if succeeded && stop.reason().is_none() {
-                stop
-            } else {
-                StopSignal::never().with_timeout(FAILED_JOB_GRACE)
-            };
+            let deadline = last_stop
+                .filter(|stop| stop.reason().is_none())
+                .unwrap_or_else(|| StopSignal::never().with_timeout(FAILED_JOB_GRACE));
             let shutdown = self.slot.shut_down(deadline);
             let report = self
                 .mailbox
@@ -190,26 +184,25 @@ impl Worker {
         job.observer.on_done();
     }
 
-    /// Runs one cell. Returns whether the job continues.
+    /// Runs one cell. Returns its stop signal if the job continues.
     async fn run_cell(
         &mut self,
         job: &mut Job,
         index: usize,
-        stop: &StopSignal,
         progress: &mut JobProgress,
-    ) -> bool {
+    ) -> Option<StopSignal> {
         if self.mailbox.is_ending() {
             job.stop_handle.stop(StopReason::ShuttingDown);
         }
         // A cell that will not run must not reset the kernel, and must not consume the notices that the
         // next caller needs.
-        if let Some(reason) = stop.reason() {
+        if let Some(reason) = job.stop.reason() {
             let end = CellEnd {
                 result: Err(KernelError::StoppedEarly { reason }),
                 duration: Duration::ZERO,
             };
             job.observer.on_cell_end(index, end);
-            return false;
+            return None;
         }
         let mut retried = false;
         if job.cells[index].reset {
@@ -221,7 +214,7 @@ impl Worker {
         loop {
             let ready = self
                 .mailbox
-                .serve_while(Some(&job.stop_handle), self.slot.ensure_ready(stop))
+                .serve_while(Some(&job.stop_handle), self.slot.ensure_ready(&job.stop))
                 .await;
             if let Err(error) = ready {
                 let end = CellEnd {
@@ -229,7 +222,7 @@ impl Worker {
                     duration: Duration::ZERO,
                 };
                 job.observer.on_cell_end(index, end);
-                return false;
+                return None;
             }
             self.report_kernel(job, progress);
             let started = Instant::now();
@@ -241,9 +234,11 @@ impl Worker {
                     bytes: &text.bytes,
                 });
             }
-            let execution =
-                self.slot
-                    .execute(&job.cells[index].request, sink, stop, &job.stop_handle);
+            let cell = &job.cells[index];
+            let stop = with_limit(&job.stop, TimeLimit::Cell, cell.timeout);
+            let execution = self
+                .slot
+                .execute(&cell.request, sink, &stop, &job.stop_handle);
             let CellResult {
                 result,
                 notice,
@@ -277,7 +272,7 @@ impl Worker {
             };
             job.observer
                 .on_cell_end(index, CellEnd { result, duration });
-            return continues;
+            return continues.then_some(stop);
         }
     }
 
@@ -325,7 +320,7 @@ fn continues_after(ending: &Ending, on_error: OnError) -> bool {
         Ending::Completed => true,
         Ending::Raised(_) => on_error == OnError::Continue,
         Ending::Stopped { reason, state } => {
-            let timed_out = matches!(reason, StopReason::TimedOut(_));
+            let timed_out = matches!(reason, StopReason::TimedOut { .. });
             on_error == OnError::Continue && timed_out && *state == KernelState::Preserved
         }
     }

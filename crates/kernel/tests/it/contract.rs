@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cellwright_kernel::{
     Begun, Ending, Kernel, KernelError, KernelState, Outcome, Request, Retry, Stdin, StopReason,
-    StopSignal,
+    StopSignal, TimeLimit,
 };
 use cellwright_output::Data;
 
@@ -448,7 +448,10 @@ async fn a_timeout_is_the_stop_reason(mut fixture: KernelFixture) {
     let request = Request::new("print('before')\nimport time\ntime.sleep(60)");
     let (recorded, outcome) = run_request(fixture.kernel.as_mut(), &request, &stop).await;
     let ending = Ending::Stopped {
-        reason: StopReason::TimedOut(time),
+        reason: StopReason::TimedOut {
+            limit: TimeLimit::Cell,
+            after: time,
+        },
         state: KernelState::Preserved,
     };
     assert_eq!(outcome.unwrap().ending, ending);

@@ -162,7 +162,7 @@ fn outcome_summary(outcome: &Result<Outcome, KernelError>) -> String {
                 format!("raised {:?} {:?}", traceback.name, traceback.value)
             }
             Ending::Stopped { reason, state } => {
-                assert!(matches!(reason, StopReason::TimedOut(_)), "{reason:?}");
+                assert!(matches!(reason, StopReason::TimedOut { .. }), "{reason:?}");
                 match state {
                     KernelState::Preserved => "kept".to_owned(),
                     KernelState::Lost => "lost".to_owned(),

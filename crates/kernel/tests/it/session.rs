@@ -71,33 +71,43 @@ async fn cancelled_call_leaves_the_queue_and_the_others_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn timeout_of_the_first_cell_includes_the_wait_for_the_session() {
+async fn wait_for_the_session_has_its_own_limit() {
     let fixture = SessionFixture::new(Policy::default());
     let first = fixture.submit("a", &[wait(100)]);
     let second = fixture.submit_limited("b", &[vec![]], Duration::from_secs(7));
     let events = second.finish().await;
-    assert_eq!(events, ["busy a job 0", "early 0 TimedOut(7s)"]);
+    assert_eq!(events, ["busy a job 0", "early 0 Queue(7s)"]);
     first.stop_handle.stop(StopReason::Cancelled);
     first.finish().await;
-    // A call that is served has the remaining time.
+    // The limit of a cell starts with the cell.
     let first = fixture.submit("a", &[wait(5)]);
     let before = tokio::time::Instant::now();
     let cells = [vec![ScriptStep::RunUntilStopped]];
     let second = fixture.submit_limited("b", &cells, Duration::from_secs(7));
-    assert_eq!(second.finish().await[2], "stopped 0 TimedOut(7s) Preserved");
-    assert_eq!(before.elapsed().as_secs(), 7);
+    assert_eq!(second.finish().await[2], "stopped 0 Cell(7s) Preserved");
+    assert_eq!(before.elapsed().as_secs(), 12);
     first.finish().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn timeout_of_the_first_cell_includes_the_kernel_start() {
+async fn timeout_of_the_first_cell_starts_after_the_kernel_start() {
     let fixture = SessionFixture::new(Policy::default());
     fixture.delay_next_start(Duration::from_secs(9));
-    let job = fixture.submit_limited("a", &[vec![]], Duration::from_secs(7));
-    assert_eq!(job.finish().await, ["early 0 TimedOut(7s)"]);
-    // The start continues for the next call.
-    fixture.submit("a", &[vec![]]).finish().await;
-    assert_eq!(fixture.start_count(), 1);
+    let cells = [wait(6), vec![ScriptStep::RunUntilStopped]];
+    let before = tokio::time::Instant::now();
+    let job = fixture.submit_limited("a", &cells, Duration::from_secs(7));
+    let events = job.finish().await;
+    assert_eq!(
+        events,
+        [
+            "kernel 1",
+            "begin 0",
+            "ok 0",
+            "begin 1",
+            "stopped 1 Cell(7s) Preserved"
+        ]
+    );
+    assert_eq!(before.elapsed().as_secs(), 9 + 6 + 7);
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,7 +250,7 @@ async fn cell_that_ignores_the_interrupt_costs_the_kernel_and_the_next_caller_is
         Duration::from_secs(3),
     );
     let events = job.finish().await;
-    assert_eq!(events[2..], ["stopped 0 TimedOut(3s) Lost"]);
+    assert_eq!(events[2..], ["stopped 0 Cell(3s) Lost"]);
     let events = fixture.submit("a", &[vec![]]).finish().await;
     assert_eq!(events[0], "restarted 2 Killed");
 }

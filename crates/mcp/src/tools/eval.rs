@@ -15,8 +15,8 @@ use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 
 use super::super::arguments::{
-    self, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, KERNEL, PYTHON, SESSION, Seconds,
-    TIMEOUT, WAIT,
+    self, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, KERNEL, PYTHON, SESSION,
+    START_TIMEOUT, Seconds, TIMEOUT, WAIT,
 };
 use super::super::followed_run::FollowedRun;
 use super::super::input::{self, ElicitationMode, SuspendedCall};
@@ -45,6 +45,7 @@ long call continues as a run. Example: {\"code\": \"df.describe()\", \"session\"
         KERNEL,
         BACKEND,
         PYTHON,
+        START_TIMEOUT,
         Argument::new("cwd", ArgumentKind::Text).or(&["working_directory"]),
         TIMEOUT,
         Argument::new("reset", ArgumentKind::Boolean)
@@ -82,6 +83,7 @@ pub(super) struct Arguments {
     kernel: Option<String>,
     backend: Option<String>,
     python: Option<String>,
+    start_timeout: Option<Seconds>,
     cwd: Option<String>,
     timeout: Option<Seconds>,
     #[serde(default)]
@@ -164,6 +166,7 @@ fn prepare(
             kernel: given.kernel,
             backend: given.backend.as_deref().map(backend).transpose()?,
             existing: None,
+            start_timeout: given.start_timeout.map(|time| time.0),
         },
         answers: given.answer,
         session: if given.per_call {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::super::arguments::{
     self, AFTER, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, BEFORE, CELL, INDEX, KERNEL,
-    PATH, PYTHON, REVISION, SESSION, SOURCE, Seconds, TIMEOUT, TYPE, WAIT,
+    PATH, PYTHON, REVISION, SESSION, SOURCE, START_TIMEOUT, Seconds, TIMEOUT, TYPE, WAIT,
 };
 use super::super::input::ElicitationMode;
 use super::super::server::Server;
@@ -64,6 +64,7 @@ edits a cell and runs it. A long call continues as a run (see `runs`). Example: 
         KERNEL,
         BACKEND.describe("what runs the kernel"),
         PYTHON,
+        START_TIMEOUT,
         Argument::new("check", ArgumentKind::Boolean)
             .describe("compare a fresh run of a copy with the stored outputs"),
         Argument::new("exact", ArgumentKind::Texts)
@@ -127,6 +128,7 @@ pub(super) struct Arguments {
     kernel: Option<String>,
     backend: Option<String>,
     python: Option<String>,
+    start_timeout: Option<Seconds>,
     #[serde(default)]
     check: bool,
     #[serde(default)]
@@ -167,6 +169,7 @@ pub(super) async fn run(
                 kernel: given.kernel,
                 backend: given.backend.as_deref().map(backend).transpose()?,
                 existing: None,
+                start_timeout: given.start_timeout.map(|time| time.0),
             },
         };
         return check::check(call, place, request).await;
@@ -251,6 +254,7 @@ fn prepare(
             kernel: given.kernel,
             backend: given.backend.as_deref().map(backend).transpose()?,
             existing: None,
+            start_timeout: given.start_timeout.map(|time| time.0),
         },
         session: Some(target.name),
         cwd: target.cwd,

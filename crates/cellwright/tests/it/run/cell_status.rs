@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, RunFixture, code, executed, notices, statuses, tagged};
+use super::{BACKENDS, RunFixture, WAITING_CELL, code, executed, notices, statuses, tagged};
 
 const LONG_CELL: &str = "print('begun', flush=True)\nimport time\ntime.sleep(100)";
 
@@ -68,7 +68,7 @@ fn a_cell_that_exceeds_its_timeout_is_interrupted_and_has_an_error() {
             executed(LONG_CELL),
             executed("print(x)"),
         ]);
-        let timeout = if backend == "runner" { "1" } else { "6" };
+        let timeout = "1";
         let report = fixture
             .run_on(backend, &["--json", "--timeout", timeout])
             .exits(124)
@@ -122,6 +122,70 @@ fn total_timeout_ends_the_run() {
         result.stderr
     );
     assert!(!result.stderr.contains("[3/3]"), "{}", result.stderr);
+    assert!(
+        result
+            .stderr
+            .contains("hint: `--total-timeout SECONDS` sets"),
+        "{}",
+        result.stderr
+    );
+}
+
+/// Neither the start of the kernel nor its setup counts, on a kernel of the run and on one of a session.
+#[test]
+fn the_limit_of_a_cell_starts_with_the_cell() {
+    for backend in BACKENDS {
+        let fixture = RunFixture::with(&[code("import time\ntime.sleep(0.6)\nprint(slow)")]);
+        let modules = fixture
+            .host
+            .context
+            .home()
+            .join(".config/cellwright/modules");
+        std::fs::create_dir_all(&modules).unwrap();
+        let module = "import time\ntime.sleep(2)\nslow = 'ready'";
+        std::fs::write(modules.join("slow.py"), module).unwrap();
+        for session in [&[][..], &["--session", "s"]] {
+            let arguments = [session, &["--timeout", "2"]].concat();
+            fixture.run_on(backend, &arguments).exits(0);
+            assert_eq!(fixture.outputs(), ["ready"]);
+        }
+        let late = fixture.run_on(backend, &["--timeout", "60", "--start-timeout", "1"]);
+        let stderr = late.exits(2).stderr;
+        assert!(
+            stderr.contains("The kernel was not ready after 1 s"),
+            "{stderr}"
+        );
+        assert!(
+            stderr.contains("hint: `--start-timeout SECONDS` sets"),
+            "{stderr}"
+        );
+    }
+}
+
+/// A notebook waits for its turn on a busy session, whatever the limit of its cells is.
+#[test]
+fn the_wait_for_a_session_does_not_count() {
+    let fixture = RunFixture::with(&[code(WAITING_CELL)]);
+    let busy = fixture.start(&["--session", "s"]);
+    fixture.notebook("b.ipynb", &[code("print('second')")]);
+    let mut command = fixture.host.context.command(&["run", "b.ipynb"]);
+    command.args(["--session", "s", "--backend", "runner", "--timeout", "0.5"]);
+    if let Some(python) = super::python() {
+        command.arg("--python").arg(python);
+    }
+    let second = command.spawn().unwrap();
+    crate::host::wait_until("the second run does not wait", || {
+        let sessions = fixture.run_command(&["kernels", "list", "--json"]).exits(0);
+        sessions.json()[0]["waiting"] == 1
+    });
+    // Longer than the limit of a cell.
+    std::thread::sleep(Duration::from_millis(700));
+    fixture.release_cell();
+    busy.wait().exits(0);
+    let output = second.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert_eq!(fixture.outputs_in("b.ipynb"), ["second"]);
 }
 
 #[test]

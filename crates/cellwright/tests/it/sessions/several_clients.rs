@@ -88,6 +88,10 @@ fn a_wait_that_times_out_names_the_running_call() {
     let stderr = &timed_out.stderr;
     assert!(stderr.contains("Timed out after 0.3 s"), "{stderr}");
     assert!(
+        stderr.contains("also limits the wait for a busy session"),
+        "{stderr}"
+    );
+    assert!(
         stderr.contains("with `open('begun', 'w').close()` (owner alice)"),
         "{stderr}"
     );

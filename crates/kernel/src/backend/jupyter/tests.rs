@@ -17,7 +17,7 @@ use super::{ChannelEvent, Channels, InterruptPath, Jupyter, Lifecycle};
 use crate::error::{Begun, KernelError};
 use crate::kernel::{Ending, Kernel, KernelState, Request};
 use crate::process::Exit;
-use crate::stop::{StopReason, StopSignal};
+use crate::stop::{StopReason, StopSignal, TimeLimit};
 
 const KILLED: Exit = Exit {
     code: None,
@@ -276,7 +276,10 @@ async fn interrupt_goes_through_the_lifecycle() {
     let stop = StopSignal::never().with_timeout(Duration::from_secs(1));
     let (_, ending) = run(&mut kernel, "hang", &stop).await;
     let stopped = Ending::Stopped {
-        reason: StopReason::TimedOut(Duration::from_secs(1)),
+        reason: StopReason::TimedOut {
+            limit: TimeLimit::Cell,
+            after: Duration::from_secs(1),
+        },
         state: KernelState::Preserved,
     };
     assert_eq!(ending.unwrap(), stopped);

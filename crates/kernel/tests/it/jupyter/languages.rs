@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cellwright_kernel::backend::jupyter::Jupyter;
 use cellwright_kernel::{
     Begun, Ending, Kernel, KernelError, KernelQuery, KernelState, Outcome, Request, Retry, Stdin,
-    StopReason, StopSignal,
+    StopReason, StopSignal, TimeLimit,
 };
 use serde_json::Value;
 use tokio::time::timeout;
@@ -188,7 +188,10 @@ async fn an_interrupt_preserves_the_state_or_reports_its_loss(mut fixture: Langu
     let stop = StopSignal::never().with_timeout(time);
     let request = Request::new(language.busy[0]);
     let (_, outcome) = run_request(&mut fixture.kernel, &request, &stop).await;
-    let reason = StopReason::TimedOut(time);
+    let reason = StopReason::TimedOut {
+        limit: TimeLimit::Cell,
+        after: time,
+    };
     assert_eq!(outcome.unwrap().ending, Ending::Stopped { reason, state });
     if state == KernelState::Preserved {
         fixture.assert_prints(language.get, "5\n").await;

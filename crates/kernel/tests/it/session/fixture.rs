@@ -13,7 +13,7 @@ use cellwright_kernel::session::{
 };
 use cellwright_kernel::{
     BoxFuture, Description, Ending, Kernel, KernelError, KernelId, KernelQuery, LateText, Outcome,
-    ShutdownReport, StopHandle, StopSignal,
+    ShutdownReport, StopHandle, StopReason, StopSignal,
 };
 use cellwright_output::{Event, Sink, Stream};
 use cellwright_stdext::LockExt;
@@ -194,6 +194,7 @@ impl SessionFixture {
             ..JobCell::new(format!("{number}.{index}"))
         });
         let job = Job {
+            queue_timeout: limit,
             cells: cells.collect(),
             owner: owner.to_owned(),
             label: format!("job {number}"),
@@ -398,9 +399,13 @@ impl JobObserver for LineObserver {
             Ok(Outcome { ending, .. }) => match ending {
                 Ending::Completed => format!("ok {cell}"),
                 Ending::Raised(_) => format!("raised {cell}"),
-                Ending::Stopped { reason, state } => format!("stopped {cell} {reason:?} {state:?}"),
+                Ending::Stopped { reason, state } => {
+                    format!("stopped {cell} {} {state:?}", stop_name(reason))
+                }
             },
-            Err(KernelError::StoppedEarly { reason }) => format!("early {cell} {reason:?}"),
+            Err(KernelError::StoppedEarly { reason }) => {
+                format!("early {cell} {}", stop_name(reason))
+            }
             Err(error) => format!("failed {cell}: {error}"),
         };
         self.line(line);
@@ -439,5 +444,13 @@ impl JobObserver for LineObserver {
     fn on_done(self: Box<Self>) {
         // Fails if the test does not wait for the events.
         self.sender.send(self.lines.0).ok();
+    }
+}
+
+/// The reason of a stop, such as `Cancelled` or `Cell(7s)`.
+fn stop_name(reason: StopReason) -> String {
+    match reason {
+        StopReason::TimedOut { limit, after } => format!("{limit:?}({after:?})"),
+        other => format!("{other:?}"),
     }
 }

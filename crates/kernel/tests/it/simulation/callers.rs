@@ -102,6 +102,7 @@ impl RandomCaller {
                 cells,
                 submitted: state.clock,
                 since: now,
+                began: None,
                 stopped: None,
                 reported_loss: None,
                 kernel: None,
@@ -119,6 +120,7 @@ impl RandomCaller {
                 ..JobCell::new(format!("{number}.{index}"))
             });
             Job {
+                queue_timeout: state.jobs[number].cells[0].timeout,
                 cells: cells.collect(),
                 owner: owner.to_string(),
                 label: number.to_string(),

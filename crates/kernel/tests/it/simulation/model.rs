@@ -116,6 +116,8 @@ pub(super) struct ModelJob {
     pub(super) submitted: u64,
     /// The earliest time at which the next cell could begin.
     pub(super) since: Instant,
+    /// When the running cell began.
+    pub(super) began: Option<Instant>,
     pub(super) stopped: Option<Instant>,
     pub(super) reported_loss: Option<(u32, KernelLoss)>,
     pub(super) kernel: Option<u32>,

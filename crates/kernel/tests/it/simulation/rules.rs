@@ -141,6 +141,7 @@ impl ModelState {
 
     pub(super) fn cell_began(&mut self, job: usize, cell: usize) {
         self.note(&format!("job {job}: cell {cell} begins"));
+        self.jobs[job].began = Some(Instant::now());
         let state = &mut self.jobs[job].cells[cell];
         state.begins += 1;
         let (begins, attempts, begun) = (state.begins, state.attempts, state.begun);
@@ -174,6 +175,7 @@ impl ModelState {
         let ends = state.cells[cell].ends;
         let since = std::mem::replace(&mut state.since, Instant::now());
         let timeout = state.cells[cell].timeout;
+        let began = state.began.take();
         let stopped = state.stopped.map(|at| at.max(since));
         let (begun, session) = (state.cells[cell].begun, state.session);
         let unmatched = state.reported_loss.is_some();
@@ -190,8 +192,14 @@ impl ModelState {
             begun == 1 || result.is_err(),
             &format!("cell {job}.{cell} ended without having begun"),
         );
-        let due = timeout.map(|timeout| since + timeout);
-        for due in due.into_iter().chain(stopped) {
+        // A cell is limited from its begin. The first cell of a job also limits the wait for the session, and not the
+        // start of a kernel after it.
+        let due = timeout.and_then(|timeout| Some(began? + timeout));
+        let queue_due = timeout.filter(|_| cell == 0 && began.is_none());
+        let queue_due = queue_due.map(|timeout| since + timeout);
+        // A cell that has not begun may wait for another kernel.
+        let begun_due = due.filter(|_| begun > 0);
+        for due in begun_due.into_iter().chain(stopped) {
             let over = Instant::now().saturating_duration_since(due);
             self.check(
                 over <= ANSWER_TOLERANCE,
@@ -206,9 +214,9 @@ impl ModelState {
                 self.check(expected, &format!("job {job}: too many restarts too early"));
             }
             Err(KernelError::StoppedEarly {
-                reason: StopReason::TimedOut(_),
+                reason: StopReason::TimedOut { .. },
             }) => self.check(
-                due.is_some_and(|due| Instant::now() >= due),
+                due.or(queue_due).is_some_and(|due| Instant::now() >= due),
                 &format!("cell {job}.{cell} timed out too early"),
             ),
             Err(
