@@ -2,7 +2,7 @@
 //!
 //! [`compare`] compares the stored outputs of a cell with the outputs of a new run, both in nbformat. Differences
 //! that occur in every run (addresses in memory, times, …) are ignored: each kind is a named [`Rule`] that can be
-//! switched off. [`check_order`] derives from execution counts whether the cells ran in order.
+//! switched off. A [`Tolerance`] makes numbers equal that differ a little. [`check_order`] derives from execution counts whether the cells ran in order.
 //!
 //! ```
 //! use cellwright_execution::compare::{Rules, compare};
@@ -29,10 +29,12 @@ mod normalize;
 mod pairing;
 mod rules;
 mod text;
+mod tolerance;
 
 pub use difference::{Difference, Side};
 pub use execution_order::{OrderProblem, StoredCount, check_order};
 pub use rules::{Rule, Rules};
+pub use tolerance::Tolerance;
 
 use serde_json::Value;
 

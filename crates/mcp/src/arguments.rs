@@ -32,6 +32,8 @@ pub(super) enum ArgumentKind {
     Integer,
     /// A number of seconds.
     Seconds,
+    /// A number from 0 up to 1.
+    Fraction,
     /// A cell: an index or an id.
     Cell,
     /// Several cells: a selection as text, one cell, or a list.
@@ -82,7 +84,7 @@ impl Argument {
             ArgumentKind::Text => json!({"type": "string"}),
             ArgumentKind::Boolean => json!({"type": ["boolean", "string"]}),
             ArgumentKind::Integer => json!({"type": ["integer", "string"]}),
-            ArgumentKind::Seconds => json!({"type": ["number", "string"]}),
+            ArgumentKind::Seconds | ArgumentKind::Fraction => json!({"type": ["number", "string"]}),
             ArgumentKind::Cell => json!({"type": ["string", "integer"]}),
             ArgumentKind::Cells => json!({
                 "type": ["string", "integer", "array"], "items": {"type": ["string", "integer"]},

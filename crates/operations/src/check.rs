@@ -1,18 +1,23 @@
 //! Runs a copy of a notebook and compares its outputs with the stored ones.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::failure::{Failure, Hint, Kind, flag, hint};
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
 use cellwright_engine::kernels::{KernelRequest, select_for_notebook, working_directory};
 use cellwright_engine::settings::Settings;
-use cellwright_execution::compare::{self, Difference, OrderProblem, Rule, Rules, StoredCount};
+use cellwright_execution::compare::{
+    self, Difference, OrderProblem, Rule, Rules, StoredCount, Tolerance,
+};
 use cellwright_execution::{ExecutionReport, ExecutionRequest, ExecutionStatus};
-use cellwright_execution::{Listing, PlannedCell, RunSpec, SKIP_EXECUTION_TAG};
+use cellwright_execution::{
+    Listing, PlannedCell, RAISES_EXCEPTION_TAG, RunSpec, SKIP_EXECUTION_TAG,
+};
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_notebook::file::{self, Survey};
 use cellwright_notebook::{CellKind, Cells};
@@ -33,6 +38,10 @@ pub struct CheckRequest {
     pub path: PathBuf,
     /// Names of the rules that are switched off, so that what they ignore counts as a difference.
     pub exact: Vec<String>,
+    /// Relative difference up to which numbers are equal; `None`: the setting `check.tolerance`.
+    pub tolerance: Option<f64>,
+    /// Whether cells may raise exceptions without a tag.
+    pub allow_errors: bool,
     /// Time limit of each cell; `None`: the setting `run.timeout`. Zero: no limit.
     pub timeout: Option<Duration>,
     /// Time limit of the whole run.
@@ -49,6 +58,10 @@ pub struct CheckReport {
     revision: String,
     /// Whether every cell ran in order and produced the stored outputs.
     pub same: bool,
+    /// Whether the check succeeded: the outputs are the same, and no cell raised an exception that is not allowed.
+    pub passed: bool,
+    /// Number of cells that raised an exception.
+    pub raised: usize,
     /// How the run ended.
     status: ExecutionStatus,
     pub cells: Vec<CellCheck>,
@@ -62,7 +75,27 @@ pub struct CellCheck {
     pub index: usize,
     pub id: Option<String>,
     pub status: CellResult,
+    /// The exception that the cell raised.
+    pub error: Option<RaisedError>,
     pub differences: Vec<Difference>,
+}
+
+/// An exception that a cell raised.
+#[derive(Debug, Serialize)]
+pub struct RaisedError {
+    pub ename: String,
+    pub evalue: String,
+    /// Whether a tag or the caller allows it.
+    pub allowed: bool,
+}
+
+impl fmt::Display for RaisedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&cellwright_execution::describe_exception(
+            &self.ename,
+            &self.evalue,
+        ))
+    }
 }
 
 /// The result for one cell.
@@ -83,7 +116,6 @@ pub fn check(
     engine: &Engine,
     execute: impl FnOnce(&ExecutionRequest, Arc<dyn KernelLauncher>) -> Result<ExecutionReport, Failure>,
 ) -> Result<CheckReport, Failure> {
-    let rules = rules(&request.exact)?;
     let path = std::path::absolute(&request.path)?;
     let cwd = match &request.cwd {
         Some(given) => working_directory(Some(given))?,
@@ -97,6 +129,8 @@ pub fn check(
             settings.origin("eval.enabled"),
         ));
     }
+    let tolerance = tolerance(request.tolerance.unwrap_or(settings.check.tolerance))?;
+    let rules = rules(&request.exact)?.with_tolerance(tolerance);
     let stored = file::survey(&path)?;
     let listing = Listing::from_survey(&stored);
     let dir = tempfile::tempdir()?;
@@ -109,6 +143,8 @@ pub fn check(
         path: path.display().to_string(),
         revision: stored.revision().to_string(),
         same: false,
+        passed: false,
+        raised: 0,
         status: ExecutionStatus::Ok,
         cells: Vec::new(),
         order: order(&listing, &stored),
@@ -128,28 +164,88 @@ pub fn check(
         let fresh = file::survey(&copy)?;
         report.status = executed.status;
         report.cells = compare_cells(&execution, &executed, &listing, &stored, &fresh, rules)?;
+        for error in report
+            .cells
+            .iter_mut()
+            .filter_map(|cell| cell.error.as_mut())
+        {
+            error.allowed |= request.allow_errors;
+        }
+        report.raised = report
+            .cells
+            .iter()
+            .filter(|cell| cell.error.is_some())
+            .count();
         report.notices.extend(executed.notices);
     }
     let ran = matches!(report.status, ExecutionStatus::Ok | ExecutionStatus::Error);
-    report.same = ran && report.order.is_empty() && report.cells.iter().all(CellCheck::is_fine);
+    report.same = ran && report.order.is_empty() && report.cells.iter().all(CellCheck::is_same);
+    report.passed = report.same && report.cells.iter().all(CellCheck::is_fine);
     Ok(report)
 }
 
 impl CheckReport {
     pub fn exit_code(&self) -> u8 {
         match self.status {
-            _ if self.same => 0,
+            _ if self.passed => 0,
             ExecutionStatus::Ok | ExecutionStatus::Error => 1,
             other => other.exit_code(),
         }
+    }
+
+    /// The result in one sentence, for every front end.
+    pub fn summary(&self) -> String {
+        let count = self.cells.len();
+        let plural = if count == 1 { "" } else { "s" };
+        let mut text = if self.same {
+            format!("{count} cell{plural} ran in order and produced the same outputs")
+        } else {
+            let differ = self.cells.iter().filter(|cell| !cell.is_same()).count();
+            format!(
+                "{differ} of {count} cell{plural} differ; {} ran out of order or not at all",
+                self.order.len()
+            )
+        };
+        if self.raised > 0 {
+            let plural = if self.raised == 1 { "" } else { "s" };
+            text.push_str(&format!(
+                "; {} cell{plural} raised an exception",
+                self.raised
+            ));
+        }
+        text
     }
 }
 
 impl CellCheck {
     /// Whether nothing has to be reported about the cell.
     pub fn is_fine(&self) -> bool {
+        self.is_same() && self.forbidden_error().is_none()
+    }
+
+    fn is_same(&self) -> bool {
         matches!(self.status, CellResult::Same | CellResult::Ignored)
     }
+
+    /// The exception of the cell, if it is not allowed.
+    pub fn forbidden_error(&self) -> Option<&RaisedError> {
+        self.error.as_ref().filter(|error| !error.allowed)
+    }
+}
+
+/// How exceptions are allowed.
+pub fn allowed_errors_hint() -> Hint {
+    hint![
+        "tag cells that may raise `raises-exception`, or allow all exceptions with ",
+        flag("allow-errors"),
+    ]
+}
+
+fn tolerance(relative: f64) -> Result<Tolerance, Failure> {
+    Tolerance::new(relative).ok_or_else(|| {
+        let message = format!("The tolerance {relative} is not a number from 0 up to 1");
+        Failure::new(Kind::BadArguments, message)
+    })
 }
 
 fn rules(exact: &[String]) -> Result<Rules, Failure> {
@@ -222,6 +318,11 @@ fn compare_cells(
                 true => CellResult::Same,
                 false => CellResult::Different,
             },
+            error: report.error.as_ref().map(|error| RaisedError {
+                ename: error.ename.clone(),
+                evalue: error.evalue.clone(),
+                allowed: listing.has_tag(index, RAISES_EXCEPTION_TAG),
+            }),
             differences,
         });
     }

@@ -7,7 +7,7 @@ use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use cellwright_execution::Stores;
 use cellwright_operations::check::{
-    CellResult, CheckReport, CheckRequest, check as check_notebook,
+    CellResult, CheckReport, CheckRequest, allowed_errors_hint, check as check_notebook,
 };
 use cellwright_operations::finding::Severity;
 use cellwright_operations::seconds::parse_seconds;
@@ -30,18 +30,22 @@ The notebook itself is not written. The report also lists cells that never ran, 
 that occur in every run (memory addresses, times, dates, ids, temporary paths, pixels, stderr, …) are ignored, \
 unless `--exact` names their rule.
 
+A cell that raises an exception fails the check, also if the stored outputs have the same exception, unless it has the \
+tag `raises-exception` or `--allow-errors` is given.
+
 Cells with the tag `ignore-output` (or `nbval-ignore-output`) run, but their outputs are not compared. Cells with \
 the tag `skip-execution` do not run.
 
 Rules for `--exact`: streams, redraws, colours, whitespace, addresses, times, dates, ids, paths, cells, progress, \
 counts, images, html, stderr, tracebacks, all.
 
-Exit codes: 0 the same; 1 outputs differ, or cells never ran or ran out of order; 2 bad notebook, or the kernel \
+Exit codes: 0 the same; 1 outputs differ, cells raised exceptions, never ran or ran out of order; 2 bad notebook, or the kernel \
 died or could not be started; 124 timed out; 130 cancelled.
 
 Examples:
   cellwright check analysis.ipynb
   cellwright check analysis.ipynb --exact stderr --exact images
+  cellwright check analysis.ipynb --tolerance 1e-6
   cellwright check analysis.ipynb --json | jq '.cells[] | select(.status != \"same\")'")]
 pub(crate) struct CheckArgs {
     /// Notebook
@@ -49,6 +53,13 @@ pub(crate) struct CheckArgs {
     /// Switch off a rule, so that the differences it ignores count; can be repeated
     #[arg(long, value_name = "RULE")]
     exact: Vec<String>,
+    /// Relative difference up to which two numbers in text, tables and JSON are equal, such as 1e-6; whole numbers are
+    /// compared exactly [default: the setting check.tolerance, initially 0]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_tolerance)]
+    tolerance: Option<f64>,
+    /// Accept cells that raise exceptions, if their outputs are the same
+    #[arg(long)]
+    allow_errors: bool,
     /// Time limit of each cell in seconds; 0 for none [default: the setting run.timeout, initially 0]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
@@ -62,11 +73,19 @@ pub(crate) struct CheckArgs {
     kernel: KernelArgs,
 }
 
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number| (0.0..1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 up to 1, such as 1e-6".to_owned())
+}
+
 /// Checks a notebook and prints what was found. Returns the exit code.
 pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
     let request = CheckRequest {
         path: args.path.clone(),
         exact: args.exact.clone(),
+        tolerance: args.tolerance,
+        allow_errors: args.allow_errors,
         timeout: args.timeout,
         total_timeout: args.total_timeout,
         cwd: args.cwd.clone(),
@@ -102,6 +121,10 @@ fn show(report: &CheckReport, console: &Console) -> Result<(), Failure> {
             Some(id) => format!("cell {} id:{id}", cell.index),
             None => format!("cell {}", cell.index),
         };
+        if let Some(error) = cell.forbidden_error() {
+            let text = format!("raised {error}");
+            console.print_finding(Severity::Error, &name, &text, None)?;
+        }
         if cell.status == CellResult::Unfinished {
             console.print_finding(Severity::Error, &name, "did not finish", None)?;
         }
@@ -114,16 +137,10 @@ fn show(report: &CheckReport, console: &Console) -> Result<(), Failure> {
             console.print_finding(Severity::Error, &name, &text, None)?;
         }
     }
-    let differ = report.cells.iter().filter(|cell| !cell.is_fine()).count();
-    let count = report.cells.len();
-    let plural = if count == 1 { "" } else { "s" };
-    let line = if report.same {
-        format!("{count} cell{plural} ran in order and produced the same outputs\n")
-    } else {
-        format!(
-            "{differ} of {count} cell{plural} differ; {} ran out of order or not at all\n",
-            report.order.len()
-        )
-    };
-    console.print(&line)
+    let mut text = format!("{}\n", report.summary());
+    if report.same && !report.passed {
+        let hint = allowed_errors_hint().for_command_line();
+        text.push_str(&format!("      next: {hint}\n"));
+    }
+    console.print(&text)
 }

@@ -101,7 +101,7 @@ fn cells_that_never_ran_or_ran_out_of_order_are_named() {
 }
 
 #[test]
-fn a_saved_exception_is_no_difference_and_a_new_one_is() {
+fn exceptions_fail_the_check_unless_they_are_allowed() {
     let context = Context::new();
     let error = |name: &str| json!([{"output_type": "error", "ename": name, "evalue": "division by zero", "traceback": []}]);
     context.file(
@@ -111,10 +111,50 @@ fn a_saved_exception_is_no_difference_and_a_new_one_is() {
             ("print('after')", stdout_outputs("after\n"), Some(2)),
         ]),
     );
+    let result = run(&context, &["--quiet"]).exits(1);
+    assert_eq!(
+        result.stdout,
+        "FAIL  cell 0 id:c0: raised ZeroDivisionError: division by zero\n\
+         2 cells ran in order and produced the same outputs; 1 cell raised an exception\n      \
+         next: tag cells that may raise `raises-exception`, or allow all exceptions with `--allow-errors`\n"
+    );
+    let report = run(&context, &["--json"]).exits(1).json();
+    assert_eq!(report["same"], true);
+    assert_eq!(report["passed"], false);
+    assert_eq!(report["raised"], 1);
+    assert_eq!(report["cells"][0]["error"]["ename"], "ZeroDivisionError");
+    let allowed = run(&context, &["--allow-errors"]).exits(0);
+    assert_eq!(
+        allowed.stdout,
+        "2 cells ran in order and produced the same outputs; 1 cell raised an exception\n"
+    );
+    let mut tagged: Value = serde_json::from_str(&context.content("a.ipynb")).unwrap();
+    tagged["cells"][0]["metadata"]["tags"] = json!(["raises-exception"]);
+    context.file("a.ipynb", tagged.to_string());
     run(&context, &[]).exits(0);
     context.file("a.ipynb", notebook(&[("1 / 0", json!([]), Some(1))]));
     let result = run(&context, &["--quiet"]).exits(1);
     assert!(result.stdout.contains("error, is new"), "{}", result.stdout);
+}
+
+#[test]
+fn numbers_may_differ_by_the_tolerance() {
+    let context = Context::new();
+    context.file(
+        "a.ipynb",
+        notebook(&[(
+            "print('loss', 0.1 + 0.2, 3)",
+            stdout_outputs("loss 0.3 3\n"),
+            Some(1),
+        )]),
+    );
+    run(&context, &[]).exits(1);
+    run(&context, &["--tolerance", "1e-6"]).exits(0);
+    run(&context, &["--tolerance", "1e-6", "--exact", "all"]).exits(0);
+    run(&context, &["--tolerance", "2"]).exits(2);
+    let mut command = context.command(&[&["check", "a.ipynb"], RUNNER].concat());
+    command.env("CELLWRIGHT_CHECK_TOLERANCE", "1e-6");
+    assert!(command.output().unwrap().status.success());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use cellwright_kernel::backend::jupyter::Transport;
 
 use super::value::{FromSetting, Value};
 use super::value_kind::ValueKind::{
-    self, Choice, Flag, Number, Path, Seconds, Text, VariableNames, Variables,
+    self, Choice, Flag, Fraction, Number, Path, Seconds, Text, VariableNames, Variables,
 };
 use crate::env;
 
@@ -193,6 +193,11 @@ define_settings! {
         timing: bool = "false", BOOL, Allowed;
         /// Size in bytes above which the outputs of a cell go to an artifact; 0 keeps all outputs in the notebook.
         max_outputs: u64 = "0", BYTES, Allowed;
+    }
+    /// Checking notebooks.
+    check: Check {
+        /// Relative difference up to which two numbers count as equal; 0 compares them exactly.
+        tolerance: f64 = "0", Fraction, Allowed;
     }
     /// Kernels.
     kernel: Kernel {

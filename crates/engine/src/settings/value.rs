@@ -18,6 +18,7 @@ pub enum Value {
     Flag(bool),
     Number(u64),
     Seconds(Duration),
+    Fraction(f64),
     Bytes(u64),
     Text(String),
     Path(PathBuf),
@@ -34,6 +35,7 @@ impl Value {
             Self::Number(number) | Self::Bytes(number) => json!(number),
             Self::Seconds(time) if time.subsec_nanos() == 0 => json!(time.as_secs()),
             Self::Seconds(time) => json!(time.as_secs_f64()),
+            Self::Fraction(number) => json!(number),
             Self::Text(text) => json!(text),
             Self::Path(path) => json!(path.to_string_lossy()),
             Self::List(items) => json!(items),
@@ -67,6 +69,8 @@ impl fmt::Display for Value {
             Self::Flag(flag) => flag.fmt(f),
             Self::Number(number) => number.fmt(f),
             Self::Seconds(time) => time.as_secs_f64().fmt(f),
+            Self::Fraction(0.0) => f.write_str("0"),
+            Self::Fraction(number) => write!(f, "{number:?}"),
             Self::Bytes(bytes) => {
                 for (unit, shift) in UNITS.iter().zip([40, 30, 20, 10]) {
                     if *bytes > 0 && bytes.trailing_zeros() >= shift {
@@ -115,6 +119,7 @@ typed! {
     usize, Value::Number(number) | Value::Bytes(number) => usize::try_from(*number).ok();
     u64, Value::Bytes(number) => Some(*number);
     Duration, Value::Seconds(time) => Some(*time);
+    f64, Value::Fraction(number) => Some(*number);
     String, Value::Text(text) => Some(text.clone());
     Backend, Value::Text(text) => Backend::from_name(text);
     Transport, Value::Text(text) => match text.as_str() {

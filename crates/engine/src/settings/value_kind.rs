@@ -21,6 +21,8 @@ pub enum ValueKind {
     Number { min: u64, max: u64 },
     /// A duration in seconds.
     Seconds,
+    /// A number from 0 up to, but not including, 1.
+    Fraction,
     /// A number of bytes.
     Bytes { max: u64 },
     /// One of these words.
@@ -42,6 +44,7 @@ impl ValueKind {
             Self::Flag(_) => "true or false".to_owned(),
             Self::Number { min, max } => format!("a whole number from {min} to {max}"),
             Self::Seconds => "a number of seconds from 0 up, such as 30 or 0.5".to_owned(),
+            Self::Fraction => "a number from 0 up to 1, such as 0 or 1e-6".to_owned(),
             Self::Bytes { max: u64::MAX } => {
                 "a number of bytes, such as 1000000, \"512 MB\" or \"2 GiB\"".to_owned()
             }
@@ -72,6 +75,7 @@ impl ValueKind {
             Self::Flag(words) => parse_flag(text, words).map(Value::Flag),
             Self::Number { min, max } => checked_number(text.parse().ok()?, min, max),
             Self::Seconds => checked_seconds(text.parse().ok()?),
+            Self::Fraction => checked_fraction(text.parse().ok()?),
             Self::Bytes { max } => checked_bytes(max, parse_bytes(text)?),
             Self::Choice(words) => parse_choice(text, words),
             Self::Text | Self::Path if text.is_empty() => Some(Value::Unset),
@@ -94,7 +98,7 @@ impl ValueKind {
         match self {
             Self::Flag(_) => input.is_bool(),
             Self::Number { .. } => input.is_integer(),
-            Self::Seconds => input.is_integer() || input.is_float(),
+            Self::Seconds | Self::Fraction => input.is_integer() || input.is_float(),
             Self::Bytes { .. } => input.is_integer() || input.is_str(),
             Self::Choice(_) | Self::Text | Self::Path => input.is_str(),
             Self::VariableNames => input.is_array(),
@@ -114,6 +118,13 @@ impl ValueKind {
                 checked_seconds(f64::from(whole))
             }
             (Self::Seconds, DeValue::Float(input)) => checked_seconds(input.as_str().parse().ok()?),
+            (Self::Fraction, DeValue::Integer(input)) => {
+                let whole = u32::try_from(parse_integer(input)?).ok()?;
+                checked_fraction(f64::from(whole))
+            }
+            (Self::Fraction, DeValue::Float(input)) => {
+                checked_fraction(input.as_str().parse().ok()?)
+            }
             (Self::Bytes { max }, DeValue::Integer(input)) => {
                 checked_bytes(max, parse_integer(input)?)
             }
@@ -186,6 +197,12 @@ fn checked_seconds(seconds: f64) -> Option<Value> {
     Duration::try_from_secs_f64(seconds)
         .ok()
         .map(Value::Seconds)
+}
+
+fn checked_fraction(number: f64) -> Option<Value> {
+    (0.0..1.0)
+        .contains(&number)
+        .then_some(Value::Fraction(number))
 }
 
 fn checked_bytes(max: u64, bytes: u64) -> Option<Value> {
@@ -278,6 +295,8 @@ mod tests {
             (number, "7"),
             (ValueKind::Seconds, "0.5"),
             (ValueKind::Seconds, "86400"),
+            (ValueKind::Fraction, "1e-6"),
+            (ValueKind::Fraction, "0.25"),
             (many, "2 GiB"),
             (many, "1001"),
             (ValueKind::Choice(&["one", "two"]), "two"),
@@ -302,6 +321,9 @@ mod tests {
             (ValueKind::Seconds, "nan"),
             (ValueKind::Seconds, "inf"),
             (ValueKind::Seconds, "1e300"),
+            (ValueKind::Fraction, "1"),
+            (ValueKind::Fraction, "-0.1"),
+            (ValueKind::Fraction, "nan"),
             (ValueKind::VariableNames, "A=B"),
             (ValueKind::VariableNames, "A*B"),
             (ValueKind::Flag(&[]), "maybe"),

@@ -1,5 +1,7 @@
 //! [`Rule`]s: differences that are ignored when outputs are compared.
 
+use super::tolerance::Tolerance;
+
 /// A kind of difference that occurs in every run and is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -128,29 +130,52 @@ impl Rule {
     }
 }
 
-/// A set of active rules; by default all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules(u32);
+/// A set of active rules, by default all, and the tolerance for numbers, by default none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    active: u32,
+    tolerance: Tolerance,
+}
 
 impl Rules {
     /// No rules: everything is compared exactly.
-    pub const NONE: Self = Self(0);
+    pub const NONE: Self = Self {
+        active: 0,
+        tolerance: Tolerance::NONE,
+    };
 
     /// The same rules without this one.
     #[must_use]
     pub fn without(self, rule: Rule) -> Self {
-        Self(self.0 & !rule.bit())
+        Self {
+            active: self.active & !rule.bit(),
+            ..self
+        }
     }
 
     /// The same rules and this one.
     #[must_use]
     pub fn with(self, rule: Rule) -> Self {
-        Self(self.0 | rule.bit())
+        Self {
+            active: self.active | rule.bit(),
+            ..self
+        }
     }
 
     /// Whether a rule is active.
     pub fn has(self, rule: Rule) -> bool {
-        self.0 & rule.bit() != 0
+        self.active & rule.bit() != 0
+    }
+
+    /// The same rules with this tolerance for numbers.
+    #[must_use]
+    pub fn with_tolerance(self, tolerance: Tolerance) -> Self {
+        Self { tolerance, ..self }
+    }
+
+    /// The tolerance for numbers.
+    pub fn tolerance(self) -> Tolerance {
+        self.tolerance
     }
 }
 

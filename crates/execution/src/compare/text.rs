@@ -106,6 +106,10 @@ fn lines_equal(stored: &str, fresh: &str, rules: Rules) -> bool {
         }
     };
     let (stored, fresh) = (&stored[..trim(stored)], &fresh[..trim(fresh)]);
-    stored == fresh
-        || normalize::normalize_line(stored, rules) == normalize::normalize_line(fresh, rules)
+    if stored == fresh {
+        return true;
+    }
+    let stored = normalize::normalize_line(stored, rules);
+    let fresh = normalize::normalize_line(fresh, rules);
+    stored == fresh || rules.tolerance().accepts_lines(&stored, &fresh)
 }

@@ -117,6 +117,7 @@ fn convert(argument: &Argument, value: Value) -> Result<Value, Problem> {
         ArgumentKind::Boolean => boolean(name, &value),
         ArgumentKind::Integer => integer(name, &value),
         ArgumentKind::Seconds => seconds(name, &value),
+        ArgumentKind::Fraction => fraction(name, &value),
         ArgumentKind::Cell => cell(name, value),
         ArgumentKind::Cells => cells(name, value),
         ArgumentKind::Texts => match parsed_list(value) {
@@ -202,6 +203,17 @@ fn seconds(name: &str, value: &Value) -> Result<Value, Problem> {
         return Err(mismatch(name, "a number of seconds from 0 up", value));
     }
     Ok(digits.into())
+}
+
+fn fraction(name: &str, value: &Value) -> Result<Value, Problem> {
+    let number = match value {
+        Value::String(digits) => digits.trim().parse().ok(),
+        _ => value.as_f64(),
+    };
+    match number.filter(|number| (0.0..1.0).contains(number)) {
+        Some(number) => Ok(number.into()),
+        None => Err(mismatch(name, "a number from 0 up to 1", value)),
+    }
 }
 
 fn cell(name: &str, value: Value) -> Result<Value, Problem> {

@@ -5,7 +5,7 @@ use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_execution::{Stores, execute};
 use cellwright_kernel::{StopReason, StopSignal};
 use cellwright_operations::check::{
-    CellResult, CheckReport, CheckRequest, check as check_notebook,
+    CellResult, CheckReport, CheckRequest, allowed_errors_hint, check as check_notebook,
 };
 use rmcp::model::CallToolResponse;
 
@@ -51,16 +51,16 @@ pub(super) async fn check(
 }
 
 fn describe(server: &Server, report: &CheckReport) -> Result<Reply, Failure> {
-    let differing = report.cells.iter().filter(|cell| !cell.is_fine()).count();
-    let count = report.cells.len();
-    let mut text = if report.same {
-        format!("same: {count} cells ran in order and produced the stored outputs\n")
-    } else {
-        format!(
-            "different: {differing} of {count} cells differ; {} ran out of order or not at all\n",
-            report.order.len()
-        )
+    let result = match (report.same, report.passed) {
+        (false, _) => "different",
+        (true, false) => "failed",
+        (true, true) => "same",
     };
+    let mut text = format!("{result}: {}\n", report.summary());
+    if report.same && !report.passed {
+        let hint = wording::format_hint(&allowed_errors_hint());
+        text.push_str(&format!("next: {hint}\n"));
+    }
     text.push_str(&wording::format_notices(&report.notices));
     let mut lines = String::new();
     for problem in &report.order {
@@ -70,6 +70,9 @@ fn describe(server: &Server, report: &CheckReport) -> Result<Reply, Failure> {
         let id = cell.id.as_deref().map(wording::sanitize_name);
         let id = id.map(|id| format!(" (id {id})")).unwrap_or_default();
         let name = format!("cell {}{id}", cell.index);
+        if let Some(error) = cell.forbidden_error() {
+            lines.push_str(&format!("{name}: raised {error}\n"));
+        }
         if cell.status == CellResult::Unfinished {
             lines.push_str(&format!("{name}: did not finish\n"));
         }

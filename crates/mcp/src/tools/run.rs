@@ -29,9 +29,9 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     title: "Run a notebook's cells",
     description: "\
 Run (execute) cells of a Jupyter notebook (.ipynb) and save their outputs in it; plots are returned as images. Ends at the first cell that \
-fails. The kernel stays as the notebook's session, for edits and `eval`; `restart` starts a fresh one: use it before you trust a whole \
-notebook. Runs all cells, `cells`, `from`/`to`, or `stale` ones (changed, never run, or after such a cell). `edit_cell` with `source` \
-edits a cell and runs it. A long call continues as a run (see `runs`). Example: {\"path\": \"a.ipynb\", \"stale\": true}",
+fails. The kernel stays as the notebook's session; `restart` starts a fresh one. Runs \
+all cells, `cells`, `from`/`to`, or `stale` ones (changed, never run, or after such a cell). `edit_cell` with `source` \
+edits a cell and runs it. A long call continues as a run (see `runs`).",
     search_hint: "jupyter ipynb execute cells plot figure",
     is_main: true,
     arguments: &[
@@ -42,16 +42,14 @@ edits a cell and runs it. A long call continues as a run (see `runs`). Example: 
         Argument::new("from", ArgumentKind::Cell).describe("first cell"),
         Argument::new("to", ArgumentKind::Cell).describe("last cell"),
         Argument::new("stale", ArgumentKind::Boolean),
-        Argument::new("changed", ArgumentKind::Boolean).describe("cells changed since they ran"),
+        Argument::new("changed", ArgumentKind::Boolean).describe("changed since they ran"),
         Argument::new("tag", ArgumentKind::Texts)
             .or(&["tags"])
-            .describe("only cells with this tag"),
+            .describe("cells with this tag"),
         Argument::new("edit_cell", ArgumentKind::Cell),
         SOURCE,
-        Argument::new("and_below", ArgumentKind::Boolean)
-            .describe("also run the cells after edits"),
-        Argument::new("edits", ArgumentKind::Objects(EDIT_ARGUMENTS))
-            .describe("edits before the run, as in `notebook`"),
+        Argument::new("and_below", ArgumentKind::Boolean).describe("also run cells below"),
+        Argument::new("edits", ArgumentKind::Objects(EDIT_ARGUMENTS)).describe("as in `notebook`"),
         REVISION,
         SESSION.describe("default: the path"),
         Argument::new("restart", ArgumentKind::Boolean).or(&["reset"]),
@@ -60,20 +58,20 @@ edits a cell and runs it. A long call continues as a run (see `runs`). Example: 
             .describe("write to this file instead"),
         Argument::new("params", ArgumentKind::Object)
             .or(&["parameters"])
-            .describe("values for the parameters cell"),
+            .describe("values of parameters"),
         KERNEL,
-        BACKEND.describe("what runs the kernel"),
+        BACKEND.describe("of the kernel"),
         PYTHON,
-        START_TIMEOUT,
+        START_TIMEOUT.describe("of the kernel"),
         Argument::new("check", ArgumentKind::Boolean)
-            .describe("compare a fresh run of a copy with the stored outputs"),
-        Argument::new("exact", ArgumentKind::Texts)
-            .describe("check: rules to switch off, such as times, all"),
-        TIMEOUT.describe("seconds per cell, default: none"),
-        Argument::new("total_timeout", ArgumentKind::Seconds).describe("for the whole run"),
+            .describe("compare a fresh run with the stored outputs"),
+        Argument::new("exact", ArgumentKind::Texts).describe("check: rules to switch off"),
+        Argument::new("tolerance", ArgumentKind::Fraction).describe("check: of numbers"),
+        TIMEOUT.describe("seconds per cell"),
+        Argument::new("total_timeout", ArgumentKind::Seconds).describe("for the run"),
         Argument::new("keep_going", ArgumentKind::Boolean)
             .or(&["allow_errors"])
-            .describe("continue after failures"),
+            .describe("continue after failures; check: exceptions are allowed"),
         ANSWER,
         BACKGROUND,
         WAIT,
@@ -133,6 +131,7 @@ pub(super) struct Arguments {
     check: bool,
     #[serde(default)]
     exact: Vec<String>,
+    tolerance: Option<f64>,
     timeout: Option<Seconds>,
     total_timeout: Option<Seconds>,
     #[serde(default)]
@@ -161,6 +160,8 @@ pub(super) async fn run(
         let request = CheckRequest {
             path: place.display_path().to_owned(),
             exact: given.exact,
+            tolerance: given.tolerance,
+            allow_errors: given.keep_going,
             timeout: given.timeout.map(|time| time.0),
             total_timeout: given.total_timeout.map(|time| time.0),
             cwd: None,

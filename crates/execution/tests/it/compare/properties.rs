@@ -1,6 +1,6 @@
 //! Properties of comparisons of arbitrary outputs.
 
-use cellwright_execution::compare::{Rule, Rules, compare};
+use cellwright_execution::compare::{Rule, Rules, Tolerance, compare};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -179,5 +179,40 @@ proptest! {
             })
             .collect();
         prop_assert_eq!(compare(&[stdout(&text)], &pieces, Rules::default()), []);
+    }
+
+    #[test]
+    fn numbers_within_the_tolerance_are_equal_and_others_are_not(
+        words in proptest::collection::vec("[a-z:=(\\[]{1,6}", 1..5),
+        numbers in proptest::collection::vec(-1e6..1e6_f64, 5),
+        exponent in 2..9_i32,
+        changed in 0..5_usize,
+        digits in 9..17_usize,
+    ) {
+        let relative = 10_f64.powi(-exponent);
+        let rules = Rules::default().with_tolerance(Tolerance::new(relative).unwrap());
+        let changed = changed % words.len();
+        prop_assume!(numbers[changed].abs() > 1.0);
+        let line = |factor: f64, word: &str| {
+            let part = |(at, (text, number)): (usize, (&String, &f64))| {
+                let (factor, word) = if at == changed { (factor, word) } else { (1.0, "") };
+                format!("{text}{word} {:.digits$e}", number * factor)
+            };
+            words.iter().zip(&numbers).enumerate().map(part).collect::<Vec<_>>().join(" ")
+        };
+        let compared = |factor: f64, word: &str, rules: Rules| {
+            let html = |line: &str| json!({"output_type": "display_data", "metadata": {}, "data": {"text/html": format!("<td>{line}</td>")}});
+            let (one, other) = (line(1.0, ""), line(factor, word));
+            let in_text = compare(&[stdout(&one)], &[stdout(&other)], rules).len();
+            let in_html = compare(&[html(&one)], &[html(&other)], rules).len();
+            (in_text, in_html)
+        };
+        prop_assert_eq!(compared(1.0 + 0.5 * relative, "", rules), (0, 0));
+        prop_assert_eq!(compared(1.0 - 0.5 * relative, "", rules), (0, 0));
+        prop_assert_eq!(compared(1.0 + 3.0 * relative, "", rules), (1, 1));
+        prop_assert_eq!(compared(-1.0, "", rules), (1, 1));
+        prop_assert_eq!(compared(1.0, "x", rules), (1, 1));
+        prop_assert_eq!(compared(1.0 + 0.5 * relative, "x", rules), (1, 1));
+        prop_assert_eq!(compared(1.0 + 0.5 * relative, "", Rules::default()), (1, 1));
     }
 }
