@@ -58,6 +58,7 @@
 
 mod cell_event;
 pub mod compare;
+mod describe;
 pub mod duration;
 mod edits;
 mod error;
@@ -88,6 +89,7 @@ mod selection;
 mod spool;
 
 pub use cell_event::{CellEvent, CellRef};
+pub use describe::{describe_cells, describe_exception};
 pub use edits::{Edit, InvalidEdit};
 pub use error::RunError;
 pub use execute::execute;

@@ -15,6 +15,7 @@
 //! # Ok::<(), parameters::ParameterError>(())
 //! ```
 
+mod assignments;
 mod injection;
 mod language;
 mod text;
@@ -150,6 +151,15 @@ pub fn deduplicate(parameters: Vec<Parameter>) -> (Vec<Parameter>, Vec<String>) 
         }
     }
     (unique, repeated)
+}
+
+/// The names of the parameters that a cell assigns at its top level, whatever ran before.
+///
+/// The cell is not parsed: lines in strings and brackets, indented lines and conditional statements do not count.
+pub fn assigned_parameters<'a>(parameters: &'a [Parameter], source: &str) -> Vec<&'a str> {
+    let assigned = assignments::top_level_names(source);
+    let names = parameters.iter().map(|parameter| parameter.name.as_str());
+    names.filter(|name| assigned.contains(name)).collect()
 }
 
 /// The names that the cell with the defaults does not assign: they may be misspelt.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::failure::{Failure, Kind, capitalize, flag_value, hint};
 use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
 use cellwright_kernel::process::Exit;
 use cellwright_kernel::session::CellEnd;
@@ -11,6 +11,7 @@ use cellwright_output::{BoundedJson, Captured, Outputs};
 use serde_json::Value;
 
 use super::cell_event::{CellEvent, CellRef};
+use super::describe::{describe_cells, describe_exception};
 use super::report::{
     CellReport, DeathReport, ExecutionReport, ExecutionStatus, ImageReport, TruncationReport,
 };
@@ -26,6 +27,8 @@ pub(super) struct ReportBuilder {
     not_started: bool,
     /// Whether the outputs are saved in a notebook.
     in_notebook: bool,
+    /// Indexes of the cells of the notebook that have not run on the kernel.
+    missing_cells: Vec<usize>,
 }
 
 impl ReportBuilder {
@@ -53,6 +56,10 @@ impl ReportBuilder {
             first_failure: None,
             not_started: false,
             in_notebook: request.notebook.is_some(),
+            missing_cells: match &request.notebook {
+                Some(spec) => spec.missing_cells.clone(),
+                None => Vec::new(),
+            },
         }
     }
 
@@ -171,21 +178,22 @@ impl ReportBuilder {
         match ending {
             Ending::Completed => ExecutionStatus::Ok,
             Ending::Raised(traceback) => {
-                let message = format!("{} raised {}", describe_cell(cell), traceback.name);
+                let raised = describe_exception(&traceback.name, &traceback.value);
+                let message = format!("{} raised {raised}", capitalize(&describe_cell(cell)));
                 cell.error = Some(traceback.into());
-                let on_error = cell.on_error;
-                // The traceback of a single cell is enough.
-                if count > 1 && on_error != OnError::Expected {
+                let (on_error, number) = (cell.on_error, cell.index);
+                // The traceback of a single piece of code is enough.
+                if (count > 1 || self.in_notebook) && on_error != OnError::Expected {
                     let failure = Failure::new(Kind::Raised, message);
-                    self.report
-                        .failure
-                        .get_or_insert(match (count - index - 1, on_error) {
-                            (0, _) | (_, OnError::Continue) => failure,
-                            (1, _) => failure.hint("the cell after it was skipped"),
-                            (after, _) => {
-                                failure.hint(format!("the {after} cells after it were skipped"))
-                            }
-                        });
+                    let failure = match (count - index - 1, on_error) {
+                        (0, _) | (_, OnError::Continue) => failure,
+                        (1, _) => failure.hint("the cell after it was skipped"),
+                        (after, _) => {
+                            failure.hint(format!("the {after} cells after it were skipped"))
+                        }
+                    };
+                    let failure = self.add_missing_cells(failure, number);
+                    self.report.failure.get_or_insert(failure);
                 }
                 ExecutionStatus::Error
             }
@@ -203,8 +211,38 @@ impl ReportBuilder {
         }
     }
 
+    /// Adds a hint if cells before the failed one have not run.
+    fn add_missing_cells(&self, failure: Failure, index: usize) -> Failure {
+        let missing = self.missing_cells.iter().copied();
+        let missing: Vec<usize> = missing.filter(|&cell| cell < index).collect();
+        if missing.is_empty() {
+            return failure;
+        }
+        failure.hint(hint![
+            format!("{} did not run on this kernel; ", describe_cells(&missing)),
+            flag_value("to", index.to_string()),
+            " runs all cells up to this one",
+        ])
+    }
+
+    /// Lists all failed cells if there are several.
+    fn list_failed_cells(&mut self) {
+        let Some(failure) = &mut self.report.failure else {
+            return;
+        };
+        let cells = &self.report.cells;
+        let failed: Vec<String> = cells.iter().filter_map(describe_failed_cell).collect();
+        if failed.len() > 1 {
+            if matches!(failure.kind, Kind::Raised) {
+                failure.message = format!("{} of {} cells failed", failed.len(), cells.len());
+            }
+            failure.causes.extend(failed);
+        }
+    }
+
     /// Ends the report: cells that did not start are skipped.
     pub(super) fn close(&mut self) {
+        self.list_failed_cells();
         let pending = |cell: &&mut CellReport| !cell.status.is_final();
         for cell in self.report.cells.iter_mut().filter(pending) {
             cell.status = ExecutionStatus::Skipped;
@@ -352,9 +390,30 @@ fn new_cell(index: usize, id: Option<String>, request: &CellRequest) -> CellRepo
 
 fn describe_cell(cell: &CellReport) -> String {
     match &cell.id {
-        Some(id) => format!("Cell {} (id {id})", cell.index),
-        None => format!("Cell {}", cell.index),
+        Some(id) => format!("cell {} (id {id})", cell.index),
+        None => format!("cell {}", cell.index),
     }
+}
+
+/// Describes how a cell failed; `None` for other cells.
+fn describe_failed_cell(cell: &CellReport) -> Option<String> {
+    if cell.ended_as_expected() {
+        return None;
+    }
+    let name = describe_cell(cell);
+    Some(match cell.status {
+        ExecutionStatus::Error => match &cell.error {
+            Some(error) => {
+                let raised = describe_exception(&error.ename, &error.evalue);
+                format!("{name} raised {raised}")
+            }
+            None => format!("{name} failed"),
+        },
+        ExecutionStatus::Timeout => format!("{name} timed out"),
+        ExecutionStatus::Cancelled => format!("{name} was cancelled"),
+        ExecutionStatus::Died => format!("the kernel died in {name}"),
+        _ => return None,
+    })
 }
 
 fn json_value(json: BoundedJson) -> Value {

@@ -59,6 +59,7 @@ pub async fn run_notebook(
         revision: preview.revision.clone(),
         edits: options.edits,
         cells: PlannedCell::runnable(listing, selected),
+        missing_cells: Vec::new(),
         timing: options.timing,
         kernel_named: false,
         outputs_limit: None,

@@ -22,6 +22,9 @@ pub struct RunSpec {
     pub edits: Vec<Edit>,
     /// Cells to run, in order, as they are after the edits.
     pub cells: Vec<PlannedCell>,
+    /// Indexes of the earlier cells that have not run on the kernel.
+    #[serde(default)]
+    pub missing_cells: Vec<usize>,
     /// Whether to store start and end times in the metadata of each cell.
     pub timing: bool,
     /// Whether the user named the kernel; the notebook then gets its kernelspec.

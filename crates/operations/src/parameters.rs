@@ -39,6 +39,10 @@ pub fn collect_parameters(
         set.notices.extend(notices);
     }
     let mut names = HashSet::new();
+    let ambiguous = yaml_arguments
+        .iter()
+        .filter_map(|argument| ambiguous_argument(argument));
+    set.notices.extend(ambiguous);
     let yaml = yaml_arguments
         .iter()
         .map(|argument| from_argument(argument));
@@ -75,6 +79,19 @@ fn from_argument(argument: &str) -> Result<Parameter, Failure> {
         failure.hint(format!("`-r {name}=…` takes plain text"))
     })?;
     Ok(Parameter::new(name, value))
+}
+
+/// The notice about a boolean word of YAML 1.1, which stays text.
+fn ambiguous_argument(argument: &str) -> Option<UserNotice> {
+    let (name, value) = argument.split_once('=')?;
+    let word = value.trim();
+    let meaning = scalar::boolean_word(word)?;
+    Some(UserNotice::new(
+        NoticeKind::YamlAmbiguous,
+        format!(
+            "`{name}` is the text `{word}`; write `{name}={meaning}` for a boolean, or quote the text: `{name}='{word}'`"
+        ),
+    ))
 }
 
 fn split_name_value<'a>(argument: &'a str, flag: &str) -> Result<(&'a str, &'a str), Failure> {

@@ -194,6 +194,7 @@ fn execution_request(
         revision: plan.revision.clone(),
         edits: plan.edits.clone(),
         cells: plan.cells.clone(),
+        missing_cells: plan.missing_cells.clone(),
         timing: settings.run.timing,
         kernel_named: request.kernel.kernel.is_some(),
         outputs_limit: (max > 0).then_some(max),

@@ -5,6 +5,7 @@ mod cell_status;
 mod concurrent_changes;
 mod editing;
 mod nbclient_comparison;
+mod notices;
 mod process_death;
 mod reporting;
 mod saved_notebook;

@@ -56,9 +56,14 @@ pub enum NoticeKind {
 
     // Runs of notebooks.
     NothingToRun,
+    /// Cells before the selected ones have not run on the kernel, which ends with the run.
+    CellsNotRun,
+    /// Cells before the selected ones have not run in the session.
+    SessionCellsNotRun,
     OutputsMoved,
     OutputsOmitted,
     ParameterRepeated,
+    NoParametersCell,
     UnknownParameter,
     YamlAmbiguous,
 
@@ -110,6 +115,16 @@ impl NoticeKind {
     pub fn hint(self) -> Option<Hint> {
         match self {
             Self::InputRefused => Some(hint![flag_value("answer", "TEXT"), " supplies input"]),
+            Self::CellsNotRun => Some(hint![
+                flag_value("to", "CELL"),
+                " also runs the cells before a cell, ",
+                flag_value("session", "NAME"),
+                " keeps the kernel for further runs",
+            ]),
+            Self::SessionCellsNotRun => Some(hint![
+                flag_value("to", "CELL"),
+                " also runs the cells before a cell",
+            ]),
             Self::SessionOtherCwd => Some(hint![
                 flag("cwd"),
                 ", ",

@@ -91,7 +91,7 @@ fn values_are_written_in_every_language() {
             5,
             "# Parameters\n\
              a <- NULL\n\
-             b <- list(TRUE, 2L, -1.5, \"it's $5 \\\"now\\\"\")\n\
+             b <- list(TRUE, 2, -1.5, \"it's $5 \\\"now\\\"\")\n\
              c <- list(\"k\" = list(), \"l\" = list())\n\
              d <- -Inf\n\
              e <- 3000000000",

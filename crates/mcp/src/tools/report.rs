@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
-use cellwright_execution::{CellReport, ExecutionReport, ExecutionStatus, ImageReport};
+use cellwright_execution::{
+    CellReport, ExecutionReport, ExecutionStatus, ImageReport, describe_exception,
+};
 use cellwright_host::reply::RunState;
 use cellwright_output::{ArtifactKind, Artifacts};
 use serde::Serialize;
@@ -38,6 +40,9 @@ const REDUNDANT_NOTICES: [NoticeKind; 3] = [
     NoticeKind::OutputsOmitted,
     NoticeKind::StreamsShortened,
 ];
+
+/// Number of failed cells, after the first, that the heading names.
+const FAILED_CELLS_MAX: usize = 20;
 
 /// Notices that repeat the failure of a cell.
 const STOP_NOTICES: [NoticeKind; 3] = [
@@ -237,6 +242,16 @@ fn first_line(status: ExecutionStatus, report: &ExecutionReport) -> String {
             text.push_str(&format!("; {} cells failed in all", failed.len()));
         }
         text.push('\n');
+        for cell in failed.iter().skip(1).take(FAILED_CELLS_MAX) {
+            let error = cell.error.as_ref();
+            let raised = error.map(|error| describe_exception(&error.ename, &error.evalue));
+            let raised = raised.unwrap_or_else(|| cell.status.name().to_owned());
+            text.push_str(&format!(
+                "  cell {}: {}\n",
+                cell.index,
+                wording::sanitize(&raised)
+            ));
+        }
     }
     if let Some(failure) = &report.failure
         && (text.is_empty() || report.status != ExecutionStatus::Error)

@@ -79,17 +79,23 @@ fn is_float(unsigned: &str) -> bool {
 
 /// Returns the meaning of a plain scalar in YAML 1.1, which papermill reads, if it differs from YAML 1.2.
 pub(super) fn yaml_1_1_meaning(word: &str) -> Option<String> {
+    if let Some(meaning) = boolean_word(word) {
+        return Some(meaning.to_string());
+    }
+    // Octal, which has the prefix `0o` in YAML 1.2.
+    let digits = word.strip_prefix('0')?;
+    if !digits.bytes().all(|byte| matches!(byte, b'0'..=b'7')) {
+        return None;
+    }
+    let number = u64::from_str_radix(digits, 8).ok()?;
+    (digits.parse() != Ok(number)).then(|| number.to_string())
+}
+
+/// The meaning of a word that is a boolean in YAML 1.1 only.
+pub(super) fn boolean_word(word: &str) -> Option<bool> {
     match word {
-        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some("true".to_owned()),
-        "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some("false".to_owned()),
-        _ => {
-            // Octal, which has the prefix `0o` in YAML 1.2.
-            let digits = word.strip_prefix('0')?;
-            if !digits.bytes().all(|byte| matches!(byte, b'0'..=b'7')) {
-                return None;
-            }
-            let number = u64::from_str_radix(digits, 8).ok()?;
-            (digits.parse() != Ok(number)).then(|| number.to_string())
-        }
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
+        _ => None,
     }
 }

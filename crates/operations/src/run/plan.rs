@@ -5,11 +5,12 @@ use std::path::Path;
 use cellwright_diagnostics::failure::{Failure, Kind, capitalize, flag_value, hint};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_execution::parameters::{
-    INJECTED_TAG, Injection, InjectionPoint, Parameter, TaggedCell, plan_injection, unknown_names,
+    INJECTED_TAG, Injection, InjectionPoint, Parameter, TaggedCell, assigned_parameters,
+    plan_injection, unknown_names,
 };
 use cellwright_execution::{
     CellSelection, Edit, ExecutionHistory, Freshness, Listing, NotebookPreview, PlannedCell,
-    preview as preview_notebook,
+    describe_cells, preview as preview_notebook,
 };
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_notebook::{CellKind, Cells};
@@ -24,6 +25,8 @@ pub(super) struct RunPlan {
     pub(super) listing: Listing,
     pub(super) edits: Vec<Edit>,
     pub(super) cells: Vec<PlannedCell>,
+    /// Indexes of the earlier cells that have not run on the kernel.
+    pub(super) missing_cells: Vec<usize>,
     pub(super) notices: Vec<UserNotice>,
 }
 
@@ -40,26 +43,35 @@ impl RunPlan {
         let parameters = &request.parameters.parameters;
         let mut notices = request.parameters.notices.clone();
         let mut selected = select_cells(request, &preview, path)?;
+        let session_states = || session_states(request, &preview.listing, path, cwd, kernels);
         if request.stale || request.changed {
-            let states = states(request, &preview.listing, path, cwd, kernels)?;
+            require_session(request)?;
+            let states = session_states()?;
             selected.retain(|&index| match states[index] {
                 Some(Freshness::Fresh) | None => false,
                 Some(Freshness::Stale) => request.stale,
                 Some(_) => true,
             });
         }
+        let mut missing_cells =
+            missing_cells(request, &preview.listing, &selected, session_states)?;
+        notices.extend(describe_missing_cells(request, &missing_cells));
         if !parameters.is_empty() {
             let (edit, notice) = inject_parameters(&preview.listing, parameters)?;
             notices.extend(notice);
             edits.push(edit);
             // The selection counts cells without the injected one.
-            let at = plan_injection(&cells(&preview.listing)).point;
+            let Injection {
+                point: at,
+                defaults,
+            } = plan_injection(&cells(&preview.listing));
             let (index, new) = match at {
                 InjectionPoint::Replace(index) => (index, false),
                 InjectionPoint::After(index) => (index + 1, true),
                 InjectionPoint::Top => (0, true),
             };
-            for other in selected.iter_mut().filter(|other| new && **other >= index) {
+            let moved = selected.iter_mut().chain(&mut missing_cells);
+            for other in moved.filter(|other| new && **other >= index) {
                 *other += 1;
             }
             selected.push(index);
@@ -67,6 +79,11 @@ impl RunPlan {
             selected.dedup();
             preview =
                 preview_notebook(path, &edits).map_err(cellwright_execution::preview_failure)?;
+            if defaults.is_none() {
+                let later = selected.iter().copied().filter(|&other| other > index);
+                let notice = describe_untagged(&preview.listing, parameters, index, later);
+                notices.push(notice);
+            }
         }
         let NotebookPreview {
             revision, listing, ..
@@ -74,6 +91,7 @@ impl RunPlan {
         Ok(Self {
             revision: request.revision.clone().unwrap_or(revision),
             cells: PlannedCell::runnable(&listing, selected),
+            missing_cells,
             listing,
             edits,
             notices,
@@ -81,30 +99,95 @@ impl RunPlan {
     }
 }
 
-/// The freshness of each cell in the requested session.
-fn states(
+/// Only sessions know which cells ran.
+fn require_session(request: &RunRequest) -> Result<(), Failure> {
+    if request.session.is_some() {
+        return Ok(());
+    }
+    let selection = if request.stale { "stale" } else { "changed" };
+    let message = format!("The selection of {selection} cells needs a session");
+    let failure = Failure::new(Kind::BadArguments, message);
+    Err(failure.hint(hint![
+        "a kernel without a session has no history; name a session with ",
+        flag_value("session", "NAME"),
+    ]))
+}
+
+/// The freshness of each cell in the session of the request. Without a session, no cell has run.
+fn session_states(
     request: &RunRequest,
     listing: &Listing,
     path: &Path,
     cwd: &Path,
     kernels: &KernelHost,
 ) -> Result<Vec<Option<Freshness>>, Failure> {
-    let Some(session) = &request.session else {
-        let selection = if request.stale { "stale" } else { "changed" };
-        let message = format!("The selection of {selection} cells needs a session");
-        let failure = Failure::new(Kind::BadArguments, message);
-        return Err(failure.hint(hint![
-            "a kernel without a session has no history; name a session with ",
-            flag_value("session", "NAME"),
-        ]));
-    };
     let cwd = canonical(cwd.to_owned());
-    if !request.restart
+    if let Some(session) = request.session.as_deref().filter(|_| !request.restart)
         && let Some(known) = freshness::session_history(kernels, path, Some((session, &cwd)))?
     {
         return Ok(known.states(listing));
     }
     Ok(ExecutionHistory::default().freshness(listing, None))
+}
+
+/// The cells before the last selected one that are not selected and have not run on the kernel.
+fn missing_cells(
+    request: &RunRequest,
+    listing: &Listing,
+    selected: &[usize],
+    states: impl FnOnce() -> Result<Vec<Option<Freshness>>, Failure>,
+) -> Result<Vec<usize>, Failure> {
+    let end = selected.last().copied().unwrap_or(0);
+    let is_code = |index: &usize| listing.kind(*index) == CellKind::Code;
+    let earlier = || (0..end).filter(|index| is_code(index) && !selected.contains(index));
+    // Nothing is known about the cells that ran on a kernel of another program.
+    if request.kernel.existing.is_some() || earlier().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let states = states()?;
+    let not_run = [Freshness::NeverRun, Freshness::OtherKernel];
+    let not_run = |index: &usize| states[*index].is_some_and(|state| not_run.contains(&state));
+    Ok(earlier().filter(not_run).collect())
+}
+
+fn describe_missing_cells(request: &RunRequest, missing: &[usize]) -> Option<UserNotice> {
+    if missing.is_empty() {
+        return None;
+    }
+    let verb = if missing.len() == 1 { "has" } else { "have" };
+    let cells = describe_cells(missing);
+    let (kind, place) = match &request.session {
+        None => (NoticeKind::CellsNotRun, "on this kernel".to_owned()),
+        Some(session) => {
+            let place = format!("on the kernel of session {session}");
+            (NoticeKind::SessionCellsNotRun, place)
+        }
+    };
+    let text = format!("{cells} {verb} not run {place}");
+    Some(UserNotice::new(kind, text))
+}
+
+/// The notice that no cell holds the defaults, and which of the cells that run after the injected cell `index` override
+/// a parameter.
+fn describe_untagged(
+    listing: &Listing,
+    parameters: &[Parameter],
+    index: usize,
+    later: impl Iterator<Item = usize>,
+) -> UserNotice {
+    let mut text = format!("no cell is tagged `parameters`; the values are set in cell {index}");
+    for cell in later {
+        let names = assigned_parameters(parameters, &listing.source(cell));
+        if !names.is_empty() {
+            let id = listing.id(cell);
+            let id = id.map(|id| format!(" (id {id})")).unwrap_or_default();
+            let names = names.join(", ");
+            text.push_str(&format!(
+                "; cell {cell}{id} assigns {names} and overrides the value"
+            ));
+        }
+    }
+    UserNotice::new(NoticeKind::NoParametersCell, text)
 }
 
 /// The selected cells.

@@ -98,6 +98,36 @@ fn a_prefix_distinguishes_the_tools_from_those_of_the_host() {
 }
 
 #[test]
+fn a_selection_without_the_cells_before_it_is_reported() {
+    let context = Context::new();
+    let mut client = client(&context);
+    let text = "# %% [code]\nx = 1\n# %% [code]\nx + 1.25\n# %% [code]\ny = 1\n";
+    let create = json!({"path": "f.ipynb", "text": text, "create": true});
+    client.call("write", create).ok();
+    let reply = client.call(
+        "run",
+        json!({"path": "f.ipynb", "cells": 1, "start_timeout": 60}),
+    );
+    let text = reply.ok().text();
+    let notice = "cell 0 has not run on the kernel of session f.ipynb; `to: CELL` also runs the cells before a cell";
+    assert!(text.contains(notice), "{text}");
+    let hint = "next: cell 0 did not run on this kernel; `to: 1` runs all cells up to this one";
+    assert!(text.contains(hint), "{text}");
+    let arguments = json!({"path": "f.ipynb", "params": {"y": 2}});
+    let text = client.call("run", arguments).ok().text();
+    assert!(text.contains("assigns y and overrides the value"), "{text}");
+    let arguments = json!({"path": "f.ipynb", "check": true, "tolerance": 0.5});
+    let text = client.call("run", arguments).ok().text();
+    assert!(text.starts_with("same: 4 cells ran"), "{text}");
+    let late = json!({"path": "f.ipynb", "start_timeout": 0.001, "session": "other"});
+    let text = client.call("run", late).error_text();
+    assert!(
+        text.contains("`start_timeout: SECONDS` sets the limit"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_failing_run_is_a_result_with_its_figures() {
     let context = Context::new();
     let mut client = client(&context);

@@ -28,9 +28,6 @@ const RESERVED: [&str; 19] = [
     "while",
 ];
 
-/// Largest integer of R. Its integers have 32 bits, and the smallest one means `NA`.
-const INTEGER_MAX: i64 = i32::MAX as i64;
-
 /// Largest integer up to which every integer is exact as a number in R.
 const EXACT_INTEGER_MAX: i64 = 1 << 53;
 
@@ -70,10 +67,8 @@ fn write_value(out: &mut String, value: &Value) -> Result<(), UnsupportedValue> 
             if !integer.fits_within(EXACT_INTEGER_MAX) {
                 return Err(UnsupportedValue("R has no integers that large"));
             }
+            // A number, as papermill writes it: arithmetic with integers of R overflows at 32 bits.
             out.push_str(integer.as_str());
-            if integer.fits_within(INTEGER_MAX) {
-                out.push('L');
-            }
         }
         Value::Float(number) if number.is_nan() => out.push_str("NaN"),
         Value::Float(f64::INFINITY) => out.push_str("Inf"),

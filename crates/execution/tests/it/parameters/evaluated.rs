@@ -274,7 +274,7 @@ fn r_reads_back_the_values() {
         );
     }
     source = source.replace(", c())", ", integer(0))");
-    source += "stopifnot(is.integer(whole), whole == -2147483647, large == 2^53, is.null(map[[\"it's\"]][[1]]),\n\
+    source += "stopifnot(is.numeric(whole), whole == -2147483647, large == 2^53, is.null(map[[\"it's\"]][[1]]),\n\
                length(map[[\"it's\"]]) == 3, map[[\"it's\"]][[3]] == 0.1, map$b == 1e300)\ncat('fine')";
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("cell.R");
