@@ -59,6 +59,7 @@
 mod cell_event;
 pub mod compare;
 pub mod duration;
+mod earlier_displays;
 mod edits;
 mod error;
 mod execute;

@@ -11,6 +11,7 @@ use cellwright_output::{Artifacts, Capture, Event, Limits, Sink};
 use cellwright_stdext::LockExt;
 use tokio::sync::watch;
 
+use super::earlier_displays::EarlierDisplays;
 use super::feed::{FeedItem, OutputFeed, Overflow};
 use super::notebook_recorder::NotebookRecorder;
 use super::report::{CellOutputs, ExecutionReport, ExecutionStatus, KernelReport};
@@ -29,6 +30,7 @@ struct ExecutionState {
     builder: ReportBuilder,
     /// The capture of each cell that started and whose output may still grow.
     captures: Vec<Option<Capture>>,
+    earlier_displays: EarlierDisplays,
     /// The running cell and its start.
     running: Option<(usize, Instant)>,
     followers: Vec<OutputFeed>,
@@ -85,6 +87,7 @@ impl Execution {
         let state = Arc::new(Mutex::new(ExecutionState {
             builder: ReportBuilder::new(session, request),
             captures: request.cells.iter().map(|_| None).collect(),
+            earlier_displays: EarlierDisplays::default(),
             running: None,
             followers: Vec::new(),
             limits: request.limits(),
@@ -193,6 +196,7 @@ impl ExecutionObserver {
                 state.builder.record_saved(&outcome, &spec);
             }
             state.running = None;
+            state.record_updated_texts();
             state.builder.report.elapsed = state.created.elapsed();
             state.builder.report.status
         };
@@ -212,7 +216,9 @@ impl ExecutionObserver {
         let Some(capture) = state.captures.get_mut(cell).and_then(Option::take) else {
             return;
         };
-        let outputs = state.builder.record_output(cell, capture.finish());
+        let mut captured = capture.finish();
+        state.earlier_displays.add_text(cell, &mut captured);
+        let outputs = state.builder.record_output(cell, captured);
         let Some(report) = state.builder.report.cells.get_mut(cell) else {
             return;
         };
@@ -281,7 +287,8 @@ impl JobObserver for ExecutionObserver {
             let mut state = self.state();
             // After a commit failure the job stops before the cell runs.
             if state.builder.begin_cell(cell) {
-                let capture = Capture::new(state.limits.clone(), state.artifacts.clone());
+                let mut capture = Capture::new(state.limits.clone(), state.artifacts.clone());
+                capture.set_earlier_ids(state.earlier_displays.ids());
                 if let Some(slot) = state.captures.get_mut(cell) {
                     *slot = Some(capture);
                 }
@@ -310,6 +317,7 @@ impl JobObserver for ExecutionObserver {
             capture.push(Event::Raised(traceback));
         }
         state.builder.record_end(cell, end);
+        state.add_display_ids(cell);
         drop(state);
         if self.recorder.is_some() {
             self.finish_cell(cell);
@@ -372,8 +380,35 @@ impl ExecutionState {
         {
             self.send_to_followers(&item);
         }
+        if let Event::Display {
+            bundle,
+            id: Some(id),
+            ..
+        }
+        | Event::Update { bundle, id } = &event
+        {
+            let others = self.captures.iter_mut().enumerate();
+            let others = others.filter(|(other, _)| *other != cell);
+            let captures = others.filter_map(|(_, capture)| capture.as_mut());
+            self.earlier_displays.update(bundle, id, captures);
+        }
         if let Some(Some(capture)) = self.captures.get_mut(cell) {
             capture.push(event);
+        }
+    }
+
+    fn add_display_ids(&mut self, cell: usize) {
+        if let Some(Some(capture)) = self.captures.get(cell) {
+            self.earlier_displays.add_ids(capture);
+        }
+    }
+
+    /// Sets the texts of cells whose displays a later cell has updated.
+    fn record_updated_texts(&mut self) {
+        for (cell, text) in self.earlier_displays.take_changed_texts() {
+            if let Some(report) = self.builder.report.cells.get_mut(cell) {
+                report.text = text;
+            }
         }
     }
 

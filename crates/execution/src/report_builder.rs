@@ -289,13 +289,13 @@ impl ReportBuilder {
         cell.events = captured.status;
         let index = cell.index;
         if let Some(prompt) = captured.stdin_refused {
-            self.add_notice(
-                NoticeKind::InputRefused,
-                format!(
-                    "cell {index} asked for input (`{}`) and got none",
-                    prompt.escape_debug()
-                ),
-            );
+            let prompt = match prompt.escape_debug().to_string() {
+                // ipykernel does not send the prompt.
+                prompt if prompt.is_empty() => String::new(),
+                prompt => format!(" (`{prompt}`)"),
+            };
+            let text = format!("cell {index} asked for input{prompt} and got none");
+            self.add_notice(NoticeKind::InputRefused, text);
         }
         captured.outputs
     }

@@ -82,13 +82,17 @@ pub(crate) enum FollowUp {
 /// The content of an `execute_request`.
 pub(crate) fn execute_content(request: &Request) -> Value {
     let silent = request.history == HistoryMode::Silent;
+    let can_answer = match &request.stdin {
+        Stdin::Refuse => false,
+        Stdin::Answers(answers) => answers.can_answer(),
+    };
     json!({
         "code": request.code,
         "silent": silent,
         "store_history": !silent,
         "user_expressions": {},
-        // The host receives the input request even if it refuses it: the error then names the prompt.
-        "allow_stdin": true,
+        // Without an answer the kernel itself refuses input, with an exception that the code can handle.
+        "allow_stdin": can_answer,
         // Requests of other clients in the kernel's queue must still run.
         "stop_on_error": false,
     })
@@ -300,6 +304,11 @@ impl Execution {
                 Some(line) if line.contains(&name) => *line = last,
                 _ => traceback.lines.push(last),
             }
+        }
+        if traceback.name == INPUT_REFUSED && self.refused_prompt.is_none() {
+            // The kernel refused it without a request that contains the prompt.
+            let prompt = String::new();
+            sink.push(Event::InputRefused { prompt });
         }
         if traceback.name.is_empty() {
             // bash_kernel sends errors without a name.

@@ -5,8 +5,9 @@
 
 mod attachments;
 mod shorten;
+mod updatable_text;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -21,6 +22,7 @@ use crate::image::{self, Image};
 use crate::limits::Limits;
 use crate::notice::Notice;
 use crate::outputs::Outputs;
+pub use updatable_text::UpdatableText;
 
 /// Collects the events of one cell.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ pub struct Captured {
     pub notices: Vec<Notice>,
     /// The prompt of a refused input request.
     pub stdin_refused: Option<String>,
+    /// The text again, if it contains displays that a later cell may update.
+    pub updatable_text: Option<UpdatableText>,
 }
 
 impl Capture {
@@ -86,6 +90,21 @@ impl Capture {
         }
     }
 
+    /// Sets the ids of the displays of earlier cells: a display with such an id updates them.
+    pub fn set_earlier_ids(&mut self, ids: Arc<HashSet<String>>) {
+        self.outputs.set_earlier_ids(ids);
+    }
+
+    /// Returns the ids of the displays.
+    pub fn display_ids(&self) -> impl Iterator<Item = &str> {
+        self.outputs.display_ids()
+    }
+
+    /// Returns whether a display has this id.
+    pub fn has_display(&self, id: &str) -> bool {
+        self.outputs.has_display(id)
+    }
+
     /// Returns the bounded text so far, while the cell runs.
     pub fn current_text(&self) -> String {
         self.text.clone().finish().text
@@ -93,6 +112,10 @@ impl Capture {
 
     /// Ends the capture and returns its result.
     pub fn finish(mut self) -> Captured {
+        let updatable_text = self
+            .outputs
+            .has_display_ids()
+            .then(|| UpdatableText::new(self.text.clone(), self.limits.clone()));
         let bounded = self.text.finish();
         self.outputs.finish();
         let elided_bytes = self.outputs.elided_bytes();
@@ -146,6 +169,7 @@ impl Capture {
             error: self.error.map(Arc::unwrap_or_clone),
             notices,
             stdin_refused: self.stdin_refused,
+            updatable_text,
         }
     }
 
@@ -170,6 +194,10 @@ impl Capture {
         let has_image = bundle.data.iter().any(|(mime, _)| image::is_listed(mime));
         let output = has_image.then(|| self.outputs.len());
         let text = display_text::select_text(&bundle, &self.limits);
+        if let Some(id) = &id {
+            self.text
+                .update_display(text.as_ref().unwrap_or(&"".into()), id);
+        }
         match (&text, &id) {
             (Some(text), id) => {
                 self.text.push_display(text, id.as_deref(), output);

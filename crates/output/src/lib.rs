@@ -108,7 +108,7 @@ pub use artifact::{
 };
 pub use bounded_json::BoundedJson;
 pub use bundle::{Bundle, Data};
-pub use capture::{Capture, Captured};
+pub use capture::{Capture, Captured, UpdatableText};
 pub use cell_text::{TruncatedLines, Truncation};
 pub use display_text::displayed_text;
 pub use event::{Event, Sink, Stream, Traceback};

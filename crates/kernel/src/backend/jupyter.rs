@@ -80,6 +80,9 @@ const ABORT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// How many requests are remembered, to assign late output to its cell.
 const RECENT_REQUESTS_MAX: usize = 1024;
 
+/// The answer to an input request for which ipykernel raises `EOFError`.
+const END_OF_INPUT: &str = "\u{4}";
+
 /// Why a channel is closed, if the transport gives no reason.
 const DISCONNECTED: &str = "it closed its connection";
 
@@ -256,7 +259,10 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                         if cell.is_redirected() {
                             self.widgets.push_output(&parent, &message);
                         }
-                        let follow_up = cell.handle(channel, &mut message, &mut sink);
+                        let mut follow_up = cell.handle(channel, &mut message, &mut sink);
+                        if follow_up == FollowUp::Interrupt && self.accepts_end_of_input() {
+                            follow_up = FollowUp::InputReply(END_OF_INPUT.to_owned());
+                        }
                         match &follow_up {
                             FollowUp::InputReply(answer) => self.send_input_reply(&message, answer),
                             FollowUp::RequestInput(_) => self.input_request = Some(*message),
@@ -283,6 +289,12 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
             ChannelEvent::Opened(_) => {}
         }
         EventResult::Ignored
+    }
+
+    /// Whether [`END_OF_INPUT`] makes `input()` raise an exception. Other kernels must be interrupted; some of them do not
+    /// survive that.
+    fn accepts_end_of_input(&self) -> bool {
+        self.info["implementation"] == "ipython"
     }
 
     /// Answers the pending input request.

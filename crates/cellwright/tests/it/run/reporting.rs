@@ -302,3 +302,38 @@ fn all_output_is_saved_and_printed_output_is_limited() {
     assert_eq!(text[29_999], "line 29999\n");
     assert_eq!(fixture.outputs()[1], "20000");
 }
+
+/// The report and the events show what the notebook contains after a later cell has updated a display.
+#[test]
+fn a_later_display_with_the_same_id_updates_the_report() {
+    let sources = [
+        "print('a')\ndisplay('one', display_id='here')\nprint('b')",
+        "display('two', display_id='here')",
+    ];
+    let fixture = RunFixture::with(&sources.map(code));
+    let report = fixture.run(&["--json"]).exits(0).json();
+    let texts = |report: &Value| {
+        let cells = report["cells"].as_array().unwrap().iter();
+        cells.map(|cell| cell["text"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&report), ["a\n'two'\nb\n", "'two'\n"]);
+    assert_eq!(fixture.outputs(), ["a ='two' b", "='two'"]);
+
+    let [first, second] = sources;
+    let eval = ["eval", "--json", "--cell", first, "--cell", second];
+    let report = fixture.run_command(&eval).exits(0).json();
+    assert_eq!(texts(&report), ["a\n'two'\nb\n", "'two'\n"]);
+    let data = &report["cells"][0]["outputs"][1]["data"];
+    assert!(data["text/plain"].to_string().contains("two"));
+
+    let events = fixture.run(&["--events"]).exits(0).stdout;
+    let displays: Vec<Value> = events
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|event: &Value| event["event"] == "display")
+        .collect();
+    assert!(
+        displays.iter().all(|event| event["display_id"] == "here"),
+        "{displays:?}"
+    );
+}
