@@ -49,6 +49,7 @@
 //!     execution_count: Some(1),
 //!     outputs: capture.finish().outputs,
 //!     finished_at: SystemTime::now(),
+//!     widget_state: None,
 //! });
 //! let outcome = recorder.finish();
 //! assert_eq!(outcome.saves, 1);
@@ -59,6 +60,7 @@
 mod cell_event;
 pub mod compare;
 pub mod duration;
+mod duration_store;
 mod earlier_displays;
 mod edits;
 mod error;
@@ -76,6 +78,7 @@ mod notebook_report;
 mod observer;
 pub mod parameters;
 mod preview;
+mod progress_line;
 mod recorder;
 mod recorder_command;
 mod report;
@@ -89,6 +92,7 @@ mod selection;
 mod spool;
 
 pub use cell_event::{CellEvent, CellRef};
+pub use duration_store::DurationStore;
 pub use edits::{Edit, InvalidEdit};
 pub use error::RunError;
 pub use execute::execute;

@@ -14,10 +14,11 @@ use tokio::sync::watch;
 use super::earlier_displays::EarlierDisplays;
 use super::feed::{FeedItem, OutputFeed, Overflow};
 use super::notebook_recorder::NotebookRecorder;
+use super::progress_line::ProgressLine;
 use super::report::{CellOutputs, ExecutionReport, ExecutionStatus, KernelReport};
 use super::report_builder::ReportBuilder;
 use super::{CellEvent, ExecutionRequest};
-use crate::{Stores, incomplete_cell_error};
+use crate::{DurationStore, Stores, incomplete_cell_error};
 
 /// A handle to an execution; clones share it.
 #[derive(Clone)]
@@ -31,6 +32,7 @@ struct ExecutionState {
     /// The capture of each cell that started and whose output may still grow.
     captures: Vec<Option<Capture>>,
     earlier_displays: EarlierDisplays,
+    progress_line: ProgressLine,
     /// The running cell and its start.
     running: Option<(usize, Instant)>,
     followers: Vec<OutputFeed>,
@@ -64,6 +66,7 @@ pub struct ExecutionObserver {
     /// Stops the job if its notebook cannot be edited.
     stop_handle: StopHandle,
     on_finish: Option<FinishCallback>,
+    durations: Option<DurationStore>,
     finished: bool,
 }
 
@@ -80,6 +83,7 @@ impl Execution {
         on_finish: Option<FinishCallback>,
     ) -> io::Result<(Self, Box<ExecutionObserver>)> {
         let artifacts = stores.artifacts.clone();
+        let durations = stores.durations.clone();
         let recorder = match &request.notebook {
             Some(spec) => Some(NotebookRecorder::start(spec.clone(), stores)?),
             None => None,
@@ -88,6 +92,7 @@ impl Execution {
             builder: ReportBuilder::new(session, request),
             captures: request.cells.iter().map(|_| None).collect(),
             earlier_displays: EarlierDisplays::default(),
+            progress_line: ProgressLine::default(),
             running: None,
             followers: Vec::new(),
             limits: request.limits(),
@@ -105,6 +110,7 @@ impl Execution {
             recorder,
             stop_handle,
             on_finish,
+            durations,
             finished: false,
         };
         Ok((Self { state, status }, Box::new(observer)))
@@ -194,6 +200,9 @@ impl ExecutionObserver {
             }
             if let Some((outcome, spec)) = saved {
                 state.builder.record_saved(&outcome, &spec);
+                if let Some(store) = &self.durations {
+                    store.record(&spec.path, state.builder.durations(&spec));
+                }
             }
             state.running = None;
             state.record_updated_texts();
@@ -218,6 +227,7 @@ impl ExecutionObserver {
         };
         let mut captured = capture.finish();
         state.earlier_displays.add_text(cell, &mut captured);
+        let widget_state = captured.widget_state.take();
         let outputs = state.builder.record_output(cell, captured);
         let Some(report) = state.builder.report.cells.get_mut(cell) else {
             return;
@@ -229,7 +239,7 @@ impl ExecutionObserver {
         }
         drop(state);
         if let Some(recorder) = &self.recorder {
-            recorder.finish_cell(cell, count, outputs);
+            recorder.finish_cell(cell, count, outputs, widget_state);
         }
     }
 
@@ -307,6 +317,9 @@ impl JobObserver for ExecutionObserver {
     fn on_cell_end(&mut self, cell: usize, end: CellEnd) {
         let mut state = self.state();
         state.running = None;
+        if let Some(item) = state.progress_line.finish() {
+            state.send_to_followers(&item);
+        }
         let started = matches!(state.captures.get(cell), Some(Some(_)));
         if self.recorder.is_some()
             && let Some(traceback) = incomplete_cell_error(&end)
@@ -375,11 +388,7 @@ impl Sink for CellSink {
 
 impl ExecutionState {
     fn push(&mut self, cell: usize, event: Event<'_>) {
-        if !self.followers.is_empty()
-            && let Some(item) = FeedItem::from_event(&event)
-        {
-            self.send_to_followers(&item);
-        }
+        self.send_event(&event);
         if let Event::Display {
             bundle,
             id: Some(id),
@@ -394,6 +403,19 @@ impl ExecutionState {
         }
         if let Some(Some(capture)) = self.captures.get_mut(cell) {
             capture.push(event);
+        }
+    }
+
+    /// Sends an event to followers.
+    fn send_event(&mut self, event: &Event<'_>) {
+        let Some(before) = self.progress_line.before(event) else {
+            return;
+        };
+        if self.followers.is_empty() {
+            return;
+        }
+        for item in before.into_iter().chain(FeedItem::from_event(event)) {
+            self.send_to_followers(&item);
         }
     }
 

@@ -15,6 +15,7 @@ use super::report::{
     CellReport, DeathReport, ExecutionReport, ExecutionStatus, ImageReport, TruncationReport,
 };
 use super::request::{CellRequest, ExecutionRequest, OnError};
+use super::run_spec::RunSpec;
 
 /// A report under construction.
 #[derive(Debug)]
@@ -298,6 +299,19 @@ impl ReportBuilder {
             self.add_notice(NoticeKind::InputRefused, text);
         }
         captured.outputs
+    }
+
+    /// The sources and durations of the cells that ran to their end.
+    pub(super) fn durations<'s>(
+        &self,
+        spec: &'s RunSpec,
+    ) -> impl Iterator<Item = (&'s str, Duration)> {
+        let cells = spec.cells.iter().zip(&self.report.cells);
+        let ran = cells.filter(|(_, cell)| cell.status == ExecutionStatus::Ok);
+        ran.map(|(planned, cell)| {
+            let duration = Duration::from_secs_f64(cell.duration_ms.max(0.0) / 1e3);
+            (&planned.source[..], duration)
+        })
     }
 
     /// The position of a cell in the notebook and in the run.

@@ -292,14 +292,22 @@ impl Execution {
     fn report_error(&mut self, mut traceback: Traceback, sink: &mut dyn Sink) {
         // The name of this error depends on the language. Any other error was raised by the code itself.
         let interrupted = traceback.name.is_empty() || traceback.name.contains("nterrupt");
-        if let Some(prompt) = self.refused_prompt.as_ref().filter(|_| interrupted) {
-            // The host interrupted the code because it had no answer: report that reason.
-            let name = std::mem::replace(&mut traceback.name, INPUT_REFUSED.to_owned());
+        let end_of_input = traceback.name == "EOFError" && traceback.value.is_empty();
+        if let Some(prompt) = self
+            .refused_prompt
+            .as_ref()
+            .filter(|_| interrupted || end_of_input)
+        {
+            // The host had no answer, and interrupted the code or sent the end of the input: report that reason.
+            let name = traceback.name.clone();
+            if interrupted {
+                INPUT_REFUSED.clone_into(&mut traceback.name);
+            }
             traceback.value = format!(
                 "input() was called (prompt: '{prompt}') but no answer is available; \
                  set the value in code, or pass the answer with the call (`answer`)"
             );
-            let last = format!("{INPUT_REFUSED}: {}", traceback.value);
+            let last = format!("{}: {}", traceback.name, traceback.value);
             match traceback.lines.last_mut() {
                 Some(line) if line.contains(&name) => *line = last,
                 _ => traceback.lines.push(last),

@@ -22,6 +22,7 @@ use crate::image::{self, Image};
 use crate::limits::Limits;
 use crate::notice::Notice;
 use crate::outputs::Outputs;
+use crate::widgets::{ProgressState, view_id};
 pub use updatable_text::UpdatableText;
 
 /// Collects the events of one cell.
@@ -43,6 +44,7 @@ pub struct Capture {
     status_dropped: u64,
     error: Option<Arc<Traceback>>,
     stdin_refused: Option<String>,
+    widget_state: Option<Arc<str>>,
 }
 
 /// The complete result of a cell.
@@ -66,6 +68,8 @@ pub struct Captured {
     pub notices: Vec<Notice>,
     /// The prompt of a refused input request.
     pub stdin_refused: Option<String>,
+    /// The state of the kernel's widgets, as JSON text for `metadata.widgets`, if it has changed.
+    pub widget_state: Option<Arc<str>>,
     /// The text again, if it contains displays that a later cell may update.
     pub updatable_text: Option<UpdatableText>,
 }
@@ -87,6 +91,7 @@ impl Capture {
             status_dropped: 0,
             error: None,
             stdin_refused: None,
+            widget_state: None,
         }
     }
 
@@ -169,6 +174,7 @@ impl Capture {
             error: self.error.map(Arc::unwrap_or_clone),
             notices,
             stdin_refused: self.stdin_refused,
+            widget_state: self.widget_state,
             updatable_text,
         }
     }
@@ -198,9 +204,10 @@ impl Capture {
             self.text
                 .update_display(text.as_ref().unwrap_or(&"".into()), id);
         }
+        let text_id = id.clone().or_else(|| view_id(&bundle).map(bar_text_id));
         match (&text, &id) {
-            (Some(text), id) => {
-                self.text.push_display(text, id.as_deref(), output);
+            (Some(text), _) => {
+                self.text.push_display(text, text_id.as_deref(), output);
                 self.write_log(text);
             }
             // An update may add text later.
@@ -291,6 +298,15 @@ impl Sink for Capture {
                 self.show_only = show_only;
                 self.outputs.set_show_only(show_only);
             }
+            Event::Progress(bar) => {
+                let text = match bar.state {
+                    ProgressState::Removed => String::new(),
+                    _ => bar.text,
+                };
+                self.text
+                    .update_display(&(&text[..]).into(), &bar_text_id(&bar.id));
+            }
+            Event::WidgetState(state) => self.widget_state = Some(state),
             Event::Raised(traceback) => self.push_error(traceback),
             Event::InputRefused { mut prompt } => {
                 shorten::shorten_text(&mut prompt, self.limits.line_bytes);
@@ -298,6 +314,11 @@ impl Sink for Capture {
             }
         }
     }
+}
+
+/// The id under which the text of a widget is updated.
+fn bar_text_id(model: &str) -> String {
+    format!("widget {model}")
 }
 
 fn truncation_of(

@@ -100,6 +100,7 @@ mod scratch;
 mod size;
 mod stored_value;
 mod utf8;
+mod widgets;
 
 pub use artifact::{
     Artifact, ArtifactError, ArtifactId, ArtifactInfo, ArtifactKind, ArtifactWriter, Artifacts,
@@ -122,3 +123,4 @@ pub use outputs::Outputs;
 pub use scratch::{Scratch, ScratchWriter};
 pub use size::{ByteSize, TextSize};
 pub use stored_value::{Encoding, StoredValue};
+pub use widgets::{CommMessage, Progress, ProgressState, WidgetModels, view_id};

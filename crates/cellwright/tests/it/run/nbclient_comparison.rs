@@ -165,6 +165,8 @@ fn widgets_and_progress_bars() {
         "out.append_stdout('appended')",
         "@out.capture(clear_output=True)\ndef g():\n    print('captured')\ng()",
         "w.IntSlider(value=3)",
+        "w.HBox([w.Label('a'), w.VBox([w.Text('x'), w.Checkbox()])])",
+        "w.Image(value=b'\\x89PNG\\x00\\xff', format='png')",
         "p = w.IntProgress(max=3)\ndisplay(p)\nfor i in range(3): p.value += 1",
         "from tqdm import tqdm\nfor i in tqdm(range(3)): pass",
         "from tqdm.notebook import tqdm as bar\nfor i in bar(range(3)): pass",

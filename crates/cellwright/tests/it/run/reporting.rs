@@ -308,7 +308,7 @@ fn all_output_is_saved_and_printed_output_is_limited() {
 fn a_later_display_with_the_same_id_updates_the_report() {
     let sources = [
         "print('a')\ndisplay('one', display_id='here')\nprint('b')",
-        "display('two', display_id='here')",
+        "display('two', display_id='here');",
     ];
     let fixture = RunFixture::with(&sources.map(code));
     let report = fixture.run(&["--json"]).exits(0).json();
@@ -336,4 +336,62 @@ fn a_later_display_with_the_same_id_updates_the_report() {
         displays.iter().all(|event| event["display_id"] == "here"),
         "{displays:?}"
     );
+}
+
+/// The bar of a page advances as text on the viewer; the notebook stores what nbclient stores.
+#[test]
+fn progress_bars_of_widgets_advance() {
+    let bars = "from tqdm.auto import trange\nfor i in trange(3, desc='outer', mininterval=0): pass\nprint('done')";
+    let fixture = RunFixture::with(&[code(bars)]);
+    let output = fixture.run_on("jupyter", &["--events"]).exits(0);
+    let events: Vec<Value> = output
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let text: String = events
+        .iter()
+        .filter(|event| event["event"] == "text" && event["stream"] == "stderr")
+        .filter_map(|event| event["text"].as_str())
+        .collect();
+    let last = text.trim_end().rsplit('\r').next().unwrap_or_default();
+    assert!(
+        last.starts_with("outer: 100%|██████████| 3/3 ["),
+        "{text:?}"
+    );
+    assert!(!events.iter().any(|event| event["event"] == "display"));
+
+    let stored = fixture.outputs()[0].clone();
+    assert!(
+        stored.starts_with("=outer:   0%|          | 0/3"),
+        "{stored}"
+    );
+    let report = fixture.run_on("jupyter", &["--json"]).exits(0).json();
+    let text = report["cells"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("outer: 100%|██████████| 3/3 ["), "{text}");
+    fixture.assert_valid(&["a.ipynb"]);
+
+    let piped = fixture.run_on("jupyter", &[]).exits(0);
+    assert_eq!(piped.stderr.matches("outer").count(), 1, "{}", piped.stderr);
+}
+
+/// A run without widgets leaves the stored state as it is.
+#[test]
+fn the_state_of_widgets_is_replaced_only_by_another() {
+    let fixture = RunFixture::with(&[
+        code("1"),
+        code("import ipywidgets\nipywidgets.IntSlider(value=7)"),
+    ]);
+    let old = json!({"application/vnd.jupyter.widget-state+json": {"state": {}, "version_major": 2, "version_minor": 0}});
+    fixture.rewrite(|document| document["metadata"]["widgets"] = old.clone());
+    fixture.run_on("jupyter", &["--cells", "0"]).exits(0);
+    assert_eq!(fixture.document("a.ipynb")["metadata"]["widgets"], old);
+    fixture.run_on("jupyter", &[]).exits(0);
+    let document = fixture.document("a.ipynb");
+    let stored = &document["metadata"]["widgets"]["application/vnd.jupyter.widget-state+json"];
+    let view =
+        &document["cells"][1]["outputs"][0]["data"]["application/vnd.jupyter.widget-view+json"];
+    let model = &stored["state"][view["model_id"].as_str().unwrap()];
+    assert_eq!(model["state"]["value"], 7, "{stored}");
+    fixture.assert_valid(&["a.ipynb"]);
 }

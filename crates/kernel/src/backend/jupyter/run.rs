@@ -66,6 +66,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
             self.await_stragglers(&mut cell, sink, stop).await;
         }
         self.report_rejected_messages();
+        self.push_widgets(sink);
         let stopped = followed?;
         if let (Some(hooks), false, Some(reply)) =
             (&mut self.hooks, request.env.is_empty(), cell.reply())
