@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use cellwright_execution::DurationStore;
 use cellwright_notebook::Baselines;
 use cellwright_output::{Artifacts, Retention};
 use etcetera::BaseStrategy;
@@ -23,6 +24,8 @@ pub struct Engine {
     pub staging_dirs: Vec<PathBuf>,
     /// The file that keeps resolved shims of interpreters; `None` without a home directory.
     pub interpreter_cache: Option<PathBuf>,
+    /// Stores the durations of cells; `None` without a home directory.
+    pub durations: Option<DurationStore>,
     /// The directory of the user's settings and modules; `None` without a home directory.
     pub config_dir: Option<PathBuf>,
     /// The directory for persistent state such as the trust record; `None` without a home directory.
@@ -42,6 +45,9 @@ impl Engine {
         );
         Self {
             interpreter_cache: cache.as_ref().map(|dir| dir.join("interpreters.json")),
+            durations: cache
+                .as_ref()
+                .map(|dir| DurationStore::new(dir.join("durations"))),
             baselines: cache.map(|dir| Baselines::new(dir.join("revisions"))),
             artifacts: artifacts_dir().map(|dir| Artifacts::new(dir, Retention::default())),
             staging_dirs,

@@ -76,8 +76,11 @@ impl FeedItem {
             }))),
             Event::Clear { wait } => Some(Self::Clear { wait: *wait }),
             Event::Raised(traceback) => Some(Self::Error(traceback.clone())),
-            // Viewers show all output. The report mentions refused input.
-            Event::ShowOnly(_) | Event::InputRefused { .. } => None,
+            // Viewers show all output. The report mentions refused input. `ProgressLine` converts progress bars.
+            Event::ShowOnly(_)
+            | Event::InputRefused { .. }
+            | Event::Progress(_)
+            | Event::WidgetState(_) => None,
         }
     }
 

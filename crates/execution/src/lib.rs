@@ -49,6 +49,7 @@
 //!     execution_count: Some(1),
 //!     outputs: capture.finish().outputs,
 //!     finished_at: SystemTime::now(),
+//!     widget_state: None,
 //! });
 //! let outcome = recorder.finish();
 //! assert_eq!(outcome.saves, 1);
@@ -60,6 +61,8 @@ mod cell_event;
 pub mod compare;
 mod describe;
 pub mod duration;
+mod duration_store;
+mod earlier_displays;
 mod edits;
 mod error;
 mod execute;
@@ -76,6 +79,7 @@ mod notebook_report;
 mod observer;
 pub mod parameters;
 mod preview;
+mod progress_line;
 mod recorder;
 mod recorder_command;
 mod report;
@@ -90,6 +94,7 @@ mod spool;
 
 pub use cell_event::{CellEvent, CellRef};
 pub use describe::{describe_cells, describe_exception};
+pub use duration_store::DurationStore;
 pub use edits::{Edit, InvalidEdit};
 pub use error::RunError;
 pub use execute::execute;

@@ -1,6 +1,7 @@
 //! [`NotebookRecorder`]: saves the outputs of cells in their notebook while they run.
 
 use std::io;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use cellwright_kernel::Description;
@@ -62,13 +63,20 @@ impl NotebookRecorder {
         }
     }
 
-    pub(super) fn finish_cell(&self, cell: usize, count: Option<u32>, outputs: Outputs) {
+    pub(super) fn finish_cell(
+        &self,
+        cell: usize,
+        count: Option<u32>,
+        outputs: Outputs,
+        widget_state: Option<Arc<str>>,
+    ) {
         if self.phase == RecordingPhase::Running {
             self.recorder.finish_cell(FinishedCell {
                 cell,
                 execution_count: count,
                 outputs,
                 finished_at: SystemTime::now(),
+                widget_state,
             });
         }
     }

@@ -11,12 +11,14 @@ use cellwright_output::{Artifacts, Capture, Event, Limits, Sink};
 use cellwright_stdext::LockExt;
 use tokio::sync::watch;
 
+use super::earlier_displays::EarlierDisplays;
 use super::feed::{FeedItem, OutputFeed, Overflow};
 use super::notebook_recorder::NotebookRecorder;
+use super::progress_line::ProgressLine;
 use super::report::{CellOutputs, ExecutionReport, ExecutionStatus, KernelReport};
 use super::report_builder::ReportBuilder;
 use super::{CellEvent, ExecutionRequest};
-use crate::{Stores, incomplete_cell_error};
+use crate::{DurationStore, Stores, incomplete_cell_error};
 
 /// A handle to an execution; clones share it.
 #[derive(Clone)]
@@ -29,6 +31,8 @@ struct ExecutionState {
     builder: ReportBuilder,
     /// The capture of each cell that started and whose output may still grow.
     captures: Vec<Option<Capture>>,
+    earlier_displays: EarlierDisplays,
+    progress_line: ProgressLine,
     /// The running cell and its start.
     running: Option<(usize, Instant)>,
     followers: Vec<OutputFeed>,
@@ -62,6 +66,7 @@ pub struct ExecutionObserver {
     /// Stops the job if its notebook cannot be edited.
     stop_handle: StopHandle,
     on_finish: Option<FinishCallback>,
+    durations: Option<DurationStore>,
     finished: bool,
 }
 
@@ -78,6 +83,7 @@ impl Execution {
         on_finish: Option<FinishCallback>,
     ) -> io::Result<(Self, Box<ExecutionObserver>)> {
         let artifacts = stores.artifacts.clone();
+        let durations = stores.durations.clone();
         let recorder = match &request.notebook {
             Some(spec) => Some(NotebookRecorder::start(spec.clone(), stores)?),
             None => None,
@@ -85,6 +91,8 @@ impl Execution {
         let state = Arc::new(Mutex::new(ExecutionState {
             builder: ReportBuilder::new(session, request),
             captures: request.cells.iter().map(|_| None).collect(),
+            earlier_displays: EarlierDisplays::default(),
+            progress_line: ProgressLine::default(),
             running: None,
             followers: Vec::new(),
             limits: request.limits(),
@@ -102,6 +110,7 @@ impl Execution {
             recorder,
             stop_handle,
             on_finish,
+            durations,
             finished: false,
         };
         Ok((Self { state, status }, Box::new(observer)))
@@ -191,8 +200,12 @@ impl ExecutionObserver {
             }
             if let Some((outcome, spec)) = saved {
                 state.builder.record_saved(&outcome, &spec);
+                if let Some(store) = &self.durations {
+                    store.record(&spec.path, state.builder.durations(&spec));
+                }
             }
             state.running = None;
+            state.record_updated_texts();
             state.builder.report.elapsed = state.created.elapsed();
             state.builder.report.status
         };
@@ -212,7 +225,10 @@ impl ExecutionObserver {
         let Some(capture) = state.captures.get_mut(cell).and_then(Option::take) else {
             return;
         };
-        let outputs = state.builder.record_output(cell, capture.finish());
+        let mut captured = capture.finish();
+        state.earlier_displays.add_text(cell, &mut captured);
+        let widget_state = captured.widget_state.take();
+        let outputs = state.builder.record_output(cell, captured);
         let Some(report) = state.builder.report.cells.get_mut(cell) else {
             return;
         };
@@ -223,7 +239,7 @@ impl ExecutionObserver {
         }
         drop(state);
         if let Some(recorder) = &self.recorder {
-            recorder.finish_cell(cell, count, outputs);
+            recorder.finish_cell(cell, count, outputs, widget_state);
         }
     }
 
@@ -281,7 +297,8 @@ impl JobObserver for ExecutionObserver {
             let mut state = self.state();
             // After a commit failure the job stops before the cell runs.
             if state.builder.begin_cell(cell) {
-                let capture = Capture::new(state.limits.clone(), state.artifacts.clone());
+                let mut capture = Capture::new(state.limits.clone(), state.artifacts.clone());
+                capture.set_earlier_ids(state.earlier_displays.ids());
                 if let Some(slot) = state.captures.get_mut(cell) {
                     *slot = Some(capture);
                 }
@@ -300,6 +317,9 @@ impl JobObserver for ExecutionObserver {
     fn on_cell_end(&mut self, cell: usize, end: CellEnd) {
         let mut state = self.state();
         state.running = None;
+        if let Some(item) = state.progress_line.finish() {
+            state.send_to_followers(&item);
+        }
         let started = matches!(state.captures.get(cell), Some(Some(_)));
         if self.recorder.is_some()
             && let Some(traceback) = incomplete_cell_error(&end)
@@ -310,6 +330,7 @@ impl JobObserver for ExecutionObserver {
             capture.push(Event::Raised(traceback));
         }
         state.builder.record_end(cell, end);
+        state.add_display_ids(cell);
         drop(state);
         if self.recorder.is_some() {
             self.finish_cell(cell);
@@ -367,13 +388,49 @@ impl Sink for CellSink {
 
 impl ExecutionState {
     fn push(&mut self, cell: usize, event: Event<'_>) {
-        if !self.followers.is_empty()
-            && let Some(item) = FeedItem::from_event(&event)
+        self.send_event(&event);
+        if let Event::Display {
+            bundle,
+            id: Some(id),
+            ..
+        }
+        | Event::Update { bundle, id } = &event
         {
-            self.send_to_followers(&item);
+            let others = self.captures.iter_mut().enumerate();
+            let others = others.filter(|(other, _)| *other != cell);
+            let captures = others.filter_map(|(_, capture)| capture.as_mut());
+            self.earlier_displays.update(bundle, id, captures);
         }
         if let Some(Some(capture)) = self.captures.get_mut(cell) {
             capture.push(event);
+        }
+    }
+
+    /// Sends an event to followers.
+    fn send_event(&mut self, event: &Event<'_>) {
+        let Some(before) = self.progress_line.before(event) else {
+            return;
+        };
+        if self.followers.is_empty() {
+            return;
+        }
+        for item in before.into_iter().chain(FeedItem::from_event(event)) {
+            self.send_to_followers(&item);
+        }
+    }
+
+    fn add_display_ids(&mut self, cell: usize) {
+        if let Some(Some(capture)) = self.captures.get(cell) {
+            self.earlier_displays.add_ids(capture);
+        }
+    }
+
+    /// Sets the texts of cells whose displays a later cell has updated.
+    fn record_updated_texts(&mut self) {
+        for (cell, text) in self.earlier_displays.take_changed_texts() {
+            if let Some(report) = self.builder.report.cells.get_mut(cell) {
+                report.text = text;
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Input and result of a [`Recorder`](crate::Recorder), shared with its saver thread.
 
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::SystemTime;
 
@@ -8,6 +9,7 @@ use cellwright_notebook::file::Survey;
 use cellwright_notebook::{Baselines, NotebookError, Revision};
 use cellwright_output::{ArtifactId, Artifacts, Outputs, Stream};
 
+use crate::duration_store::DurationStore;
 use crate::edits::InvalidEdit;
 
 /// Storage outside the notebook.
@@ -17,6 +19,8 @@ pub struct Stores {
     pub artifacts: Option<Artifacts>,
     /// Store of earlier revisions, for merging edits.
     pub baselines: Option<Baselines>,
+    /// Store of the durations of cells.
+    pub durations: Option<DurationStore>,
 }
 
 /// A command to the saver thread.
@@ -49,6 +53,8 @@ pub struct FinishedCell {
     pub outputs: Outputs,
     /// Time at which the cell finished.
     pub finished_at: SystemTime,
+    /// State of the kernel's widgets as JSON text, if it has changed: `metadata.widgets` at the end of the run.
+    pub widget_state: Option<Arc<str>>,
 }
 
 /// Why no cell may run.

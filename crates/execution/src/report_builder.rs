@@ -16,6 +16,7 @@ use super::report::{
     CellReport, DeathReport, ExecutionReport, ExecutionStatus, ImageReport, TruncationReport,
 };
 use super::request::{CellRequest, ExecutionRequest, OnError};
+use super::run_spec::RunSpec;
 
 /// A report under construction.
 #[derive(Debug)]
@@ -327,15 +328,28 @@ impl ReportBuilder {
         cell.events = captured.status;
         let index = cell.index;
         if let Some(prompt) = captured.stdin_refused {
-            self.add_notice(
-                NoticeKind::InputRefused,
-                format!(
-                    "cell {index} asked for input (`{}`) and got none",
-                    prompt.escape_debug()
-                ),
-            );
+            let prompt = match prompt.escape_debug().to_string() {
+                // ipykernel does not send the prompt.
+                prompt if prompt.is_empty() => String::new(),
+                prompt => format!(" (`{prompt}`)"),
+            };
+            let text = format!("cell {index} asked for input{prompt} and got none");
+            self.add_notice(NoticeKind::InputRefused, text);
         }
         captured.outputs
+    }
+
+    /// The sources and durations of the cells that ran to their end.
+    pub(super) fn durations<'s>(
+        &self,
+        spec: &'s RunSpec,
+    ) -> impl Iterator<Item = (&'s str, Duration)> {
+        let cells = spec.cells.iter().zip(&self.report.cells);
+        let ran = cells.filter(|(_, cell)| cell.status == ExecutionStatus::Ok);
+        ran.map(|(planned, cell)| {
+            let duration = Duration::from_secs_f64(cell.duration_ms.max(0.0) / 1e3);
+            (&planned.source[..], duration)
+        })
     }
 
     /// The position of a cell in the notebook and in the run.

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -42,6 +43,8 @@ pub(crate) struct Saver {
     target: Option<TargetFile>,
     cells: Vec<CellRecord>,
     metadata: Vec<(&'static str, String)>,
+    /// State of the kernel's widgets, as JSON text.
+    widget_state: Option<Arc<str>>,
     spool: OutputSpool,
     /// Outputs with display ids, by cell: a later cell may update them.
     updatable_outputs: HashMap<usize, Outputs>,
@@ -98,6 +101,7 @@ impl Saver {
             target: None,
             cells,
             metadata: Vec::new(),
+            widget_state: None,
             spool: OutputSpool::default(),
             updatable_outputs: HashMap::new(),
             late_captures: HashMap::new(),
@@ -270,7 +274,9 @@ impl Saver {
             execution_count,
             outputs,
             finished_at,
+            widget_state,
         } = finished;
+        self.widget_state = widget_state.or(self.widget_state.take());
         self.dirty = true;
         let mut changed: Vec<usize> = Vec::new();
         for (id, bundle) in outputs.updates() {
@@ -477,6 +483,11 @@ impl Saver {
     }
 
     fn finish(mut self) -> RecordOutcome {
+        // Only once: a second value would look like the change of another program.
+        if let Some(state) = self.widget_state.take() {
+            self.metadata.push(("widgets", state.to_string()));
+            self.dirty = true;
+        }
         if self.dirty
             && let Err(error) = self.save()
         {

@@ -82,13 +82,17 @@ pub(crate) enum FollowUp {
 /// The content of an `execute_request`.
 pub(crate) fn execute_content(request: &Request) -> Value {
     let silent = request.history == HistoryMode::Silent;
+    let can_answer = match &request.stdin {
+        Stdin::Refuse => false,
+        Stdin::Answers(answers) => answers.can_answer(),
+    };
     json!({
         "code": request.code,
         "silent": silent,
         "store_history": !silent,
         "user_expressions": {},
-        // The host receives the input request even if it refuses it: the error then names the prompt.
-        "allow_stdin": true,
+        // Without an answer the kernel itself refuses input, with an exception that the code can handle.
+        "allow_stdin": can_answer,
         // Requests of other clients in the kernel's queue must still run.
         "stop_on_error": false,
     })
@@ -288,18 +292,31 @@ impl Execution {
     fn report_error(&mut self, mut traceback: Traceback, sink: &mut dyn Sink) {
         // The name of this error depends on the language. Any other error was raised by the code itself.
         let interrupted = traceback.name.is_empty() || traceback.name.contains("nterrupt");
-        if let Some(prompt) = self.refused_prompt.as_ref().filter(|_| interrupted) {
-            // The host interrupted the code because it had no answer: report that reason.
-            let name = std::mem::replace(&mut traceback.name, INPUT_REFUSED.to_owned());
+        let end_of_input = traceback.name == "EOFError" && traceback.value.is_empty();
+        if let Some(prompt) = self
+            .refused_prompt
+            .as_ref()
+            .filter(|_| interrupted || end_of_input)
+        {
+            // The host had no answer, and interrupted the code or sent the end of the input: report that reason.
+            let name = traceback.name.clone();
+            if interrupted {
+                INPUT_REFUSED.clone_into(&mut traceback.name);
+            }
             traceback.value = format!(
                 "input() was called (prompt: '{prompt}') but no answer is available; \
                  set the value in code, or pass the answer with the call (`answer`)"
             );
-            let last = format!("{INPUT_REFUSED}: {}", traceback.value);
+            let last = format!("{}: {}", traceback.name, traceback.value);
             match traceback.lines.last_mut() {
                 Some(line) if line.contains(&name) => *line = last,
                 _ => traceback.lines.push(last),
             }
+        }
+        if traceback.name == INPUT_REFUSED && self.refused_prompt.is_none() {
+            // The kernel refused it without a request that contains the prompt.
+            let prompt = String::new();
+            sink.push(Event::InputRefused { prompt });
         }
         if traceback.name.is_empty() {
             // bash_kernel sends errors without a name.

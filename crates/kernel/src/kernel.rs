@@ -164,6 +164,11 @@ impl InputAnswers {
         remaining.pop_front()
     }
 
+    /// Whether an input request can be answered.
+    pub(crate) fn can_answer(&self) -> bool {
+        self.provider.is_some() || !self.remaining.lock_ignoring_poison().is_empty()
+    }
+
     /// The same answers, followed by those of `provider`.
     #[must_use]
     pub fn with_provider(mut self, provider: InputProvider) -> Self {

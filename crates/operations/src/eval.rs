@@ -141,7 +141,7 @@ impl PreparedEval {
     pub fn stores(&self, engine: &Engine) -> Stores {
         Stores {
             artifacts: engine.artifacts_with_retention(&self.project_dir, &self.settings),
-            baselines: None,
+            ..Stores::default()
         }
     }
 

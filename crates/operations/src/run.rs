@@ -123,9 +123,8 @@ pub fn prepare(
         Some(chosen)
     };
     startup.step("notebook");
-    let duration = |planned: &PlannedCell| plan.listing.cells()[planned.index].last_duration;
     Ok(PreparedRun {
-        durations: plan.cells.iter().map(duration).collect(),
+        durations: known_durations(&plan, &path, engine),
         execution,
         chosen,
         project_dir: project_dir(request.project_dir, &cwd),
@@ -136,6 +135,20 @@ pub fn prepare(
         settings,
         notices,
     })
+}
+
+/// The duration of each cell in its last run: from its metadata, else from the store.
+fn known_durations(plan: &RunPlan, path: &Path, engine: &Engine) -> Vec<Option<Duration>> {
+    let sources = plan.cells.iter().map(|cell| &cell.source[..]);
+    let stored = match &engine.durations {
+        Some(store) => store.read(path, sources),
+        None => vec![None; plan.cells.len()],
+    };
+    let cells = plan.cells.iter().zip(stored);
+    let duration = |(cell, stored): (&PlannedCell, Option<Duration>)| {
+        plan.listing.cells()[cell.index].last_duration.or(stored)
+    };
+    cells.map(duration).collect()
 }
 
 impl PreparedRun {
@@ -172,6 +185,7 @@ impl PreparedRun {
         Stores {
             artifacts: engine.artifacts_with_retention(&self.project_dir, &self.settings),
             baselines: engine.baselines.clone(),
+            durations: engine.durations.clone(),
         }
     }
 }

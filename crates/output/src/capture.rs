@@ -5,8 +5,9 @@
 
 mod attachments;
 mod shorten;
+mod updatable_text;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -21,6 +22,8 @@ use crate::image::{self, Image};
 use crate::limits::Limits;
 use crate::notice::Notice;
 use crate::outputs::Outputs;
+use crate::widgets::{ProgressState, view_id};
+pub use updatable_text::UpdatableText;
 
 /// Collects the events of one cell.
 #[derive(Debug)]
@@ -41,6 +44,7 @@ pub struct Capture {
     status_dropped: u64,
     error: Option<Arc<Traceback>>,
     stdin_refused: Option<String>,
+    widget_state: Option<Arc<str>>,
 }
 
 /// The complete result of a cell.
@@ -64,6 +68,10 @@ pub struct Captured {
     pub notices: Vec<Notice>,
     /// The prompt of a refused input request.
     pub stdin_refused: Option<String>,
+    /// The state of the kernel's widgets, as JSON text for `metadata.widgets`, if it has changed.
+    pub widget_state: Option<Arc<str>>,
+    /// The text again, if it contains displays that a later cell may update.
+    pub updatable_text: Option<UpdatableText>,
 }
 
 impl Capture {
@@ -83,7 +91,23 @@ impl Capture {
             status_dropped: 0,
             error: None,
             stdin_refused: None,
+            widget_state: None,
         }
+    }
+
+    /// Sets the ids of the displays of earlier cells: a display with such an id updates them.
+    pub fn set_earlier_ids(&mut self, ids: Arc<HashSet<String>>) {
+        self.outputs.set_earlier_ids(ids);
+    }
+
+    /// Returns the ids of the displays.
+    pub fn display_ids(&self) -> impl Iterator<Item = &str> {
+        self.outputs.display_ids()
+    }
+
+    /// Returns whether a display has this id.
+    pub fn has_display(&self, id: &str) -> bool {
+        self.outputs.has_display(id)
     }
 
     /// Returns the bounded text so far, while the cell runs.
@@ -93,6 +117,10 @@ impl Capture {
 
     /// Ends the capture and returns its result.
     pub fn finish(mut self) -> Captured {
+        let updatable_text = self
+            .outputs
+            .has_display_ids()
+            .then(|| UpdatableText::new(self.text.clone(), self.limits.clone()));
         let bounded = self.text.finish();
         self.outputs.finish();
         let elided_bytes = self.outputs.elided_bytes();
@@ -146,6 +174,8 @@ impl Capture {
             error: self.error.map(Arc::unwrap_or_clone),
             notices,
             stdin_refused: self.stdin_refused,
+            widget_state: self.widget_state,
+            updatable_text,
         }
     }
 
@@ -170,9 +200,14 @@ impl Capture {
         let has_image = bundle.data.iter().any(|(mime, _)| image::is_listed(mime));
         let output = has_image.then(|| self.outputs.len());
         let text = display_text::select_text(&bundle, &self.limits);
+        if let Some(id) = &id {
+            self.text
+                .update_display(text.as_ref().unwrap_or(&"".into()), id);
+        }
+        let text_id = id.clone().or_else(|| view_id(&bundle).map(bar_text_id));
         match (&text, &id) {
-            (Some(text), id) => {
-                self.text.push_display(text, id.as_deref(), output);
+            (Some(text), _) => {
+                self.text.push_display(text, text_id.as_deref(), output);
                 self.write_log(text);
             }
             // An update may add text later.
@@ -263,6 +298,15 @@ impl Sink for Capture {
                 self.show_only = show_only;
                 self.outputs.set_show_only(show_only);
             }
+            Event::Progress(bar) => {
+                let text = match bar.state {
+                    ProgressState::Removed => String::new(),
+                    _ => bar.text,
+                };
+                self.text
+                    .update_display(&(&text[..]).into(), &bar_text_id(&bar.id));
+            }
+            Event::WidgetState(state) => self.widget_state = Some(state),
             Event::Raised(traceback) => self.push_error(traceback),
             Event::InputRefused { mut prompt } => {
                 shorten::shorten_text(&mut prompt, self.limits.line_bytes);
@@ -270,6 +314,11 @@ impl Sink for Capture {
             }
         }
     }
+}
+
+/// The id under which the text of a widget is updated.
+fn bar_text_id(model: &str) -> String {
+    format!("widget {model}")
 }
 
 fn truncation_of(

@@ -101,9 +101,13 @@ impl CellText {
             .push_block(text, &mut new_screen(&self.limits), id, output);
     }
 
+    pub(crate) fn has_display(&self, id: &str) -> bool {
+        self.lines.has_display(id)
+    }
+
     /// Replaces the text of all displays with an id.
     pub(crate) fn update_display(&mut self, text: &DisplayText<'_>, id: &str) {
-        if !self.lines.has_display(id) {
+        if !self.has_display(id) {
             return;
         }
         let mut lines = BoundedLines::new(&self.limits);

@@ -2,8 +2,10 @@
 //! run, so no event can follow it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::bundle::Bundle;
+use crate::widgets::Progress;
 
 /// One of the two standard streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +74,10 @@ pub enum Event<'a> {
     /// From here on, output is shown but not stored in the notebook (`true`), or stored again (`false`). A
     /// pager's text and the output that a widget captures are shown only.
     ShowOnly(bool),
+    /// A progress bar of a widget is displayed or has changed. Comes before the display.
+    Progress(Progress),
+    /// The state of the widgets, as `metadata.widgets` of a notebook stores it: JSON text.
+    WidgetState(Arc<str>),
     /// The cell raised an exception.
     Raised(Traceback),
     /// The cell requested input, and no answer was available.

@@ -100,6 +100,7 @@ mod scratch;
 mod size;
 mod stored_value;
 mod utf8;
+mod widgets;
 
 pub use artifact::{
     Artifact, ArtifactError, ArtifactId, ArtifactInfo, ArtifactKind, ArtifactWriter, Artifacts,
@@ -108,7 +109,7 @@ pub use artifact::{
 };
 pub use bounded_json::BoundedJson;
 pub use bundle::{Bundle, Data};
-pub use capture::{Capture, Captured};
+pub use capture::{Capture, Captured, UpdatableText};
 pub use cell_text::{TruncatedLines, Truncation};
 pub use display_text::displayed_text;
 pub use event::{Event, Sink, Stream, Traceback};
@@ -122,3 +123,4 @@ pub use outputs::Outputs;
 pub use scratch::{Scratch, ScratchWriter};
 pub use size::{ByteSize, TextSize};
 pub use stored_value::{Encoding, StoredValue};
+pub use widgets::{CommMessage, Progress, ProgressState, WidgetModels, view_id};

@@ -38,6 +38,9 @@ struct LiveState {
     pending_return: bool,
     /// The line being redrawn, and the cursor's column.
     redrawn_line: Option<(Row, usize)>,
+    /// Number of columns of the terminal, and the cursor's column in a line that is being redrawn there.
+    window: Option<usize>,
+    window_column: Option<usize>,
 }
 
 impl LiveText {
@@ -53,8 +56,17 @@ impl LiveText {
                 line_started: false,
                 pending_return: false,
                 redrawn_line: None,
+                window: None,
+                window_column: None,
             },
         }
+    }
+
+    /// Sets the number of columns of the terminal. A redrawn line is clipped to it: a wrapped line could not be redrawn.
+    #[must_use]
+    pub fn with_columns(mut self, columns: Option<usize>) -> Self {
+        self.state.window = columns;
+        self
     }
 
     /// Receives bytes, and appends the text to show to `out`.
@@ -102,6 +114,34 @@ impl LiveState {
         }
     }
 
+    /// Writes text to a terminal. What does not fit in a redrawn line is omitted.
+    fn write_to_terminal(&mut self, text: &str, out: &mut String) {
+        let mut rest = text;
+        while let (Some(column), Some(columns)) = (self.window_column, self.window) {
+            let (line, after) = match rest.split_once('\n') {
+                Some((line, after)) => (line, Some(after)),
+                None => (rest, None),
+            };
+            let mut end = column;
+            for character in line.chars() {
+                let width = character_width(character);
+                // The last column stays free: some terminals wrap there.
+                if end + width < columns {
+                    out.push(character);
+                }
+                end += width;
+            }
+            let Some(after) = after else {
+                self.window_column = Some(end);
+                return;
+            };
+            out.push('\n');
+            self.window_column = None;
+            rest = after;
+        }
+        out.push_str(rest);
+    }
+
     /// Writes text without newlines to a pipe.
     fn write(&mut self, text: &str, out: &mut String) {
         if std::mem::take(&mut self.pending_return) {
@@ -116,6 +156,23 @@ impl LiveState {
     }
 }
 
+/// Number of columns of a character: two for East Asian characters and pictures.
+fn character_width(character: char) -> usize {
+    match u32::from(character) {
+        0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f => 0,
+        0x1100..=0x115f
+        | 0x2e80..=0xa4cf
+        | 0xac00..=0xd7a3
+        | 0xf900..=0xfaff
+        | 0xfe30..=0xfe6f
+        | 0xff00..=0xff60
+        | 0xffe0..=0xffe6
+        | 0x1f300..=0x1faff
+        | 0x20000..=0x3fffd => 2,
+        _ => 1,
+    }
+}
+
 struct LiveWriter<'a> {
     state: &'a mut LiveState,
     out: &'a mut String,
@@ -124,7 +181,7 @@ struct LiveWriter<'a> {
 impl AnsiHandler for LiveWriter<'_> {
     fn on_text(&mut self, text: &str) {
         if self.state.target != LiveTarget::Pipe {
-            self.out.push_str(text);
+            self.state.write_to_terminal(text, self.out);
             return;
         }
         let mut rest = text;
@@ -152,12 +209,15 @@ impl AnsiHandler for LiveWriter<'_> {
         if self.state.target == LiveTarget::Pipe {
             self.state.pending_return = true;
         } else {
+            self.state.window_column = Some(0);
             self.out.push('\r');
         }
     }
 
     fn on_backspace(&mut self) {
         if self.state.target != LiveTarget::Pipe {
+            let column = &mut self.state.window_column;
+            *column = column.map(|column| column.saturating_sub(1));
             self.out.push('\u{8}');
             return;
         }

@@ -13,6 +13,7 @@ mod stream;
 mod values;
 mod write;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -43,6 +44,8 @@ pub struct Outputs {
     /// The stream whose text was dropped last, if no other output arrived since.
     dropped_stream: Option<Stream>,
     updates: Vec<(String, Bundle)>,
+    /// The ids of displays of earlier cells.
+    earlier_ids: Arc<HashSet<String>>,
 }
 
 /// Values and outputs that were left out.
@@ -97,7 +100,20 @@ impl Outputs {
             omissions: Omissions::default(),
             dropped_stream: None,
             updates: Vec::new(),
+            earlier_ids: Arc::default(),
         }
+    }
+
+    pub(crate) fn set_earlier_ids(&mut self, ids: Arc<HashSet<String>>) {
+        self.earlier_ids = ids;
+    }
+
+    /// Returns the ids of the displays.
+    pub(crate) fn display_ids(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().filter_map(|output| match output {
+            Output::Display(display) => display.id.as_deref(),
+            _ => None,
+        })
     }
 
     /// Returns the number of outputs, including those that are shown only.
@@ -117,8 +133,7 @@ impl Outputs {
 
     /// Returns whether a display has an id, so that a later cell may update it.
     pub fn has_display_ids(&self) -> bool {
-        let mut list = self.list.iter();
-        list.any(|output| matches!(output, Output::Display(display) if display.id.is_some()))
+        self.display_ids().next().is_some()
     }
 
     /// Applies an update from a later cell to all displays with an id. Returns whether any display changed.
@@ -162,8 +177,16 @@ impl Outputs {
         self.streams.append(&mut self.list, bytes);
     }
 
-    /// Adds a display.
+    /// Adds a display. All displays with its id show it.
     pub(crate) fn push_display(&mut self, bundle: Bundle, id: Option<String>, result: Option<u32>) {
+        if let Some(id) = &id {
+            if self.has_display(id) {
+                self.replace_display(bundle.clone(), id);
+            }
+            if self.earlier_ids.contains(id) {
+                self.store_update(bundle.clone(), id);
+            }
+        }
         if self.admit_output() {
             self.streams.close(&mut self.list);
             let display = self.new_display(bundle, id, result);
@@ -174,18 +197,18 @@ impl Outputs {
 
     /// Updates all displays with an id.
     pub(crate) fn update_display(&mut self, bundle: Bundle, id: &str) {
-        if self.has_display(id) {
-            self.replace_display(bundle, id);
-        } else {
+        if !self.has_display(id) {
             self.store_update(bundle, id);
+            return;
         }
+        if self.earlier_ids.contains(id) {
+            self.store_update(bundle.clone(), id);
+        }
+        self.replace_display(bundle, id);
     }
 
-    fn has_display(&self, id: &str) -> bool {
-        let mut list = self.list.iter();
-        list.any(
-            |output| matches!(output, Output::Display(display) if display.id.as_deref() == Some(id)),
-        )
+    pub(crate) fn has_display(&self, id: &str) -> bool {
+        self.display_ids().any(|other| other == id)
     }
 
     fn replace_display(&mut self, bundle: Bundle, id: &str) {

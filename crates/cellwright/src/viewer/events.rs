@@ -98,7 +98,11 @@ impl Viewer for EventViewer<'_> {
             FeedItem::Text(stream, bytes) => self.write_text(stream, &bytes),
             FeedItem::Display(display) => {
                 if let Some(text) = display_text(&display, &self.limits) {
-                    self.print_text("display", Stream::Stdout, &text);
+                    // A display replaces all earlier ones with its id, also those of other cells.
+                    self.print(&json!({
+                        "event": "display", "index": self.cell, "stream": "stdout", "text": text,
+                        "display_id": display.id, "update": display.is_update,
+                    }));
                 }
             }
             FeedItem::Error(traceback) => {

@@ -63,7 +63,10 @@ impl<'a> LiveWriter<'a> {
     pub(crate) fn new(console: &'a Console, extent: OutputExtent, limits: &Limits) -> Self {
         let state = |outlet: StdStream| StreamState {
             outlet,
-            live: LiveText::new(console.target(outlet)),
+            live: LiveText::new(console.target(outlet)).with_columns(match outlet {
+                StdStream::Stdout => console.width(),
+                StdStream::Stderr => console.stderr_width(),
+            }),
             shown: 0,
             rest: None,
             at_line_start: true,

@@ -156,18 +156,9 @@ impl<'s> ProgressViewer<'s> {
             heading(cell),
             format_duration(elapsed)
         );
-        // An estimate is only possible if all remaining cells ran before.
-        let remaining: Option<Vec<Duration>> = self
-            .durations
-            .get(cell.number - 1..)
-            .map(|rest| rest.iter().copied().collect())
-            .unwrap_or_default();
-        if let Some(remaining) = remaining.filter(|cells| !cells.is_empty()) {
-            let total: Duration = remaining.iter().sum();
-            line.push_str(&format!(
-                " · about {} left",
-                format_duration(total.saturating_sub(elapsed))
-            ));
+        let rest = self.durations.get(cell.number - 1..).unwrap_or_default();
+        if let Some(estimate) = remaining_time(rest, elapsed) {
+            line.push_str(&format!(" · {estimate}"));
         }
         Some(line)
     }
@@ -226,6 +217,29 @@ fn heading(cell: &CellRef) -> String {
     }
 }
 
+/// An estimate of the remaining time, from the durations that the remaining cells took in an earlier run. The first of them
+/// has run for `elapsed`. `None` if most of them are not known.
+fn remaining_time(durations: &[Option<Duration>], elapsed: Duration) -> Option<String> {
+    let unknown = durations.iter().filter(|known| known.is_none()).count();
+    if durations.is_empty() || unknown * 2 > durations.len() {
+        return None;
+    }
+    let (first, rest) = durations.split_first()?;
+    let first = first.map_or(Duration::ZERO, |first| first.saturating_sub(elapsed));
+    let seconds = (first + rest.iter().flatten().sum::<Duration>()).as_secs_f64();
+    let remaining = Duration::from_secs_f64(seconds.round());
+    let about = match unknown {
+        0 if remaining.is_zero() => return None,
+        0 => "about",
+        _ => "at least",
+    };
+    let text = match remaining.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        _ => format_duration(remaining),
+    };
+    Some(format!("{about} {text} left"))
+}
+
 fn status_text(status: ExecutionStatus) -> &'static str {
     match status {
         ExecutionStatus::Ok => "ok",
@@ -236,5 +250,32 @@ fn status_text(status: ExecutionStatus) -> &'static str {
         ExecutionStatus::NotStarted => "not started",
         ExecutionStatus::Skipped => "skipped",
         ExecutionStatus::Pending | ExecutionStatus::Running => "running",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(durations: &[Option<u64>], elapsed: u64) -> Option<String> {
+        let durations: Vec<_> = durations
+            .iter()
+            .map(|known| known.map(Duration::from_secs))
+            .collect();
+        remaining_time(&durations, Duration::from_secs(elapsed))
+    }
+
+    #[test]
+    fn the_estimate_claims_no_more_than_is_known() {
+        let all = [Some(10), Some(3)];
+        assert_eq!(estimate(&all, 4).unwrap(), "about 9 s left");
+        // A cell that takes longer than before does not shorten the others.
+        assert_eq!(estimate(&all, 60).unwrap(), "about 3 s left");
+        assert_eq!(estimate(&[Some(100)], 0).unwrap(), "about 1 min 40 s left");
+        assert_eq!(estimate(&[Some(5), None], 1).unwrap(), "at least 4 s left");
+        assert_eq!(estimate(&[Some(5), None, None], 1), None);
+        assert_eq!(estimate(&[None], 1), None);
+        assert_eq!(estimate(&[Some(5)], 9), None);
+        assert_eq!(estimate(&[], 1), None);
     }
 }

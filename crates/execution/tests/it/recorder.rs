@@ -122,6 +122,7 @@ fn run_cell(recorder: &Recorder, cell: usize, events: Vec<Event<'_>>) {
         execution_count: Some(u32::try_from(cell).unwrap() + 1),
         outputs: outputs(events),
         finished_at: SystemTime::now(),
+        widget_state: None,
     });
 }
 

@@ -50,6 +50,7 @@ impl HostService {
                 .as_ref()
                 .map(ArtifactStoreParams::artifacts),
             baselines: self.engine.baselines.clone(),
+            durations: self.engine.durations.clone(),
         };
         let created = Execution::new(
             &params.request,

@@ -35,8 +35,9 @@ use std::time::Duration;
 
 use cellwright_jupyter::client::KernelClient;
 use cellwright_jupyter::connection::Channel;
+use cellwright_jupyter::frame::Frame;
 use cellwright_jupyter::message::{Message, PROTOCOL_VERSION};
-use cellwright_output::{Data, Event, Scratch, Sink, Stream};
+use cellwright_output::{CommMessage, Data, Event, Scratch, Sink, Stream, WidgetModels};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Interval, interval, sleep_until};
 
@@ -80,6 +81,9 @@ const ABORT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// How many requests are remembered, to assign late output to its cell.
 const RECENT_REQUESTS_MAX: usize = 1024;
 
+/// The answer to an input request for which ipykernel raises `EOFError`.
+const END_OF_INPUT: &str = "\u{4}";
+
 /// Why a channel is closed, if the transport gives no reason.
 const DISCONNECTED: &str = "it closed its connection";
 
@@ -101,6 +105,7 @@ pub struct Jupyter<C = KernelClient, L = KernelProcess> {
     silent_requests: VecDeque<String>,
     late: LateOutput,
     widgets: OutputWidgets,
+    models: WidgetModels,
     /// The `input_request` that waits for an answer.
     input_request: Option<Message>,
     /// The `msg_id` of the running cell, also if its caller is gone.
@@ -161,6 +166,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
             recent_requests: VecDeque::new(),
             late: LateOutput::default(),
             widgets: OutputWidgets::default(),
+            models: WidgetModels::default(),
             input_request: None,
             running_cell: None,
             stderr_tail: Tail::default(),
@@ -237,10 +243,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
             ChannelEvent::Message(channel, mut message) => {
                 let parent = message.parent_id();
                 if channel == Channel::Iopub && message.header.msg_type.starts_with("comm_") {
-                    self.widgets.handle_comm(&message);
-                    for content in self.widgets.take_updates() {
-                        self.send(Channel::Shell, "comm_msg", &content);
-                    }
+                    self.handle_comm(&message);
                 }
                 match cell {
                     // Input requests go to one client only, so one without a parent belongs to this cell.
@@ -248,15 +251,20 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                         if cell.id == parent
                             || (channel == Channel::Stdin && parent.is_empty()) =>
                     {
-                        let mut sink = StderrTee {
+                        let mut sink = CellSink {
                             sink,
                             tail: &mut self.stderr_tail,
+                            models: &mut self.models,
                         };
+                        sink.push_progress(false);
                         cell.set_redirected(self.widgets.captures(&parent), &mut sink);
                         if cell.is_redirected() {
                             self.widgets.push_output(&parent, &message);
                         }
-                        let follow_up = cell.handle(channel, &mut message, &mut sink);
+                        let mut follow_up = cell.handle(channel, &mut message, &mut sink);
+                        if follow_up == FollowUp::Interrupt && self.accepts_end_of_input() {
+                            follow_up = FollowUp::InputReply(END_OF_INPUT.to_owned());
+                        }
                         match &follow_up {
                             FollowUp::InputReply(answer) => self.send_input_reply(&message, answer),
                             FollowUp::RequestInput(_) => self.input_request = Some(*message),
@@ -283,6 +291,54 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
             ChannelEvent::Opened(_) => {}
         }
         EventResult::Ignored
+    }
+
+    /// Whether [`END_OF_INPUT`] makes `input()` raise an exception. Other kernels must be interrupted; some of them do not
+    /// survive that.
+    fn accepts_end_of_input(&self) -> bool {
+        self.info["implementation"] == "ipython"
+    }
+
+    /// Applies a comm message to the models of widgets, and sends captured output to the kernel.
+    fn handle_comm(&mut self, message: &Message) {
+        self.widgets.handle_comm(message);
+        let in_memory = |frame: &Frame| match frame {
+            Frame::InMemory(bytes) => Some(bytes.clone()),
+            Frame::OnDisk(_) => None,
+        };
+        if in_memory(&message.content).is_some() {
+            let content = message.value();
+            let buffers: Vec<_> = message.buffers.iter().filter_map(in_memory).collect();
+            self.models.handle_comm(&CommMessage {
+                msg_type: &message.header.msg_type,
+                content: &content,
+                buffers: buffers.iter().map(|bytes| &bytes[..]).collect(),
+            });
+            if let (Some(id), true) = (
+                content["comm_id"].as_str(),
+                buffers.len() < message.buffers.len(),
+            ) {
+                // Too large to be stored.
+                self.models.remove(id);
+            }
+        }
+        for content in self.widgets.take_updates() {
+            if let Some(id) = content["comm_id"].as_str() {
+                let outputs = content["data"]["state"]["outputs"].clone();
+                self.models.set_state(id, "outputs", outputs);
+            }
+            self.send(Channel::Shell, "comm_msg", &content);
+        }
+    }
+
+    /// Sends the last state of progress bars and the state of widgets at the end of a cell.
+    fn push_widgets(&mut self, sink: &mut dyn Sink) {
+        for bar in self.models.take_progress(true) {
+            sink.push(Event::Progress(bar));
+        }
+        if let Some(state) = self.models.take_state() {
+            sink.push(Event::WidgetState(state.into()));
+        }
     }
 
     /// Answers the pending input request.
@@ -399,20 +455,35 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
     }
 }
 
-/// Forwards all events, and keeps the end of standard error.
-struct StderrTee<'a> {
+/// Forwards all events, keeps the end of standard error, and adds progress bars of widgets.
+struct CellSink<'a> {
     sink: &'a mut dyn Sink,
     tail: &'a mut Tail,
+    models: &'a mut WidgetModels,
 }
 
-impl Sink for StderrTee<'_> {
+impl CellSink<'_> {
+    /// Sends the progress bars that have changed; without `all`, not those that were sent a moment ago.
+    fn push_progress(&mut self, all: bool) {
+        for bar in self.models.take_progress(all) {
+            self.sink.push(Event::Progress(bar));
+        }
+    }
+}
+
+impl Sink for CellSink<'_> {
     fn push(&mut self, event: Event<'_>) {
-        if let Event::Text {
-            stream: Stream::Stderr,
-            bytes,
-        } = &event
-        {
-            self.tail.push(bytes);
+        match &event {
+            Event::Text {
+                stream: Stream::Stderr,
+                bytes,
+            } => self.tail.push(bytes),
+            Event::Display { bundle, .. } => {
+                if let Some(bar) = self.models.show(bundle) {
+                    self.sink.push(Event::Progress(bar));
+                }
+            }
+            _ => {}
         }
         self.sink.push(event);
     }

@@ -2,13 +2,14 @@
 //! interpreter.
 
 mod exits;
+mod input;
 mod queries;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use cellwright_kernel::{
-    Begun, Ending, Kernel, KernelError, KernelState, Outcome, Request, Retry, Stdin, StopReason,
+    Begun, Ending, Kernel, KernelError, KernelState, Outcome, Request, Retry, StopReason,
     StopSignal, TimeLimit,
 };
 use cellwright_output::Data;
@@ -16,6 +17,7 @@ use cellwright_output::Data;
 use crate::support::{RecordedEvent, RecordingSink, eventually, is_running, run_code, run_request};
 
 use exits::exiting_is_an_exception_that_ends_only_the_cell;
+use input::{input_is_answered, input_without_answers_is_refused};
 use queries::{history_contains_the_cells_that_ran, queries_run_no_user_code};
 
 /// A kernel in its own directory.
@@ -305,45 +307,6 @@ async fn a_syntax_error_names_the_line(mut fixture: KernelFixture) {
         matches!(fixture.ending_of("a").await.1, Ending::Raised(_)),
         "no line of it ran"
     );
-}
-
-async fn input_without_answers_is_refused(mut fixture: KernelFixture) {
-    let (recorded, ending) = fixture.ending_of("name = input('Who? ')").await;
-    let Ending::Raised(traceback) = ending else {
-        panic!("{ending:?}")
-    };
-    assert!(traceback.value.contains("Who? "), "{traceback:?}");
-    assert!(
-        recorded
-            .events
-            .contains(&RecordedEvent::InputRefused("Who? ".into())),
-        "{}",
-        recorded.summary()
-    );
-    assert_eq!(fixture.output_of("1 + 1").await, "=[2]");
-}
-
-async fn input_is_answered(mut fixture: KernelFixture) {
-    let mut request =
-        Request::new("a = input('A? ')\nb = input('B? ')\nprint(a + b)\ninput('C? ')");
-    request.stdin = Stdin::Answers(["x", "y"].into_iter().collect());
-    let (recorded, outcome) =
-        run_request(fixture.kernel.as_mut(), &request, &StopSignal::never()).await;
-    assert!(
-        String::from_utf8(recorded.stdout())
-            .unwrap()
-            .contains("xy\n"),
-        "{}",
-        recorded.summary()
-    );
-    assert!(
-        recorded
-            .events
-            .contains(&RecordedEvent::InputRefused("C? ".into())),
-        "{}",
-        recorded.summary()
-    );
-    assert!(matches!(outcome.unwrap().ending, Ending::Raised(_)));
 }
 
 async fn output_of_threads_and_children_arrives(mut fixture: KernelFixture) {

@@ -121,6 +121,7 @@ impl Sink for RecordingSink {
             Event::ShowOnly(show_only) => RecordedEvent::ShowOnly(show_only),
             Event::Raised(traceback) => RecordedEvent::Raised(traceback),
             Event::InputRefused { prompt } => RecordedEvent::InputRefused(prompt),
+            Event::Progress(_) | Event::WidgetState(_) => return,
         };
         self.events.push(recorded);
     }

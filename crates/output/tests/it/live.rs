@@ -71,3 +71,27 @@ fn long_line_to_a_pipe_is_complete() {
     let line = "x".repeat(100_000);
     assert_eq!(live_text(LiveTarget::Pipe, &[line.as_bytes()]), line);
 }
+
+/// A bar that is wider than the window would print a new line with every redraw.
+#[test]
+fn redrawn_lines_are_clipped_to_the_window() {
+    let write = |texts: &[&str]| {
+        let mut live = LiveText::new(LiveTarget::PlainTerminal).with_columns(Some(10));
+        let mut out = String::new();
+        for text in texts {
+            live.push(text.as_bytes(), &mut out);
+        }
+        live.finish(&mut out);
+        out
+    };
+    assert_eq!(write(&["\r0123456789abc", "de", "\r1"]), "\r012345678\r1");
+    assert_eq!(
+        write(&["\r東京東京東京\nmore than ten columns"]),
+        "\r東京東京\nmore than ten columns"
+    );
+    // A line that is not redrawn wraps.
+    assert_eq!(
+        write(&["more than ten columns\r\nnext"]),
+        "more than ten columns\r\nnext"
+    );
+}

@@ -91,6 +91,8 @@ fn text_values_and_exceptions() {
         "help(abs)",
         "# raises\nraise KeyError('k') from ValueError('v')",
         "# raises\nassert 1 == 2, 'msg'",
+        "try:\n    x = input('n? ')\nexcept Exception as e:\n    x = type(e).__name__\nx",
+        "import getpass\ntry:\n    getpass.getpass()\nexcept NotImplementedError:\n    print('no password')",
         "# raises\nimport sys\nsys.exit()",
         "# raises\nsys.exit(0)",
         "# raises\nraise SystemExit('bye')",
@@ -132,6 +134,23 @@ fn displays() {
     ]);
 }
 
+/// A display or an update changes all displays with its id, in all cells that ran.
+#[test]
+fn display_ids() {
+    compare_rich_outputs(&[
+        "from IPython.display import display, update_display, clear_output, HTML\ndisplay(1, display_id='here')",
+        "display(2, display_id='here')\nupdate_display(3, display_id='here')",
+        "print('before')\ndisplay('other', display_id='there')\nprint('after')",
+        "display(HTML('<b>4</b>'), display_id='here', metadata={'text/html': {'isolated': True}})",
+        "for i in range(3):\n    display(i, display_id='same')",
+        "h = display('handle', display_id=True)\nh.display('again')\nh.update('updated')",
+        "h.display('once more')",
+        "display('cleared', display_id='there')\nclear_output()\nprint('left')",
+        "update_display('nobody', display_id='unknown')\ndisplay('known', display_id='unknown')",
+        "update_display('waits', display_id='unknown')\nclear_output(wait=True)\ndisplay('last', display_id='here')",
+    ]);
+}
+
 #[test]
 fn widgets_and_progress_bars() {
     compare_with_nbclient(&[
@@ -146,6 +165,8 @@ fn widgets_and_progress_bars() {
         "out.append_stdout('appended')",
         "@out.capture(clear_output=True)\ndef g():\n    print('captured')\ng()",
         "w.IntSlider(value=3)",
+        "w.HBox([w.Label('a'), w.VBox([w.Text('x'), w.Checkbox()])])",
+        "w.Image(value=b'\\x89PNG\\x00\\xff', format='png')",
         "p = w.IntProgress(max=3)\ndisplay(p)\nfor i in range(3): p.value += 1",
         "from tqdm import tqdm\nfor i in tqdm(range(3)): pass",
         "from tqdm.notebook import tqdm as bar\nfor i in bar(range(3)): pass",

@@ -3,6 +3,7 @@
 Does not use the comparison of Cellwright, because it checks that.
 """
 
+import html
 import json
 import re
 
@@ -224,9 +225,33 @@ def cell_differences(theirs, ours):
             yield from output_differences(one, other)
 
 
+def widget_models(book):
+    """The stored models of widgets, without their ids."""
+    widgets = book["metadata"].get("widgets")
+    if widgets is None:
+        return None
+    stored = widgets["application/vnd.jupyter.widget-state+json"]
+    models = [html.unescape(json.dumps(model, sort_keys=True, ensure_ascii=False)) for model in stored["state"].values()]
+    models = sorted(normalized(re.sub("[0-9a-f]{32}", "<id>", model)) for model in models)
+    return {"version": (stored["version_major"], stored["version_minor"]), "models": models}
+
+
+def widget_differences(theirs, ours):
+    one, other = widget_models(theirs), widget_models(ours)
+    if one == other:
+        return
+    if one is None or other is None or len(one["models"]) != len(other["models"]):
+        sizes = [models and len(models["models"]) for models in (one, other)]
+        yield {"cell": None, "kind": "widgets", "what": "number of models", "theirs": sizes[0], "ours": sizes[1]}
+        return
+    for their_model, our_model in zip(one["models"], other["models"]):
+        if their_model != our_model:
+            yield {"cell": None, "kind": "widgets", "what": "model", "theirs": their_model, "ours": our_model}
+
+
 def differences(theirs, ours):
     """The differences between two executed notebooks, cell by cell."""
-    found = []
+    found = list(widget_differences(theirs, ours))
     if len(theirs["cells"]) != len(ours["cells"]):
         return [{"cell": None, "kind": "missing", "what": "cells",
                  "theirs": len(theirs["cells"]), "ours": len(ours["cells"])}]

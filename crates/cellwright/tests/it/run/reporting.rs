@@ -302,3 +302,96 @@ fn all_output_is_saved_and_printed_output_is_limited() {
     assert_eq!(text[29_999], "line 29999\n");
     assert_eq!(fixture.outputs()[1], "20000");
 }
+
+/// The report and the events show what the notebook contains after a later cell has updated a display.
+#[test]
+fn a_later_display_with_the_same_id_updates_the_report() {
+    let sources = [
+        "print('a')\ndisplay('one', display_id='here')\nprint('b')",
+        "display('two', display_id='here');",
+    ];
+    let fixture = RunFixture::with(&sources.map(code));
+    let report = fixture.run(&["--json"]).exits(0).json();
+    let texts = |report: &Value| {
+        let cells = report["cells"].as_array().unwrap().iter();
+        cells.map(|cell| cell["text"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&report), ["a\n'two'\nb\n", "'two'\n"]);
+    assert_eq!(fixture.outputs(), ["a ='two' b", "='two'"]);
+
+    let [first, second] = sources;
+    let eval = ["eval", "--json", "--cell", first, "--cell", second];
+    let report = fixture.run_command(&eval).exits(0).json();
+    assert_eq!(texts(&report), ["a\n'two'\nb\n", "'two'\n"]);
+    let data = &report["cells"][0]["outputs"][1]["data"];
+    assert!(data["text/plain"].to_string().contains("two"));
+
+    let events = fixture.run(&["--events"]).exits(0).stdout;
+    let displays: Vec<Value> = events
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|event: &Value| event["event"] == "display")
+        .collect();
+    assert!(
+        displays.iter().all(|event| event["display_id"] == "here"),
+        "{displays:?}"
+    );
+}
+
+/// The bar of a page advances as text on the viewer; the notebook stores what nbclient stores.
+#[test]
+fn progress_bars_of_widgets_advance() {
+    let bars = "from tqdm.auto import trange\nfor i in trange(3, desc='outer', mininterval=0): pass\nprint('done')";
+    let fixture = RunFixture::with(&[code(bars)]);
+    let output = fixture.run_on("jupyter", &["--events"]).exits(0);
+    let events: Vec<Value> = output
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let text: String = events
+        .iter()
+        .filter(|event| event["event"] == "text" && event["stream"] == "stderr")
+        .filter_map(|event| event["text"].as_str())
+        .collect();
+    let last = text.trim_end().rsplit('\r').next().unwrap_or_default();
+    assert!(
+        last.starts_with("outer: 100%|██████████| 3/3 ["),
+        "{text:?}"
+    );
+    assert!(!events.iter().any(|event| event["event"] == "display"));
+
+    let stored = fixture.outputs()[0].clone();
+    assert!(
+        stored.starts_with("=outer:   0%|          | 0/3"),
+        "{stored}"
+    );
+    let report = fixture.run_on("jupyter", &["--json"]).exits(0).json();
+    let text = report["cells"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("outer: 100%|██████████| 3/3 ["), "{text}");
+    fixture.assert_valid(&["a.ipynb"]);
+
+    let piped = fixture.run_on("jupyter", &[]).exits(0);
+    assert_eq!(piped.stderr.matches("outer").count(), 1, "{}", piped.stderr);
+}
+
+/// A run without widgets leaves the stored state as it is.
+#[test]
+fn the_state_of_widgets_is_replaced_only_by_another() {
+    let fixture = RunFixture::with(&[
+        code("1"),
+        code("import ipywidgets\nipywidgets.IntSlider(value=7)"),
+    ]);
+    let old = json!({"application/vnd.jupyter.widget-state+json": {"state": {}, "version_major": 2, "version_minor": 0}});
+    fixture.rewrite(|document| document["metadata"]["widgets"] = old.clone());
+    fixture.run_on("jupyter", &["--cells", "0"]).exits(0);
+    assert_eq!(fixture.document("a.ipynb")["metadata"]["widgets"], old);
+    fixture.run_on("jupyter", &[]).exits(0);
+    let document = fixture.document("a.ipynb");
+    let stored = &document["metadata"]["widgets"]["application/vnd.jupyter.widget-state+json"];
+    let view =
+        &document["cells"][1]["outputs"][0]["data"]["application/vnd.jupyter.widget-view+json"];
+    let model = &stored["state"][view["model_id"].as_str().unwrap()];
+    assert_eq!(model["state"]["value"], 7, "{stored}");
+    fixture.assert_valid(&["a.ipynb"]);
+}

@@ -9,7 +9,9 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::cell_timers::{CellTimer, CellTimers};
-use super::{ChannelEvent, Channels, EventResult, Jupyter, Lifecycle, SHUTDOWN_STEP_TIMEOUT};
+use super::{
+    ChannelEvent, Channels, END_OF_INPUT, EventResult, Jupyter, Lifecycle, SHUTDOWN_STEP_TIMEOUT,
+};
 use crate::error::{Begun, KernelError};
 use crate::execution::{Execution, FollowUp};
 use crate::kernel::{KernelState, PendingInput, input_reply};
@@ -136,8 +138,12 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
             (Some(text), _) => self.answer_input(&text),
             (None, Some(prompt)) => {
                 run.cell.refuse_input(prompt, run.sink);
-                self.interrupt();
-                run.clock.start_input_grace();
+                if self.accepts_end_of_input() {
+                    self.answer_input(END_OF_INPUT);
+                } else {
+                    self.interrupt();
+                    run.clock.start_input_grace();
+                }
             }
             (None, None) => {}
         }

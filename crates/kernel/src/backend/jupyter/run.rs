@@ -8,7 +8,7 @@ use super::python::PythonSupport;
 use super::{ABORT_RETRY_DELAY, ABORTS_MAX, Channels, Jupyter, Lifecycle, RECENT_REQUESTS_MAX};
 use crate::error::KernelError;
 use crate::execution::{self, Execution};
-use crate::kernel::{Outcome, Request, Stdin};
+use crate::kernel::{Outcome, Request};
 use crate::stop::StopSignal;
 
 impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
@@ -53,11 +53,6 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
                 content["user_expressions"] = PythonSupport::context_check().into();
             }
         }
-        if !self.description.is_python() && matches!(request.stdin, Stdin::Refuse) {
-            // The kernel then refuses input itself. Some kernels do not survive an interrupt, so that is the last resort: for
-            // a kernel that requests input nevertheless.
-            content["allow_stdin"] = false.into();
-        }
         let id = self.send(Channel::Shell, "execute_request", &content);
         if self.recent_requests.len() == RECENT_REQUESTS_MAX {
             self.recent_requests.pop_front();
@@ -71,6 +66,7 @@ impl<C: Channels, L: Lifecycle> Jupyter<C, L> {
             self.await_stragglers(&mut cell, sink, stop).await;
         }
         self.report_rejected_messages();
+        self.push_widgets(sink);
         let stopped = followed?;
         if let (Some(hooks), false, Some(reply)) =
             (&mut self.hooks, request.env.is_empty(), cell.reply())
