@@ -281,7 +281,10 @@ impl JobObserver for ExecutionObserver {
             let mut state = self.state();
             // After a commit failure the job stops before the cell runs.
             if state.builder.begin_cell(cell) {
-                let capture = Capture::new(state.limits.clone(), state.artifacts.clone());
+                let origin = state.builder.origin(cell);
+                let artifacts = state.artifacts.as_ref();
+                let artifacts = artifacts.map(|artifacts| artifacts.for_origin(origin));
+                let capture = Capture::new(state.limits.clone(), artifacts);
                 if let Some(slot) = state.captures.get_mut(cell) {
                     *slot = Some(capture);
                 }
@@ -367,13 +370,18 @@ impl Sink for CellSink {
 
 impl ExecutionState {
     fn push(&mut self, cell: usize, event: Event<'_>) {
-        if !self.followers.is_empty()
-            && let Some(item) = FeedItem::from_event(&event)
-        {
-            self.send_to_followers(&item);
-        }
+        let is_followed = !self.followers.is_empty();
+        let mut item = is_followed.then(|| FeedItem::from_event(&event)).flatten();
+        // The capture stores images, so that the item names their artifacts.
         if let Some(Some(capture)) = self.captures.get_mut(cell) {
             capture.push(event);
+            let figures = capture.take_last_figures();
+            if let Some(item) = &mut item {
+                item.set_figures(figures);
+            }
+        }
+        if let Some(item) = item {
+            self.send_to_followers(&item);
         }
     }
 

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use crate::artifact::{ArtifactId, Artifacts, SpillReport};
 use crate::bundle::Bundle;
 use crate::event::{Stream, Traceback};
+use crate::figure::Figure;
 use crate::limits::Limits;
 use crate::scratch::Scratch;
 pub(crate) use display::{DisplayOutput, Payload};
@@ -163,25 +164,49 @@ impl Outputs {
     }
 
     /// Adds a display.
-    pub(crate) fn push_display(&mut self, bundle: Bundle, id: Option<String>, result: Option<u32>) {
+    pub(crate) fn push_display(
+        &mut self,
+        bundle: Bundle,
+        id: Option<String>,
+        result: Option<u32>,
+        figures: Vec<Figure>,
+    ) {
         if self.admit_output() {
             self.streams.close(&mut self.list);
-            let display = self.new_display(bundle, id, result);
+            let mut display = self.new_display(bundle, id, result);
+            display.figures = figures;
             self.display_bytes += display.memory_size();
             self.list.push(Output::Display(display));
         }
     }
 
     /// Updates all displays with an id.
-    pub(crate) fn update_display(&mut self, bundle: Bundle, id: &str) {
+    pub(crate) fn update_display(&mut self, bundle: Bundle, id: &str, figures: &[Figure]) {
         if self.has_display(id) {
             self.replace_display(bundle, id);
+            let mut replaced = Vec::new();
+            for display in self.displays_mut() {
+                if display.id.as_deref() == Some(id) {
+                    replaced.extend(std::mem::replace(&mut display.figures, figures.to_vec()));
+                }
+            }
+            self.remove_figures(&replaced);
         } else {
             self.store_update(bundle, id);
         }
     }
 
-    fn has_display(&self, id: &str) -> bool {
+    /// Removes the artifacts of figures that are not outputs any more: an animation would fill the directory.
+    fn remove_figures(&self, figures: &[Figure]) {
+        for figure in figures {
+            if let (Some(artifacts), Some(id)) = (&self.artifacts, figure.artifact) {
+                artifacts.remove_image(id, &figure.mime);
+            }
+        }
+    }
+
+    /// Returns whether a display has this id.
+    pub(crate) fn has_display(&self, id: &str) -> bool {
         let mut list = self.list.iter();
         list.any(
             |output| matches!(output, Output::Display(display) if display.id.as_deref() == Some(id)),
@@ -228,6 +253,9 @@ impl Outputs {
     }
 
     pub(crate) fn clear(&mut self) {
+        let displays = self.displays_mut().map(|display| &mut display.figures);
+        let figures: Vec<Figure> = displays.flat_map(std::mem::take).collect();
+        self.remove_figures(&figures);
         self.list.clear();
         self.show_only.clear();
         self.streams.clear();
@@ -365,8 +393,8 @@ mod tests {
         outputs.scratch = Scratch::with_file(full.unwrap());
         let bundle =
             Bundle::text("image/png", "x".repeat(2000)).with("a/b", Data::Text("c".to_owned()));
-        outputs.push_display(bundle.clone(), Some("x".to_owned()), None);
-        outputs.update_display(bundle.clone(), "elsewhere");
+        outputs.push_display(bundle.clone(), Some("x".to_owned()), None, Vec::new());
+        outputs.update_display(bundle.clone(), "elsewhere", &[]);
         outputs.finish();
         let mut written = Vec::new();
         let style = JsonStyle::compact();

@@ -29,7 +29,7 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     title: "Run a notebook's cells",
     description: "\
 Run (execute) cells of a Jupyter notebook (.ipynb) and save their outputs in it; plots are returned as images. Ends at the first cell that \
-fails. The kernel stays as the notebook's session, for edits and `eval`; `restart` starts a fresh one: use it before you trust a whole \
+fails. The kernel stays as the notebook's session, for edits and `eval`; `reset` starts a fresh one: use it before you trust a whole \
 notebook. Runs all cells, `cells`, `from`/`to`, or `stale` ones (changed, never run, or after such a cell). `edit_cell` with `source` \
 edits a cell and runs it. A long call continues as a run (see `runs`). Example: {\"path\": \"a.ipynb\", \"stale\": true}",
     search_hint: "jupyter ipynb execute cells plot figure",
@@ -54,7 +54,7 @@ edits a cell and runs it. A long call continues as a run (see `runs`). Example: 
             .describe("edits before the run, as in `notebook`"),
         REVISION,
         SESSION.describe("default: the path"),
-        Argument::new("restart", ArgumentKind::Boolean).or(&["reset"]),
+        Argument::new("reset", ArgumentKind::Boolean).or(&["restart"]),
         Argument::new("output", ArgumentKind::Text)
             .or(&["output_path"])
             .describe("write to this file instead"),
@@ -120,7 +120,7 @@ pub(super) struct Arguments {
     revision: Option<String>,
     session: Option<String>,
     #[serde(default)]
-    restart: bool,
+    reset: bool,
     output: Option<String>,
     #[serde(default)]
     params: serde_json::Map<String, Value>,
@@ -255,7 +255,7 @@ fn prepare(
         session: Some(target.name),
         cwd: target.cwd,
         project_dir: Some(server.project_dir()),
-        restart: given.restart,
+        restart: given.reset,
         timeout: given.timeout.map(|time| time.0),
         total_timeout: given.total_timeout.map(|time| time.0),
         keep_going: given.keep_going,
