@@ -340,9 +340,9 @@ naïve  12.5 KiB  another user  /tmp                             a long text, lo
         let fitted = table().fit(60);
         assert_eq!(fitted.hidden, ["OWNER"]);
         let expected = "\
-NAME       SIZE  PATH                  VALUE
-東京        8 B  …/projects/analysis   1
-naïve  12.5 KiB  /tmp                  a long text, longer…
+NAME       SIZE  PATH                   VALUE
+東京        8 B  …ve/projects/analysis  1
+naïve  12.5 KiB  /tmp                   a long text, longer…
 ";
         assert_eq!(fitted.text, expected);
     }
