@@ -9,6 +9,7 @@ use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::env;
 use cellwright_operations::finding::{Finding, Severity};
+use cellwright_operations::table::Table;
 use cellwright_output::LiveTarget;
 use cellwright_stdext::rfc3339;
 use serde::Serialize;
@@ -84,6 +85,32 @@ impl Console {
             Cow::Borrowed(text)
         };
         self.write_bytes(shown.as_bytes())
+    }
+
+    /// Prints a table, on a terminal within its width. A remark names the columns that do not fit.
+    pub(crate) fn print_table(&self, table: &Table) -> Result<(), Failure> {
+        let Some(width) = self.width() else {
+            return self.print(&table.to_string());
+        };
+        let fitted = table.fit(width);
+        self.print(&fitted.text)?;
+        if !fitted.hidden.is_empty() {
+            let hidden = fitted.hidden.join(", ").to_lowercase();
+            self.note(&format!("not shown in this width: {hidden}"));
+        }
+        Ok(())
+    }
+
+    /// Number of columns of the terminal; `None` if stdout is not a terminal.
+    pub(crate) fn width(&self) -> Option<usize> {
+        let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+        self.stdout.terminal.then_some(usize::from(width.0).max(1))
+    }
+
+    /// Number of columns of the terminal; `None` if stderr is not a terminal.
+    pub(crate) fn stderr_width(&self) -> Option<usize> {
+        let (width, _) = terminal_size::terminal_size_of(io::stderr())?;
+        self.stderr.terminal.then_some(usize::from(width.0).max(1))
     }
 
     /// Prints bytes. On a terminal, they are shown as text.
@@ -231,6 +258,16 @@ impl Console {
             self.error_line(&paint(
                 &escape_controls(text),
                 self.stderr.colour.then_some(Colour::Dim),
+            ));
+        }
+    }
+
+    /// Prints a remark about a failure on stderr, unless `--quiet` or `--json` is given.
+    pub(crate) fn note_failure(&self, text: &str) {
+        if !self.quiet && !self.json {
+            self.error_line(&paint(
+                &escape_controls(text),
+                self.stderr.colour.then_some(Colour::Error),
             ));
         }
     }

@@ -208,7 +208,10 @@ pub(super) fn show(writer: &mut LiveWriter<'_>, item: FeedItem, limits: &Limits)
             }
         }
         FeedItem::Error(traceback) => {
-            writer.write_display(Stream::Stderr, &traceback_text(&traceback));
+            writer.write_display(
+                Stream::Stderr,
+                &colour_traceback(traceback_text(&traceback)),
+            );
         }
         FeedItem::Dropped(bytes) => writer.write_display(Stream::Stderr, &dropped_note(bytes)),
         FeedItem::CellStart | FeedItem::CellEvent(_) | FeedItem::Clear { .. } => {}
@@ -217,7 +220,8 @@ pub(super) fn show(writer: &mut LiveWriter<'_>, item: FeedItem, limits: &Limits)
 
 /// The text of a display.
 pub(super) fn display_text(display: &DisplayItem, limits: &Limits) -> Option<String> {
-    let text = displayed_text(&display.bundle, limits).map(std::borrow::Cow::into_owned);
+    let text = displayed_text(&display.bundle, &display.figures, limits);
+    let text = text.map(std::borrow::Cow::into_owned);
     text.or_else(|| {
         let omitted = display.omitted.first()?;
         Some(format!("[{}, {}]", omitted.mime, ByteSize(omitted.bytes)))
@@ -231,6 +235,31 @@ pub(super) fn traceback_text(traceback: &Traceback) -> String {
     } else {
         traceback.lines.join("\n")
     }
+}
+
+/// Colours a traceback that has no colours: locations, and the exception. Only a terminal shows them.
+fn colour_traceback(text: String) -> String {
+    if text.contains('\u{1b}') {
+        return text;
+    }
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let start = line.trim_start();
+        let is_location = start.starts_with("File ") || start.starts_with("Cell In[");
+        let is_mark = !start.is_empty() && start.chars().all(|c| matches!(c, '^' | '~' | ' '));
+        // The line of the exception: `NameError: …`, also of the exceptions before it.
+        let name = line.split([':', ' ']).next().unwrap_or_default();
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
+        let is_exception = !name.is_empty()
+            && name.chars().all(is_name)
+            && (line.len() == name.len() || line[name.len()..].starts_with(':'));
+        lines.push(match (is_location, is_mark || is_exception) {
+            (true, _) => format!("\u{1b}[36m{line}\u{1b}[0m"),
+            (_, true) => format!("\u{1b}[31m{line}\u{1b}[0m"),
+            _ => line.to_owned(),
+        });
+    }
+    lines.join("\n")
 }
 
 /// The note in place of dropped output.
@@ -280,4 +309,39 @@ pub(crate) fn show_summary(
         console.report_failure(failure);
     }
     Ok(report.exit_code())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::colour_traceback;
+
+    #[test]
+    fn exceptions_and_locations_have_colours() {
+        let text = "\
+Traceback (most recent call last):
+  Cell In[1], line 1, in <module>
+    1 / 0
+    ~~^~~
+ZeroDivisionError: division by zero
+
+During handling of the above exception, another exception occurred:
+
+module.Custom";
+        let expected = "\
+Traceback (most recent call last):
+<36>  Cell In[1], line 1, in <module><0>
+    1 / 0
+<31>    ~~^~~<0>
+<31>ZeroDivisionError: division by zero<0>
+
+During handling of the above exception, another exception occurred:
+
+<31>module.Custom<0>";
+        let coloured = colour_traceback(text.to_owned());
+        let shown = coloured.replace("\u{1b}[", "<");
+        let shown = shown.replace("<36m", "<36>").replace("<31m", "<31>");
+        assert_eq!(shown.replace("<0m", "<0>"), expected);
+        let already = "\u{1b}[31mNameError\u{1b}[0m: x".to_owned();
+        assert_eq!(colour_traceback(already.clone()), already);
+    }
 }

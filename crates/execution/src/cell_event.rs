@@ -43,4 +43,6 @@ pub struct CellRef {
     pub number: usize,
     /// Number of cells that run.
     pub total: usize,
+    /// The first line of its source that is not blank.
+    pub first_line: String,
 }

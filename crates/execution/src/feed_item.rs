@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use cellwright_output::{Bundle, Data, Encoding, Event, Stream, Traceback};
+use cellwright_output::{Bundle, Data, Encoding, Event, Figure, Stream, Traceback};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -42,6 +42,8 @@ pub struct DisplayItem {
     pub bundle: Bundle,
     /// Representations that are too large for a viewer.
     pub omitted: Vec<OmittedData>,
+    /// The images among the representations, with their artifacts.
+    pub figures: Vec<Figure>,
     /// The display id.
     pub id: Option<String>,
     /// Whether this replaces the displays with the same id.
@@ -81,6 +83,13 @@ impl FeedItem {
             | Event::InputRefused { .. }
             | Event::Progress(_)
             | Event::WidgetState(_) => None,
+        }
+    }
+
+    /// Adds the images of a display, as the capture has stored them.
+    pub(super) fn set_figures(&mut self, figures: Vec<Figure>) {
+        if let Self::Display(display) = self {
+            display.figures = figures;
         }
     }
 
@@ -141,6 +150,7 @@ pub enum ItemHead {
         parts: Vec<PartHead>,
         metadata: Map<String, Value>,
         omitted: Vec<OmittedData>,
+        figures: Vec<Figure>,
         id: Option<String>,
         is_update: bool,
         execution_count: Option<u32>,
@@ -229,6 +239,7 @@ impl FeedItem {
                 parts,
                 metadata,
                 omitted,
+                figures,
                 id,
                 is_update,
                 execution_count,
@@ -238,6 +249,7 @@ impl FeedItem {
                     metadata,
                 },
                 omitted,
+                figures,
                 id,
                 is_update,
                 execution_count,
@@ -290,6 +302,7 @@ fn encode_display(display: &DisplayItem) -> io::Result<(ItemHead, Vec<u8>)> {
         parts,
         metadata: display.bundle.metadata.clone(),
         omitted: display.omitted.clone(),
+        figures: display.figures.clone(),
         id: display.id.clone(),
         is_update: display.is_update,
         execution_count: display.execution_count,
@@ -334,6 +347,7 @@ mod tests {
             id: Some("a".to_owned()),
             number: 1,
             total: 2,
+            first_line: "x = 1".to_owned(),
         };
         let mut metadata = Map::new();
         metadata.insert("image/png".to_owned(), json!({"width": 4}));
@@ -350,6 +364,13 @@ mod tests {
             omitted: vec![OmittedData {
                 mime: "image/svg+xml".to_owned(),
                 bytes: 1 << 40,
+            }],
+            figures: vec![Figure {
+                mime: "image/png".to_owned(),
+                bytes: 3,
+                width: Some(4),
+                height: None,
+                artifact: "artifact://7".parse().ok(),
             }],
             id: Some("d".to_owned()),
             is_update: true,

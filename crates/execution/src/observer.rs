@@ -297,7 +297,10 @@ impl JobObserver for ExecutionObserver {
             let mut state = self.state();
             // After a commit failure the job stops before the cell runs.
             if state.builder.begin_cell(cell) {
-                let mut capture = Capture::new(state.limits.clone(), state.artifacts.clone());
+                let origin = state.builder.origin(cell);
+                let artifacts = state.artifacts.as_ref();
+                let artifacts = artifacts.map(|artifacts| artifacts.for_origin(origin));
+                let mut capture = Capture::new(state.limits.clone(), artifacts);
                 capture.set_earlier_ids(state.earlier_displays.ids());
                 if let Some(slot) = state.captures.get_mut(cell) {
                     *slot = Some(capture);
@@ -388,7 +391,7 @@ impl Sink for CellSink {
 
 impl ExecutionState {
     fn push(&mut self, cell: usize, event: Event<'_>) {
-        self.send_event(&event);
+        let mut item = self.send_before(&event);
         if let Event::Display {
             bundle,
             id: Some(id),
@@ -401,22 +404,29 @@ impl ExecutionState {
             let captures = others.filter_map(|(_, capture)| capture.as_mut());
             self.earlier_displays.update(bundle, id, captures);
         }
+        // The capture stores images, so that the item names their artifacts.
         if let Some(Some(capture)) = self.captures.get_mut(cell) {
             capture.push(event);
+            let figures = capture.take_last_figures();
+            if let Some(item) = &mut item {
+                item.set_figures(figures);
+            }
+        }
+        if let Some(item) = item {
+            self.send_to_followers(&item);
         }
     }
 
-    /// Sends an event to followers.
-    fn send_event(&mut self, event: &Event<'_>) {
-        let Some(before) = self.progress_line.before(event) else {
-            return;
-        };
+    /// Sends what precedes an event to followers, and returns the item of the event.
+    fn send_before(&mut self, event: &Event<'_>) -> Option<FeedItem> {
+        let before = self.progress_line.before(event)?;
         if self.followers.is_empty() {
-            return;
+            return None;
         }
-        for item in before.into_iter().chain(FeedItem::from_event(event)) {
-            self.send_to_followers(&item);
+        if let Some(before) = before {
+            self.send_to_followers(&before);
         }
+        FeedItem::from_event(event)
     }
 
     fn add_display_ids(&mut self, cell: usize) {

@@ -7,7 +7,7 @@ use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
 use cellwright_kernel::process::Exit;
 use cellwright_kernel::session::CellEnd;
 use cellwright_kernel::{Ending, KernelError, KernelState, ShutdownReport, StopReason};
-use cellwright_output::{BoundedJson, Captured, Outputs};
+use cellwright_output::{ArtifactOrigin, BoundedJson, Captured, Outputs};
 use serde_json::Value;
 
 use super::cell_event::{CellEvent, CellRef};
@@ -26,8 +26,10 @@ pub(super) struct ReportBuilder {
     first_failure: Option<ExecutionStatus>,
     /// Whether no cell may start.
     not_started: bool,
-    /// Whether the outputs are saved in a notebook.
-    in_notebook: bool,
+    /// Path of the notebook in which the outputs are saved.
+    notebook: Option<String>,
+    /// The first line of each cell.
+    first_lines: Vec<String>,
     /// Indexes of the cells of the notebook that have not run on the kernel.
     missing_cells: Vec<usize>,
 }
@@ -56,7 +58,8 @@ impl ReportBuilder {
             },
             first_failure: None,
             not_started: false,
-            in_notebook: request.notebook.is_some(),
+            notebook: request.notebook.as_ref().map(RunSpec::written_path),
+            first_lines: request.cells.iter().map(CellRequest::first_line).collect(),
             missing_cells: match &request.notebook {
                 Some(spec) => spec.missing_cells.clone(),
                 None => Vec::new(),
@@ -105,7 +108,7 @@ impl ReportBuilder {
             return;
         };
         // A cell of a notebook that was not started keeps its stored outputs.
-        let untouched = self.in_notebook && cell.status == ExecutionStatus::Pending;
+        let untouched = self.notebook.is_some() && cell.status == ExecutionStatus::Pending;
         // Rounded to microseconds.
         cell.duration_ms = (end.duration.as_secs_f64() * 1e6).round() / 1e3;
         let status = match end.result {
@@ -164,7 +167,10 @@ impl ReportBuilder {
 
     /// Records that the execution was stopped before a cell started.
     fn record_stop_before(&mut self, index: usize, reason: StopReason) {
-        let cell = self.in_notebook.then(|| self.report.cells[index].index);
+        let cell = self
+            .notebook
+            .is_some()
+            .then(|| self.report.cells[index].index);
         let failure = Failure::from_stop(reason, None, cell);
         // An exception after which the execution continued is not what ended it.
         let raised = |failure: &Failure| matches!(failure.kind, Kind::Raised);
@@ -184,7 +190,7 @@ impl ReportBuilder {
                 cell.error = Some(traceback.into());
                 let (on_error, number) = (cell.on_error, cell.index);
                 // The traceback of a single piece of code is enough.
-                if (count > 1 || self.in_notebook) && on_error != OnError::Expected {
+                if (count > 1 || self.notebook.is_some()) && on_error != OnError::Expected {
                     let failure = Failure::new(Kind::Raised, message);
                     let failure = match (count - index - 1, on_error) {
                         (0, _) | (_, OnError::Continue) => failure,
@@ -199,7 +205,7 @@ impl ReportBuilder {
                 ExecutionStatus::Error
             }
             Ending::Stopped { reason, state } => {
-                let cell = self.in_notebook.then_some(cell.index);
+                let cell = self.notebook.is_some().then_some(cell.index);
                 let failure = Failure::from_stop(reason, Some(state), cell);
                 let kind = match state {
                     KernelState::Preserved => NoticeKind::Interrupted,
@@ -289,7 +295,7 @@ impl ReportBuilder {
 
     /// Records the output of a cell and returns the outputs for the notebook.
     pub(super) fn record_output(&mut self, index: usize, captured: Captured) -> Outputs {
-        let in_notebook = self.in_notebook;
+        let in_notebook = self.notebook.is_some();
         // The notebook contains these outputs completely.
         let is_relevant = |notice: &UserNotice| {
             let shortened = [NoticeKind::StreamsShortened, NoticeKind::DisplaysMoved];
@@ -360,7 +366,17 @@ impl ReportBuilder {
             id: cell.id.clone(),
             number: at + 1,
             total: self.report.cells.len(),
+            first_line: self.first_lines.get(at).cloned().unwrap_or_default(),
         })
+    }
+
+    /// Where the artifacts of a cell are from.
+    pub(super) fn origin(&self, at: usize) -> ArtifactOrigin {
+        ArtifactOrigin {
+            notebook: self.notebook.clone(),
+            cell: self.report.cells.get(at).map(|cell| cell.index),
+            session: self.report.session.clone(),
+        }
     }
 
     /// The event that reports the end of a cell to viewers.

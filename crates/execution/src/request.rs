@@ -17,6 +17,9 @@ use crate::run_spec::{PlannedCell, RunSpec};
 /// Number of characters of a cell in its label.
 const LABEL_MAX: usize = 60;
 
+/// Number of characters of the first line of a cell in its events.
+const FIRST_LINE_MAX: usize = 200;
+
 /// Cells to run one after the other on one kernel.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ExecutionRequest {
@@ -88,6 +91,15 @@ pub struct CellRequest {
     pub file: Option<PathBuf>,
     /// What an exception means for the execution.
     pub on_error: OnError,
+}
+
+impl CellRequest {
+    /// The first line that is not blank, at most [`FIRST_LINE_MAX`] characters.
+    pub(crate) fn first_line(&self) -> String {
+        let mut lines = self.code.lines().map(str::trim);
+        let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
+        line.chars().take(FIRST_LINE_MAX).collect()
+    }
 }
 
 /// What happens when a cell raises an exception.

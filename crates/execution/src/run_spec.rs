@@ -34,6 +34,14 @@ pub struct RunSpec {
     pub outputs_limit: Option<u64>,
 }
 
+impl RunSpec {
+    /// Path of the notebook with outputs.
+    pub(crate) fn written_path(&self) -> String {
+        let path = self.output.as_ref().unwrap_or(&self.path);
+        path.display().to_string()
+    }
+}
+
 /// A cell to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedCell {

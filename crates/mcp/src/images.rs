@@ -1,7 +1,7 @@
 //! Images in replies: scaled down to what models accept, with the MIME type of their content, and named in the text.
 
 use cellwright_execution::ImageReport;
-use cellwright_output::{ArtifactId, Artifacts, BoundedImage, Image};
+use cellwright_output::{ArtifactId, Artifacts, BoundedImage, Figure, Image};
 
 /// Maximum number of images in one reply; the reply names the others.
 const IMAGES_MAX: usize = 6;
@@ -44,18 +44,15 @@ impl ReplyImages {
         size: Option<(u32, u32)>,
         location: Option<&str>,
     ) -> String {
-        let size = size.map(|(width, height)| format!(" {width}×{height}"));
-        let size = size.unwrap_or_default();
-        let location = location.map(|location| format!(", {location}"));
-        let location = location.unwrap_or_default();
+        let name = Figure::label(mime, size, location.unwrap_or("not stored"));
         match encoded {
             Ok(image) if self.images.len() < IMAGES_MAX => {
                 self.images.push(image);
                 let number = self.images.len();
-                format!("[image {number}: {mime}{size}{location}]\n")
+                format!("[{name}, image {number}]\n")
             }
-            Ok(_) => format!("[image not sent: {mime}{size}{location}; a reply has at most 6]\n"),
-            Err(why) => format!("[image not sent: {mime}{size}{location}; {why}]\n"),
+            Ok(_) => format!("[{name}, not sent: a reply has at most 6 images]\n"),
+            Err(why) => format!("[{name}, not sent: {why}]\n"),
         }
     }
 }

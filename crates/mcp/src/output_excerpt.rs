@@ -36,13 +36,11 @@ impl OutputExcerpt {
         });
         let captured = captured.unwrap_or_default();
         let text = &cell.text;
-        // Positions at which an image stands, and the end of the text that it replaces.
+        // Positions of the lines that name the images, and the ends of these lines.
         let mut images: Vec<(usize, usize, usize)> = Vec::new();
         for (number, image) in cell.images.iter().enumerate() {
             let range = image.text_range.clone().unwrap_or(text.len()..text.len());
             let (start, end) = (range.start.min(text.len()), range.end.min(text.len()));
-            let shown = text.get(start..end).unwrap_or_default();
-            let start = if is_placeholder(shown) { start } else { end };
             images.push((start, end, number));
         }
         let mut excerpt = Self {
@@ -123,14 +121,6 @@ impl OutputExcerpt {
     }
 }
 
-/// Whether the text of a display only names an image, as `<Figure size 640x480 with 1 Axes>` does.
-fn is_placeholder(text: &str) -> bool {
-    let text = text.trim();
-    let is_line = !text.contains('\n');
-    is_line && (text.starts_with("[image/") || text.starts_with("<Figure "))
-        || text.starts_with('<') && text.ends_with(" object>") && is_line
-}
-
 /// The line that the capture put into its gap.
 fn find_gap(text: &str, elided: TextSize) -> Option<Range<usize>> {
     if elided.bytes == 0 {
@@ -203,8 +193,9 @@ mod tests {
 
     #[test]
     fn images_stand_where_they_were_displayed() {
-        let mut cell = report("before\n<Figure size 640x480 with 1 Axes>\nafter\n");
-        cell.images.push(image(7..41));
+        let line = "[figure 640×480, artifact://1]\n";
+        let mut cell = report(&format!("before\n{line}after\n"));
+        cell.images.push(image(7..7 + line.len()));
         let excerpt = OutputExcerpt::new(&cell, 1000);
         assert_eq!(
             excerpt.parts,
@@ -214,8 +205,8 @@ mod tests {
                 ExcerptPart::Text("after\n".to_owned()),
             ]
         );
-        let mut cell = report("a table\n");
-        cell.images.push(image(0..8));
+        let mut cell = report(&format!("a table\n{line}"));
+        cell.images.push(image(8..8 + line.len()));
         let excerpt = OutputExcerpt::new(&cell, 1000);
         let table = ExcerptPart::Text("a table\n".to_owned());
         assert_eq!(excerpt.parts, [table, ExcerptPart::Image(0)]);

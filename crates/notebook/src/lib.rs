@@ -34,7 +34,8 @@
 //! * `text`: [`render`] writes all sources, separated by markers such as `# %% [code] cell:0`; [`parse`] parses
 //!   an edited view, or a text in the percent format of other tools.
 //! * `view`: [`NotebookView`], the text view and the baseline, built during the scan.
-//! * [`select`], [`outline`], [`outputs`]: selectors such as `:cells=3-5`, one line per cell, output summaries.
+//! * [`select`], [`outline`], [`outputs`], [`images`]: selectors such as `:cells=3-5`, one line per cell, stored outputs
+//!   and images.
 //!
 //! Edits:
 //!
@@ -87,6 +88,7 @@ pub mod edit;
 mod error;
 pub mod file;
 mod ids;
+pub mod images;
 mod json;
 mod layout;
 mod lines;

@@ -19,7 +19,7 @@ pub struct OutputSummary {
     pub kind: String,
     /// The stream's name, the MIME types, or the error's name.
     pub labels: Vec<String>,
-    /// Its size in the file, in bytes.
+    /// Size of its content in bytes: of the decoded image if it has one, else of its largest text.
     pub bytes: usize,
 }
 
@@ -30,7 +30,7 @@ pub fn summaries(notebook: &Notebook, index: usize) -> Vec<OutputSummary> {
         .map(|output| OutputSummary {
             kind: output.kind.clone(),
             labels: output.labels(notebook),
-            bytes: output.span.len(),
+            bytes: output.content_size(notebook),
         })
         .collect()
 }
@@ -39,37 +39,6 @@ pub fn summaries(notebook: &Notebook, index: usize) -> Vec<OutputSummary> {
 pub(crate) fn output_spans(notebook: &Notebook, index: usize) -> Vec<Span> {
     let outputs = outputs(notebook, index).into_iter();
     outputs.map(|output| output.span).collect()
-}
-
-/// An image among the stored outputs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredImage {
-    /// Index of the cell.
-    pub cell: usize,
-    /// Index of the output in the cell.
-    pub output: usize,
-    /// `image/png` or `image/jpeg`.
-    pub mime: String,
-    /// The encoded image as base64 text.
-    pub base64: String,
-}
-
-/// The PNG and JPEG images of cell `index`, at most `limit`.
-pub fn images(notebook: &Notebook, index: usize, limit: usize) -> Vec<StoredImage> {
-    let mut images = Vec::new();
-    for (number, output) in outputs(notebook, index).iter().enumerate() {
-        for member in output.data(notebook) {
-            if images.len() < limit && matches!(member.name.as_str(), "image/png" | "image/jpeg") {
-                images.push(StoredImage {
-                    cell: index,
-                    output: number,
-                    mime: member.name,
-                    base64: source::decode_text(notebook.slice(member.value)),
-                });
-            }
-        }
-    }
-    images
 }
 
 /// The execution count of cell `index`, if it has one.
@@ -195,6 +164,43 @@ pub(crate) fn full_text(notebook: &Notebook, index: usize) -> String {
     whole
 }
 
+/// The size of a representation in bytes: of the decoded bytes if it is base64, of its text, or of its JSON.
+fn data_size(mime: &str, value: &[u8]) -> usize {
+    match value.first() {
+        Some(b'"' | b'[') if is_base64(mime) => base64_size(&source::decode_text(value)),
+        Some(b'"' | b'[') => text_size(value),
+        _ => value.len(),
+    }
+}
+
+/// The size in bytes of a text that is a string or a list of strings.
+fn text_size(value: &[u8]) -> usize {
+    let tokens = source::string_tokens(value);
+    tokens
+        .map(|token| json_text::decode(&value[token]).len())
+        .sum()
+}
+
+/// Whether notebooks store values of this type as base64.
+fn is_base64(mime: &str) -> bool {
+    let is_image = mime.starts_with("image/") && !mime.ends_with("+xml");
+    is_image
+        || mime == "application/pdf"
+        || mime.starts_with("audio/")
+        || mime.starts_with("video/")
+}
+
+/// The number of bytes that base64 text stands for; the size of the text if it is not base64.
+fn base64_size(text: &str) -> usize {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let digits = text.bytes().filter(|byte| is_digit(byte)).count();
+    let is_other = |byte: u8| !(is_digit(&byte) || byte == b'=' || byte.is_ascii_whitespace());
+    if text.bytes().any(is_other) {
+        return text.len();
+    }
+    digits * 3 / 4
+}
+
 struct ParsedOutput {
     span: Span,
     kind: String,
@@ -254,6 +260,25 @@ impl ParsedOutput {
         }
     }
 
+    fn content_size(&self, notebook: &Notebook) -> usize {
+        let size = |name: &str| {
+            let member = self.member(name);
+            member.map_or(0, |member| text_size(notebook.slice(member.value)))
+        };
+        match self.kind.as_str() {
+            "stream" => size("text"),
+            "error" => size("traceback").max(size("ename") + size("evalue")),
+            _ => {
+                let data = self.data(notebook);
+                let sizes = data.iter().map(|member| {
+                    let size = data_size(&member.name, notebook.slice(member.value));
+                    (member.name.starts_with("image/"), size)
+                });
+                sizes.max().map_or(0, |(_, size)| size)
+            }
+        }
+    }
+
     fn traceback(&self, notebook: &Notebook) -> Vec<String> {
         let Some(member) = self.member("traceback") else {
             return Vec::new();
@@ -293,7 +318,8 @@ impl ParsedOutput {
                     _ => value.to_vec(),
                 };
                 let revision = Revision::compute(&text).short();
-                format!("[{}, {} bytes, {revision}]", member.name, text.len())
+                let size = data_size(&member.name, value);
+                format!("[{}, {size} bytes, {revision}]", member.name)
             })
             .collect();
         if let Some(best) = best_text(&data) {
@@ -372,5 +398,15 @@ mod tests {
             "100%\nnext\nlast"
         );
         assert_eq!(strip_controls("a\u{7}\u{9b}\tb"), "a\tb");
+    }
+
+    #[test]
+    fn a_size_is_that_of_the_decoded_content() {
+        assert_eq!(base64_size("AAAA\nAAE=\n"), 5);
+        assert_eq!(base64_size("AA=="), 1);
+        assert_eq!(base64_size("not base64!"), 11);
+        assert_eq!(data_size("image/png", br#""AAAA""#), 3);
+        assert_eq!(data_size("image/svg+xml", br#"["<svg/>\n", "\u00e9"]"#), 9);
+        assert_eq!(data_size("application/json", b"{\"a\": 1}"), 8);
     }
 }

@@ -1,7 +1,7 @@
 //! Selectors: the part of a notebook to read, appended to its path.
 //!
 //! `:10-20` and similar select lines of the text view, `:cells=3-5` and `:id=ab12` select cells,
-//! `:raw` is the JSON, `:ids` and `:outputs` show more, `:outline` shows less.
+//! `:raw` is the JSON, `:ids` and `:outputs` show more, `:outline` shows less, `:images` shows only images.
 
 use crate::document::Cells;
 use crate::edit::Address;
@@ -30,6 +30,8 @@ pub enum View {
     Raw,
     /// One line per cell.
     Outline,
+    /// The images.
+    Images,
 }
 
 /// The selected part of a notebook.
@@ -146,6 +148,7 @@ pub fn split<'a>(
 enum Token {
     Raw,
     Outline,
+    Images,
     Ids,
     Outputs,
     Part(Part),
@@ -157,6 +160,7 @@ impl Token {
         match lower.as_str() {
             "raw" => return Ok(Self::Raw),
             "outline" => return Ok(Self::Outline),
+            "images" | "figures" => return Ok(Self::Images),
             "ids" => return Ok(Self::Ids),
             "outputs" => return Ok(Self::Outputs),
             _ => {}
@@ -202,14 +206,14 @@ impl Selector {
                     }
                     selector.part = part;
                 }
-                view @ (Token::Raw | Token::Outline) => {
+                view @ (Token::Raw | Token::Outline | Token::Images) => {
                     if let Some(other) = view_from.replace(text) {
                         return Err(conflict(other));
                     }
-                    selector.view = if matches!(view, Token::Raw) {
-                        View::Raw
-                    } else {
-                        View::Outline
+                    selector.view = match view {
+                        Token::Raw => View::Raw,
+                        Token::Outline => View::Outline,
+                        _ => View::Images,
                     };
                 }
                 Token::Ids => selector.ids = true,
@@ -237,7 +241,7 @@ impl Selector {
         let fits = match (&self.view, &self.part) {
             (_, Part::All) | (View::Text, _) | (View::Raw, Part::Lines(_)) => true,
             (View::Raw, _) => false,
-            (View::Outline, part) => !matches!(part, Part::Lines(_)),
+            (View::Outline | View::Images, part) => !matches!(part, Part::Lines(_)),
         };
         match (fits, part) {
             (false, Some(part)) => conflict(view, part),

@@ -14,6 +14,8 @@ use cellwright_output::{
 };
 use serde::Serialize;
 
+use crate::table::{Table, format_seconds};
+
 /// Largest text in an [`ArtifactReport`] in bytes: the whole text is in memory, here and in the reader.
 const REPORT_LIMIT: u64 = 8 << 20;
 
@@ -83,6 +85,53 @@ pub struct ArtifactEntry {
     pub path: String,
     /// `None` for artifacts of older versions.
     pub project: Option<ArtifactProject>,
+    /// Path of the notebook whose cell the artifact is from.
+    pub notebook: Option<String>,
+    /// Index of the cell in the notebook, or in the request.
+    pub cell: Option<usize>,
+    pub session: Option<String>,
+}
+
+impl ArtifactList {
+    /// Columns: artifact, type, size, age and origin; with `all`, also the project.
+    pub fn table(&self, all: bool) -> Table {
+        let head = [
+            "ARTIFACT", "TYPE", "SIZE", "AGE", "NOTEBOOK", "CELL", "SESSION",
+        ];
+        let project = all.then_some("PROJECT");
+        let mut table = Table::new(head.into_iter().chain(project))
+            .right("SIZE")
+            .right("AGE")
+            .clip_path("NOTEBOOK")
+            .hide_first(&["PROJECT", "SESSION", "TYPE", "SIZE"]);
+        let here = working_directory(None).unwrap_or_default();
+        for entry in &self.artifacts {
+            let none = || "-".to_owned();
+            let notebook = entry.notebook.as_ref().map(|path| {
+                let path = Path::new(path);
+                path.strip_prefix(&here)
+                    .unwrap_or(path)
+                    .display()
+                    .to_string()
+            });
+            let row = [
+                entry.artifact.clone(),
+                entry.mime.to_owned(),
+                ByteSize(entry.bytes).to_string(),
+                format_seconds(entry.age_seconds),
+                notebook.unwrap_or_else(none),
+                entry.cell.map_or_else(none, |cell| cell.to_string()),
+                entry.session.clone().unwrap_or_else(none),
+            ];
+            let project = match entry.project {
+                Some(ArtifactProject::This) => "this",
+                Some(ArtifactProject::Other) => "another",
+                None => "none",
+            };
+            table.push(row.into_iter().chain(all.then(|| project.to_owned())));
+        }
+        table
+    }
 }
 
 /// Lists the artifacts of the store's project, or of all projects.
@@ -93,22 +142,28 @@ pub fn list_artifacts(store: &Artifacts, all: bool) -> Result<ArtifactList, Fail
         listed.retain(|info| info.project == store.project());
     }
     let now = SystemTime::now();
-    let entry = |info: &ArtifactInfo| ArtifactEntry {
-        artifact: info.id.to_string(),
-        mime: info.kind.mime(),
-        bytes: info.bytes,
-        age_seconds: now
-            .duration_since(info.modified)
-            .unwrap_or_default()
-            .as_secs(),
-        path: info.path.display().to_string(),
-        project: info.project.map(|project| {
-            if store.project() == Some(project) {
-                ArtifactProject::This
-            } else {
-                ArtifactProject::Other
-            }
-        }),
+    let entry = |info: &ArtifactInfo| {
+        let origin = store.origin(info.id);
+        ArtifactEntry {
+            notebook: origin.notebook,
+            cell: origin.cell,
+            session: origin.session,
+            artifact: info.id.to_string(),
+            mime: info.kind.mime(),
+            bytes: info.bytes,
+            age_seconds: now
+                .duration_since(info.modified)
+                .unwrap_or_default()
+                .as_secs(),
+            path: info.path.display().to_string(),
+            project: info.project.map(|project| {
+                if store.project() == Some(project) {
+                    ArtifactProject::This
+                } else {
+                    ArtifactProject::Other
+                }
+            }),
+        }
     };
     Ok(ArtifactList {
         directory: store.dir().display().to_string(),
@@ -336,7 +391,7 @@ pub fn read_excerpt(
 pub fn refuse_binary(artifact: &Artifact) -> Result<(), Failure> {
     let is_text = !matches!(
         artifact.kind,
-        ArtifactKind::Png | ArtifactKind::Jpeg | ArtifactKind::Binary
+        ArtifactKind::Png | ArtifactKind::Jpeg | ArtifactKind::Gif | ArtifactKind::Binary
     );
     if is_text {
         return Ok(());

@@ -8,6 +8,7 @@ use cellwright_notebook::{CellChangeCounts, Notice, Revision};
 use serde::Serialize;
 
 use super::file_path::FilePath;
+use super::table::count;
 
 /// The revision that an edit was made for. If the file has another one, both changes are merged or the edit is
 /// rejected.
@@ -155,7 +156,7 @@ fn describe_cell(action: &str, index: usize, kind: &str) -> String {
 
 fn describe_cells(action: &str, tally: &CellChangeCounts) -> String {
     if action == "clear" {
-        return format!("Cleared outputs of {} cells", tally.changed);
+        return format!("Cleared outputs of {}", count(tally.changed, "cell"));
     }
     let parts: Vec<String> = [
         (tally.changed, "changed"),

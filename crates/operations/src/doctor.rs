@@ -17,6 +17,7 @@ use cellwright_output::{ArtifactKind, Artifacts, ByteSize, Capture, Limits};
 use serde::Serialize;
 
 use crate::finding::{Finding, Severity};
+use crate::table::count;
 
 /// A request to check the installation.
 #[derive(Debug)]
@@ -288,7 +289,11 @@ fn check_artifacts(artifacts: Option<&Artifacts>, findings: &mut Vec<Finding>) {
                     findings.push(Finding::new(
                         Severity::Ok,
                         "artifacts",
-                        format!("{} artifacts, {} in {dir}", entries.len(), ByteSize(bytes)),
+                        format!(
+                            "{}, {} in {dir}",
+                            count(entries.len(), "artifact"),
+                            ByteSize(bytes)
+                        ),
                     ));
                 }
                 Err(error) => findings.push(artifacts_unwritable(&error.to_string())),

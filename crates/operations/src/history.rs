@@ -11,7 +11,7 @@ use cellwright_host::reply::{JournalInfo, SessionInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::table::align_columns;
+use super::table::Table;
 
 /// Reads the cells that ran in a session, in order.
 pub struct Journal {
@@ -169,9 +169,8 @@ fn lost_notice(lost: u64) -> Option<UserNotice> {
 }
 
 /// Formats cells as a table; `None` if there are none.
-pub fn history_table(cells: &[HistoryCell]) -> Option<String> {
-    let head = ["GEN", "CELL", "STATUS", "CODE"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
+pub fn history_table(cells: &[HistoryCell]) -> Option<Table> {
+    let mut table = Table::new(["GEN", "CELL", "STATUS", "CODE"]).clip("CODE");
     for cell in cells {
         let mut lines = cell.code.trim_end().lines();
         let mut first = lines.next().unwrap_or_default().to_owned();
@@ -179,14 +178,14 @@ pub fn history_table(cells: &[HistoryCell]) -> Option<String> {
             first.push_str(" […]");
         }
         let count = cell.execution_count.map(|count| format!("[{count}]"));
-        rows.push(vec![
+        table.push([
             cell.generation.to_string(),
             count.unwrap_or_else(|| "-".to_owned()),
             cell.status.clone(),
             first,
         ]);
     }
-    (rows.len() > 1).then(|| align_columns(&rows))
+    (!table.is_empty()).then_some(table)
 }
 
 /// Writes a notebook in the layout that Jupyter uses. Returns the number of cells. One cell is in memory at a time.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::kernel_specs::KernelSpecEntry;
-use crate::table::{align_columns, format_seconds};
+use crate::table::{Table, format_seconds};
 
 /// Number of variables that a query returns.
 pub const VARIABLES_MAX: usize = 1000;
@@ -18,14 +18,18 @@ pub const VARIABLES_MAX: usize = 1000;
 const NONE: &str = "-";
 
 /// The sessions in columns; `None` if there are none.
-pub fn sessions_table(sessions: &[SessionInfo]) -> Option<String> {
+pub fn sessions_table(sessions: &[SessionInfo]) -> Option<Table> {
     let head = [
         "SESSION", "STATE", "KERNEL", "VERSION", "BACKEND", "PID", "GEN", "CELLS", "WAITING",
         "MEMORY", "AGE", "OWNERS", "ID", "CWD",
     ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(sessions.iter().map(session_row));
-    (rows.len() > 1).then(|| align_columns(&rows))
+    let mut table = Table::new(head).clip_path("CWD").hide_first(&[
+        "GEN", "WAITING", "BACKEND", "OWNERS", "VERSION", "PID", "CELLS", "MEMORY", "ID", "AGE",
+    ]);
+    for session in sessions {
+        table.push(session_row(session));
+    }
+    (!table.is_empty()).then_some(table)
 }
 
 fn session_row(session: &SessionInfo) -> Vec<String> {
@@ -64,11 +68,13 @@ fn size(bytes: Option<u64>) -> String {
 }
 
 /// The kernels that can be started, in columns.
-pub fn specs_table(rows: &[KernelSpecEntry]) -> String {
-    let head = ["NAME", "BACKEND", "LANGUAGE", "STARTS", "FROM"];
-    let mut table = vec![head.map(str::to_owned).to_vec()];
+pub fn specs_table(rows: &[KernelSpecEntry]) -> Table {
+    let mut table = Table::new(["NAME", "BACKEND", "LANGUAGE", "STARTS", "FROM"])
+        .clip_path("STARTS")
+        .clip_path("FROM")
+        .hide_first(&["LANGUAGE", "FROM"]);
     for row in rows {
-        table.push(vec![
+        table.push([
             row.name.clone(),
             row.backend.to_owned(),
             text(row.language.as_deref()),
@@ -79,7 +85,7 @@ pub fn specs_table(rows: &[KernelSpecEntry]) -> String {
             text(row.directory.as_deref().or(row.origin.as_deref())),
         ]);
     }
-    align_columns(&table)
+    table
 }
 
 /// A variable of a kernel.
@@ -91,8 +97,8 @@ struct Variable {
     /// Length of each dimension, or any other description.
     shape: Value,
     length: Option<u64>,
-    /// Size in bytes.
-    size: Option<u64>,
+    #[serde(alias = "size")]
+    size_bytes: Option<u64>,
     preview: Option<String>,
 }
 
@@ -118,12 +124,12 @@ pub fn variable_names(reply: &Value) -> Vec<String> {
 }
 
 /// The variables of a kernel in columns; `None` if there are none.
-pub fn variables_table(reply: &Value) -> Option<String> {
-    let variables = variables(reply);
-    let one_line = |text: &str| text.replace(['\n', '\t'], " ");
-    let head = ["NAME", "TYPE", "SHAPE", "SIZE", "VALUE"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for variable in variables {
+pub fn variables_table(reply: &Value) -> Option<Table> {
+    let mut table = Table::new(["NAME", "TYPE", "SHAPE", "SIZE", "VALUE"])
+        .right("SIZE")
+        .clip("VALUE")
+        .hide_first(&["SHAPE", "TYPE"]);
+    for variable in variables(reply) {
         let shape = match (&variable.shape, variable.length) {
             (Value::Array(sides), _) => {
                 let sides: Vec<String> = sides.iter().map(Value::to_string).collect();
@@ -131,18 +137,18 @@ pub fn variables_table(reply: &Value) -> Option<String> {
             }
             (Value::Null, Some(length)) => length.to_string(),
             (Value::Null, None) => NONE.to_owned(),
-            (Value::String(shape), _) => one_line(shape),
+            (Value::String(shape), _) => shape.clone(),
             (other, _) => other.to_string(),
         };
-        rows.push(vec![
-            one_line(&variable.name),
-            one_line(variable.r#type.as_deref().unwrap_or(NONE)),
+        table.push([
+            variable.name,
+            text(variable.r#type.as_deref()),
             shape,
-            size(variable.size),
-            one_line(variable.preview.as_deref().unwrap_or(NONE)),
+            size(variable.size_bytes),
+            text(variable.preview.as_deref()),
         ]);
     }
-    (rows.len() > 1).then(|| align_columns(&rows))
+    (!table.is_empty()).then_some(table)
 }
 
 /// The text of the reply to an inspect query.

@@ -1,7 +1,8 @@
 //! Operations: each takes a plain request and returns a typed result. The command line, MCP and the bridge are
 //! front ends: they build the request and present the result. Nothing here parses arguments or prints.
 //!
-//! * Files: [`read`], [`write`](mod@write), [`edit`], [`cells`], [`outline`], [`upgrade`], [`diff`], [`artifact`], [`git`].
+//! * Files: [`read`], [`write`](mod@write), [`edit`], [`cells`], [`outline`], [`upgrade`], [`diff`], [`artifact`], [`figures`],
+//!   [`git`].
 //!   [`change`] is the result of a change, [`file_path`] the file that it is about, [`stored_outputs`] its outputs as text.
 //! * Code: [`eval`] and [`run`] prepare an execution, [`check`] runs one; [`parameters`] reads the parameters of a
 //!   notebook, [`freshness`] queries the host for the cells that ran.
@@ -10,10 +11,11 @@
 //! * [`table`] and [`seconds`] format and parse values for every front end.
 //!
 //! ```
-//! use cellwright_operations::table::align_columns;
+//! use cellwright_operations::table::Table;
 //!
-//! let rows = [["NAME", "STATE"], ["main", "idle"]].map(|row| row.map(str::to_owned).to_vec());
-//! assert_eq!(align_columns(&rows), "NAME  STATE\nmain  idle\n");
+//! let mut table = Table::new(["NAME", "STATE"]).clip("NAME");
+//! table.push(["main", "idle"].map(str::to_owned));
+//! assert_eq!(table.to_string(), "NAME  STATE\nmain  idle\n");
 //! ```
 
 #![expect(
@@ -29,6 +31,7 @@ pub mod diff;
 pub mod doctor;
 pub mod edit;
 pub mod eval;
+pub mod figures;
 pub mod file_path;
 pub mod finding;
 pub mod freshness;

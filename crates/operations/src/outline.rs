@@ -7,10 +7,12 @@ use cellwright_execution::{Freshness, Listing};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_notebook::outline::{self, OutlineEntry};
 use cellwright_notebook::{Cells, Notebook, Notice, file};
+use cellwright_output::ByteSize;
 use serde::Serialize;
 
 use crate::file_path::FilePath;
 use crate::freshness;
+use crate::table::Table;
 
 /// The cells of a notebook, one entry each.
 #[derive(Debug, Serialize)]
@@ -86,46 +88,40 @@ impl OutlineReport {
     }
 
     /// Columns: index, id, kind, count, freshness, first line, outputs.
-    pub fn table(&self) -> String {
-        let rows: Vec<[String; 5]> = self
-            .cells
-            .iter()
-            .map(|cell| {
-                let count = match (cell.cell_type, cell.execution_count) {
-                    ("code", Some(count)) => format!("[{count}]"),
-                    ("code", None) => "[ ]".to_owned(),
-                    _ => String::new(),
-                };
-                [
-                    cell.index.to_string(),
-                    short_id(cell.id.as_deref().unwrap_or_default()),
-                    cell.cell_type.to_owned(),
-                    count,
-                    cell.freshness
-                        .map_or_else(String::new, |state| freshness::label(state).to_owned()),
-                ]
-            })
-            .collect();
-        let mut widths = [0; 5];
-        for row in &rows {
-            for (width, text) in widths.iter_mut().zip(row) {
-                *width = (*width).max(text.chars().count());
-            }
+    pub fn table(&self) -> Table {
+        let mut table = Table::new([
+            "INDEX",
+            "ID",
+            "TYPE",
+            "COUNT",
+            "FRESHNESS",
+            "SOURCE",
+            "OUTPUTS",
+        ])
+        .without_head()
+        .right("INDEX")
+        .clip("SOURCE")
+        .clip("OUTPUTS")
+        .ragged("SOURCE")
+        .hide_first(&["TYPE", "ID"]);
+        for cell in &self.cells {
+            let count = match (cell.cell_type, cell.execution_count) {
+                ("code", Some(count)) => format!("[{count}]"),
+                ("code", None) => "[ ]".to_owned(),
+                _ => String::new(),
+            };
+            let freshness = cell.freshness.map(freshness::label);
+            table.push([
+                cell.index.to_string(),
+                short_id(cell.id.as_deref().unwrap_or_default()),
+                cell.cell_type.to_owned(),
+                count,
+                freshness.unwrap_or_default().to_owned(),
+                cell.title(),
+                describe_outputs(&cell.outputs),
+            ]);
         }
-        let mut out = String::new();
-        for (cell, row) in self.cells.iter().zip(&rows) {
-            let mut line = format!("{:>1$}", row[0], widths[0]);
-            for (text, width) in row[1..].iter().zip(&widths[1..]) {
-                if *width > 0 {
-                    line.push_str(&format!("  {text:<width$}"));
-                }
-            }
-            line.push_str("  ");
-            line.push_str(&cell.title());
-            out.push_str(line.trim_end());
-            out.push('\n');
-        }
-        out
+        table
     }
 }
 
@@ -154,25 +150,40 @@ impl OutlineCell {
             let plural = if more == 1 { "" } else { "s" };
             title.push_str(&format!("  (+{more} line{plural})"));
         }
-        if !self.outputs.is_empty() {
-            let outputs: Vec<String> = self.outputs.iter().map(OutlineOutput::describe).collect();
-            title.push_str(&format!("  → {}", outputs.join(", ")));
-        }
         title
     }
 }
 
-impl OutlineOutput {
-    fn describe(&self) -> String {
-        let size = if self.bytes < 1024 {
-            format!("{} B", self.bytes)
-        } else if self.bytes < 1024 * 1024 {
-            format!("{} KiB", self.bytes / 1024)
-        } else {
-            format!("{} MiB", self.bytes / (1024 * 1024))
-        };
-        format!("{} {size}", self.what.join("+"))
+/// The outputs of a cell, those of one kind together: `→ stdout ×3 383 B, image/png 18.6 KiB`. Nearly every display has a
+/// plain text too, which says nothing about it.
+fn describe_outputs(outputs: &[OutlineOutput]) -> String {
+    let mut groups: Vec<(String, usize, u64)> = Vec::new();
+    for output in outputs {
+        let mut types: Vec<&str> = output.what.iter().map(String::as_str).collect();
+        if types.len() > 1 {
+            types.retain(|name| *name != "text/plain");
+        }
+        let name = types.join("+");
+        let bytes = output.bytes as u64;
+        match groups.iter_mut().find(|(group, _, _)| *group == name) {
+            Some((_, count, total)) => {
+                *count += 1;
+                *total += bytes;
+            }
+            None => groups.push((name, 1, bytes)),
+        }
     }
+    let groups: Vec<String> = groups
+        .into_iter()
+        .map(|(name, count, bytes)| match count {
+            1 => format!("{name} {}", ByteSize(bytes)),
+            _ => format!("{name} ×{count} {}", ByteSize(bytes)),
+        })
+        .collect();
+    if groups.is_empty() {
+        return String::new();
+    }
+    format!("→ {}", groups.join(", "))
 }
 
 impl From<OutlineEntry> for OutlineCell {

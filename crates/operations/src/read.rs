@@ -8,10 +8,12 @@ use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::select::{self, Part, Selector, View};
 use cellwright_notebook::{
-    Cells, MarkerStyle, Notebook, NotebookError, Notice, append_cell, file, outline, outputs,
+    Cells, MarkerStyle, Notebook, NotebookError, Notice, append_cell, file, images, outline,
+    outputs,
 };
 use serde::Serialize;
 
+use super::figures::FiguresReport;
 use super::file_path::FilePath;
 use super::outline::OutlineReport;
 use super::stored_outputs::{self, OutputExtent};
@@ -32,6 +34,7 @@ pub enum ReadResult {
     Artifact(String),
     Text(TextResult),
     Outline(OutlineReport),
+    Figures(FiguresReport),
 }
 
 /// A notebook, or a part of it, as text.
@@ -50,7 +53,7 @@ pub struct TextResult {
     pub bytes: Option<Vec<u8>>,
     /// Images of the shown outputs.
     #[serde(skip)]
-    pub images: Vec<outputs::StoredImage>,
+    pub images: Vec<images::StoredImage>,
 }
 
 /// Maximum number of images of one view.
@@ -101,6 +104,12 @@ pub fn read_selected(
                 path, &notebook, entries, &notices,
             )))
         }
+        View::Images => {
+            let (notebook, notices) = load(path, engine)?;
+            let cells = selected_cells(path, &selector.part, &notebook)?;
+            let report = FiguresReport::new(path, &notebook, &cells, &notices);
+            Ok(ReadResult::Figures(report))
+        }
         View::Text => text(path, selector, extent, engine).map(ReadResult::Text),
     }
 }
@@ -117,7 +126,7 @@ fn text(
         MarkerStyle::Indexes
     };
     let whole = matches!(selector.part, Part::All | Part::Lines(_)) && !selector.outputs;
-    let mut images = Vec::new();
+    let mut stored_images = Vec::new();
     let mut truncated_cells = Vec::new();
     let (mut view, revision, total, notices) = if whole {
         // The whole view is built while the file is scanned, so that outputs never stay in memory.
@@ -137,8 +146,8 @@ fn text(
                 if shown.is_truncated {
                     truncated_cells.push(cell);
                 }
-                let limit = IMAGES_MAX - images.len();
-                images.extend(outputs::images(&notebook, cell, limit));
+                let left = IMAGES_MAX - stored_images.len();
+                stored_images.extend(images::images(&notebook, cell).into_iter().take(left));
             }
         }
         (view, notebook.revision(), notebook.count(), notices)
@@ -161,7 +170,7 @@ fn text(
         text,
         notices,
         bytes: None,
-        images,
+        images: stored_images,
     })
 }
 

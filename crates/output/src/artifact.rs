@@ -2,7 +2,8 @@
 //! caller names the directory.
 //!
 //! All projects of a user share one directory, one counter and one sweep. The second part of a file name is the
-//! [`ProjectTag`] of the project that stored the artifact. Artifacts of older versions have none.
+//! [`ProjectTag`] of the project that stored the artifact. Artifacts of older versions have none. A file such as
+//! `12.origin` has the [`ArtifactOrigin`] of an artifact, if it is known.
 //!
 //! Several processes may use one directory at once. Artifact numbers come from a counter file under a lock, so
 //! no number is reused, even after a sweep removed its file. The writer of an artifact holds a lock on it, so
@@ -10,6 +11,7 @@
 
 mod counter;
 mod file_name;
+mod origin;
 mod project_tag;
 mod read;
 mod search;
@@ -29,9 +31,11 @@ use std::time::{Duration, SystemTime};
 
 use counter::Counter;
 use file_name::FileName;
+use serde::{Deserialize, Serialize};
 
 use crate::files;
 use crate::scratch::Scratch;
+pub use origin::ArtifactOrigin;
 pub use project_tag::ProjectTag;
 pub use read::Artifact;
 pub use search::{Pattern, SearchHit, SearchOptions, SearchResults};
@@ -40,9 +44,24 @@ pub(crate) use spill_buffer::{SpillBuffer, SpillReport};
 pub use sweep::SweepReport;
 pub use writer::ArtifactWriter;
 
-/// The number of an artifact, shown as `artifact://12`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The number of an artifact, shown and serialized as `artifact://12`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct ArtifactId(pub u64);
+
+impl From<ArtifactId> for String {
+    fn from(id: ArtifactId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for ArtifactId {
+    type Error = ArtifactError;
+
+    fn try_from(text: String) -> Result<Self, ArtifactError> {
+        text.parse()
+    }
+}
 
 impl fmt::Display for ArtifactId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,6 +102,8 @@ pub enum ArtifactKind {
     Png,
     /// `image/jpeg`.
     Jpeg,
+    /// `image/gif`.
+    Gif,
     /// `image/svg+xml`.
     Svg,
     /// Anything else.
@@ -90,13 +111,14 @@ pub enum ArtifactKind {
 }
 
 impl ArtifactKind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Log,
         Self::Text,
         Self::Html,
         Self::Json,
         Self::Png,
         Self::Jpeg,
+        Self::Gif,
         Self::Svg,
         Self::Binary,
     ];
@@ -106,6 +128,7 @@ impl ArtifactKind {
         match mime {
             "image/png" => Self::Png,
             "image/jpeg" => Self::Jpeg,
+            "image/gif" => Self::Gif,
             "image/svg+xml" => Self::Svg,
             "text/html" => Self::Html,
             "application/json" => Self::Json,
@@ -123,6 +146,7 @@ impl ArtifactKind {
             Self::Json => "application/json",
             Self::Png => "image/png",
             Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
             Self::Svg => "image/svg+xml",
             Self::Binary => "application/octet-stream",
         }
@@ -141,6 +165,7 @@ impl ArtifactKind {
             Self::Json => "json",
             Self::Png => "png",
             Self::Jpeg => "jpg",
+            Self::Gif => "gif",
             Self::Svg => "svg",
             Self::Binary => "bin",
         }
@@ -249,6 +274,7 @@ impl ArtifactError {
 pub struct Artifacts {
     folder: Arc<ArtifactDir>,
     project: Option<ProjectTag>,
+    origin: Option<Arc<ArtifactOrigin>>,
 }
 
 #[derive(Debug)]
@@ -276,6 +302,7 @@ impl Artifacts {
                 unswept_bytes: AtomicU64::new(SWEEP_AFTER_SIZE),
             }),
             project: None,
+            origin: None,
         }
     }
 
@@ -283,8 +310,17 @@ impl Artifacts {
     #[must_use]
     pub fn for_project(&self, project: ProjectTag) -> Self {
         Self {
-            folder: Arc::clone(&self.folder),
             project: Some(project),
+            ..self.clone()
+        }
+    }
+
+    /// Returns a handle to the same directory that stores the artifacts of a cell.
+    #[must_use]
+    pub fn for_origin(&self, origin: ArtifactOrigin) -> Self {
+        Self {
+            origin: Some(Arc::new(origin)),
+            ..self.clone()
         }
     }
 
@@ -324,6 +360,7 @@ impl Artifacts {
             match files::create_private_file(&path) {
                 Ok(file) => {
                     counter.advance_to(number)?;
+                    self.write_origin(ArtifactId(number));
                     return Ok(ArtifactWriter::new(
                         self.clone(),
                         ArtifactId(number),
@@ -360,6 +397,7 @@ impl Artifacts {
             drop(writer);
             // A partial image is useless.
             fs::remove_file(&path).map_err(ArtifactError::io(&path))?;
+            self.remove_origin(id);
             return Err(ArtifactError::io(&path)(error));
         }
         Ok((id, writer.written()))

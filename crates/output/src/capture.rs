@@ -18,6 +18,7 @@ use crate::bundle::{Bundle, json_memory_size};
 use crate::cell_text::{BoundedText, CellText, Truncation, traceback_text};
 use crate::display_text::{self, DisplayText};
 use crate::event::{Event, Sink, Stream, Traceback};
+use crate::figure::Figure;
 use crate::image::{self, Image};
 use crate::limits::Limits;
 use crate::notice::Notice;
@@ -39,6 +40,10 @@ pub struct Capture {
     clear_pending: bool,
     /// Whether output is currently shown but not stored in the notebook.
     show_only: bool,
+    /// Number of images among the outputs.
+    figure_count: usize,
+    /// The images of the display that was pushed last.
+    last_figures: Vec<Figure>,
     status: VecDeque<Value>,
     status_bytes: u64,
     status_dropped: u64,
@@ -86,6 +91,8 @@ impl Capture {
             log_line_open: false,
             clear_pending: false,
             show_only: false,
+            figure_count: 0,
+            last_figures: Vec::new(),
             status: VecDeque::new(),
             status_bytes: 0,
             status_dropped: 0,
@@ -113,6 +120,11 @@ impl Capture {
     /// Returns the bounded text so far, while the cell runs.
     pub fn current_text(&self) -> String {
         self.text.clone().finish().text
+    }
+
+    /// Returns the images of the display or update that was pushed last, with their artifacts.
+    pub fn take_last_figures(&mut self) -> Vec<Figure> {
+        std::mem::take(&mut self.last_figures)
     }
 
     /// Ends the capture and returns its result.
@@ -143,7 +155,7 @@ impl Capture {
             &mut self.outputs,
             &self.limits,
             self.artifacts.as_ref(),
-            &bounded.displays,
+            &bounded,
             &mut notices,
         );
         let json = attachments::collect_json(&mut self.outputs, &self.limits, &mut notices);
@@ -199,7 +211,8 @@ impl Capture {
         self.clear_if_pending();
         let has_image = bundle.data.iter().any(|(mime, _)| image::is_listed(mime));
         let output = has_image.then(|| self.outputs.len());
-        let text = display_text::select_text(&bundle, &self.limits);
+        let figures = self.store_figures(&bundle);
+        let text = display_text::select_text(&bundle, &figures, &self.limits);
         if let Some(id) = &id {
             self.text
                 .update_display(text.as_ref().unwrap_or(&"".into()), id);
@@ -214,14 +227,38 @@ impl Capture {
             (None, Some(id)) => self.text.push_display(&"".into(), Some(id), output),
             (None, None) => {}
         }
-        self.outputs.push_display(bundle, id, result);
+        self.last_figures.clone_from(&figures);
+        self.outputs.push_display(bundle, id, result, figures);
     }
 
     fn update_display(&mut self, bundle: Bundle, id: &str) {
         self.store_status(&bundle);
-        let text = display_text::select_text(&bundle, &self.limits);
+        let figures = if self.outputs.has_display(id) {
+            self.store_figures(&bundle)
+        } else {
+            // The display of another cell: its outputs will contain the image, not the outputs of this one.
+            figures_of(&bundle).map(|image| image.figure()).collect()
+        };
+        let text = display_text::select_text(&bundle, &figures, &self.limits);
         self.text.update_display(&text.unwrap_or("".into()), id);
-        self.outputs.update_display(bundle, id);
+        self.outputs.update_display(bundle, id, &figures);
+        self.last_figures = figures;
+    }
+
+    /// Stores the images of a display, so that its text names their artifacts. An image that cannot be stored is stored
+    /// at the end of the cell, or reported.
+    fn store_figures(&mut self, bundle: &Bundle) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for mut image in figures_of(bundle) {
+            self.figure_count += 1;
+            if let Some(artifacts) = &self.artifacts
+                && self.figure_count <= self.limits.images
+            {
+                image.store_original(artifacts).ok();
+            }
+            figures.push(image.figure());
+        }
+        figures
     }
 
     fn push_error(&mut self, traceback: Traceback) {
@@ -247,6 +284,7 @@ impl Capture {
 
     fn clear(&mut self) {
         self.clear_pending = false;
+        self.figure_count = 0;
         self.text.clear();
         self.outputs.clear();
     }
@@ -319,6 +357,15 @@ impl Sink for Capture {
 /// The id under which the text of a widget is updated.
 fn bar_text_id(model: &str) -> String {
     format!("widget {model}")
+}
+
+/// The images among the representations of a display.
+fn figures_of(bundle: &Bundle) -> impl Iterator<Item = Image> {
+    let images = bundle
+        .data
+        .iter()
+        .filter(|(mime, _)| image::is_listed(mime));
+    images.map(|(mime, data)| Image::from_data(mime, data.clone()))
 }
 
 fn truncation_of(

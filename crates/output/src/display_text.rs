@@ -1,14 +1,15 @@
 //! Selects the representation of a displayed value that becomes text.
 //!
 //! The order is `text/markdown`, `text/plain` unless it is a bare object name, `text/html` converted to
-//! Markdown, `text/latex`, and else a placeholder with type and size. JSON, images and status events are
-//! listed separately.
+//! Markdown, `text/latex`, and else a placeholder with type and size. Each image is a line after it, which replaces a
+//! text that only names the image. JSON and status events are listed separately.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
 use crate::bundle::{Bundle, Data};
+use crate::figure::Figure;
 use crate::html;
 use crate::limits::Limits;
 use crate::size::ByteSize;
@@ -47,6 +48,8 @@ pub(crate) fn status_events(bundle: &Bundle) -> impl Iterator<Item = Value> {
 pub(crate) enum DisplayText<'a> {
     Memory(Cow<'a, str>),
     File(&'a StoredValue),
+    /// Text in a file, and lines after it.
+    FileAndLines(&'a StoredValue, String),
 }
 
 impl<'a, T: Into<Cow<'a, str>>> From<T> for DisplayText<'a> {
@@ -60,14 +63,11 @@ impl<'a> DisplayText<'a> {
     pub(crate) fn for_each_chunk(&self, mut push: impl FnMut(&str)) {
         match self {
             Self::Memory(text) => push(text),
-            Self::File(stored) => {
-                let read = stored.read_text(|text| {
-                    push(text);
-                    Ok(())
-                });
-                if let Err(error) = read {
-                    push(&format!("\n[… the rest cannot be read: {error} …]\n"));
-                }
+            Self::File(stored) => push_stored(stored, &mut push),
+            Self::FileAndLines(stored, lines) => {
+                push_stored(stored, &mut push);
+                push("\n");
+                push(lines);
             }
         }
     }
@@ -76,7 +76,7 @@ impl<'a> DisplayText<'a> {
     fn into_prefix(self, limit: usize) -> Cow<'a, str> {
         match self {
             Self::Memory(text) => text,
-            Self::File(stored) => {
+            Self::File(stored) | Self::FileAndLines(stored, _) => {
                 let head = stored.head(limit.saturating_add(4)).unwrap_or_default();
                 Cow::Owned(String::from_utf8_lossy(&head).into_owned())
             }
@@ -87,15 +87,49 @@ impl<'a> DisplayText<'a> {
         match self {
             Self::Memory(text) => text.is_empty(),
             Self::File(stored) => stored.size() == 0,
+            Self::FileAndLines(..) => false,
+        }
+    }
+
+    /// Adds lines, which replace a text that only names an object.
+    fn with_lines(self, lines: String) -> Self {
+        match self {
+            Self::Memory(text) if names_only_an_object(&text) => lines.into(),
+            Self::Memory(text) => {
+                let text = text.trim_end_matches('\n');
+                format!("{text}\n{lines}").into()
+            }
+            Self::File(stored) | Self::FileAndLines(stored, _) => Self::FileAndLines(stored, lines),
         }
     }
 }
 
-/// Returns the text of a bundle. It may be large.
-pub fn displayed_text<'a>(bundle: &'a Bundle, limits: &Limits) -> Option<Cow<'a, str>> {
-    select_text(bundle, limits).map(|text| match text {
+fn push_stored(stored: &StoredValue, push: &mut impl FnMut(&str)) {
+    let read = stored.read_text(|text| {
+        push(text);
+        Ok(())
+    });
+    if let Err(error) = read {
+        push(&format!("\n[… the rest cannot be read: {error} …]\n"));
+    }
+}
+
+/// Returns whether the text of an image is a representation such as `<Figure size 640x480 with 1 Axes>`, which
+/// says less than its line.
+fn names_only_an_object(text: &str) -> bool {
+    let text = text.trim();
+    text.is_empty() || (text.starts_with('<') && text.ends_with('>') && !text.contains('\n'))
+}
+
+/// Returns the text of a bundle with these images. It may be large.
+pub fn displayed_text<'a>(
+    bundle: &'a Bundle,
+    figures: &[Figure],
+    limits: &Limits,
+) -> Option<Cow<'a, str>> {
+    select_text(bundle, figures, limits).map(|text| match text {
         DisplayText::Memory(text) => text,
-        stored @ DisplayText::File(_) => {
+        stored @ (DisplayText::File(_) | DisplayText::FileAndLines(..)) => {
             let mut text = String::new();
             stored.for_each_chunk(|chunk| text.push_str(chunk));
             Cow::Owned(text)
@@ -103,8 +137,26 @@ pub fn displayed_text<'a>(bundle: &'a Bundle, limits: &Limits) -> Option<Cow<'a,
     })
 }
 
-/// Returns the text of a bundle, in memory or in a file.
-pub(crate) fn select_text<'a>(bundle: &'a Bundle, limits: &Limits) -> Option<DisplayText<'a>> {
+/// Returns the text of a bundle with these images, in memory or in a file.
+pub(crate) fn select_text<'a>(
+    bundle: &'a Bundle,
+    figures: &[Figure],
+    limits: &Limits,
+) -> Option<DisplayText<'a>> {
+    let text = select_representation(bundle, limits);
+    if figures.is_empty() {
+        return text.or_else(|| placeholder(bundle).map(DisplayText::from));
+    }
+    let lines: Vec<String> = figures.iter().map(|figure| format!("{figure}\n")).collect();
+    let lines = lines.concat();
+    Some(match text {
+        Some(text) => text.with_lines(lines),
+        None => lines.into(),
+    })
+}
+
+/// Returns the most readable representation as text.
+fn select_representation<'a>(bundle: &'a Bundle, limits: &Limits) -> Option<DisplayText<'a>> {
     let plain = |mime| {
         bundle
             .get(mime)
@@ -123,9 +175,7 @@ pub(crate) fn select_text<'a>(bundle: &'a Bundle, limits: &Limits) -> Option<Dis
     if let Some(markdown) = markdown.filter(|markdown| !markdown.trim().is_empty()) {
         return Some(markdown.into());
     }
-    plain("text/latex")
-        .or_else(|| plain("text/plain"))
-        .or_else(|| placeholder(bundle).map(DisplayText::from))
+    plain("text/latex").or_else(|| plain("text/plain"))
 }
 
 /// Returns whether the text only names the object's class, as `<IPython.core.display.HTML object>` does.

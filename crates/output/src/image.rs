@@ -1,5 +1,6 @@
 //! Displayed images. They are scaled to a model's limits on request; until then, only the header is read.
 
+mod header;
 mod rows;
 mod scale;
 
@@ -12,11 +13,13 @@ use crate::artifact::{ArtifactError, ArtifactId, Artifacts};
 use crate::base64_text::{Base64Decoder, decode_or_keep};
 use crate::bundle::Data;
 use crate::display_text;
+use crate::figure::Figure;
 use crate::limits::ImageLimits;
 use crate::stored_value::{Encoding, StoredValue};
+use header::header_size;
 
 /// MIME types of the images listed in a capture.
-const LISTED_MIME_TYPES: [&str; 3] = ["image/png", "image/jpeg", "image/svg+xml"];
+const LISTED_MIME_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/svg+xml"];
 
 pub(crate) fn is_listed(mime: &str) -> bool {
     LISTED_MIME_TYPES.contains(&mime)
@@ -88,15 +91,36 @@ impl Image {
         image
     }
 
-    /// Creates an image from an artifact. The artifact is read on use.
+    /// Creates an image from an artifact, of which only the header is read.
     pub fn from_artifact(artifacts: &Artifacts, id: ArtifactId, mime: &str) -> Self {
         let bytes = artifacts.open(id).map_or(0, |artifact| artifact.bytes());
-        Self::from_source(mime, bytes, ImageSource::Artifact(artifacts.clone(), id))
+        Self::new(mime, bytes, ImageSource::Artifact(artifacts.clone(), id))
+    }
+
+    /// Creates the image of a figure whose header was read before.
+    pub(crate) fn from_figure(figure: &Figure, source: ImageSource) -> Self {
+        Self {
+            width: figure.width,
+            height: figure.height,
+            artifact: figure.artifact,
+            ..Self::from_source(&figure.mime, figure.bytes, source)
+        }
     }
 
     /// Creates an image from a displayed value, such as base64 text.
     pub fn from_data(mime: &str, data: Data) -> Self {
         Self::new(mime, data.size(), ImageSource::Data(Arc::new(data)))
+    }
+
+    /// Returns what text says about the image.
+    pub fn figure(&self) -> Figure {
+        Figure {
+            mime: self.mime.clone(),
+            bytes: self.bytes,
+            width: self.width,
+            height: self.height,
+            artifact: self.artifact,
+        }
     }
 
     fn from_source(mime: &str, bytes: u64, source: ImageSource) -> Self {
@@ -143,7 +167,7 @@ impl Image {
     }
 
     /// Stores the original as an artifact.
-    pub(crate) fn store_original(&mut self, artifacts: &Artifacts) -> Result<(), ArtifactError> {
+    pub fn store_original(&mut self, artifacts: &Artifacts) -> Result<(), ArtifactError> {
         if let (None, ImageSource::Data(data)) = (self.artifact, &self.source) {
             let (id, bytes) = artifacts.store_value(&self.mime, data)?;
             self.artifact = Some(id);
@@ -241,6 +265,10 @@ impl Image {
 
 /// Returns width and height from the header.
 fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
+    decoder_size(bytes).or_else(|| header_size(bytes))
+}
+
+fn decoder_size(bytes: &[u8]) -> Option<(u32, u32)> {
     image::ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
         .ok()?

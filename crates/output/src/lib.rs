@@ -38,7 +38,8 @@
 //! * [`clean`]: renders text as a terminal would, line by line.
 //! * `html`: converts HTML to Markdown.
 //! * `head_tail`: keeps the beginning and the end of a long text.
-//! * `image`, `bounded_json`: [`Image`] and [`BoundedJson`], values within a model's limits.
+//! * `image`, `bounded_json`: [`Image`] and [`BoundedJson`], values within a model's limits. [`Figure`] is the line that
+//!   names an image in the text.
 //! * `live_text`: [`LiveText`] converts stream bytes for a viewer while the cell runs.
 //!
 //! Outputs for notebooks:
@@ -87,6 +88,7 @@ mod cell_text;
 pub mod clean;
 mod display_text;
 mod event;
+mod figure;
 mod files;
 mod head_tail;
 mod html;
@@ -103,9 +105,9 @@ mod utf8;
 mod widgets;
 
 pub use artifact::{
-    Artifact, ArtifactError, ArtifactId, ArtifactInfo, ArtifactKind, ArtifactWriter, Artifacts,
-    Pattern, ProjectTag, Retention, SearchHit, SearchOptions, SearchResults, StoreFailure,
-    SweepReport,
+    Artifact, ArtifactError, ArtifactId, ArtifactInfo, ArtifactKind, ArtifactOrigin,
+    ArtifactWriter, Artifacts, Pattern, ProjectTag, Retention, SearchHit, SearchOptions,
+    SearchResults, StoreFailure, SweepReport,
 };
 pub use bounded_json::BoundedJson;
 pub use bundle::{Bundle, Data};
@@ -113,6 +115,7 @@ pub use capture::{Capture, Captured, UpdatableText};
 pub use cell_text::{TruncatedLines, Truncation};
 pub use display_text::displayed_text;
 pub use event::{Event, Sink, Stream, Traceback};
+pub use figure::Figure;
 pub use head_tail::ElisionLine;
 pub use image::{BoundedImage, Image};
 pub use json_style::JsonStyle;

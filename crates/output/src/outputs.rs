@@ -20,6 +20,7 @@ use std::sync::Arc;
 use crate::artifact::{ArtifactId, Artifacts, SpillReport};
 use crate::bundle::Bundle;
 use crate::event::{Stream, Traceback};
+use crate::figure::Figure;
 use crate::limits::Limits;
 use crate::scratch::Scratch;
 pub(crate) use display::{DisplayOutput, Payload};
@@ -178,10 +179,16 @@ impl Outputs {
     }
 
     /// Adds a display. All displays with its id show it.
-    pub(crate) fn push_display(&mut self, bundle: Bundle, id: Option<String>, result: Option<u32>) {
+    pub(crate) fn push_display(
+        &mut self,
+        bundle: Bundle,
+        id: Option<String>,
+        result: Option<u32>,
+        figures: Vec<Figure>,
+    ) {
         if let Some(id) = &id {
             if self.has_display(id) {
-                self.replace_display(bundle.clone(), id);
+                self.replace_display(bundle.clone(), id, &figures);
             }
             if self.earlier_ids.contains(id) {
                 self.store_update(bundle.clone(), id);
@@ -189,14 +196,15 @@ impl Outputs {
         }
         if self.admit_output() {
             self.streams.close(&mut self.list);
-            let display = self.new_display(bundle, id, result);
+            let mut display = self.new_display(bundle, id, result);
+            display.figures = figures;
             self.display_bytes += display.memory_size();
             self.list.push(Output::Display(display));
         }
     }
 
     /// Updates all displays with an id.
-    pub(crate) fn update_display(&mut self, bundle: Bundle, id: &str) {
+    pub(crate) fn update_display(&mut self, bundle: Bundle, id: &str, figures: &[Figure]) {
         if !self.has_display(id) {
             self.store_update(bundle, id);
             return;
@@ -204,14 +212,24 @@ impl Outputs {
         if self.earlier_ids.contains(id) {
             self.store_update(bundle.clone(), id);
         }
-        self.replace_display(bundle, id);
+        self.replace_display(bundle, id, figures);
     }
 
+    /// Removes the artifacts of figures that are not outputs any more: an animation would fill the directory.
+    fn remove_figures(&self, figures: &[Figure]) {
+        for figure in figures {
+            if let (Some(artifacts), Some(id)) = (&self.artifacts, figure.artifact) {
+                artifacts.remove_image(id, &figure.mime);
+            }
+        }
+    }
+
+    /// Returns whether a display has this id.
     pub(crate) fn has_display(&self, id: &str) -> bool {
         self.display_ids().any(|other| other == id)
     }
 
-    fn replace_display(&mut self, bundle: Bundle, id: &str) {
+    fn replace_display(&mut self, bundle: Bundle, id: &str, figures: &[Figure]) {
         // Frees the memory of the replaced values first.
         for output in &mut self.list {
             if let Output::Display(display) = output
@@ -222,6 +240,7 @@ impl Outputs {
             }
         }
         let new = self.new_display(bundle, None, None);
+        let mut replaced = Vec::new();
         for output in &mut self.list {
             if let Output::Display(display) = output
                 && display.id.as_deref() == Some(id)
@@ -229,8 +248,10 @@ impl Outputs {
                 display.parts.clone_from(&new.parts);
                 display.metadata.clone_from(&new.metadata);
                 self.display_bytes += display.memory_size();
+                replaced.extend(std::mem::replace(&mut display.figures, figures.to_vec()));
             }
         }
+        self.remove_figures(&replaced);
     }
 
     /// Adds an exception.
@@ -251,6 +272,9 @@ impl Outputs {
     }
 
     pub(crate) fn clear(&mut self) {
+        let displays = self.displays_mut().map(|display| &mut display.figures);
+        let figures: Vec<Figure> = displays.flat_map(std::mem::take).collect();
+        self.remove_figures(&figures);
         self.list.clear();
         self.show_only.clear();
         self.streams.clear();
@@ -388,8 +412,8 @@ mod tests {
         outputs.scratch = Scratch::with_file(full.unwrap());
         let bundle =
             Bundle::text("image/png", "x".repeat(2000)).with("a/b", Data::Text("c".to_owned()));
-        outputs.push_display(bundle.clone(), Some("x".to_owned()), None);
-        outputs.update_display(bundle.clone(), "elsewhere");
+        outputs.push_display(bundle.clone(), Some("x".to_owned()), None, Vec::new());
+        outputs.update_display(bundle.clone(), "elsewhere", &[]);
         outputs.finish();
         let mut written = Vec::new();
         let style = JsonStyle::compact();

@@ -3,9 +3,10 @@
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use cellwright_operations::artifact::{
-    ArtifactProject, SearchRequest, current_project_store, find_artifact, format_hits,
-    list_artifacts, open_artifact, refuse_binary, search_artifact,
+    SearchRequest, current_project_store, find_artifact, format_hits, list_artifacts,
+    open_artifact, refuse_binary, search_artifact,
 };
+use cellwright_operations::table::count;
 use cellwright_output::{ArtifactId, ByteSize, LiveTarget, LiveText, Pattern, SearchResults};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -172,7 +173,11 @@ fn print_hits(id: ArtifactId, hits: &SearchResults, console: &Console) -> Result
     console.print(&format_hits(hits))?;
     let shown = hits.hits.len() as u64;
     let (total, lines) = (hits.total, hits.lines_searched);
-    console.note(&format!("{shown} of {total} matches in {lines} lines"));
+    let matches = if total == 1 { "match" } else { "matches" };
+    let plural = if lines == 1 { "" } else { "s" };
+    console.note(&format!(
+        "{shown} of {total} {matches} in {lines} line{plural}"
+    ));
     Ok(())
 }
 
@@ -181,26 +186,13 @@ fn list(all: bool, engine: &Engine, console: &Console) -> Result<(), Failure> {
     if console.json {
         return console.print_json(&list);
     }
-    let mut text = String::new();
-    for entry in &list.artifacts {
-        let project = match entry.project {
-            Some(ArtifactProject::This) => "",
-            Some(ArtifactProject::Other) => ", another project",
-            None => ", no project",
-        };
-        text.push_str(&format!(
-            "{:<16} {:>10}  {:<24} {}{project}\n",
-            entry.artifact,
-            ByteSize(entry.bytes).to_string(),
-            entry.mime,
-            format_age(entry.age_seconds)
-        ));
+    if !list.artifacts.is_empty() {
+        console.print_table(&list.table(all))?;
     }
-    console.print(&text)?;
     let total: u64 = list.artifacts.iter().map(|entry| entry.bytes).sum();
     console.note(&format!(
-        "{} artifacts, {} in {}",
-        list.artifacts.len(),
+        "{}, {} in {}",
+        count(list.artifacts.len(), "artifact"),
         ByteSize(total),
         list.directory
     ));
@@ -211,13 +203,4 @@ fn list(all: bool, engine: &Engine, console: &Console) -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-fn format_age(seconds: u64) -> String {
-    match seconds {
-        0..=59 => format!("{seconds} s ago"),
-        60..=3599 => format!("{} min ago", seconds / 60),
-        3600..=86_399 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} days ago", seconds / 86_400),
-    }
 }

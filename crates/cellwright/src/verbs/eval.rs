@@ -84,8 +84,13 @@ pub(crate) struct EvalArgs {
     /// Use a kernel that ends with the command, even if the settings name a session
     #[arg(long, help_heading = "Session")]
     per_call: bool,
-    /// Restart the kernel first; other owners of the session keep theirs
-    #[arg(long, conflicts_with = "existing", help_heading = "Session")]
+    /// Replace the kernel first; other owners of the session keep theirs
+    #[arg(
+        long,
+        alias = "restart",
+        conflicts_with = "existing",
+        help_heading = "Session"
+    )]
     reset: bool,
     /// Owner of the call; owners share a session until one of them resets it [default: the setting eval.owner]
     #[arg(long, value_name = "NAME", help_heading = "Session")]

@@ -67,12 +67,15 @@ Examples:
 Example:
   cellwright kernels interrupt work")]
     Interrupt(SessionArgs),
-    /// Restart the kernel of a session immediately; variables are lost
-    #[command(after_help = "\
+    /// Replace the kernel of a session immediately; variables are lost
+    #[command(
+        alias = "restart",
+        after_help = "\
 Other owners of the session keep the kernel; this owner gets a separate one.
 
 Example:
-  cellwright kernels reset work")]
+  cellwright kernels reset work"
+    )]
     Reset(SessionArgs),
     /// Stop a session
     #[command(after_help = "\

@@ -1,6 +1,7 @@
-//! `notebook`: one-cell operations, the outline and the upgrade.
+//! `notebook`: one-cell operations, the outline, figures and the upgrade.
 
 mod cells;
+mod figures;
 mod outline;
 mod upgrade;
 
@@ -10,6 +11,7 @@ use clap::{Args, Subcommand};
 
 use crate::console::Console;
 
+pub(crate) use figures::show_figures;
 pub(crate) use outline::show_outline;
 
 /// Arguments of `notebook`.
@@ -19,6 +21,7 @@ A cell is named by its index (from 0), or by its id or a prefix of it: `3`, `id:
 
 Examples:
   cellwright notebook outline a.ipynb
+  cellwright notebook figures a.ipynb -o figures/
   cellwright notebook edit a.ipynb 3 --source 'x = 1'
   cellwright notebook insert a.ipynb --after id:ab12 --type markdown --source '## Results'
   cellwright notebook delete a.ipynb 7
@@ -46,6 +49,8 @@ enum Action {
     Clear(cells::ClearCell),
     /// List the cells, one line each
     Outline(outline::OutlineArgs),
+    /// List the images in outputs and attachments, or extract them
+    Figures(figures::FiguresArgs),
     /// Convert to nbformat 4.5: from nbformat 2 or 3, or by adding missing cell ids
     Upgrade(upgrade::UpgradeArgs),
 }
@@ -64,6 +69,7 @@ pub(crate) fn notebook(
         Action::Type(args) => cells::change(&args.request(), engine, console),
         Action::Clear(args) => cells::change(&args.request(), engine, console),
         Action::Outline(args) => outline::outline(args, engine, console),
+        Action::Figures(args) => figures::figures(args, engine, console),
         Action::Upgrade(args) => upgrade::upgrade(args, engine, console),
     }
 }

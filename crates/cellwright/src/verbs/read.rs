@@ -4,12 +4,13 @@ use std::ffi::OsString;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
+use cellwright_operations::artifact::current_project_store;
 use cellwright_operations::read::{ReadRequest, ReadResult, read as read_notebook};
 use cellwright_operations::stored_outputs::OutputExtent;
 use clap::Args;
 
 use super::artifact::print_artifact;
-use super::notebook::show_outline;
+use super::notebook::{show_figures, show_outline};
 use crate::console::Console;
 
 /// Arguments of `read`.
@@ -20,6 +21,7 @@ Selectors, after the path:
   :cells=3  :cells=3-5,8  :id=ab12    cells by index (from 0) or id
   :ids                                cell ids in the markers
   :outputs                            outputs too, fenced; `write` ignores them
+  :images                             the images, stored as artifacts
   :outline                            one line for each cell
   :raw  :raw:1-20                     the file's JSON
 
@@ -52,6 +54,10 @@ pub(crate) fn read(args: &ReadArgs, engine: &Engine, console: &Console) -> Resul
     match read_notebook(&request, engine)? {
         ReadResult::Artifact(address) => print_artifact(&address, engine, console),
         ReadResult::Outline(report) => show_outline(&report, console),
+        ReadResult::Figures(mut report) => {
+            report.store_as_artifacts(&current_project_store(engine)?)?;
+            show_figures(&report, console)
+        }
         ReadResult::Text(text) if console.json => console.print_json(&text),
         ReadResult::Text(text) => {
             console.print_notices(&text.notices);

@@ -6,7 +6,7 @@ use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_operations::seconds::parse_seconds;
-use cellwright_operations::table::{align_columns, format_seconds};
+use cellwright_operations::table::{Table, format_seconds};
 use cellwright_output::{Limits, Stream};
 use clap::{Args, Subcommand};
 
@@ -99,10 +99,12 @@ fn list(console: &Console) -> Result<u8, Failure> {
     let head = [
         "RUN", "STATUS", "SESSION", "OWNER", "CELL", "RUNNING", "WHAT",
     ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let mut table = Table::new(head)
+        .clip("WHAT")
+        .hide_first(&["OWNER", "CELL", "SESSION"]);
     for run in runs {
         let none = || "-".to_owned();
-        rows.push(vec![
+        table.push([
             run.run,
             run.status.name().to_owned(),
             run.session.unwrap_or_else(none),
@@ -114,11 +116,11 @@ fn list(console: &Console) -> Result<u8, Failure> {
             run.label,
         ]);
     }
-    if rows.len() == 1 {
+    if table.is_empty() {
         console.note("no runs");
         return Ok(0);
     }
-    console.print(&align_columns(&rows))?;
+    console.print_table(&table)?;
     Ok(0)
 }
 

@@ -1,6 +1,7 @@
 //! Writes the output of a running cell. A terminal receives everything as it arrives. A pipe receives the head as it
 //! arrives and the tail at the end, so that its reader is not flooded. With `--json` nothing is written.
 
+use cellwright_operations::table::count;
 use cellwright_output::{ByteSize, Limits, LiveTarget, LiveText, Stream, clean};
 
 use crate::console::{Console, StdStream};
@@ -236,10 +237,11 @@ impl Tail {
             return self.text;
         }
         let before = if self.line_open { "\n" } else { "" };
-        let lines = self.elided_lines;
+        let lines = count(self.elided_lines, "line");
         let bytes = ByteSize(self.elided_bytes);
+        // A pager shows this line, but not the notice on stderr.
         format!(
-            "{before}[… {lines} lines ({bytes}) elided …]\n{}",
+            "{before}[… {lines} ({bytes}) elided; `--full` shows all …]\n{}",
             self.text
         )
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use cellwright_execution::duration::format_duration;
 use cellwright_execution::feed::FeedItem;
 use cellwright_execution::{CellEvent, CellRef, ExecutionStatus};
+use cellwright_operations::table::clip_text;
 use cellwright_output::Limits;
 
 use super::live::{LiveWriter, OutputExtent, StdoutError};
@@ -82,7 +83,7 @@ impl<'s> ProgressViewer<'s> {
         if !self.heading_shown {
             self.heading_shown = true;
             if let Some((cell, _)) = &self.current {
-                let heading = heading(cell);
+                let heading = with_first_line(&heading(cell), cell, self.console.width());
                 let printed = self.console.print_heading(&heading);
                 self.error = self
                     .error
@@ -108,6 +109,7 @@ impl<'s> ProgressViewer<'s> {
             ..
         } = event
         {
+            let has_heading = std::mem::take(&mut self.heading_shown);
             let time = Duration::from_secs_f64(duration_ms / 1e3);
             let mut line = match status {
                 ExecutionStatus::Error if *expected => {
@@ -121,7 +123,14 @@ impl<'s> ProgressViewer<'s> {
             if let Some((name, _)) = error {
                 line.push_str(&format!(" ({name})"));
             }
-            self.console.note(&line);
+            if !has_heading {
+                line = with_first_line(&line, cell, self.console.stderr_width());
+            }
+            match status {
+                ExecutionStatus::Ok | ExecutionStatus::Skipped => self.console.note(&line),
+                _ if *expected => self.console.note(&line),
+                _ => self.console.note_failure(&line),
+            }
         }
     }
 
@@ -211,10 +220,20 @@ fn heading(cell: &CellRef) -> String {
         total,
         ..
     } = cell;
-    match &cell.id {
-        Some(id) => format!("[{number}/{total}] cell {index} id:{id}"),
-        None => format!("[{number}/{total}] cell {index}"),
+    format!("[{number}/{total}] cell {index}")
+}
+
+/// A line about a cell, with as much of its first line as fits.
+fn with_first_line(line: &str, cell: &CellRef, width: Option<usize>) -> String {
+    /// Width of a line in a file or a pipe.
+    const WIDTH: usize = 100;
+    if cell.first_line.is_empty() {
+        return line.to_owned();
     }
+    clip_text(
+        &format!("{line} · {}", cell.first_line),
+        width.unwrap_or(WIDTH),
+    )
 }
 
 /// An estimate of the remaining time, from the durations that the remaining cells took in an earlier run. The first of them

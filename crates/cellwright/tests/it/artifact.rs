@@ -187,12 +187,17 @@ fn only_artifacts_of_the_project_are_listed_and_suggested() {
     );
     let run = |arguments: &[&str]| run_in(&context, "second", context.command(arguments));
     let list = run(&["artifact", "list"]).exits(0);
-    assert_eq!(list.stdout.lines().count(), 1, "{}", list.stdout);
+    assert_eq!(list.stdout.lines().count(), 2, "{}", list.stdout);
     let remark = "artifacts outside of this project: 3 (list them with `--all`)";
     assert!(list.stderr.contains(remark), "{}", list.stderr);
     let all = run(&["artifact", "list", "--all"]).exits(0);
-    assert_eq!(all.stdout.matches(", another project\n").count(), 2);
-    assert_eq!(all.stdout.matches(", no project\n").count(), 1);
+    assert_eq!(
+        all.stdout.matches("  another\n").count(),
+        2,
+        "{}",
+        all.stdout
+    );
+    assert_eq!(all.stdout.matches("  none\n").count(), 1);
     assert!(!all.stderr.contains("outside"), "{}", all.stderr);
     // An explicit id opens any artifact of the user.
     assert_eq!(run(&["read", "artifact://1:1"]).exits(0).stdout, "line 0\n");

@@ -221,7 +221,8 @@ fn read_notebook(server: &Server, path: &str) -> Result<String, Failure> {
     .map_err(|failure| place.with_selector_hint(failure))?;
     let text = match result {
         ReadResult::Text(result) => result.text,
-        ReadResult::Outline(result) => result.table(),
+        ReadResult::Outline(result) => result.table().to_string(),
+        ReadResult::Figures(report) => report.table().to_string(),
         ReadResult::Artifact(_) => return Err(unknown_resource(path)),
     };
     check_size(

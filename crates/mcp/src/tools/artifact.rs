@@ -1,10 +1,8 @@
 //! `artifact`: lists and searches full outputs.
 
-use std::time::SystemTime;
-
 use cellwright_diagnostics::failure::{Failure, Kind};
-use cellwright_operations::artifact::{format_hits, parse_address};
-use cellwright_output::{ByteSize, Pattern, SearchOptions};
+use cellwright_operations::artifact::{format_hits, list_artifacts, parse_address};
+use cellwright_output::{Pattern, SearchOptions};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -63,34 +61,19 @@ pub(super) fn artifact(server: &Server, given: JsonObject) -> Result<Reply, Fail
 }
 
 fn list(server: &Server) -> Result<Reply, Failure> {
-    let mut entries = server.artifacts()?.list()?;
-    entries.reverse();
-    let total = entries.len();
-    entries.truncate(LISTED_MAX);
-    let now = SystemTime::now();
-    let mut text = String::new();
-    let mut documents = Vec::new();
-    for entry in &entries {
-        let age = now.duration_since(entry.modified).unwrap_or_default();
-        text.push_str(&format!(
-            "{} {} {}, {} s ago\n",
-            entry.id,
-            ByteSize(entry.bytes),
-            entry.kind.mime(),
-            age.as_secs()
-        ));
-        documents.push(json!({
-            "artifact": entry.id.to_string(), "mime": entry.kind.mime(),
-            "bytes": entry.bytes, "age_seconds": age.as_secs(),
-        }));
+    let mut list = list_artifacts(&server.artifacts()?, false)?;
+    list.artifacts.reverse();
+    let total = list.artifacts.len();
+    list.artifacts.truncate(LISTED_MAX);
+    let mut text = "no artifacts\n".to_owned();
+    if total > 0 {
+        // Names of notebooks and sessions are foreign text.
+        text = Delimiter::new()?.enclose("text", &list.table(false).to_string());
     }
-    if total > entries.len() {
-        text.push_str(&format!("showing {} of {total}\n", entries.len()));
+    if total > list.artifacts.len() {
+        text.push_str(&format!("showing {} of {total}\n", list.artifacts.len()));
     }
-    if text.is_empty() {
-        text.push_str("no artifacts\n");
-    }
-    Ok(Reply::new(text, &json!({"artifacts": documents}))?)
+    Ok(Reply::new(text, &json!({"artifacts": list.artifacts}))?)
 }
 
 fn search(server: &Server, given: Arguments) -> Result<Reply, Failure> {

@@ -10,6 +10,7 @@ use cellwright_operations::kernel_specs::list_kernel_specs;
 use cellwright_operations::kernels::{
     VARIABLES_MAX, completions_text, inspection_text, sessions_table, specs_table, variables_table,
 };
+use cellwright_operations::table::count;
 use rmcp::model::{CallToolResponse, JsonObject};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -128,7 +129,10 @@ async fn query(
         let mut reply = show(
             server,
             &session,
-            table.as_deref().unwrap_or("nothing ran so far"),
+            &table.map_or_else(
+                || "nothing ran so far".to_owned(),
+                |table| table.to_string(),
+            ),
         )?;
         let notices = wording::format_notices(notices.as_slice());
         reply.text.insert_str(0, &notices);
@@ -161,7 +165,8 @@ async fn query(
     let text = match given.action.as_str() {
         "inspect" => inspection_text(&reply, code()?)?,
         "complete" => completions_text(&reply),
-        _ => variables_table(&reply).unwrap_or_else(|| "no variables".to_owned()),
+        _ => variables_table(&reply)
+            .map_or_else(|| "no variables".to_owned(), |table| table.to_string()),
     };
     show(server, &session, &text)
 }
@@ -170,7 +175,7 @@ async fn list_sessions(server: &Server) -> Result<Reply, Failure> {
     let sessions = server.sessions().await?;
     let text = match sessions_table(&sessions) {
         // Labels are code of the client.
-        Some(table) => Delimiter::new()?.enclose("text", &table),
+        Some(table) => Delimiter::new()?.enclose("text", &table.to_string()),
         None => "no sessions; `eval` or `run` starts one\n".to_owned(),
     };
     Ok(Reply::new(text, &json!({"kernels": sessions}))?)
@@ -181,7 +186,7 @@ async fn list_specs(server: &Server) -> Result<Reply, Failure> {
     let found =
         tokio::task::spawn_blocking(move || list_kernel_specs(Some(&base), None, &engine)).await;
     let rows = found.map_err(std::io::Error::other)??;
-    let text = Delimiter::new()?.enclose("text", &specs_table(&rows));
+    let text = Delimiter::new()?.enclose("text", &specs_table(&rows).to_string());
     Ok(Reply::new(text, &json!({"specs": rows}))?)
 }
 
@@ -235,8 +240,8 @@ pub(super) fn export(server: &Server, session: Option<&str>, path: &str) -> Resu
     let notices = wording::format_notices(journal.lost_notice().as_slice());
     let report = journal.export(place.display_path(), false)?;
     let text = format!(
-        "{notices}wrote {} cells of session {} to {}\n",
-        report.cells,
+        "{notices}wrote {} of session {} to {}\n",
+        count(report.cells, "cell"),
         wording::sanitize_name(session),
         wording::sanitize(&report.path)
     );

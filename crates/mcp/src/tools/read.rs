@@ -4,13 +4,15 @@ use std::path::Path;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice;
-use cellwright_notebook::outputs::StoredImage;
+use cellwright_notebook::images::{ImagePlace, StoredImage};
 use cellwright_notebook::select::{self, Part, View};
 use cellwright_operations::artifact::{parse_address, read_excerpt};
+use cellwright_operations::figures::FiguresReport;
 use cellwright_operations::outline::outline;
 use cellwright_operations::read::{ReadResult, read_selected};
 use cellwright_operations::stored_outputs::OutputExtent;
-use cellwright_output::{Data, Image};
+use cellwright_operations::table::count;
+use cellwright_output::{ByteSize, Data, Image};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -29,7 +31,7 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     description: "\
 Read a Jupyter notebook (.ipynb) as text. Cells begin with a marker such as `# %% [code] cell:3` and count from 0. Also reads a \
 directory, artifact://ID (full output or image) and resource URIs. Append a selector to the path: `:outline` (first for a large \
-notebook), `:cells=3-5`, `:id=ab12`, `:outputs` (with figures as images), `:ids`, `:10-40` lines, `:raw` JSON. At most 10000 characters; \
+notebook), `:cells=3-5`, `:id=ab12`, `:outputs` (with figures as images), `:images`, `:ids`, `:10-40` lines, `:raw` JSON. At most 10000 characters; \
 `offset` continues. Keep the revision for edits. Example: {\"path\": \"a.ipynb:cells=3-5:outputs\"}",
     search_hint: "jupyter ipynb view cells outputs figure plot",
     is_main: true,
@@ -119,8 +121,9 @@ pub(super) fn read(server: &Server, given: JsonObject) -> Result<Reply, Failure>
                 object.remove("cells");
                 object.insert("view".to_owned(), "outline".into());
             }
-            (document, result.table(), Vec::new())
+            (document, result.table().to_string(), Vec::new())
         }
+        ReadResult::Figures(report) => return figures_reply(&place, &report),
         ReadResult::Artifact(address) => return read_artifact(server, &address, offset),
     };
     let mut reply = page_reply(server, offset, &place, document, &text)?;
@@ -141,13 +144,46 @@ fn unreadable_uri(uri: &str) -> Failure {
 fn add_stored_images(reply: &mut Reply, stored: Vec<StoredImage>) {
     let mut images = ReplyImages::default();
     for stored in stored {
-        let image = Image::from_data(&stored.mime, Data::Text(stored.base64));
+        let image = Image::from_data(&stored.mime, Data::Text(stored.text));
         let size = image.width.zip(image.height);
-        let place = format!("cell {}, output {}", stored.cell, stored.output);
+        let place = match &stored.place {
+            ImagePlace::Output(output) => format!("cell {}, output {output}", stored.cell),
+            ImagePlace::Attachment(name) => {
+                format!("cell {}, {}", stored.cell, wording::sanitize_name(name))
+            }
+        };
         let line = images.add_encoded(encode(&image), &stored.mime, size, Some(&place));
         reply.text.push_str(&line);
     }
     reply.images = images.images;
+}
+
+/// Replies with the images of a notebook.
+fn figures_reply(place: &ConfinedPath, report: &FiguresReport) -> Result<Reply, Failure> {
+    let mut text = wording::sanitize(&place.display_path().display().to_string());
+    text.push_str(&format!(
+        ", {}, revision {}\n",
+        count(report.figures.len(), "image"),
+        report.revision
+    ));
+    text.push_str(&wording::format_notices(&report.notices));
+    let mut images = ReplyImages::default();
+    for figure in &report.figures {
+        let location = match (&figure.attachment, figure.output) {
+            (Some(name), _) => format!("cell {}, {}", figure.cell, wording::sanitize_name(name)),
+            (None, output) => format!(
+                "cell {}, output {}",
+                figure.cell,
+                output.unwrap_or_default()
+            ),
+        };
+        let size = figure.width.zip(figure.height);
+        let mime = wording::sanitize_name(&figure.mime);
+        text.push_str(&images.add_encoded(encode(&figure.image), &mime, size, Some(&location)));
+    }
+    let mut reply = Reply::new(text, report)?;
+    reply.images = images.images;
+    Ok(reply)
 }
 
 /// Reads the state of a session by its URI.
@@ -255,8 +291,9 @@ fn read_image(server: &Server, address: &str) -> Result<Option<Reply>, Failure> 
     }
     let image = Image::from_artifact(&store, id, mime);
     let mut images = ReplyImages::default();
-    let location = format!("{id}, {} bytes", artifact.bytes());
-    let text = images.add_encoded(encode(&image), mime, None, Some(&location));
+    let location = format!("{id}, {}", ByteSize(artifact.bytes()));
+    let size = image.width.zip(image.height);
+    let text = images.add_encoded(encode(&image), mime, size, Some(&location));
     let mut reply = Reply::new(text, &json!({"path": id.to_string(), "mime": mime}))?;
     reply.images = images.images;
     Ok(Some(reply))

@@ -29,7 +29,7 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     title: "Run a notebook's cells",
     description: "\
 Run (execute) cells of a Jupyter notebook (.ipynb) and save their outputs in it; plots are returned as images. Ends at the first cell that \
-fails. The kernel stays as the notebook's session; `restart` starts a fresh one. Runs \
+fails. The kernel stays as the notebook's session; `reset` starts a fresh one. Runs \
 all cells, `cells`, `from`/`to`, or `stale` ones (changed, never run, or after such a cell). `edit_cell` with `source` \
 edits a cell and runs it. A long call continues as a run (see `runs`).",
     search_hint: "jupyter ipynb execute cells plot figure",
@@ -52,7 +52,7 @@ edits a cell and runs it. A long call continues as a run (see `runs`).",
         Argument::new("edits", ArgumentKind::Objects(EDIT_ARGUMENTS)).describe("as in `notebook`"),
         REVISION,
         SESSION.describe("default: the path"),
-        Argument::new("restart", ArgumentKind::Boolean).or(&["reset"]),
+        Argument::new("reset", ArgumentKind::Boolean).or(&["restart"]),
         Argument::new("output", ArgumentKind::Text)
             .or(&["output_path"])
             .describe("write to this file instead"),
@@ -119,7 +119,7 @@ pub(super) struct Arguments {
     revision: Option<String>,
     session: Option<String>,
     #[serde(default)]
-    restart: bool,
+    reset: bool,
     output: Option<String>,
     #[serde(default)]
     params: serde_json::Map<String, Value>,
@@ -260,7 +260,7 @@ fn prepare(
         session: Some(target.name),
         cwd: target.cwd,
         project_dir: Some(server.project_dir()),
-        restart: given.restart,
+        restart: given.reset,
         timeout: given.timeout.map(|time| time.0),
         total_timeout: given.total_timeout.map(|time| time.0),
         keep_going: given.keep_going,

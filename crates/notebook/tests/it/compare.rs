@@ -74,12 +74,12 @@ fn outputs_are_compared_one_by_one() {
     assert!(
         cell.output_text[0]
             .lines
-            .contains("\n-[image/png, 4 bytes, ")
+            .contains("\n-[image/png, 3 bytes, ")
     );
     assert!(
         cell.output_text[0]
             .lines
-            .contains("\n+[image/png, 4 bytes, ")
+            .contains("\n+[image/png, 3 bytes, ")
     );
     assert!(cell.source.is_empty());
 
@@ -164,7 +164,7 @@ text
 plot()
 #> one
 #> two
-#> [image/png, 4 bytes, FINGER]
+#> [image/png, 3 bytes, FINGER]
 #> <Figure>
 # %% [code] id:last
 last

@@ -40,6 +40,7 @@ impl Artifacts {
                 report.remaining_bytes -= entry.bytes;
                 report.freed_bytes += entry.bytes;
                 report.removed.push(entry.id);
+                self.remove_origin(entry.id);
             }
         }
         Ok(report)

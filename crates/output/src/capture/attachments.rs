@@ -6,18 +6,18 @@ use std::sync::Arc;
 use crate::artifact::{Artifacts, StoreFailure};
 use crate::bounded_json::BoundedJson;
 use crate::bundle::Data;
+use crate::cell_text::BoundedText;
 use crate::image::{self, Image, ImageSource};
 use crate::limits::Limits;
 use crate::notice::Notice;
 use crate::outputs::{Outputs, Payload};
 
-/// Lists the images of a cell and stores their originals as artifacts. `displays` has the position in the text of
-/// outputs with images.
+/// Lists the images of a cell, and stores the originals that are not stored yet as artifacts.
 pub(super) fn collect_images(
     outputs: &mut Outputs,
     limits: &Limits,
     artifacts: Option<&Artifacts>,
-    displays: &[(usize, Range<usize>)],
+    text: &BoundedText,
     notices: &mut Vec<Notice>,
 ) -> Vec<Image> {
     let mut images = Vec::new();
@@ -25,21 +25,30 @@ pub(super) fn collect_images(
     let mut lost = 0;
     let mut failure = None;
     let parts = outputs.numbered_displays();
-    let parts = parts.flat_map(|(at, display)| display.parts.iter().map(move |part| (at, part)));
-    for (at, (mime, payload)) in parts.filter(|(_, (mime, _))| image::is_listed(mime)) {
+    let parts = parts.flat_map(|(at, display)| {
+        let parts = display
+            .parts
+            .iter()
+            .filter(|(mime, _)| image::is_listed(mime));
+        parts.map(move |part| (at, display, part))
+    });
+    for (at, display, (mime, payload)) in parts {
         if images.len() == limits.images {
             omitted += 1;
             continue;
         }
-        let mut image = Image::new(mime, payload.bytes(), image_source(payload, artifacts));
+        let source = image_source(payload, artifacts);
+        let mut image = match display.figure(mime) {
+            Some(figure) => Image::from_figure(figure, source),
+            None => Image::new(mime, payload.bytes(), source),
+        };
+        image.text_range = figure_range(text, at, &image);
         if let Some(artifacts) = artifacts
             && let Err(error) = image.store_original(artifacts)
         {
             lost += image.bytes;
             failure = Some(StoreFailure::from(&error));
         }
-        let position = displays.iter().find(|(output, _)| *output == at);
-        image.text_range = position.map(|(_, range)| range.clone());
         images.push(image);
     }
     if omitted > 0 {
@@ -52,6 +61,16 @@ pub(super) fn collect_images(
         lost,
     }));
     images
+}
+
+/// Returns where the line of an image is in the text: in the text of output `at`.
+fn figure_range(text: &BoundedText, at: usize, image: &Image) -> Option<Range<usize>> {
+    let (_, block) = text.displays.iter().find(|(output, _)| *output == at)?;
+    let line = format!("{}\n", image.figure());
+    let found = text.text.get(block.clone())?.rfind(&line);
+    // The line is missing if the text is cut there.
+    let start = found.map_or(block.end, |found| block.start + found);
+    Some(start..start + found.map_or(0, |_| line.len()))
 }
 
 /// Returns where the bytes of a representation are.

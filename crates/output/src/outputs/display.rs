@@ -10,6 +10,7 @@ use super::json_writer::JsonWriter;
 use crate::artifact::{ArtifactId, Artifacts};
 use crate::bundle::{Bundle, Data, map_memory_size};
 use crate::display_text;
+use crate::figure::Figure;
 use crate::json_style::JsonStyle;
 use crate::scratch::Scratch;
 use crate::stored_value::{Encoding, StoredValue};
@@ -22,6 +23,8 @@ pub(crate) struct DisplayOutput {
     pub(crate) metadata: Payload,
     pub(crate) id: Option<String>,
     pub(crate) result: Option<u32>,
+    /// The images among the parts that were stored when they were displayed.
+    pub(crate) figures: Vec<Figure>,
 }
 
 /// One representation.
@@ -127,7 +130,13 @@ impl DisplayOutput {
             metadata,
             id,
             result,
+            figures: Vec::new(),
         }
+    }
+
+    /// Returns the stored image of a MIME type.
+    pub(crate) fn figure(&self, mime: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.mime == mime)
     }
 
     /// Returns the bytes that count towards the memory limit.
@@ -150,8 +159,9 @@ impl DisplayOutput {
             // Displays with the same id share the payload.
             moved.artifact.get_or_init(|| {
                 let stored = artifacts.zip(moved.verbatim.as_ref());
-                let stored = stored.map(|(artifacts, data)| artifacts.store_value(mime, data));
-                let id = stored.and_then(Result::ok).map(|(id, _)| id);
+                let store = || stored.map(|(artifacts, data)| artifacts.store_value(mime, data));
+                let figure = self.figure(mime).and_then(|figure| figure.artifact);
+                let id = figure.or_else(|| store().and_then(Result::ok).map(|(id, _)| id));
                 match id {
                     Some(id) if omissions.moved.len() < NAMED_MAX => omissions.moved.push(id),
                     Some(_) => {}

@@ -367,7 +367,7 @@ fn store_failure_does_not_fail_the_capture() {
     out(&mut capture, &text);
     show_image(&mut capture);
     let captured = capture.finish();
-    assert!(captured.text.ends_with("[image/png, 4 B]\n"));
+    assert!(captured.text.ends_with("[figure image/png, 4 B]\n"));
     assert_eq!(captured.truncation.as_ref().unwrap().artifact, None);
     let kinds: Vec<_> = captured.notices.iter().map(Notice::kind).collect();
     assert_eq!(
@@ -376,7 +376,7 @@ fn store_failure_does_not_fail_the_capture() {
     );
     match &captured.notices[1] {
         Notice::NotStored { kept, lost, .. } => {
-            let length = text.len() + "[image/png, 4 B]\n".len();
+            let length = text.len() + "[figure image/png, 4 B]\n".len();
             assert_eq!((*kept, *lost), (0, length as u64));
         }
         other => panic!("{other:?}"),

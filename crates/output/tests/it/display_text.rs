@@ -39,7 +39,7 @@ fn text_is_selected_by_precedence() {
                 ("text/plain", "<a.B object at 0x7f00>"),
                 ("image/svg+xml", "<svg/>"),
             ],
-            "<a.B object at 0x7f00>\n",
+            "[figure image/svg+xml, 6 B]\n",
         ),
         (
             &[("text/plain", "<a b object>"), ("text/html", "<b>h</b>")],
@@ -69,7 +69,7 @@ fn text_is_selected_by_precedence() {
         ),
         (
             &[("application/x-foo", "f"), ("image/svg+xml", "<svg/>")],
-            "[image/svg+xml, 6 B]\n",
+            "[figure image/svg+xml, 6 B]\n",
         ),
         (
             &[
@@ -103,15 +103,24 @@ fn control_characters_in_mime_types_are_removed() {
 }
 
 #[test]
-fn figure_keeps_its_short_text_and_its_image() {
+fn an_image_is_a_line_that_replaces_the_name_of_its_object() {
     let figure = bundle(&[
         ("image/svg+xml", "<svg/>"),
         ("text/plain", "<Figure size 640x480 with 1 Axes>"),
     ]);
     let captured = captured(figure);
-    assert_eq!(captured.text, "<Figure size 640x480 with 1 Axes>\n");
+    assert_eq!(captured.text, "[figure image/svg+xml, 6 B]\n");
     assert_eq!(captured.images.len(), 1);
     assert_eq!(captured.images[0].mime, "image/svg+xml");
+    assert_eq!(captured.images[0].text_range, Some(0..captured.text.len()));
+    let formula = bundle(&[
+        ("image/svg+xml", "<svg width='3' height='2'/>"),
+        ("text/plain", "x**2\n"),
+    ]);
+    let formula = self::captured(formula);
+    let line = "[figure 3×2, 27 B]\n";
+    assert_eq!(formula.text, format!("x**2\n{line}"));
+    assert_eq!(formula.images[0].text_range, Some(5..5 + line.len()));
 }
 
 #[test]

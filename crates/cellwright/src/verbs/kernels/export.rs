@@ -6,6 +6,7 @@ use cellwright_diagnostics::failure::Failure;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::SessionSelector;
 use cellwright_operations::history::{Journal, history_table};
+use cellwright_operations::table::count;
 
 use crate::console::Console;
 
@@ -27,7 +28,7 @@ pub(super) fn history(session: &SessionSelector, console: &Console) -> Result<()
         console.note("nothing ran so far");
         return Ok(());
     };
-    console.print(&table)
+    console.print_table(&table)
 }
 
 /// Saves the cells as a notebook.
@@ -49,6 +50,6 @@ pub(super) fn export(
     if console.json {
         return console.print_json(&report);
     }
-    console.note(&format!("{}: {} cells", report.path, report.cells));
+    console.note(&format!("{}: {}", report.path, count(report.cells, "cell")));
     Ok(())
 }

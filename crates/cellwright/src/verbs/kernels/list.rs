@@ -22,7 +22,7 @@ pub(super) fn list(console: &Console) -> Result<(), Failure> {
         return console.print_json(&sessions);
     }
     if let Some(table) = sessions_table(&sessions) {
-        return console.print(&table);
+        return console.print_table(&table);
     }
     console.note("no sessions; `cellwright eval --session NAME CODE` starts one");
     Ok(())
@@ -59,7 +59,7 @@ pub(super) fn variables(reply: &Value, console: &Console) -> Result<(), Failure>
         return console.print_json(reply);
     }
     if let Some(table) = variables_table(reply) {
-        return console.print(&table);
+        return console.print_table(&table);
     }
     console.note("no variables");
     Ok(())

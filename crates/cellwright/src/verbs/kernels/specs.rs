@@ -20,7 +20,7 @@ pub(super) fn specs(
     if console.json {
         return console.print_json(&rows);
     }
-    console.print(&specs_table(&rows))?;
+    console.print_table(&specs_table(&rows))?;
     let broken = rows.iter().filter(|row| !row.ok).count();
     if broken > 0 {
         console.note(&format!(

@@ -37,7 +37,7 @@ pub(crate) fn show_outline(report: &OutlineReport, console: &Console) -> Result<
         return console.print_json(report);
     }
     console.print_notices(&report.notices);
-    console.print(&report.table())?;
+    console.print_table(&report.table())?;
     if let Some(session) = &report.session {
         console.note(&format!("session: {session}"));
     }

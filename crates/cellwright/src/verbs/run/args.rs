@@ -142,9 +142,10 @@ pub(crate) struct RunArgs {
     /// Run the cells in a session: a kernel that stays and that commands in this directory share by name
     #[arg(long, short, value_name = "NAME", help_heading = "Kernel")]
     pub(super) session: Option<String>,
-    /// Restart the kernel of the session first
+    /// Replace the kernel of the session first
     #[arg(
-        long,
+        long = "reset",
+        alias = "restart",
         requires = "session",
         conflicts_with = "existing",
         help_heading = "Kernel"

@@ -34,7 +34,7 @@ class Expected:
 
 OK = r"ok\b"
 REVISION = r"revision\W+[0-9a-f]{6,}"
-IMAGE = r"\[image 1: image/png 60×40, artifact://\w+\]"
+IMAGE = r"\[figure 60×40, artifact://\w+, image 1\]"
 TRUNCATION = r"^\[… (\d+) lines \([\d.]+ \w+\) elided …\]"
 
 # The expected result of each step of the story.

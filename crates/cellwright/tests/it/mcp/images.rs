@@ -127,7 +127,7 @@ fn of_many_figures_some_come_and_the_others_are_named() {
     );
     assert_eq!(answer.blocks("image").len(), 6);
     assert_eq!(
-        answer.text().matches("[image not sent: ").count(),
+        answer.text().matches(", not sent: ").count(),
         3,
         "{}",
         answer.text()

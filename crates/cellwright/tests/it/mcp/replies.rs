@@ -159,7 +159,8 @@ fn a_failing_run_is_a_result_with_its_figures() {
         .collect();
     let at = lines.iter().position(|line| *line == "before").unwrap();
     assert!(
-        lines[at + 1].starts_with("[image 1: image/png 64×48, artifact://"),
+        lines[at + 1].starts_with("[figure 64×48, artifact://")
+            && lines[at + 1].ends_with(", image 1]"),
         "{text}"
     );
     assert_eq!(lines[at + 2], "after", "{text}");
@@ -179,19 +180,21 @@ fn a_figure_can_be_read_again() {
         .split("artifact://")
         .nth(1)
         .unwrap()
-        .split(']')
+        .split(',')
         .next()
         .unwrap();
     for path in [
         format!("artifact://{artifact}"),
         "f.ipynb:outputs".to_owned(),
         "f.ipynb:cells=0:outputs".to_owned(),
+        "f.ipynb:cells=0:images".to_owned(),
+        "f.ipynb:images".to_owned(),
     ] {
         let read = client.call("read", json!({"path": path})).ok();
         assert_content_only(&read);
         assert_eq!(*read.blocks("image")[0], shown, "{path}");
         assert!(
-            read.text().contains("[image 1: image/png"),
+            read.text().contains("[figure 64×48, ") && read.text().contains(", image 1]"),
             "{}",
             read.text()
         );
@@ -209,7 +212,7 @@ fn a_kernel_that_dies_is_an_error_without_images() {
     let text = reply.error_text();
     assert!(text.starts_with("died: The kernel died"), "{text}");
     assert!(
-        text.contains("[image not sent: image/png 64×48, artifact://"),
+        text.contains("[figure 64×48, artifact://") && text.contains(", not sent: "),
         "{text}"
     );
 }
@@ -424,4 +427,34 @@ fn every_uri_that_is_listed_can_be_read() {
     for uri in uris {
         client.call("read", json!({"path": uri})).ok();
     }
+}
+
+#[test]
+fn long_stored_outputs_are_complete_on_request() {
+    let context = Context::new();
+    let lines: Vec<String> = (0..400).map(|line| format!("printed {line}\n")).collect();
+    let output = json!({"output_type": "stream", "name": "stdout", "text": lines});
+    let cell = json!({"cell_type": "code", "execution_count": 1, "id": "one", "metadata": {},
+        "outputs": [output], "source": "work()"});
+    let notebook = json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
+    context.file("a.ipynb", notebook.to_string());
+    let mut client = client(&context);
+    let short = client.call("read", json!({"path": "a.ipynb:outputs"})).ok();
+    let text = short.text();
+    assert!(
+        text.contains("printed 0\n") && text.contains("printed 399\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("is shortened; `full` shows all of it"),
+        "{text}"
+    );
+    let full = client
+        .call("read", json!({"path": "a.ipynb:outputs", "full": true}))
+        .ok();
+    let text = full.text();
+    assert!(
+        text.contains(&lines.concat()) && !text.contains("shortened"),
+        "{text}"
+    );
 }

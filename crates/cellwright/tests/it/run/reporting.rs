@@ -100,7 +100,7 @@ fn events_report_each_step_of_a_run() {
         assert_eq!(names.iter().filter(|name| **name == "done").count(), 1);
         assert_eq!(
             events[0],
-            json!({"event": "begin", "index": 0, "id": "c0", "number": 1, "total": 3})
+            json!({"event": "begin", "index": 0, "id": "c0", "number": 1, "total": 3, "first_line": "print('ä' * 3)"})
         );
         let text_of = |index: u64, stream: &str| -> String {
             let texts = events.iter().filter(|event| {

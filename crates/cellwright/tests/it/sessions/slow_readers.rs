@@ -93,7 +93,8 @@ fn large_code_and_large_displays_are_transferred() {
     let report = fixture.eval_json("s", &[code], 0);
     let png = &report["cells"][0]["outputs"][0]["data"]["image/png"];
     assert!(png.to_string().len() >= 60_000_000);
-    assert_eq!(fixture.eval("s", &[code]).exits(0).stdout, "large\n");
+    let shown = fixture.eval("s", &[code]).exits(0).stdout;
+    assert_eq!(shown, "large\n[figure image/png, artifact://2]\n");
     assert_eq!(fixture.eval_stdout("s", "1"), "1\n");
 }
 

@@ -122,7 +122,7 @@ const APPLICATION: [&str; 6] = [
 ];
 
 /// External libraries, each with the crates that may use it. `APPLICATION` may also use the libraries in `GENERAL`.
-const LIBRARY_USERS: [(&str, &[&str]); 24] = [
+const LIBRARY_USERS: [(&str, &[&str]); 26] = [
     ("axum", &["cellwright-engine", "cellwright-mcp"]),
     ("futures-util", &["cellwright-mcp"]),
     ("tracing-subscriber", &["cellwright-engine"]),
@@ -152,7 +152,9 @@ const LIBRARY_USERS: [(&str, &[&str]); 24] = [
             "cellwright-stdext",
         ],
     ),
+    ("terminal_size", &["cellwright"]),
     ("unicode-ident", &["cellwright-execution"]),
+    ("unicode-width", &["cellwright-operations"]),
     (
         "serde_json",
         &[
