@@ -15,8 +15,8 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "edit",
     title: "Edit a notebook's text",
     description: "\
-Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across cells and markers. `old` must occur once, unless \
-`all`. Outputs, ids and metadata stay. Returns the diff. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
+Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across cells. `old` must occur once, unless `all`. \
+Outputs stay.",
     search_hint: "jupyter ipynb replace change cell source",
     is_main: true,
     arguments: &[
@@ -27,9 +27,7 @@ Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across c
         Argument::new("new", ArgumentKind::Text)
             .or(&["new_string", "new_str", "new_text"])
             .required(),
-        Argument::new("all", ArgumentKind::Boolean)
-            .or(&["replace_all"])
-            .describe("replace every occurrence"),
+        Argument::new("all", ArgumentKind::Boolean).or(&["replace_all"]),
         Argument::new("word", ArgumentKind::Boolean),
         Argument::new("regex", ArgumentKind::Boolean),
         Argument::new("code", ArgumentKind::Boolean).describe("only code cells"),

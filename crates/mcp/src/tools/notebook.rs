@@ -21,9 +21,9 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "notebook",
     title: "Change cells of a notebook",
     description: "\
-Change one cell of a Jupyter notebook (.ipynb). A cell is an index from 0, or its id. edit: new `source` of `cell`. \
-insert: cell with `source` `after`/`before` a cell or at `index` (default: the end; `create` creates the file). delete, move (`index`, \
-`after` or `before`), type, clear (outputs of `cell` or all). outline: list cells. undo, redo a change. export: save what ran in `session` as `path`. \
+Change a Jupyter notebook (.ipynb). A cell is an index from 0, or its id. edit: new `source` of `cell`. insert: cell with \
+`source` `after`/`before` a cell or at `index` (default: the end; `create` creates the file). delete, move, type, clear (outputs of \
+`cell` or all). outline: list cells. undo, redo a change. export: save what ran in `session` as `path`. \
 Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"ab12\", \"source\": \"df.head()\"}",
     search_hint: "jupyter ipynb insert add delete move markdown cell",
     is_main: true,

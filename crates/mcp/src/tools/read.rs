@@ -28,9 +28,9 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     title: "Read a notebook",
     description: "\
 Read a Jupyter notebook (.ipynb) or a text file. Cells begin with a marker such as `# %% [code] cell:3` and count from 0. Also reads a \
-directory, artifact://ID (full output or image) and resource URIs. Append a selector to the path: `:outline` (first for a large \
+directory and artifact://ID (full output or image). Append a selector to the path: `:outline` (first for a large \
 notebook), `:cells=3-5`, `:id=ab12`, `:outputs` (with figures as images), `:ids`, `:10-40` lines, `:raw` JSON. At most 10000 characters; \
-`offset` continues. Keep the revision for edits. Example: {\"path\": \"a.ipynb:cells=3-5:outputs\"}",
+`offset` continues. Example: {\"path\": \"a.ipynb:cells=3-5:outputs\"}",
     search_hint: "jupyter ipynb view cells outputs figure plot",
     is_main: true,
     arguments: &[
