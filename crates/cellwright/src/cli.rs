@@ -1,6 +1,7 @@
 //! The command line. Each verb is a module of [`verbs`](crate::verbs).
 
 pub(crate) mod bridge_command;
+pub(crate) mod complete;
 mod mcp;
 #[cfg(test)]
 mod tests;
@@ -107,6 +108,8 @@ pub(crate) enum Verb {
     Config(ConfigArgs),
     /// Print a completion script for a shell
     #[command(after_help = "\
+In bash, zsh and fish, the script completes verbs, flags, sessions, kernels, runs and the cells of a notebook.
+
 Examples:
   cellwright completions bash > ~/.local/share/bash-completion/completions/cellwright
   cellwright completions zsh > ~/.zfunc/_cellwright
@@ -117,11 +120,18 @@ Examples:
     },
 }
 
-/// Returns the completion script for a shell.
+/// Returns the completion script for a shell. The first three call [`complete`]; the others list flags only.
 pub(crate) fn completions(shell: Shell) -> Vec<u8> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "cellwright", &mut script);
-    script
+    match shell {
+        Shell::Bash => include_bytes!("cli/completions/cellwright.bash").into(),
+        Shell::Zsh => include_bytes!("cli/completions/cellwright.zsh").into(),
+        Shell::Fish => include_bytes!("cli/completions/cellwright.fish").into(),
+        _ => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "cellwright", &mut script);
+            script
+        }
+    }
 }
 
 /// Whether the arguments contain `--json`, for errors in parsing them.

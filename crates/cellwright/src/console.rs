@@ -272,6 +272,15 @@ impl Console {
         }
     }
 
+    /// Prints a remark if a command waits for a person who types `what`.
+    pub(crate) fn note_stdin(&self, what: &str) {
+        if io::stdin().is_terminal() && self.stderr.terminal {
+            self.note(&format!(
+                "reading {what} from the terminal; Ctrl-D ends the input, Ctrl-C cancels"
+            ));
+        }
+    }
+
     /// Prints notices on stderr, also with `--quiet`.
     pub(crate) fn print_notices(&self, notices: &[UserNotice]) {
         if self.json {

@@ -9,6 +9,7 @@ mod local_execution;
 mod verbs;
 mod viewer;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use cellwright_diagnostics::failure::Failure;
@@ -28,6 +29,13 @@ fn main() -> ExitCode {
         } else {
             ExitCode::FAILURE
         };
+    }
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some((first, words)) = arguments.split_first()
+        && first == cli::complete::COMMAND
+    {
+        cli::complete::complete(words, &engine());
+        return ExitCode::SUCCESS;
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use cellwright_notebook::select::SelectError;
 use cellwright_notebook::{
-    EditError, FormatError, NotebookError, Position, TextMatch, UnmarkedText,
+    EditError, FormatError, NotebookError, Position, SimilarText, TextMatch, UnmarkedText,
 };
 use cellwright_stdext::error_chain;
 use serde::{Deserialize, Serialize};
@@ -366,7 +366,7 @@ impl Failure {
                 similar,
                 has_diff_columns,
             } => {
-                let describe = |found: &TextMatch| format!("similar text: {found}");
+                let describe = |found: &SimilarText| format!("similar text: {found}");
                 self.causes.extend(similar.iter().map(describe));
                 if *has_diff_columns {
                     self.hints.push(
@@ -391,6 +391,20 @@ impl Failure {
                     flag("all"),
                 ]);
             }
+            EditError::InvalidPattern { reason } => {
+                self.causes.push(reason.clone());
+                self.hints.push(hint![
+                    "without ",
+                    flag("regex"),
+                    ", the text is searched as it is",
+                ]);
+            }
+            EditError::NoSuchGroup { count, .. } => self.hints.push(
+                format!(
+                    "groups are `$0` to `${count}` and `${{name}}` for `(?<name>…)`; a dollar sign is `$$`"
+                )
+                .into(),
+            ),
             _ => {}
         }
     }

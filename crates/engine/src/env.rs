@@ -39,6 +39,12 @@ pub const BRIDGE_TOKEN: &str = "CELLWRIGHT_BRIDGE_TOKEN";
 /// Disables colour if it is set and not empty (see no-color.org).
 pub const NO_COLOR: &str = "NO_COLOR";
 
+/// The editor for cells and notebooks; preferred to `EDITOR`.
+pub const VISUAL: &str = "VISUAL";
+
+/// The editor for cells and notebooks; `vi` without it.
+pub const EDITOR: &str = "EDITOR";
+
 /// The active virtual environment; its Python is preferred.
 pub const VIRTUAL_ENV: &str = "VIRTUAL_ENV";
 

@@ -1,7 +1,8 @@
-//! Signals that stop running code.
+//! Signals that stop running code, or that a child handles.
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_kernel::{StopHandle, StopReason};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The signal for a file that exceeds its size limit.
@@ -29,4 +30,20 @@ pub fn watch_signals(stop_handle: StopHandle) -> Result<impl Future<Output = ()>
             }
         }
     })
+}
+
+/// While it exists, SIGINT and SIGQUIT do not end this process. Programs that it starts receive them as usual.
+pub struct IgnoredInterrupts(#[expect(dead_code, reason = "keeps the handlers")] Runtime);
+
+/// Ignores interrupts of the terminal, for a program in the foreground that handles them itself.
+pub fn ignore_interrupts() -> Result<IgnoredInterrupts, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let entered = runtime.enter();
+    // The handlers stay when these are dropped.
+    drop(signal(SignalKind::interrupt())?);
+    drop(signal(SignalKind::quit())?);
+    drop(entered);
+    Ok(IgnoredInterrupts(runtime))
 }

@@ -86,6 +86,7 @@ mod report;
 mod report_builder;
 mod report_document;
 mod request;
+mod run_history;
 mod run_notebook;
 mod run_spec;
 mod saver;

@@ -26,6 +26,7 @@ use crate::notebook_metadata;
 use crate::recorder_command::{
     CellConflict, CommitError, FinishedCell, RecordOutcome, RecorderCommand, Stores,
 };
+use crate::run_history::RunHistory;
 use crate::run_spec::RunSpec;
 use crate::spool::OutputSpool;
 
@@ -41,6 +42,7 @@ pub(crate) struct Saver {
     stores: Stores,
     /// The file to write, as it was when the cells were found in it; `None` before the commit.
     target: Option<TargetFile>,
+    history: RunHistory,
     cells: Vec<CellRecord>,
     metadata: Vec<(&'static str, String)>,
     /// State of the kernel's widgets, as JSON text.
@@ -99,6 +101,7 @@ impl Saver {
             spec,
             stores,
             target: None,
+            history: RunHistory::default(),
             cells,
             metadata: Vec::new(),
             widget_state: None,
@@ -185,7 +188,11 @@ impl Saver {
                 copied
             }
             Some(_) => return Err(self.all_cells_changed()),
-            None => from,
+            None => {
+                let baselines = self.stores.baselines.as_ref();
+                self.history = RunHistory::begin(baselines, &target, from.revision());
+                from
+            }
         };
         if !self.spec.edits.is_empty() {
             let operations = to_operations(&self.spec.edits)?;
@@ -413,6 +420,10 @@ impl Saver {
         };
         self.dirty = false;
         self.outcome.merged |= recorded.merged;
+        let last = self.target.as_ref().map(|target| target.expected_revision);
+        let last = last.filter(|_| self.outcome.saves > 0);
+        let path = self.spec.output.as_deref().unwrap_or(&self.spec.path);
+        self.history.record(path, &recorded, last);
         self.record_save(&recorded.survey, recorded.changed);
         if let Some(target) = &mut self.target {
             target.expected_revision = recorded.survey.revision();

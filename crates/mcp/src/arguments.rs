@@ -169,9 +169,8 @@ pub(super) const TYPE: Argument =
     Argument::new("type", ArgumentKind::OneOf(&["code", "markdown", "raw"])).or(&["cell_type"]);
 pub(super) const AFTER: Argument = Argument::new("after", ArgumentKind::Cell);
 pub(super) const BEFORE: Argument = Argument::new("before", ArgumentKind::Cell);
-pub(super) const INDEX: Argument = Argument::new("index", ArgumentKind::Integer)
-    .or(&["to", "position", "at", "new_index"])
-    .describe("new index");
+pub(super) const INDEX: Argument =
+    Argument::new("index", ArgumentKind::Integer).or(&["to", "position", "at", "new_index"]);
 
 /// Kernel selection, which `run`, `eval` and `check` take.
 pub(super) const KERNEL: Argument = Argument::new("kernel", ArgumentKind::Text)

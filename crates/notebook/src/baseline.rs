@@ -1,5 +1,7 @@
 //! Baselines: the cells of earlier revisions, stored so that an edit for one of them can be
-//! merged.
+//! merged, and the contents of files, so that a change can be undone.
+
+mod history;
 
 use std::borrow::Cow;
 use std::fs;
@@ -12,6 +14,8 @@ use crate::document::Cells;
 use crate::json::text::{self, Escapes};
 use crate::revision::Revision;
 use crate::source::string_tokens;
+
+pub use history::{Direction, History, HistoryStep, NoStep};
 
 /// The cells of a notebook at one revision, without outputs: the part that an edit can see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,7 +85,12 @@ impl Baselines {
         let partial = self.dir.join(format!(".{revision}.{}", std::process::id()));
         fs::write(&partial, baseline.to_text())?;
         fs::rename(&partial, &file)?;
-        self.prune()
+        prune(&self.dir, TOTAL_SIZE_LIMIT, FILE_COUNT_LIMIT)
+    }
+
+    /// The history of files, in a directory next to this one.
+    pub fn history(&self) -> History {
+        History::new(self.dir.with_file_name("history"))
     }
 
     /// Returns the baseline of the revision named `name`: all digits, or a prefix of at least
@@ -112,35 +121,35 @@ impl Baselines {
         }
         baseline
     }
+}
 
-    /// Removes the least recently used files until the directory is within its limits.
-    fn prune(&self) -> io::Result<()> {
-        let mut files: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(&self.dir)?
-            .filter_map(|entry| {
-                let entry = entry.ok()?;
-                let metadata = entry.metadata().ok()?;
-                Some((metadata.modified().ok()?, metadata.len(), entry.path()))
-            })
-            .collect();
-        files.sort();
-        let mut bytes: u64 = files.iter().map(|(_, size, _)| size).sum();
-        let mut count = files.len();
-        for (_, size, path) in files {
-            if bytes <= TOTAL_SIZE_LIMIT && count <= FILE_COUNT_LIMIT {
-                break;
-            }
-            // Another process may have removed it already.
-            if fs::remove_file(path).is_ok() {
-                bytes -= size;
-                count -= 1;
-            }
+/// Removes the least recently used files until the directory is within its limits.
+pub(crate) fn prune(dir: &Path, size_limit: u64, count_limit: usize) -> io::Result<()> {
+    let mut files: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(dir)?
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let metadata = entry.metadata().ok()?;
+            Some((metadata.modified().ok()?, metadata.len(), entry.path()))
+        })
+        .collect();
+    files.sort();
+    let mut bytes: u64 = files.iter().map(|(_, size, _)| size).sum();
+    let mut count = files.len();
+    for (_, size, path) in files {
+        if bytes <= size_limit && count <= count_limit {
+            break;
         }
-        Ok(())
+        // Another process may have removed it already.
+        if fs::remove_file(path).is_ok() {
+            bytes -= size;
+            count -= 1;
+        }
     }
+    Ok(())
 }
 
 /// Sources may be confidential: only the owner may read them.
-fn create_private_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn create_private_dir(dir: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

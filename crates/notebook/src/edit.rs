@@ -1,6 +1,7 @@
 //! Operations on one cell and text replacement, as plans.
 
 mod matches;
+mod pattern;
 mod replace;
 
 use std::borrow::Cow;
@@ -11,7 +12,8 @@ use crate::document::Cells;
 use crate::error::{EditError, Notice};
 use crate::plan::{OutputAction, Plan, Slot};
 
-pub use replace::{ReplaceScope, replace_all, replace_text};
+pub use pattern::MatchMode;
+pub use replace::{ReplaceScope, Replacement, replace, replace_all, replace_text};
 
 /// The address of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +28,14 @@ pub enum Address {
 
 impl Address {
     /// Parses `3`, `cell:3`, `id:` and the start of an id, or a whole id that cannot be a number.
+    /// The forms of selectors (`:id=ab12`, `:cells=3`) are accepted as well.
     pub fn parse(text: &str) -> Option<Self> {
-        if let Some(id) = text.strip_prefix("id:") {
+        let text = text.strip_prefix(':').unwrap_or(text);
+        let after = |names: &[&str]| names.iter().find_map(|name| text.strip_prefix(name));
+        if let Some(id) = after(&["id:", "id="]) {
             return (!id.is_empty()).then(|| Self::Id(id.to_owned()));
         }
-        let digits = text.strip_prefix("cell:").unwrap_or(text);
+        let digits = after(&["cell:", "cell=", "cells:", "cells="]).unwrap_or(text);
         if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
             return Some(Self::Index(digits.parse().unwrap_or(usize::MAX)));
         }

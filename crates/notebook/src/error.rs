@@ -149,8 +149,8 @@ pub enum EditError {
     },
     /// The text to replace does not occur.
     NoMatch {
-        /// Texts that differ only in white space and case; at most three.
-        similar: Vec<TextMatch>,
+        /// Texts that differ only in white space and case, or the most similar lines; at most three.
+        similar: Vec<SimilarText>,
         /// Whether the text occurs without the first column of its lines, as in lines of a diff.
         has_diff_columns: bool,
     },
@@ -163,6 +163,18 @@ pub enum EditError {
     },
     /// The text to replace is empty, or the same as its replacement.
     NothingToReplace,
+    /// The text to replace is not a regular expression.
+    InvalidPattern {
+        /// Why it is invalid.
+        reason: String,
+    },
+    /// The replacement names a group that the regular expression does not have.
+    NoSuchGroup {
+        /// Number or name of the group.
+        name: String,
+        /// The number of groups that there are.
+        count: usize,
+    },
 }
 
 /// A text that does not start with a marker.
@@ -193,6 +205,56 @@ impl fmt::Display for TextMatch {
         match line {
             Some(line) => write!(f, "cell {cell}, line {line}: {text}"),
             None => write!(f, "cell {cell}, marker: {text}"),
+        }
+    }
+}
+
+/// A text that is similar to one that does not occur.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimilarText {
+    /// Its first line.
+    pub place: TextMatch,
+    /// How it differs.
+    pub difference: TextDifference,
+}
+
+/// How a text differs from a similar one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextDifference {
+    /// Only in case.
+    Case,
+    /// Only in white space.
+    WhiteSpace,
+    /// In case and white space.
+    CaseAndWhiteSpace,
+    /// In other characters.
+    Other,
+}
+
+impl TextDifference {
+    pub(crate) fn between(found: &str, wanted: &str) -> Self {
+        let without_spaces =
+            |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
+        if without_spaces(found) == without_spaces(wanted) {
+            Self::WhiteSpace
+        } else if found.to_lowercase() == wanted.to_lowercase() {
+            Self::Case
+        } else {
+            Self::CaseAndWhiteSpace
+        }
+    }
+}
+
+impl fmt::Display for SimilarText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = &self.place;
+        match self.difference {
+            TextDifference::Case => write!(f, "{place} (case differs)"),
+            TextDifference::WhiteSpace => write!(f, "{place} (white space differs)"),
+            TextDifference::CaseAndWhiteSpace => {
+                write!(f, "{place} (case and white space differ)")
+            }
+            TextDifference::Other => write!(f, "{place}"),
         }
     }
 }
@@ -241,6 +303,12 @@ impl EditError {
             Self::NoSuchId { id, .. } => format!("No cell has the id \"{id}\" in {path}"),
             Self::NothingToReplace => {
                 "The text to replace is empty or the same as its replacement".to_owned()
+            }
+            Self::InvalidPattern { .. } => {
+                "The text to replace is not a valid regular expression".to_owned()
+            }
+            Self::NoSuchGroup { name, .. } => {
+                format!("The regular expression has no group `{name}`")
             }
         }
     }

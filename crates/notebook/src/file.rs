@@ -10,11 +10,13 @@ mod load;
 mod lock;
 mod os;
 mod record;
+mod restore;
 mod save;
 mod survey;
 
 pub use change::{ChangeOutcome, ChangeRequest, OnMissing, change, upgrade};
 pub use load::{has_notebook_extension, load, load_raw, load_with_notices, read_view};
 pub use record::{CellConflict, CellUpdate, RecordReport, RecordRequest, Segment, copy, record};
+pub use restore::{RestoreOutcome, Restored, restore};
 pub use save::SaveStep;
 pub use survey::{Survey, survey};

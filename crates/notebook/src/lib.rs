@@ -109,14 +109,15 @@ mod three_way;
 mod upgrade;
 mod view;
 
-pub use baseline::{Baseline, Baselines};
+pub use baseline::{Baseline, Baselines, Direction, History, HistoryStep, NoStep};
 pub use cell::CellKind;
 pub use compare::{CellDifference, Comparison, MemberDifference, OutputDifference, Scope, compare};
 pub use compose::{EditedNotebook, compose};
 pub use diff::Hunk;
 pub use document::{Cells, Notebook};
 pub use error::{
-    EditError, FormatError, MarkerText, NotebookError, Notice, Position, TextMatch, UnmarkedText,
+    EditError, FormatError, MarkerText, NotebookError, Notice, Position, SimilarText,
+    TextDifference, TextMatch, UnmarkedText,
 };
 pub use json::style::Style;
 pub use layout::CELL_DEPTH;

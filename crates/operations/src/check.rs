@@ -54,7 +54,7 @@ pub struct CheckRequest {
 /// What `check` found.
 #[derive(Debug, Serialize)]
 pub struct CheckReport {
-    path: String,
+    pub path: String,
     revision: String,
     /// Whether every cell ran in order and produced the stored outputs.
     pub same: bool,

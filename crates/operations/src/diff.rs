@@ -1,25 +1,27 @@
 //! Compares two notebooks cell by cell.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+mod side;
+
+use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_notebook::outputs::OutputSummary;
 use cellwright_notebook::{
     CellDifference, CellKind, Comparison, Hunk, MarkerStyle, MemberDifference, Notebook,
-    NotebookError, OutputDifference, Scope, append_cell, compare, file,
+    OutputDifference, Scope, append_cell, compare,
 };
 use cellwright_output::ByteSize;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::git::program::Git;
+pub use side::DiffSide;
 
-/// A request to compare two notebooks. Each is a path, or a revision in git such as `HEAD:a.ipynb`.
+/// A request to compare two notebooks.
 #[derive(Debug)]
 pub struct DiffRequest {
-    pub old: OsString,
-    pub new: OsString,
+    pub old: DiffSide,
+    pub new: DiffSide,
     /// The directory in which git looks for revisions; `None`: the current directory.
     pub git_dir: Option<PathBuf>,
     pub scope: Scope,
@@ -37,6 +39,7 @@ pub struct DiffReport {
     cells: Vec<CellReport>,
     /// Members of the notebook itself.
     members: Vec<MemberReport>,
+    pub notices: Vec<UserNotice>,
     /// The differences in the form of a unified diff.
     #[serde(skip)]
     pub text: String,
@@ -92,17 +95,51 @@ struct MemberReport {
 impl DiffReport {
     /// Counts the cells that differ, in words.
     pub fn summary(&self) -> String {
+        self.counts.describe(self.same)
+    }
+}
+
+/// Compares two notebooks. Returns a summary and the differences in the form of a unified diff.
+pub(super) fn compare_contents(
+    old: &Notebook,
+    new: &Notebook,
+    scope: Scope,
+    names: &[String; 2],
+) -> (String, String) {
+    let found = compare(old, new, scope);
+    let summary = DifferingCellCounts::new(&found).describe(found.is_same());
+    (summary, render(&found, names, false))
+}
+
+impl DifferingCellCounts {
+    fn new(found: &Comparison) -> Self {
+        let mut counts = Self::default();
+        for cell in &found.cells {
+            match change(cell) {
+                "added" => counts.added += 1,
+                "removed" => counts.removed += 1,
+                _ => {
+                    counts.changed += usize::from(has_changed(cell));
+                    counts.moved += usize::from(cell.moved);
+                }
+            }
+        }
+        counts
+    }
+
+    /// The counts in words.
+    fn describe(&self, same: bool) -> String {
         let parts: Vec<String> = [
-            (self.counts.changed, "changed"),
-            (self.counts.added, "added"),
-            (self.counts.removed, "removed"),
-            (self.counts.moved, "moved"),
+            (self.changed, "changed"),
+            (self.added, "added"),
+            (self.removed, "removed"),
+            (self.moved, "moved"),
         ]
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, change)| format!("{count} {change}"))
         .collect();
-        match (self.same, parts.is_empty()) {
+        match (same, parts.is_empty()) {
             (true, _) => "no difference".to_owned(),
             (false, true) => "no cell differs".to_owned(),
             (false, false) => format!("cells: {}", parts.join(", ")),
@@ -112,23 +149,23 @@ impl DiffReport {
 
 /// Compares two notebooks.
 pub fn diff(request: &DiffRequest) -> Result<DiffReport, Failure> {
-    let (old, new) = (
-        load(&request.old, request.git_dir.as_deref())?,
-        load(&request.new, request.git_dir.as_deref())?,
-    );
-    let found = compare(&old, &new, request.scope);
-    let names = [&request.old, &request.new].map(|name| name.to_string_lossy().into_owned());
-    let mut counts = DifferingCellCounts::default();
-    for cell in &found.cells {
-        match change(cell) {
-            "added" => counts.added += 1,
-            "removed" => counts.removed += 1,
-            _ => {
-                counts.changed += usize::from(has_changed(cell));
-                counts.moved += usize::from(cell.moved);
-            }
-        }
+    let git_dir = request.git_dir.as_deref();
+    // The new one first: if its file is missing, git is not the reason.
+    let mut new = request.new.load(git_dir)?;
+    let old = request.old.load(git_dir)?;
+    let mut notices = Vec::new();
+    if let Some(filter) = request.old.clean_filter(&request.new)? {
+        new = side::without_outputs(&new)?;
+        notices.push(UserNotice::new(
+            NoticeKind::OutputsIgnored,
+            format!(
+                "outputs are not compared: the git filter `{filter}` removes them from commits"
+            ),
+        ));
     }
+    let found = compare(&old, &new, request.scope);
+    let names = [&request.old, &request.new].map(ToString::to_string);
+    let counts = DifferingCellCounts::new(&found);
     let text = render(&found, &names, request.output_text);
     let [old, new] = names;
     Ok(DiffReport {
@@ -136,24 +173,10 @@ pub fn diff(request: &DiffRequest) -> Result<DiffReport, Failure> {
         new,
         same: found.is_same(),
         counts,
+        notices,
         text,
         members: found.members.iter().map(MemberReport::new).collect(),
         cells: found.cells.iter().map(CellReport::new).collect(),
-    })
-}
-
-/// Reads a notebook by its path or by its revision in git.
-fn load(name: &OsString, git_dir: Option<&Path>) -> Result<Notebook, Failure> {
-    let path = Path::new(name);
-    let revision = name.to_str().filter(|name| name.contains(':'));
-    let Some(revision) = revision.filter(|_| path.symlink_metadata().is_err()) else {
-        return Ok(file::load(path)?);
-    };
-    let git = git_dir.map_or_else(Git::in_current_dir, Git::in_dir);
-    let bytes = git.read_blob(revision)?;
-    Notebook::parse(bytes).map_err(|error| {
-        let path = path.to_owned();
-        NotebookError::Format { path, error }.into()
     })
 }
 

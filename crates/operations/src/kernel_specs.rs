@@ -51,6 +51,23 @@ pub fn list_kernel_specs(
     Ok(rows)
 }
 
+/// The names and titles of the installed kernelspecs, without a check whether they can be started.
+pub fn kernel_names(engine: &Engine) -> Result<Vec<(String, String)>, Failure> {
+    let cwd = kernels::working_directory(None)?;
+    let settings = engine.settings(&cwd)?;
+    let named = kernels::named_interpreter(None, &settings);
+    let found = python::resolve(&kernels::interpreter_search(named.python, &cwd)).ok();
+    let env = kernels::kernel_env(engine, &settings, found.as_ref());
+    let places = jupyter::jupyter_paths(found.as_ref(), &env);
+    let entries = cellwright_jupyter::kernelspec::list(&places).into_iter();
+    Ok(entries
+        .map(|entry| {
+            let title = entry.spec.map(|spec| spec.display_name);
+            (entry.name, title.unwrap_or_default())
+        })
+        .collect())
+}
+
 /// The built-in runner.
 fn runner(
     found: &Result<Interpreter, Vec<RejectedInterpreter>>,

@@ -1,8 +1,8 @@
 //! Operations: each takes a plain request and returns a typed result. The command line, MCP and the bridge are
 //! front ends: they build the request and present the result. Nothing here parses arguments or prints.
 //!
-//! * Files: [`read`], [`write`](mod@write), [`edit`], [`cells`], [`outline`], [`upgrade`], [`diff`], [`artifact`], [`figures`],
-//!   [`git`].
+//! * Files: [`read`], [`write`](mod@write), [`edit`], [`cells`], [`editable`], [`outline`], [`upgrade`], [`undo`](mod@undo), [`diff`],
+//!   [`artifact`], [`figures`], [`git`].
 //!   [`change`] is the result of a change, [`file_path`] the file that it is about, [`stored_outputs`] its outputs as text.
 //! * Code: [`eval`] and [`run`] prepare an execution, [`check`] runs one; [`parameters`] reads the parameters of a
 //!   notebook, [`freshness`] queries the host for the cells that ran.
@@ -30,6 +30,7 @@ pub mod check;
 pub mod diff;
 pub mod doctor;
 pub mod edit;
+pub mod editable;
 pub mod eval;
 pub mod figures;
 pub mod file_path;
@@ -48,5 +49,6 @@ pub mod seconds;
 pub mod stored_outputs;
 pub mod table;
 pub mod trust;
+pub mod undo;
 pub mod upgrade;
 pub mod write;

@@ -1,4 +1,6 @@
-//! Reads a notebook as text.
+//! Reads a notebook or another file as text.
+
+mod plain;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -43,7 +45,7 @@ pub struct TextResult {
     path: String,
     pub view: &'static str,
     pub revision: String,
-    /// `null` for `:raw`, which counts no cells.
+    /// `null` for `:raw` and for files that are not notebooks.
     pub total_cells: Option<usize>,
     /// The text as printed, final newline included.
     pub text: String,
@@ -65,8 +67,7 @@ pub fn read(request: &ReadRequest, engine: &Engine) -> Result<ReadResult, Failur
     let address: &OsStr = &request.address;
     let Some(argument) = address.to_str() else {
         let path = Path::new(address).into();
-        let text = text(&path, &Selector::default(), request.outputs, engine);
-        return text.map(ReadResult::Text);
+        return read_selected(&path, &Selector::default(), request.outputs, engine);
     };
     if argument.starts_with("artifact://") {
         return Ok(ReadResult::Artifact(argument.to_owned()));
@@ -89,6 +90,9 @@ pub fn read_selected(
     extent: OutputExtent,
     engine: &Engine,
 ) -> Result<ReadResult, Failure> {
+    if let Some(text) = plain::read(path, selector, engine)? {
+        return Ok(ReadResult::Text(text));
+    }
     match selector.view {
         View::Raw => {
             // Only to remember the revision: a file that is not a notebook can be read as well.

@@ -1,5 +1,6 @@
 //! `mcp`: serves notebooks and kernels to AI agents.
 
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -152,6 +153,12 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<
         };
         let server = Server::new(engine.clone(), kernels, options);
         let Some(address) = args.http else {
+            if io::stdin().is_terminal() {
+                console.note(
+                    "waiting for the messages of an MCP client on stdin; `cellwright mcp --print-config CLIENT` prints the \
+                     configuration for a client, Ctrl-C stops the server",
+                );
+            }
             return Box::pin(stdio::serve(server)).await;
         };
         let file = token_file(args, server.engine())?;

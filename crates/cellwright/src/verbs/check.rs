@@ -16,6 +16,7 @@ use clap::Args;
 use crate::console::Console;
 use crate::local_execution;
 use crate::verbs::kernel_args::KernelArgs;
+use crate::verbs::notebook_input::{NotebookInput, STDIN_NAME};
 use crate::viewer::live::OutputExtent;
 use crate::viewer::{ViewMode, ViewOptions, exit_after};
 
@@ -48,7 +49,7 @@ Examples:
   cellwright check analysis.ipynb --tolerance 1e-6
   cellwright check analysis.ipynb --json | jq '.cells[] | select(.status != \"same\")'")]
 pub(crate) struct CheckArgs {
-    /// Notebook
+    /// Notebook, or `-` to read it from stdin
     path: PathBuf,
     /// Switch off a rule, so that the differences it ignores count; can be repeated
     #[arg(long, value_name = "RULE")]
@@ -81,17 +82,21 @@ fn parse_tolerance(text: &str) -> Result<f64, String> {
 
 /// Checks a notebook and prints what was found. Returns the exit code.
 pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
+    let input = NotebookInput::open(&args.path, console)?;
     let request = CheckRequest {
-        path: args.path.clone(),
+        path: input.file().open_path().to_owned(),
         exact: args.exact.clone(),
         tolerance: args.tolerance,
         allow_errors: args.allow_errors,
         timeout: args.timeout,
         total_timeout: args.total_timeout,
-        cwd: args.cwd.clone(),
+        cwd: match &args.cwd {
+            None if input.is_stdin() => Some(std::env::current_dir()?),
+            cwd => cwd.clone(),
+        },
         kernel: args.kernel.request(None),
     };
-    let report = check_notebook(&request, engine, |execution, launch| {
+    let mut report = check_notebook(&request, engine, |execution, launch| {
         let view = ViewOptions {
             extent: if console.json {
                 OutputExtent::Nothing
@@ -104,7 +109,11 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Res
         let (report, _) =
             local_execution::run_locally(execution, launch, Stores::default(), console, view)?;
         Ok(report)
-    })?;
+    })
+    .map_err(|failure| input.describe(failure))?;
+    if input.is_stdin() {
+        STDIN_NAME.clone_into(&mut report.path);
+    }
     exit_after(show(&report, console), report.exit_code())
 }
 

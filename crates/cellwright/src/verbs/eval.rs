@@ -1,11 +1,11 @@
 //! `eval`: runs code on a kernel that ends with the command, or in a session.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+use cellwright_diagnostics::failure::{Failure, Kind, command, flag, hint};
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
 use cellwright_engine::startup::StartupTimer;
@@ -226,7 +226,7 @@ fn sources(args: &EvalArgs) -> Result<Vec<String>, Failure> {
     match (&args.code, &args.file) {
         (Some(code), _) if code == "-" => cells.push(text_source::read("-")?),
         (Some(code), _) => cells.push(code.clone()),
-        (None, Some(file)) => cells.push(text_source::read(file)?),
+        (None, Some(file)) => cells.push(read_script(file)?),
         (None, None) if args.cells.is_empty() => {
             if io::stdin().is_terminal() {
                 let failure = Failure::new(Kind::BadArguments, "There is no code to run");
@@ -242,4 +242,22 @@ fn sources(args: &EvalArgs) -> Result<Vec<String>, Failure> {
     }
     cells.extend(args.cells.iter().cloned());
     Ok(cells)
+}
+
+/// Reads a script. Rejects a notebook: its JSON is a valid Python expression, which would run without effect.
+fn read_script(file: &str) -> Result<String, Failure> {
+    let text = text_source::read(file)?;
+    let is_notebook = cellwright_notebook::file::has_notebook_extension(Path::new(file))
+        || (text.trim_start().starts_with('{')
+            && cellwright_notebook::Notebook::parse(text.as_bytes()).is_ok());
+    if !is_notebook {
+        return Ok(text);
+    }
+    let message = format!("{file} is a notebook, not a script");
+    Err(Failure::new(Kind::BadArguments, message)
+        .hint(hint![
+            command(format!("run {file}")),
+            " runs the cells of a notebook",
+        ])
+        .hint("nothing ran"))
 }

@@ -3,10 +3,12 @@
 mod cells;
 mod figures;
 mod outline;
+mod undo;
 mod upgrade;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
+use cellwright_notebook::Direction;
 use clap::{Args, Subcommand};
 
 use crate::console::Console;
@@ -51,6 +53,10 @@ enum Action {
     Outline(outline::OutlineArgs),
     /// List the images in outputs and attachments, or extract them
     Figures(figures::FiguresArgs),
+    /// Undo the last change
+    Undo(undo::UndoArgs),
+    /// Redo the change that was undone last
+    Redo(undo::UndoArgs),
     /// Convert to nbformat 4.5: from nbformat 2 or 3, or by adding missing cell ids
     Upgrade(upgrade::UpgradeArgs),
 }
@@ -62,7 +68,7 @@ pub(crate) fn notebook(
     console: &Console,
 ) -> Result<(), Failure> {
     match &args.action {
-        Action::Edit(args) => cells::change(&args.request()?, engine, console),
+        Action::Edit(args) => args.change(engine, console),
         Action::Insert(args) => cells::change(&args.request()?, engine, console),
         Action::Delete(args) => cells::change(&args.request(), engine, console),
         Action::Move(args) => cells::change(&args.request()?, engine, console),
@@ -70,6 +76,8 @@ pub(crate) fn notebook(
         Action::Clear(args) => cells::change(&args.request(), engine, console),
         Action::Outline(args) => outline::outline(args, engine, console),
         Action::Figures(args) => figures::figures(args, engine, console),
+        Action::Undo(args) => undo::undo(args, Direction::Undo, engine, console),
+        Action::Redo(args) => undo::undo(args, Direction::Redo, engine, console),
         Action::Upgrade(args) => upgrade::upgrade(args, engine, console),
     }
 }

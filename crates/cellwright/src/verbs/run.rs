@@ -1,10 +1,12 @@
 //! `run`: runs the cells of a notebook and saves their outputs.
 
 mod args;
+mod piped_files;
 
 use std::sync::Arc;
 
 pub(crate) use args::RunArgs;
+use piped_files::PipedFiles;
 
 use crate::console::Console;
 use crate::viewer::live::{OutputExtent, StdoutError};
@@ -29,23 +31,39 @@ pub(crate) fn run(args: &RunArgs, engine: &Engine, console: &Console) -> Result<
         let message = "`--events` and `--json` cannot be combined";
         return Err(Failure::new(Kind::BadArguments, message));
     }
-    let ran = execute(args, engine, console);
+    let files = PipedFiles::open(args, console)?;
+    let ran = execute(args, &files, engine, console);
+    let ran = files.finish(ran, console);
     if let Some(failure) = ran.as_ref().err().filter(|_| args.events) {
         events::print_failure(console, failure);
     }
     ran
 }
 
-fn execute(args: &RunArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
+fn execute(
+    args: &RunArgs,
+    files: &PipedFiles,
+    engine: &Engine,
+    console: &Console,
+) -> Result<u8, Failure> {
     let mut startup = StartupTimer::new();
-    let mut prepared = prepare(args.request()?, engine, &KernelHost::Shared, &mut startup)?;
+    let mut request = args.request()?;
+    files.apply(&mut request)?;
+    let mut prepared = prepare(request, engine, &KernelHost::Shared, &mut startup)?;
     // Printed before the code runs.
     console.print_notices(&prepared.notices);
     let Some(chosen) = prepared.chosen.take() else {
         let report = prepared.finish_without_cells(engine)?;
         return show(&report, &prepared.notices, args, console, None);
     };
-    let view = view(args, &prepared, console);
+    let view = if files.is_to_stdout() {
+        ViewOptions {
+            extent: OutputExtent::Nothing,
+            mode: ViewMode::Silent,
+        }
+    } else {
+        view(args, &prepared, console)
+    };
     if args.session.is_some() || args.background || args.wait.is_some() {
         let attach = match args.wait {
             _ if args.background => WaitMode::Detached,

@@ -9,6 +9,7 @@ use cellwright_operations::write::{WriteRequest, write as write_notebook};
 use clap::Args;
 
 use super::change::show_change;
+use super::notebook_input::reject_stdin;
 use super::text_source;
 use crate::console::Console;
 
@@ -59,6 +60,10 @@ impl RevisionArg {
 
 /// Replaces a notebook by edited text.
 pub(crate) fn write(args: &WriteArgs, engine: &Engine, console: &Console) -> Result<(), Failure> {
+    reject_stdin(&args.path)?;
+    if args.text == "-" {
+        console.note_stdin(&format!("the text of {}", args.path.display()));
+    }
     let request = WriteRequest {
         path: args.path.clone().into(),
         text: text_source::read(&args.text)?,

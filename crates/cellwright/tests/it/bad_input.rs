@@ -147,8 +147,7 @@ fn a_file_that_is_not_a_notebook_is_refused() {
     context.file("data.csv", "a,b\n1,2\n");
     let mut errors = String::new();
     for arguments in [
-        &["read", "data.csv"][..],
-        &["edit", "data.csv", "--old", "a", "--new", "b"],
+        &["edit", "data.csv", "--old", "a", "--new", "b"][..],
         &["notebook", "upgrade", "data.csv"],
         &["write", "data.csv"],
         &["write", "new.py"],

@@ -165,3 +165,58 @@ fn both_texts_cannot_be_read_from_stdin() {
     context.run_with_input(&arguments, "answer").exits(2);
     assert_eq!(context.content("a.ipynb"), THREE_CELLS);
 }
+
+#[test]
+fn words_patterns_and_kinds_of_cells_limit_a_replacement() {
+    let context = Context::with_notebook();
+    let edit = |arguments: &[&str]| {
+        let all = [&["edit", "a.ipynb"], arguments].concat();
+        context.run(&all)
+    };
+    edit(&[
+        "--word", "--old", "answer", "--new", "result", "--all", "--code",
+    ])
+    .exits(0);
+    edit(&[
+        "--regex",
+        "--old",
+        r"^(\w+) = (\d+)$",
+        "--new",
+        "$1 = $2 * 2",
+    ])
+    .exits(0);
+    edit(&["--markdown", "--old", "three", "--new", "3"]).exits(0);
+    let text = context.run(&["read", "a.ipynb"]).exits(0).stdout;
+    assert!(
+        text.contains("result = 42 * 2\nprint(result)\n") && text.contains("\nof 3 cells\n"),
+        "{text}"
+    );
+    let content = context.content("a.ipynb");
+    let error = |arguments: &[&str]| edit(arguments).exits(2).stderr;
+    let invalid = error(&["--regex", "--old", "(", "--new", ""]);
+    assert!(
+        invalid.contains("not a valid regular expression"),
+        "{invalid}"
+    );
+    let group = error(&["--regex", "--old", "42", "--new", "$1"]);
+    assert!(group.contains("has no group `1`"), "{group}");
+    let several = error(&["--word", "--old", "result", "--new", "x"]);
+    assert!(several.contains("occurs 3 times"), "{several}");
+    assert!(
+        several.contains("cell 1, line 1: result = 42 * 2"),
+        "{several}"
+    );
+    // Similar texts are listed with what differs.
+    let nearest = error(&["--old", "Print( result )", "--new", "x"]);
+    assert!(
+        nearest
+            .contains("similar text: cell 1, line 2: print(result) (case and white space differ)"),
+        "{nearest}"
+    );
+    let nearest = error(&["--old", "print(results)", "--new", "x"]);
+    assert!(
+        nearest.contains("similar text: cell 1, line 2: print(result)\n"),
+        "{nearest}"
+    );
+    assert_eq!(context.content("a.ipynb"), content);
+}

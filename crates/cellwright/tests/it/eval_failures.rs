@@ -345,3 +345,29 @@ fn the_death_of_a_kernel_is_reported_with_signal_or_exit_code() {
             .output_masked()
     );
 }
+
+/// The JSON of a notebook is also a Python expression.
+#[test]
+fn a_notebook_is_not_a_script() {
+    let context = Context::with_notebook();
+    context.file("renamed.txt", crate::context::THREE_CELLS);
+    context.file("broken.ipynb", "not JSON");
+    for name in ["a.ipynb", "renamed.txt", "broken.ipynb"] {
+        let result = context.eval(&["-f", name]).exits(2);
+        assert!(
+            result
+                .stderr
+                .contains(&format!("{name} is a notebook, not a script")),
+            "{}",
+            result.stderr
+        );
+        assert!(
+            result.stderr.contains(&format!("`cellwright run {name}`")),
+            "{}",
+            result.stderr
+        );
+        assert_eq!(result.stdout, "");
+    }
+    context.file("object.py", "{'cells': []}");
+    context.eval(&["-f", "object.py"]).exits(0);
+}

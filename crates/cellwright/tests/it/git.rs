@@ -1,6 +1,7 @@
 //! Notebooks in git repositories: setup, diff, merge and clean filter.
 
 mod drivers;
+mod revisions;
 mod setup;
 
 use std::path::{Path, PathBuf};

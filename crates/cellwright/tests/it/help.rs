@@ -104,18 +104,6 @@ fn the_version_names_the_commit() {
 }
 
 #[test]
-fn completions_contain_the_verbs() {
-    let context = Context::new();
-    for shell in ["bash", "zsh", "fish"] {
-        let script = context.run(&["completions", shell]).exits(0).stdout;
-        assert!(
-            script.contains("notebook") && script.contains("upgrade"),
-            "{shell}"
-        );
-    }
-}
-
-#[test]
 fn missing_and_unknown_arguments_are_usage_errors() {
     let context = Context::new();
     context.run(&[]).exits(2);

@@ -2,6 +2,7 @@
 
 mod client;
 mod ends;
+mod files;
 mod forgery;
 mod http;
 mod images;

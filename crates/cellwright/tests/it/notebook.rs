@@ -262,3 +262,29 @@ fn an_old_notebook_with_invalid_members_keeps_its_cells() {
     let text = context.run(&["read", "a.ipynb"]).exits(0).stdout;
     assert_eq!(text, "# %% [markdown] cell:0\n###### x\n");
 }
+
+#[test]
+fn cells_are_named_by_their_ids_in_every_spelling() {
+    for cell in [
+        "last", "id:la", "id=la", ":id=la", "2", "cell:2", ":cells=2",
+    ] {
+        let context = Context::with_notebook();
+        let arguments = ["notebook", "edit", "a.ipynb", cell, "--source", "named = 1"];
+        let report = context
+            .run(&[&arguments[..], &["--json"]].concat())
+            .exits(0);
+        assert_eq!(report.json()["id"], "last", "{cell}");
+    }
+    // Digits are an index unless a prefix states that they are an id.
+    let context = Context::new();
+    context.file("a.ipynb", THREE_CELLS.replace("\"last\"", "\"10\""));
+    context
+        .run(&["notebook", "delete", "a.ipynb", "10"])
+        .exits(2);
+    let deleted = context.run(&["notebook", "delete", "a.ipynb", "id:10", "--json"]);
+    assert_eq!(deleted.exits(0).json()["cell_index"], 2);
+    for selector in ["id:title", "id=title", "cells=title", "cells:title"] {
+        let text = context.run(&["read", &format!("a.ipynb:{selector}")]);
+        assert!(text.exits(0).stdout.starts_with("# %% [markdown] cell:0\n"));
+    }
+}

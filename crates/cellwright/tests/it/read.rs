@@ -212,3 +212,58 @@ display({'application/x-other': [1, 2]}, raw=True)
     let fenced = lines[1..lines.len() - 1].join("\n");
     assert_eq!(fenced, ran.trim_end());
 }
+
+#[test]
+fn text_files_are_read_as_they_are() {
+    let context = Context::new();
+    context.file("notes.md", "# Notes\n\nsecond\r\nlast");
+    let read = |address: &str| context.run(&["read", address]);
+    let whole = read("notes.md").exits(0);
+    assert_eq!(whole.stdout, "# Notes\n\nsecond\r\nlast");
+    assert_eq!(whole.stderr, "");
+    assert_eq!(read("notes.md:3-9").exits(0).stdout, "second\r\nlast\n");
+    let report = context.run(&["read", "notes.md:1", "--json"]).exits(0);
+    assert_eq!(report.json()["view"], "file");
+    assert_eq!(report.json()["total_cells"], serde_json::Value::Null);
+    let beyond = read("notes.md:7").exits(2).stderr;
+    assert!(
+        beyond.contains("Line 7 is beyond the end of notes.md (4 lines)"),
+        "{beyond}"
+    );
+    // JSON that is not a notebook is a text; a notebook with another name is a notebook.
+    context.file("package.json", "{\"name\": 1}\n");
+    assert_eq!(read("package.json").exits(0).stdout, "{\"name\": 1}\n");
+    context.file("renamed.json", crate::context::THREE_CELLS);
+    let renamed = read("renamed.json").exits(0).stdout;
+    assert!(renamed.starts_with("# %% [markdown] cell:0"), "{renamed}");
+}
+
+#[test]
+fn files_that_are_no_text_are_rejected() {
+    let context = Context::new();
+    context.file("image.png", b"\x89PNG\r\n\x1a\n\0\0");
+    context.file("latin.txt", b"caf\xe9\n");
+    let error = |address: &str| context.run(&["read", address]).exits(2).stderr;
+    let image = error("image.png");
+    assert!(image.contains("Not a text file: image.png"), "{image}");
+    assert!(image.contains("byte 8 is zero"), "{image}");
+    let latin = error("latin.txt");
+    assert!(latin.contains("byte 3 is not UTF-8"), "{latin}");
+    let large = std::fs::File::create(context.path("large.txt")).unwrap();
+    large.set_len(65 << 20).unwrap();
+    let large = error("large.txt");
+    assert!(large.contains("File too large: large.txt"), "{large}");
+    // Cells exist only in notebooks, and a broken notebook is not a text.
+    context.file("notes.md", "# Notes\n");
+    let outline = error("notes.md:outline");
+    assert!(
+        outline.contains("Not a Jupyter notebook: notes.md"),
+        "{outline}"
+    );
+    context.file("broken.ipynb", "not JSON");
+    let broken = error("broken.ipynb");
+    assert!(
+        broken.contains("Invalid JSON in notebook: broken.ipynb"),
+        "{broken}"
+    );
+}

@@ -28,6 +28,8 @@ pub enum NoticeKind {
     RangeSkipped,
     /// By an edit, or because a cell has more outputs than a notebook should have.
     OutputsDropped,
+    /// By a comparison with a commit that contains no outputs.
+    OutputsIgnored,
 
     // Merges of notebooks.
     ConflictSource,

@@ -2,6 +2,7 @@
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_operations::change::ChangeReport;
+use cellwright_operations::undo::UndoReport;
 
 use super::super::content::{Delimiter, Reply, truncate_middle};
 use super::super::roots::ConfinedPath;
@@ -41,4 +42,16 @@ pub(super) fn change_reply(
         }
     }
     Ok(Reply::new(text, &document)?)
+}
+
+/// Describes a change that was undone or redone.
+pub(super) fn undo_reply(server: &Server, report: &UndoReport) -> Result<Reply, Failure> {
+    let headline = wording::sanitize(&report.headline);
+    let mut text = format!("{headline}\nrevision {}\n", report.revision);
+    let (diff, missing) = truncate_middle(&report.diff, server.options().text_limit);
+    text.push_str(&Delimiter::new()?.enclose("diff", &diff));
+    if missing > 0 {
+        text.push_str(&format!("{missing} characters of the diff omitted\n"));
+    }
+    Ok(Reply::new(text, report)?)
 }

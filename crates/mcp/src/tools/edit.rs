@@ -15,8 +15,8 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "edit",
     title: "Edit a notebook's text",
     description: "\
-Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across cells and markers. `old` must occur once, unless \
-`all`. Outputs, ids and metadata stay. Returns the diff. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
+Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across cells. `old` must occur once, unless `all`. \
+Outputs stay.",
     search_hint: "jupyter ipynb replace change cell source",
     is_main: true,
     arguments: &[
@@ -27,9 +27,11 @@ Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across c
         Argument::new("new", ArgumentKind::Text)
             .or(&["new_string", "new_str", "new_text"])
             .required(),
-        Argument::new("all", ArgumentKind::Boolean)
-            .or(&["replace_all"])
-            .describe("replace every occurrence"),
+        Argument::new("all", ArgumentKind::Boolean).or(&["replace_all"]),
+        Argument::new("word", ArgumentKind::Boolean),
+        Argument::new("regex", ArgumentKind::Boolean),
+        Argument::new("code", ArgumentKind::Boolean).describe("only code cells"),
+        Argument::new("markdown", ArgumentKind::Boolean),
         REVISION,
     ],
     output_properties: change::OUTPUT_PROPERTIES,
@@ -37,12 +39,21 @@ Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across c
 };
 
 #[derive(Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "arguments of a tool")]
 pub(super) struct Arguments {
     path: String,
     old: String,
     new: String,
     #[serde(default)]
     all: bool,
+    #[serde(default)]
+    word: bool,
+    #[serde(default)]
+    regex: bool,
+    #[serde(default)]
+    code: bool,
+    #[serde(default)]
+    markdown: bool,
     revision: Option<String>,
 }
 
@@ -54,6 +65,10 @@ pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure>
         old: given.old,
         new: given.new,
         all: given.all,
+        word: given.word,
+        regex: given.regex,
+        code: given.code,
+        markdown: given.markdown,
         revision: BaseRevision::parse(given.revision)?,
     };
     let changed = edit::edit(&request, server.engine())

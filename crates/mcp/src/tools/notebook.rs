@@ -2,8 +2,10 @@
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_execution::Edit;
+use cellwright_notebook::Direction;
 use cellwright_operations::cells::{CellRequest, change_cell, parse_operation};
 use cellwright_operations::change::BaseRevision;
+use cellwright_operations::undo::{UndoRequest, undo as undo_change};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,9 +21,9 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "notebook",
     title: "Change cells of a notebook",
     description: "\
-Change one cell of a Jupyter notebook (.ipynb). A cell is an index from 0, or its id. edit: new `source` of `cell`. \
-insert: cell with `source` `after`/`before` a cell or at `index` (default: the end; `create` creates the file). delete, move (`index`, \
-`after` or `before`), type, clear (outputs of `cell` or all). outline: list cells. export: save what ran in `session` as `path`. \
+Change a Jupyter notebook (.ipynb). A cell is an index from 0, or its id. edit: new `source` of `cell`. insert: cell with \
+`source` `after`/`before` a cell or at `index` (default: the end; `create` creates the file). delete, move, type, clear (outputs of \
+`cell` or all). outline: list cells. undo, redo a change. export: save what ran in `session` as `path`. \
 Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"ab12\", \"source\": \"df.head()\"}",
     search_hint: "jupyter ipynb insert add delete move markdown cell",
     is_main: true,
@@ -29,7 +31,8 @@ Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"ab12\", \"
         Argument::new(
             "action",
             ArgumentKind::OneOf(&[
-                "edit", "insert", "delete", "move", "type", "clear", "outline", "export",
+                "edit", "insert", "delete", "move", "type", "clear", "outline", "export", "undo",
+                "redo",
             ]),
         )
         .or(&["edit_mode", "operation"])
@@ -72,6 +75,8 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
             let path = json!(format!("{}:outline", given.path));
             return read::read(server, JsonObject::from_iter([("path".to_owned(), path)]));
         }
+        "undo" => return undo(server, given, Direction::Undo),
+        "redo" => return undo(server, given, Direction::Redo),
         "export" => return kernels::export(server, given.session.as_deref(), &given.path),
         // An index names the cell itself unless the action needs a position.
         "insert" | "move" => {}
@@ -112,4 +117,17 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
     let changed = change_cell(&request, server.engine())
         .map_err(|failure| place.with_selector_hint(failure))?;
     change::change_reply(server, &place, &changed)
+}
+
+/// Undoes or redoes a change of the notebook.
+fn undo(server: &Server, given: Arguments, direction: Direction) -> Result<Reply, Failure> {
+    let place = server.roots().resolve_file(&given.path)?;
+    let request = UndoRequest {
+        path: place.file().clone(),
+        direction,
+        revision: BaseRevision::parse(given.revision)?,
+    };
+    let report = undo_change(&request, server.engine())
+        .map_err(|failure| place.with_selector_hint(failure))?;
+    change::undo_reply(server, &report)
 }

@@ -29,10 +29,10 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "read",
     title: "Read a notebook",
     description: "\
-Read a Jupyter notebook (.ipynb) as text. Cells begin with a marker such as `# %% [code] cell:3` and count from 0. Also reads a \
-directory, artifact://ID (full output or image) and resource URIs. Append a selector to the path: `:outline` (first for a large \
+Read a Jupyter notebook (.ipynb) or a text file. Cells begin with a marker such as `# %% [code] cell:3` and count from 0. Also reads a \
+directory and artifact://ID (full output or image). Append a selector to the path: `:outline` (first for a large \
 notebook), `:cells=3-5`, `:id=ab12`, `:outputs` (with figures as images), `:images`, `:ids`, `:10-40` lines, `:raw` JSON. At most 10000 characters; \
-`offset` continues. Keep the revision for edits. Example: {\"path\": \"a.ipynb:cells=3-5:outputs\"}",
+`offset` continues. Example: {\"path\": \"a.ipynb:cells=3-5:outputs\"}",
     search_hint: "jupyter ipynb view cells outputs figure plot",
     is_main: true,
     arguments: &[
@@ -210,7 +210,7 @@ fn page_reply(
     if !page.is_last || offset > 0 {
         let notice = json!(notice::UserNotice::new(
             notice::NoticeKind::TextTruncated,
-            describe_page(offset, &page, text)
+            describe_page(offset, &page, text, document["view"] != "file")
         ));
         match notices.as_array_mut() {
             Some(notices) => notices.push(notice),
@@ -239,15 +239,18 @@ fn page_reply(
 }
 
 /// Describes which part of the text a page is, and how to read the next.
-fn describe_page(offset: usize, page: &TextPage<'_>, text: &str) -> String {
+fn describe_page(offset: usize, page: &TextPage<'_>, text: &str, of_notebook: bool) -> String {
     let total = text.chars().count();
     let end = offset + page.characters;
     let mut description = format!("partial text: characters {offset} to {end} of {total}");
     if !page.is_last {
         description.push_str(&format!("; call again with offset {end} for the next part"));
     }
-    description
-        .push_str(". Do not pass a part to `write`: it deletes the cells that are not in the part");
+    if of_notebook {
+        description.push_str(
+            ". Do not pass a part to `write`: it deletes the cells that are not in the part",
+        );
+    }
     description
 }
 

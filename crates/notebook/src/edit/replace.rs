@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::Draft;
-use super::matches;
+use super::pattern::{MatchMode, replace_in_sources};
+use super::{Draft, matches};
+use crate::cell::CellKind;
 use crate::document::Cells;
 use crate::error::EditError;
 use crate::rewrite::rewrite;
@@ -17,6 +18,36 @@ pub enum ReplaceScope {
     One,
     /// All matches, at least one.
     All,
+}
+
+/// A text to replace.
+#[derive(Clone, Copy, Debug)]
+pub struct Replacement<'r> {
+    /// The text, word or regular expression.
+    pub old: &'r str,
+    /// The new text; for a regular expression with groups: `$1`, `\1`, `${name}`.
+    pub new: &'r str,
+    /// How many matches change.
+    pub scope: ReplaceScope,
+    /// How `old` is understood.
+    pub mode: MatchMode,
+    /// The kinds of cells to change; empty for all.
+    pub kinds: &'r [CellKind],
+}
+
+/// Replaces text. Plain text for all kinds of cells is searched in the text view, where it may
+/// span markers; everything else in the sources of the cells.
+pub fn replace(cells: &dyn Cells, replacement: &Replacement<'_>) -> Result<Draft, EditError> {
+    let Replacement {
+        old, new, scope, ..
+    } = *replacement;
+    if replacement.mode == MatchMode::Text && replacement.kinds.is_empty() {
+        return replace_text(cells, old, new, scope);
+    }
+    if old.is_empty() || old == new {
+        return Err(EditError::NothingToReplace);
+    }
+    replace_in_sources(cells, replacement)
 }
 
 /// Replaces text in the text view as printed. The markers in `old` may have indexes, ids or both.

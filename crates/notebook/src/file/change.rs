@@ -227,6 +227,10 @@ fn save_and_verify(
         });
     }
     store_view_baseline(&view, request.baselines);
+    if let (Some(baselines), Some(_)) = (request.baselines, old) {
+        let history = baselines.history();
+        history.record_change(path, notebook.bytes(), view.revision);
+    }
     let mut notices = draft.notices;
     let mut tally = CellChangeCounts::count(&draft.plan, notebook);
     tally.changed -= edited.unchanged_cells;
@@ -366,6 +370,9 @@ pub fn upgrade(
                 });
             }
             store_view_baseline(&view, request.baselines);
+            if let Some(baselines) = request.baselines {
+                baselines.history().record_change(path, &bytes, written);
+            }
             return Ok((Some(upgraded), written));
         }
     }

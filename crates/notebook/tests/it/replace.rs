@@ -1,7 +1,9 @@
 //! `edit::replace_text`: views that are searched, and the positions that its errors name.
 
-use cellwright_notebook::edit::{ReplaceScope, replace_text};
-use cellwright_notebook::{Cells, EditError, Notebook, TextMatch, compose};
+use cellwright_notebook::edit::{MatchMode, ReplaceScope, Replacement, replace, replace_text};
+use cellwright_notebook::{
+    CellKind, Cells, EditError, Notebook, SimilarText, TextDifference, TextMatch, compose,
+};
 
 /// A notebook of code cells with these ids and sources; an empty id is left out.
 fn notebook(cells: &[(&str, &str)]) -> Notebook {
@@ -122,18 +124,151 @@ fn a_missing_text_lists_similar_texts() {
         Err(EditError::NoMatch { similar, .. }) => similar,
         other => panic!("{old}: {other:?}"),
     };
-    assert_eq!(similar("answer=42"), [found(1, Some(2), "Answer  =  42")]);
+    let differs = |place: TextMatch, difference| [SimilarText { place, difference }];
+    assert_eq!(
+        similar("Answer=42"),
+        differs(
+            found(1, Some(2), "Answer  =  42"),
+            TextDifference::WhiteSpace
+        )
+    );
     assert_eq!(
         similar("answer = 42\n  print(answer)"),
-        [found(1, Some(2), "Answer  =  42")]
+        differs(
+            found(1, Some(2), "Answer  =  42"),
+            TextDifference::CaseAndWhiteSpace
+        )
     );
-    assert_eq!(similar("i\u{307}X"), [found(2, Some(1), "\u{130}x")]);
+    assert_eq!(
+        similar("i\u{307}X"),
+        differs(found(2, Some(1), "\u{130}x"), TextDifference::Case)
+    );
     assert_eq!(similar("CELL"), []);
     assert_eq!(similar("   \t"), []);
     assert_eq!(similar("missing"), []);
     assert_eq!(
         similar("# %%  [code] cell:2"),
-        [found(2, None, "# %% [code] cell:2")]
+        differs(
+            found(2, None, "# %% [code] cell:2"),
+            TextDifference::WhiteSpace
+        )
+    );
+}
+
+#[test]
+fn a_missing_text_lists_the_nearest_lines() {
+    let notebook = notebook(&[
+        ("a", "model.fit(train)\nprint('done')"),
+        ("b", "x = 1\nmodel.fit(test, epochs=20)"),
+    ]);
+    let nearest = |old: &str| match replaced(&notebook, old, "") {
+        Err(EditError::NoMatch { similar, .. }) => similar
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("; "),
+        other => panic!("{old}: {other:?}"),
+    };
+    assert_eq!(
+        nearest("model.fit(test, epoch=20)"),
+        "cell 1, line 2: model.fit(test, epochs=20)"
+    );
+    // The first line that is in no cell counts.
+    assert_eq!(
+        nearest("x = 1\nmodel.fitt(train)"),
+        "cell 0, line 1: model.fit(train)"
+    );
+    assert_eq!(nearest("import numpy as np"), "");
+}
+
+fn replace_all_matches(
+    notebook: &Notebook,
+    old: &str,
+    new: &str,
+    mode: MatchMode,
+    kinds: &[CellKind],
+) -> Result<String, EditError> {
+    let replacement = Replacement {
+        old,
+        new,
+        scope: ReplaceScope::All,
+        mode,
+        kinds,
+    };
+    let draft = replace(notebook, &replacement)?;
+    let bytes: Vec<u8> = compose(notebook, &draft.plan).to_bytes();
+    let edited = Notebook::parse(bytes).unwrap();
+    Ok((0..edited.count())
+        .map(|index| edited.source(index).into_owned())
+        .collect::<Vec<_>>()
+        .join("|"))
+}
+
+#[test]
+fn words_are_whole_words_of_any_alphabet() {
+    let notebook = notebook(&[("a", "x = xs + x_1 + éx + x.x"), ("b", "max(x)")]);
+    let word = |old, new| replace_all_matches(&notebook, old, new, MatchMode::Word, &[]);
+    assert_eq!(
+        word("x", "width").unwrap(),
+        "width = xs + x_1 + éx + width.width|max(width)"
+    );
+    assert_eq!(word("x.x", "y").unwrap(), "x = xs + x_1 + éx + y|max(x)");
+    // A side that is not part of a word needs no boundary.
+    assert_eq!(
+        word("(x)", "(y)").unwrap(),
+        "x = xs + x_1 + éx + x.x|max(y)"
+    );
+    assert!(matches!(word("ma", "y"), Err(EditError::NoMatch { .. })));
+}
+
+#[test]
+fn regular_expressions_have_groups_and_match_lines() {
+    let notebook = notebook(&[("a", "a = f(1)\nb = f(2)\nprice = '$5'"), ("b", "g(f(3))")]);
+    let regex = |old, new| replace_all_matches(&notebook, old, new, MatchMode::Regex, &[]);
+    assert_eq!(
+        regex(r"f\((\d)\)", "h($1, \\1)").unwrap(),
+        "a = h(1, 1)\nb = h(2, 2)\nprice = '$5'|g(h(3, 3))"
+    );
+    assert_eq!(
+        regex(r"^(?<name>\w) = f", "$$${name} = $name").unwrap(),
+        "$a = $name(1)\n$b = $name(2)\nprice = '$5'|g(f(3))"
+    );
+    let invalid = regex("f(", "");
+    assert!(matches!(invalid, Err(EditError::InvalidPattern { .. })));
+    let missing = |name: &str| {
+        Err(EditError::NoSuchGroup {
+            name: name.to_owned(),
+            count: 0,
+        })
+    };
+    assert_eq!(regex("f", "$5"), missing("5"));
+    assert_eq!(regex("f", "${HOME}"), missing("HOME"));
+}
+
+#[test]
+fn a_kind_of_cell_limits_the_replacement_and_markers_never_change() {
+    let content = serde_json::json!({
+        "cells": [
+            {"cell_type": "code", "id": "code", "metadata": {}, "source": "code = 1\n# %% [code] cell:7", "outputs": [], "execution_count": null},
+            {"cell_type": "markdown", "id": "text", "metadata": {}, "source": "the code"},
+        ],
+        "metadata": {}, "nbformat": 4, "nbformat_minor": 5,
+    });
+    let notebook = Notebook::parse(content.to_string()).unwrap();
+    let in_kinds = |mode, kinds: &[CellKind]| {
+        replace_all_matches(&notebook, "code", "X", mode, kinds).unwrap()
+    };
+    assert_eq!(
+        in_kinds(MatchMode::Text, &[CellKind::Code]),
+        "X = 1\n# %% [X] cell:7|the code"
+    );
+    assert_eq!(
+        in_kinds(MatchMode::Word, &[CellKind::Markdown]),
+        "code = 1\n# %% [code] cell:7|the X"
+    );
+    assert_eq!(
+        in_kinds(MatchMode::Regex, &[]),
+        "X = 1\n# %% [X] cell:7|the X"
     );
 }
 

@@ -109,6 +109,17 @@ impl Git {
         Err(not_found(&output.stderr))
     }
 
+    /// Reads a file of a revision. Returns the first line of stderr if git fails.
+    pub fn try_read_blob(&self, name: &str) -> Result<Result<Vec<u8>, String>, Failure> {
+        let output = self.output(["cat-file", "blob", name])?;
+        Ok(if output.status.success() {
+            Ok(output.stdout)
+        } else {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            Err(stderr.lines().next().unwrap_or_default().to_owned())
+        })
+    }
+
     fn output<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,

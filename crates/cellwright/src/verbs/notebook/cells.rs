@@ -7,10 +7,14 @@ use cellwright_engine::engine::Engine;
 use cellwright_notebook::CellKind;
 use cellwright_notebook::edit::{Address, CellPosition, Operation};
 use cellwright_operations::cells::{CellRequest, change_cell};
+use cellwright_operations::change::BaseRevision;
+use cellwright_operations::editable::cell_text;
 use clap::Args;
 
 use crate::console::Console;
 use crate::verbs::change::show_change;
+use crate::verbs::editor;
+use crate::verbs::notebook_input::reject_stdin;
 use crate::verbs::text_source;
 use crate::verbs::write::RevisionArg;
 
@@ -38,6 +42,10 @@ pub(super) struct SourceArg {
 }
 
 impl SourceArg {
+    fn is_missing(&self) -> bool {
+        self.source.is_none() && self.source_file.is_none()
+    }
+
     fn read(&self, action: &str) -> Result<String, Failure> {
         match (&self.source, &self.source_file) {
             (Some(text), _) => Ok(text.clone()),
@@ -79,7 +87,11 @@ impl PositionArg {
 /// Replace the source of a cell.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Without a source, a terminal opens the cell in the editor that VISUAL or EDITOR names. If the notebook changes \
+meanwhile, both changes are merged, or nothing is written and the text is kept.
+
 Examples:
+  cellwright notebook edit a.ipynb 3
   cellwright notebook edit a.ipynb 3 --source 'x = 1'
   cellwright notebook edit a.ipynb id:ab12 --source-file cell.py")]
 pub(super) struct EditCell {
@@ -95,17 +107,41 @@ pub(super) struct EditCell {
 }
 
 impl EditCell {
-    pub(super) fn request(&self) -> Result<CellRequest, Failure> {
+    /// Replaces the source, or opens it in an editor if there is none.
+    pub(super) fn change(&self, engine: &Engine, console: &Console) -> Result<(), Failure> {
+        if self.source.is_missing() && editor::is_available(console) {
+            return self.change_in_editor(engine, console);
+        }
+        let request = self.request(self.source.read("edit")?, self.revision.base());
+        change(&request, engine, console)
+    }
+
+    fn change_in_editor(&self, engine: &Engine, console: &Console) -> Result<(), Failure> {
+        reject_stdin(&self.path)?;
+        let path = self.path.as_path().into();
+        let shown = cell_text(&path, &self.cell, &self.revision.base(), engine)?;
+        let Some(edited) = editor::edit(&shown)? else {
+            console.note("the text did not change; nothing was written");
+            return Ok(());
+        };
+        let request = self.request(edited.text.clone(), shown.revision);
+        match change_cell(&request, engine) {
+            Ok(report) => show_change(&report, console),
+            Err(failure) => Err(edited.keep(failure)),
+        }
+    }
+
+    fn request(&self, source: String, revision: BaseRevision) -> CellRequest {
         let operation = Operation::Edit {
             cell: self.cell.clone(),
-            source: self.source.read("edit")?,
+            source,
         };
-        Ok(CellRequest {
+        CellRequest {
             path: self.path.clone().into(),
             operation,
-            revision: self.revision.base(),
+            revision,
             create: false,
-        })
+        }
     }
 }
 
@@ -315,5 +351,6 @@ pub(super) fn change(
     engine: &Engine,
     console: &Console,
 ) -> Result<(), Failure> {
+    reject_stdin(request.path.display_path())?;
     show_change(&change_cell(request, engine)?, console)
 }

@@ -9,6 +9,7 @@ use cellwright_operations::outline::{OutlineReport, outline as outline_cells};
 use clap::Args;
 
 use crate::console::Console;
+use crate::verbs::notebook_input::NotebookInput;
 
 /// Arguments of `notebook outline`.
 #[derive(Debug, Args)]
@@ -17,7 +18,7 @@ Examples:
   cellwright notebook outline a.ipynb
   cellwright notebook outline a.ipynb --json | jq '.cells[] | select(.outputs != [])'")]
 pub(super) struct OutlineArgs {
-    /// Notebook
+    /// Notebook, or `-` to read it from stdin
     path: PathBuf,
 }
 
@@ -27,7 +28,8 @@ pub(super) fn outline(
     engine: &Engine,
     console: &Console,
 ) -> Result<(), Failure> {
-    let report = outline_cells(&args.path.as_path().into(), engine, &KernelHost::Shared)?;
+    let input = NotebookInput::open(&args.path, console)?;
+    let report = outline_cells(input.file(), engine, &KernelHost::Shared)?;
     show_outline(&report, console)
 }
 

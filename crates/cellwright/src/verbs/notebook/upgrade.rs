@@ -8,6 +8,7 @@ use cellwright_operations::upgrade::{UpgradeReport, upgrade as upgrade_notebook}
 use clap::Args;
 
 use crate::console::Console;
+use crate::verbs::notebook_input::reject_stdin;
 use crate::verbs::write::RevisionArg;
 
 /// Arguments of `notebook upgrade`.
@@ -32,6 +33,7 @@ pub(super) fn upgrade(
     engine: &Engine,
     console: &Console,
 ) -> Result<(), Failure> {
+    reject_stdin(&args.path)?;
     let report = upgrade_notebook(&args.path.as_path().into(), &args.revision.base(), engine)?;
     let written = report.changed.then_some(report.revision.as_str());
     print(&report, console).map_err(|failure| failure.after_change(written))

@@ -34,13 +34,14 @@ Exit codes: 0 done; 1 a cell raised an exception; 2 bad notebook, or the kernel 
 Examples:
   cellwright run analysis.ipynb
   cellwright run analysis.ipynb -o done.ipynb -p year=2026
+  git show HEAD:analysis.ipynb | cellwright run - -o - > done.ipynb
   cellwright run analysis.ipynb --session work --cells 3-5
   cellwright run analysis.ipynb --session work --edit-cell 3 --source 'x = 2' --and-below
   cellwright run analysis.ipynb --session work --stale
   cellwright run analysis.ipynb --background --timeout 3600")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
 pub(crate) struct RunArgs {
-    /// Notebook
+    /// Notebook, or `-` to read it from stdin (with `--output`)
     pub(super) path: PathBuf,
     /// Indexes, ranges and ids, as in `3-5,8,id:ab12`
     #[arg(long, value_name = "LIST", help_heading = "Cells")]
@@ -100,7 +101,7 @@ pub(crate) struct RunArgs {
     /// Revision that the edits are based on; newer changes are merged, or the edits are rejected
     #[arg(long, value_name = "REV", help_heading = "Edit first")]
     pub(super) rev: Option<String>,
-    /// Write the result to another file and leave the notebook unchanged
+    /// Write the result to another file and leave the notebook unchanged; `-` for stdout
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Parameter with a YAML value, as in `year=2026`; goes into a cell after the one tagged `parameters`
