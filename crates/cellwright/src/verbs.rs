@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod edit;
+mod env_args;
 pub(crate) mod eval;
 pub(crate) mod git;
 pub(crate) mod helpers;

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use cellwright_diagnostics::failure::Failure;
 use cellwright_execution::feed::{FeedItem, ItemHead};
 use cellwright_execution::{ExecutionHistory, Freshness, Listing};
-use cellwright_execution::{ExecutionReport, ExecutionStatus};
+use cellwright_execution::{ExecutionReport, ExecutionStatus, KernelReport};
 use cellwright_kernel::session::{Activity, SessionReport};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -108,6 +108,9 @@ pub struct RunTail {
     pub elapsed_s: Option<f64>,
     /// Output of the cell so far, unless it was sent as items.
     pub text: Option<String>,
+    /// The kernel, once it is known.
+    #[serde(default)]
+    pub kernel: Option<KernelReport>,
 }
 
 /// Result of cancelling a run.

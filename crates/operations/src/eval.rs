@@ -7,6 +7,7 @@ use std::time::Duration;
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
+use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::{
     KernelRequest, KernelSelection, SerializedSelection, working_directory,
 };
@@ -14,6 +15,8 @@ use cellwright_engine::settings::Settings;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::{CellRequest, ExecutionRequest, Stores};
 use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
+
+use crate::environment;
 
 /// Characters that the name of a session or an owner can have.
 const NAME_LIMIT: usize = 100;
@@ -33,6 +36,7 @@ pub struct EvalRequest {
     pub answers: Vec<String>,
     pub session: SessionRequest,
     pub owner: Option<String>,
+    pub environment: EnvironmentRequest,
     /// Whether the session starts with a fresh kernel.
     pub reset: bool,
 }
@@ -105,12 +109,18 @@ pub fn prepare(
         file: cell.file,
         ..CellRequest::default()
     };
-    let execution = ExecutionRequest {
+    let mut execution = ExecutionRequest {
         cells: request.cells.into_iter().map(&mut cell).collect(),
         answers: request.answers,
         inline_limits: (&settings.output_limits()).into(),
         ..ExecutionRequest::default()
     };
+    environment::prepare(
+        &request.environment,
+        &mut settings,
+        &mut execution,
+        &mut notices,
+    );
     let chosen = KernelSelection::new(engine, &settings, &request.kernel, &cwd)?;
     startup.step("interpreter");
     let session = match request.session {

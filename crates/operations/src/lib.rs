@@ -28,6 +28,7 @@ pub mod check;
 pub mod diff;
 pub mod doctor;
 pub mod edit;
+mod environment;
 pub mod eval;
 pub mod file_path;
 pub mod finding;

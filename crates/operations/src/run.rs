@@ -9,6 +9,7 @@ use std::time::Duration;
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
+use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::{
     KernelRequest, KernelSelection, SerializedSelection, select_for_notebook, working_directory,
 };
@@ -21,6 +22,7 @@ use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail,
 
 use self::plan::RunPlan;
 use super::eval::{canonical, cell_timeout, project_dir};
+use crate::environment;
 use crate::parameters::ParameterSet;
 
 /// A request of `run`.
@@ -54,6 +56,7 @@ pub struct RunRequest {
     /// Directory of the caller; full outputs belong to its project. `None`: the current directory.
     pub project_dir: Option<PathBuf>,
     pub kernel: KernelRequest,
+    pub environment: EnvironmentRequest,
     /// The session; `None` for a kernel that ends with the run.
     pub session: Option<String>,
     /// Whether the session starts with a fresh kernel.
@@ -112,7 +115,13 @@ pub fn prepare(
     notices.extend(plan.notices.iter().cloned());
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
-    let execution = execution_request(&request, &plan, &path, &settings, limit)?;
+    let mut execution = execution_request(&request, &plan, &path, &settings, limit)?;
+    environment::prepare(
+        &request.environment,
+        &mut settings,
+        &mut execution,
+        &mut notices,
+    );
     // Without cells no kernel is needed.
     let chosen = if plan.cells.is_empty() {
         None

@@ -14,6 +14,7 @@ use cellwright_operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare
 use cellwright_operations::seconds::parse_seconds;
 use clap::Args;
 
+use super::env_args::EnvArgs;
 use super::kernel_args::{ExistingArg, KernelArgs};
 use crate::console::Console;
 use crate::verbs::text_source;
@@ -104,6 +105,8 @@ pub(crate) struct EvalArgs {
     /// Print all output, even to a pipe
     #[arg(long)]
     full: bool,
+    #[command(flatten, next_help_heading = "Environment")]
+    env: EnvArgs,
     #[command(flatten, next_help_heading = "Kernel")]
     kernel: KernelArgs,
     #[command(flatten, next_help_heading = "Kernel")]
@@ -129,6 +132,7 @@ impl EvalArgs {
             cwd: self.cwd.clone(),
             project_dir: None,
             kernel: self.kernel.request(Some(&self.existing)),
+            environment: self.env.request(),
             answers: self.answers.clone(),
             session: match &self.session {
                 Some(name) => SessionRequest::Named(name.clone()),

@@ -4,6 +4,8 @@ mod cell_selection;
 mod cell_status;
 mod concurrent_changes;
 mod editing;
+mod environment;
+mod kernels;
 mod nbclient_comparison;
 mod notices;
 mod process_death;
@@ -312,11 +314,17 @@ fn masked_output(result: &CommandOutput) -> String {
     lines
 }
 
-/// The line with its duration masked, such as `ran 2 cells in 0.1 s`.
+/// The line with its duration and its interpreter masked, such as `ran 2 cells in 0.1 s on python3 (runner), /bin/python3`.
 fn without_time(line: &str) -> String {
     let duration = line.split_once(" in ").filter(|_| line.starts_with("ran "));
     match duration.and_then(|(start, rest)| Some((start, rest.split_once(" s")?))) {
-        Some((start, (time, rest))) if is_time(time) => format!("{start} in [TIME] s{rest}"),
+        Some((start, (time, rest))) if is_time(time) => {
+            let place = rest.split_once("), ").map(|(kernel, rest)| {
+                let end = rest.find(':').unwrap_or(rest.len());
+                format!("{kernel}), [PYTHON]{}", &rest[end..])
+            });
+            format!("{start} in [TIME] s{}", place.as_deref().unwrap_or(rest))
+        }
         _ => line.to_owned(),
     }
 }

@@ -53,6 +53,8 @@ pub enum NoticeKind {
     StatusDropped,
     LateOutput,
     InputRefused,
+    /// What can be done about an exception of a cell.
+    ErrorHint,
 
     // Runs of notebooks.
     NothingToRun,
@@ -93,6 +95,12 @@ pub enum NoticeKind {
     StillRunning,
     HistoryIncomplete,
 
+    // Environment variables.
+    /// A requested variable does not exist, or does not reach the kernel.
+    VariablesNotSet,
+    /// The kernel of a session started with other variables than those of the caller.
+    EnvironmentDiffers,
+
     // Settings, trust and modules.
     TimeoutCapped,
     SettingsIgnored,
@@ -124,6 +132,10 @@ impl NoticeKind {
             Self::SessionCellsNotRun => Some(hint![
                 flag_value("to", "CELL"),
                 " also runs the cells before a cell",
+            ]),
+            Self::EnvironmentDiffers => Some(hint![
+                flag_value("env", "NAME"),
+                " sets a variable in the running kernel",
             ]),
             Self::SessionOtherCwd => Some(hint![
                 flag("cwd"),

@@ -172,7 +172,11 @@ impl HostService {
             self.launchers.insert(&call.key, &call.launcher);
         }
         if !submitted.created {
-            return None;
+            let requested = &params.request.env;
+            let starts = &self.kernel_starts;
+            let differences =
+                || starts.compare(submitted.id, &call.key.name, &params.kernel, requested);
+            return (!params.reset).then(differences).flatten();
         }
         self.save_sessions();
         let text = format!(
@@ -264,6 +268,7 @@ impl HostService {
             cells: snapshot.cells,
             elapsed_s: snapshot.elapsed.map(|elapsed| elapsed.as_secs_f64()),
             text: (!follow).then_some(text),
+            kernel: run.execution.with_report(|report| report.kernel.clone()),
         };
         channel.send(final_reply(Ok(Answer::Tail(tail)))).await
     }
@@ -380,8 +385,12 @@ impl HostService {
             .collect();
         let histories = Arc::clone(&self.histories);
         let spec = params.request.notebook.clone();
+        let (starts, kernel) = (Arc::clone(&self.kernel_starts), params.kernel.clone());
         Box::new(move |session, report| {
             if let Some(session) = session {
+                if report.kernel.as_ref().is_some_and(|kernel| kernel.is_new) {
+                    starts.record(session, kernel);
+                }
                 journals.write(session, &codes, report);
                 if let Some(spec) = &spec {
                     histories.record(session, spec, report);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::KernelRequest;
 use cellwright_engine::settings::Backend;
 use cellwright_engine::startup::StartupTimer;
@@ -176,6 +177,7 @@ fn prepare(
             SessionRequest::Named(name)
         },
         owner: None,
+        environment: EnvironmentRequest::default(),
         reset: given.reset,
     };
     let mut prepared = eval::prepare(request, engine, &mut StartupTimer::new())?;

@@ -2,6 +2,7 @@
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
+use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::KernelRequest;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::ExecutionReport;
@@ -172,6 +173,7 @@ pub(super) async fn run(
                 existing: None,
                 start_timeout: given.start_timeout.map(|time| time.0),
             },
+            environment: EnvironmentRequest::default(),
         };
         return check::check(call, place, request).await;
     }
