@@ -73,7 +73,7 @@ pub(crate) struct EvalArgs {
     /// Reply to the next `input()`; can be repeated. Without one, `input()` raises an exception
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
     answers: Vec<String>,
-    /// Run the code in a session: a kernel that stays and that commands in this directory share by name
+    /// Run the code in a session: a kernel that stays and that commands in this project share by name, or `@N`
     #[arg(
         long,
         short,
@@ -139,6 +139,7 @@ impl EvalArgs {
                 None if self.per_call => SessionRequest::PerCall,
                 None => SessionRequest::Settings,
             },
+            session_dir: None,
             owner: self.owner.clone(),
             reset: self.reset,
         })

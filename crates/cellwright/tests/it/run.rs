@@ -11,6 +11,7 @@ mod notices;
 mod process_death;
 mod reporting;
 mod saved_notebook;
+mod session_names;
 mod sessions;
 mod signals;
 
@@ -283,6 +284,12 @@ fn statuses(report: &Value) -> Vec<&str> {
 }
 
 /// The kinds of the notices in a report.
+/// The indexes of the cells in a report.
+fn indexes(report: &Value) -> Vec<u64> {
+    let cells = report["cells"].as_array().unwrap().iter();
+    cells.map(|cell| cell["index"].as_u64().unwrap()).collect()
+}
+
 fn notices(report: &Value) -> Vec<&str> {
     let notices = report["notices"].as_array().unwrap().iter();
     notices

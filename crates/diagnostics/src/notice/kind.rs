@@ -91,6 +91,8 @@ pub enum NoticeKind {
     SessionEnded,
     SessionEvicted,
     SessionOtherCwd,
+    /// The kernel of a session has another working directory than a new kernel would have.
+    KernelOtherCwd,
     HostLost,
     StillRunning,
     HistoryIncomplete,
@@ -138,12 +140,8 @@ impl NoticeKind {
                 " sets a variable in the running kernel",
             ]),
             Self::SessionOtherCwd => Some(hint![
-                flag("cwd"),
-                ", ",
-                flag("python"),
-                " and ",
-                flag("kernel"),
-                " select a session",
+                flag_value("session", "@N"),
+                " selects a session by its number",
             ]),
             Self::StoredOutputTruncated => Some(hint![flag("full"), " shows all of it"]),
             _ => None,

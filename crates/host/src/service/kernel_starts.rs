@@ -1,8 +1,9 @@
-//! [`KernelStarts`]: the call that started the kernel of each session, to compare its environment with that of later
-//! calls.
+//! [`KernelStarts`]: the call that started the kernel of each session, to compare its environment and its working directory
+//! with those of later calls.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
@@ -10,6 +11,8 @@ use cellwright_engine::environment::describes_terminal;
 use cellwright_engine::kernels::SerializedSelection;
 use cellwright_kernel::session::{SessionId, SessionReport};
 use cellwright_stdext::LockExt;
+
+use super::super::protocol::ExecuteParams;
 
 /// Number of variables that a notice names.
 const NAMES_MAX: usize = 8;
@@ -20,23 +23,48 @@ pub(super) struct KernelStarts(Mutex<HashMap<SessionId, KernelStart>>);
 
 struct KernelStart {
     kernel: SerializedSelection,
+    cwd: PathBuf,
     /// Values that the kernel does not have, and which a notice has reported.
     reported: BTreeSet<(OsString, OsString)>,
 }
 
 impl KernelStarts {
     /// Records the call that started the kernel of a session.
-    pub(super) fn record(&self, session: SessionId, kernel: SerializedSelection) {
+    pub(super) fn record(&self, session: SessionId, kernel: SerializedSelection, cwd: PathBuf) {
         let start = KernelStart {
             kernel,
+            cwd,
             reported: BTreeSet::new(),
         };
         self.0.lock_ignoring_poison().insert(session, start);
     }
 
+    /// What a call should know about the kernel of an existing session.
+    pub(super) fn compare(
+        &self,
+        session: SessionId,
+        name: &str,
+        params: &ExecuteParams,
+    ) -> Vec<UserNotice> {
+        let other_cwd = || {
+            let starts = self.0.lock_ignoring_poison();
+            let cwd = &starts.get(&session)?.cwd;
+            let text = format!(
+                "the kernel of session `{name}` runs in {}, not in {}",
+                cwd.display(),
+                params.cwd.display()
+            );
+            (*cwd != params.cwd).then(|| UserNotice::new(NoticeKind::KernelOtherCwd, text))
+        };
+        let other_cwd = params.expects_cwd.then(other_cwd).flatten();
+        let requested = &params.request.env;
+        let environment = self.compare_environment(session, name, &params.kernel, requested);
+        other_cwd.into_iter().chain(environment).collect()
+    }
+
     /// A notice if the caller has variables with values that the kernel of the session did not start with. Each value is
     /// reported once. `requested` are variables that the call sets in the kernel.
-    pub(super) fn compare(
+    fn compare_environment(
         &self,
         session: SessionId,
         name: &str,

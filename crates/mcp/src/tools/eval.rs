@@ -160,6 +160,7 @@ fn prepare(
     let request = EvalRequest {
         cells,
         timeout: given.timeout.map(|time| time.0),
+        session_dir: Some(cwd.clone()),
         cwd: Some(cwd),
         project_dir: Some(server.project_dir()),
         kernel: KernelRequest {
@@ -335,7 +336,10 @@ impl ToolCall<'_> {
                         }
                     }
                 }
-                RunUpdate::Item(_) | RunUpdate::Tail(_) | RunUpdate::Tick => {}
+                RunUpdate::Item(_)
+                | RunUpdate::Tail(_)
+                | RunUpdate::Notices(_)
+                | RunUpdate::Tick => {}
             }
         };
         self.server.subscriptions().check_now();

@@ -141,7 +141,7 @@ pub(crate) struct RunArgs {
     /// Working directory of the kernel [default: the directory of the notebook]
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
-    /// Run the cells in a session: a kernel that stays and that commands in this directory share by name
+    /// Run the cells in a session: a kernel that stays and that commands in this project share by name, or `@N`
     #[arg(long, short, value_name = "NAME", help_heading = "Kernel")]
     pub(super) session: Option<String>,
     /// Restart the kernel of the session first
@@ -215,6 +215,7 @@ impl RunArgs {
             kernel: self.kernel.request(Some(&self.existing)),
             environment: self.env.request(),
             session: self.session.clone(),
+            session_dir: None,
             restart: self.restart,
             owner: self.owner.clone(),
             answers: self.answers.clone(),
