@@ -59,6 +59,9 @@ pub(crate) fn watch(
     limits: &Limits,
 ) -> Result<HostedResult, Failure> {
     let view = view.into();
+    // The last event and the JSON document contain all notices.
+    let shows_notices =
+        view.extent != OutputExtent::Nothing && !matches!(view.mode, ViewMode::Events);
     let runtime = runtime()?;
     let (stop_handle, stop) = StopSignal::new();
     let feed = OutputFeed::new(Overflow::Spill);
@@ -71,7 +74,13 @@ pub(crate) fn watch(
             let (feed, limits) = (feed.clone(), limits.clone());
             viewer::spawn_viewer(scope, feed, console, view, limits, on_closed_pipe)
         });
-        let end = runtime.block_on(follow(request, &feed, &stop_handle, &stop));
+        let end = runtime.block_on(follow(
+            request,
+            &feed,
+            (console, shows_notices),
+            &stop_handle,
+            &stop,
+        ));
         feed.close();
         // A viewer that panicked has shown what it could.
         let stdout_error = viewer.and_then(|viewer| viewer.join().ok().flatten());
@@ -96,12 +105,14 @@ enum RunEnd {
 async fn follow(
     request: FollowRequest<'_>,
     feed: &OutputFeed,
+    (console, shows_notices): (&Console, bool),
     stop_handle: &StopHandle,
     stop: &StopSignal,
 ) -> Result<RunEnd, Failure> {
     let mut signals = tokio::task::JoinSet::new();
     let host = KernelHost::Shared;
     let mut texts_in_report = false;
+    let mut printed: Vec<UserNotice> = Vec::new();
     let mut stream = match request {
         FollowRequest::Execute { params, idle_exit } => {
             signals.spawn(watch_signals(stop_handle.clone())?);
@@ -116,7 +127,12 @@ async fn follow(
     loop {
         match stream.next(stop, None).await? {
             RunUpdate::Item(item) => feed.push(item),
-            RunUpdate::Finished(report) => {
+            RunUpdate::Notices(notices) if shows_notices => {
+                console.print_notices(&notices);
+                printed.extend(notices);
+            }
+            RunUpdate::Finished(mut report) => {
+                report.notices.retain(|notice| !printed.contains(notice));
                 if texts_in_report {
                     for cell in &report.cells {
                         feed.push(FeedItem::CellStart);
@@ -129,7 +145,7 @@ async fn follow(
             RunUpdate::Tail(tail) => return Ok(RunEnd::Tail(tail)),
             // A command answers no input requests.
             RunUpdate::InputRequested(_) => stream.send_input(None).await?,
-            RunUpdate::Tick => {}
+            RunUpdate::Notices(_) | RunUpdate::Tick => {}
         }
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod edit;
 mod editor;
+mod env_args;
 pub(crate) mod eval;
 pub(crate) mod git;
 pub(crate) mod helpers;

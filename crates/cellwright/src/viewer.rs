@@ -292,7 +292,7 @@ pub(crate) fn show_summary(
         failure.causes.push(reason.clone());
         return Err(failure.hint("the code already ran; do not re-run it just for the output"));
     }
-    if let Some(summary) = report.summary() {
+    if let Some(summary) = report.summary(report.kernel.as_ref()) {
         console.note(&summary);
     }
     let notices: Vec<UserNotice> = report

@@ -3,6 +3,7 @@
 //! * [`failure`]: a [`failure::Failure`] is an error as the caller sees it: message, causes, hints and exit code. The
 //!   errors of the library crates convert into it. A [`failure::Hint`] names flags and commands as parts, which each
 //!   front end renders in its own form.
+//! * [`install`]: the commands that install Python packages, for hints.
 //! * [`notice`]: a [`notice::UserNotice`] tells the caller something although nothing failed. The notices of the library
 //!   crates become notices here.
 //! * [`suggest`]: suggests an existing name for a misspelled one.
@@ -25,5 +26,6 @@
 )]
 
 pub mod failure;
+pub mod install;
 pub mod notice;
 pub mod suggest;

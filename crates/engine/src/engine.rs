@@ -83,6 +83,11 @@ impl Engine {
         }
     }
 
+    /// The project that contains `dir`. The path is canonical.
+    pub fn project_dir(&self, dir: &Path) -> PathBuf {
+        project_dir(dir, home().as_deref())
+    }
+
     /// The log file for the messages of runners, if the settings enable it.
     pub fn frame_log(&self, settings: &Settings) -> Option<PathBuf> {
         let enabled = settings.trace.frames;

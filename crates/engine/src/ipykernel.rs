@@ -1,14 +1,16 @@
 //! Checks whether an interpreter has ipykernel, and how to install it.
 
-use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use cellwright_diagnostics::install;
 use tokio::process::Command;
 use tokio::task::JoinSet;
+
+pub use cellwright_diagnostics::install::{library_dirs, shell_quoted};
 
 use crate::env;
 
@@ -107,77 +109,21 @@ async fn run_query(mut command: Command) -> Result<String, String> {
 
 /// The shell command that installs ipykernel for an interpreter.
 pub fn install_command(python: &Path) -> String {
-    let uv = env::value(env::PATH).is_some_and(|path| {
+    install::install_command(python, "ipykernel", has_uv())
+}
+
+/// Whether `uv` is on `PATH`.
+pub fn has_uv() -> bool {
+    env::value(env::PATH).is_some_and(|path| {
         let mut dirs = std::env::split_paths(&path);
         dirs.any(|dir| dir.join("uv").is_file())
-    });
-    install_command_for(python, uv)
-}
-
-fn install_command_for(python: &Path, uv: bool) -> String {
-    let program = shell_quoted(python);
-    let pip = "-m pip install ipykernel";
-    let installation = PythonInstallation::inspect(python);
-    if installation.externally_managed {
-        // Only the system's package manager may install into it (PEP 668).
-        return format!("{program} -m venv .venv && .venv/bin/python {pip}");
-    }
-    if installation.has_pip {
-        return format!("{program} {pip}");
-    }
-    if uv {
-        return format!("uv pip install --python {program} ipykernel");
-    }
-    format!("{program} -m ensurepip && {program} {pip}")
-}
-
-/// The directories of Python's standard library below a prefix.
-pub fn library_dirs(prefix: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(prefix.join("lib")).into_iter().flatten();
-    entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("python3"))
-        .map(|entry| entry.path())
-        .collect()
-}
-
-/// Properties of an installation, from its files.
-struct PythonInstallation {
-    has_pip: bool,
-    /// Whether only the system's package manager may install packages.
-    externally_managed: bool,
-}
-
-impl PythonInstallation {
-    fn inspect(python: &Path) -> Self {
-        let prefix_of = |program: &Path| Some(program.parent()?.parent()?.to_owned());
-        let mut prefix = prefix_of(python).unwrap_or_default();
-        let is_environment = prefix.join("pyvenv.cfg").is_file();
-        if !is_environment && let Ok(real) = python.canonicalize() {
-            prefix = prefix_of(&real).unwrap_or_default();
-        }
-        let versions = library_dirs(&prefix);
-        let has = |name: &str| versions.iter().any(|dir| dir.join(name).exists());
-        Self {
-            // Of an unknown layout, such as a shim, for an unknown layout, use pip.
-            has_pip: versions.is_empty() || has("site-packages/pip") || has("dist-packages/pip"),
-            externally_managed: !is_environment && has("EXTERNALLY-MANAGED"),
-        }
-    }
-}
-
-/// A path, quoted for a shell if necessary.
-pub fn shell_quoted(path: &Path) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);
-    let text = path.to_string_lossy();
-    if text.chars().all(plain) && path.as_os_str() != OsStr::new("") {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Creates an installation with these files.
@@ -199,7 +145,7 @@ mod tests {
         let managed = "lib/python3.12/EXTERNALLY-MANAGED";
         let command = |files: &[&str], uv: bool| {
             let (_folder, python) = installation(files);
-            let command = install_command_for(&python, uv);
+            let command = install::install_command(&python, "ipykernel", uv);
             command.replace(&python.display().to_string(), "PYTHON")
         };
         let with_pip = "PYTHON -m pip install ipykernel";

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use cellwright_kernel::LaunchContext;
 use cellwright_kernel::backend::runner::RunnerSpec;
-use cellwright_kernel::environment;
 use cellwright_kernel::process::Supervisor;
 use cellwright_kernel::python::{self, Interpreter, InterpreterSearch, Shim, ShimContext};
+use cellwright_kernel::variables::set_variable;
 
 pub use notebook::select_for_notebook;
 pub use selection::{KernelRequest, KernelSelection};
@@ -22,6 +22,7 @@ pub use serialized_selection::{FailingLauncher, SerializedSelection};
 
 use crate::engine::Engine;
 use crate::env;
+use crate::environment::{self, FilteredEnvironment};
 use crate::program::{SUPERVISE_ARG, current_program};
 use crate::settings::{Origin, Settings};
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
@@ -136,7 +137,7 @@ fn resolve_shim(
     let resolved = Shim::read(&interpreter.program).and_then(|shim| {
         shim.resolve(&ShimContext {
             cwd,
-            env: &environment::filter(env::all(), &settings.env_choices()),
+            env: &filtered_env(settings).variables,
             cache: engine.interpreter_cache.as_deref(),
         })
     });
@@ -177,22 +178,27 @@ fn interrupt_grace(settings: &Settings) -> Duration {
     settings.kernel.interrupt_grace.max(INTERRUPT_GRACE_MIN)
 }
 
+/// The variables of this process that kernels receive, and the names of those that they do not receive.
+pub fn filtered_env(settings: &Settings) -> FilteredEnvironment {
+    environment::filter(env::all(), &settings.environment_rules())
+}
+
 /// The environment variables of a kernel; those of the interpreter's environment come first in `PATH`.
 pub fn kernel_env(
     engine: &Engine,
     settings: &Settings,
     interpreter: Option<&Interpreter>,
 ) -> Vec<(OsString, OsString)> {
-    let mut variables = environment::filter(env::all(), &settings.env_choices());
+    let mut variables = filtered_env(settings).variables;
     if let Some(interpreter) = interpreter {
         environment::activate(&mut variables, interpreter);
     }
     if !settings.kernel.prelude {
-        environment::set_variable(&mut variables, env::PRELUDE, "0".into());
+        set_variable(&mut variables, env::PRELUDE, "0".into());
     }
     if let Some(artifacts) = &engine.artifacts {
         for name in [env::ARTIFACTS_DIR, "PI_ARTIFACTS_DIR"] {
-            environment::set_variable(&mut variables, name, artifacts.dir().into());
+            set_variable(&mut variables, name, artifacts.dir().into());
         }
     }
     variables

@@ -3,6 +3,7 @@
 //!
 //! * [`engine`]: an [`engine::Engine`] knows the user's directories and stores; every operation gets one.
 //! * [`mod@env`]: every environment variable. This is the only module that reads them.
+//! * [`environment`] decides which environment variables kernels receive.
 //! * [`project`] finds the project of a directory, which its artifacts record.
 //! * [`settings`] reads the settings of the user and of a project; [`trust`] records which project files the user has
 //!   approved.
@@ -31,6 +32,7 @@
 pub mod bridge;
 pub mod engine;
 pub mod env;
+pub mod environment;
 pub mod ipykernel;
 pub mod kernel_setup;
 pub mod kernels;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cellwright_kernel::session::{KernelLauncher, SpecLauncher};
 use cellwright_kernel::{
-    BoxFuture, Kernel, KernelError, KernelSpec, LaunchContext, StopSignal, environment,
+    BoxFuture, Kernel, KernelError, KernelSpec, LaunchContext, StopSignal, variables,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -41,7 +41,7 @@ impl SessionLauncher {
             // The only setup that works in every language. The runner gets this variable with each request, because
             // sessions share spare runners.
             let session = setup.session.clone();
-            environment::set_variable(&mut spec.env, env::SESSION, session.into());
+            variables::set_variable(&mut spec.env, env::SESSION, session.into());
         }
         let descriptor_reserve = match spec {
             KernelSpec::Runner(_) => 0,

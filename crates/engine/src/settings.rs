@@ -16,7 +16,6 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cellwright_kernel::environment::EnvironmentRules;
 use cellwright_output::{Limits, Retention};
 
 pub use cellwright_kernel::Backend;
@@ -27,6 +26,7 @@ pub use notices::{describe_capped_timeout, describe_ignored_settings};
 pub use origin::{FileLine, Origin};
 pub use value::Value;
 
+use crate::environment::{EnvironmentRequest, EnvironmentRules};
 use definitions::ProjectPolicy;
 
 /// Returns whether the user trusts the project's file with this content.
@@ -48,6 +48,8 @@ pub struct SettingsSources<'a> {
 pub struct Settings {
     values: SettingValues,
     entries: Vec<SettingEntry>,
+    /// The environment that the caller requests for kernels.
+    environment: EnvironmentRequest,
 }
 
 /// One setting: its definition, its value and where the value comes from.
@@ -94,7 +96,11 @@ impl Settings {
             let entry = entries.iter().find(|entry| entry.definition.name == name);
             entry.map(|entry| entry.value.clone()).unwrap_or_default()
         });
-        Self { values, entries }
+        Self {
+            values,
+            entries,
+            environment: EnvironmentRequest::default(),
+        }
     }
 
     /// All settings, in the order of their definitions.
@@ -124,9 +130,16 @@ impl Settings {
         self.values.kernel.start_timeout = timeout;
     }
 
-    /// Which environment variables a kernel gets.
-    pub fn env_choices(&self) -> EnvironmentRules {
+    /// Sets the environment that the caller requests for kernels.
+    pub fn request_environment(&mut self, request: EnvironmentRequest) {
+        self.environment = request;
+    }
+
+    /// Which environment variables a kernel receives.
+    pub fn environment_rules(&self) -> EnvironmentRules {
         EnvironmentRules {
+            policy: self.environment.policy,
+            requested: self.environment.variables.clone(),
             pass: self.env.pass.clone(),
             deny: self.env.deny.clone(),
             set: self.env.set.clone().into_iter().collect(),
@@ -260,7 +273,7 @@ fn apply_variables(
         entry.value = value.ok_or_else(|| SettingsError::BadVariable {
             variable: name.clone(),
             key: definition.name,
-            expected: definition.kind.expected(),
+            expected: definition.kind.expected_in_variable(),
         })?;
         entry.origin = Origin::Variable(name);
     }

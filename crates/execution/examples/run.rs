@@ -71,7 +71,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         println!("cell {} {status}, {:.1} ms", cell.index, cell.duration_ms);
         print!("{}", cell.text);
     }
-    if let Some(summary) = report.summary() {
+    if let Some(summary) = report.summary(report.kernel.as_ref()) {
         println!("{summary}");
     }
     Ok(())

@@ -271,6 +271,9 @@ impl JobObserver for ExecutionObserver {
             let report = &mut state.builder.report;
             report.kernel_ready.get_or_insert(ready);
             report.kernel = Some(KernelReport::new(description, generation, is_new));
+            state
+                .builder
+                .check_variables(is_new || description.is_python());
         }
         let Some(recorder) = &mut self.recorder else {
             return;

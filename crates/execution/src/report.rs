@@ -148,6 +148,16 @@ impl KernelReport {
             is_new,
         }
     }
+
+    /// Kernel, backend and interpreter, such as `python3 (runner), /usr/bin/python3`.
+    pub fn describe(&self) -> String {
+        let mut text = format!("{} ({})", self.name, self.backend);
+        if let Some(interpreter) = &self.interpreter {
+            text.push_str(", ");
+            text.push_str(interpreter);
+        }
+        text
+    }
 }
 
 /// The result of one cell.
@@ -271,6 +281,9 @@ pub struct ErrorReport {
     pub evalue: String,
     /// Lines of the traceback.
     pub traceback: Vec<String>,
+    /// What the caller can do about it.
+    #[serde(default)]
+    pub hints: Vec<String>,
 }
 
 impl From<Traceback> for ErrorReport {
@@ -279,6 +292,7 @@ impl From<Traceback> for ErrorReport {
             ename: traceback.name,
             evalue: traceback.value,
             traceback: traceback.lines,
+            hints: Vec::new(),
         }
     }
 }
@@ -378,8 +392,8 @@ impl ExecutionReport {
         report
     }
 
-    /// A summary of the run of a notebook, in a few lines.
-    pub fn summary(&self) -> Option<String> {
+    /// A summary of the run of a notebook, in a few lines. It names `kernel`.
+    pub fn summary(&self, kernel: Option<&KernelReport>) -> Option<String> {
         let notebook = self.notebook.as_ref()?;
         let (mut ok, mut failed, mut skipped) = (0, 0, 0);
         for cell in &self.cells {
@@ -393,12 +407,16 @@ impl ExecutionReport {
         }
         let all = ok + failed + skipped;
         let plural = if all == 1 { "" } else { "s" };
-        let elapsed = format_duration(self.elapsed);
+        let mut place = format!("in {}", format_duration(self.elapsed));
+        if let Some(kernel) = kernel {
+            place.push_str(" on ");
+            place.push_str(&kernel.describe());
+        }
         let mut lines = if ok == all {
-            format!("ran {all} cell{plural} in {elapsed}")
+            format!("ran {all} cell{plural} {place}")
         } else {
             let ran = ok + failed;
-            format!("ran {ran} of {all} cell{plural} in {elapsed}: {ok} ok")
+            format!("ran {ran} of {all} cell{plural} {place}: {ok} ok")
         };
         if failed > 0 {
             lines.push_str(&format!(", {failed} failed"));

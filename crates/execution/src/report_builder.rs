@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cellwright_diagnostics::failure::{Failure, Kind, capitalize, flag_value, hint};
+use cellwright_diagnostics::failure::{Failure, Hint, Kind, capitalize, flag_value, hint};
 use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
 use cellwright_kernel::process::Exit;
 use cellwright_kernel::session::CellEnd;
@@ -12,8 +12,10 @@ use serde_json::Value;
 
 use super::cell_event::{CellEvent, CellRef};
 use super::describe::{describe_cells, describe_exception};
+use super::error_hints::{self, HintContext};
 use super::report::{
-    CellReport, DeathReport, ExecutionReport, ExecutionStatus, ImageReport, TruncationReport,
+    CellReport, DeathReport, ErrorReport, ExecutionReport, ExecutionStatus, ImageReport,
+    TruncationReport,
 };
 use super::request::{CellRequest, ExecutionRequest, OnError};
 use super::run_spec::RunSpec;
@@ -32,6 +34,9 @@ pub(super) struct ReportBuilder {
     first_lines: Vec<String>,
     /// Indexes of the cells of the notebook that have not run on the kernel.
     missing_cells: Vec<usize>,
+    hint_context: HintContext,
+    /// Names of [`ExecutionRequest::env`] until the kernel is known.
+    requested_variables: Vec<String>,
 }
 
 impl ReportBuilder {
@@ -64,7 +69,22 @@ impl ReportBuilder {
                 Some(spec) => spec.missing_cells.clone(),
                 None => Vec::new(),
             },
+            hint_context: request.hint_context.clone(),
+            requested_variables: request.env.iter().map(|(name, _)| name.clone()).collect(),
         }
+    }
+
+    /// Reports the variables of the request that a running kernel does not receive: only Python kernels can set them.
+    pub(super) fn check_variables(&mut self, are_set: bool) {
+        let names = std::mem::take(&mut self.requested_variables);
+        if are_set || names.is_empty() {
+            return;
+        }
+        let text = format!(
+            "the kernel is running and keeps its values of {}",
+            names.join(", ")
+        );
+        self.add_notice(NoticeKind::VariablesNotSet, text);
     }
 
     /// Records why no cell may start.
@@ -181,16 +201,28 @@ impl ReportBuilder {
 
     fn record_ending(&mut self, index: usize, ending: Ending) -> ExecutionStatus {
         let count = self.report.cells.len();
+        let hints = match &ending {
+            Ending::Raised(error) => {
+                let kernel = self.report.kernel.as_ref();
+                let interpreter = kernel.and_then(|kernel| kernel.interpreter.as_deref());
+                error_hints::describe(error, interpreter, &self.hint_context)
+            }
+            _ => Vec::new(),
+        };
         let cell = &mut self.report.cells[index];
         match ending {
             Ending::Completed => ExecutionStatus::Ok,
             Ending::Raised(traceback) => {
                 let raised = describe_exception(&traceback.name, &traceback.value);
                 let message = format!("{} raised {raised}", capitalize(&describe_cell(cell)));
-                cell.error = Some(traceback.into());
+                cell.error = Some(ErrorReport {
+                    hints: hints.iter().map(Hint::for_command_line).collect(),
+                    ..traceback.into()
+                });
                 let (on_error, number) = (cell.on_error, cell.index);
-                // The traceback of a single piece of code is enough.
-                if (count > 1 || self.notebook.is_some()) && on_error != OnError::Expected {
+                // The traceback of a single piece of code is enough, unless there are hints.
+                let needs_failure = count > 1 || self.notebook.is_some() || !hints.is_empty();
+                if needs_failure && on_error != OnError::Expected {
                     let failure = Failure::new(Kind::Raised, message);
                     let failure = match (count - index - 1, on_error) {
                         (0, _) | (_, OnError::Continue) => failure,
@@ -200,7 +232,12 @@ impl ReportBuilder {
                         }
                     };
                     let failure = self.add_missing_cells(failure, number);
-                    self.report.failure.get_or_insert(failure);
+                    let failure = self.report.failure.get_or_insert(failure);
+                    for hint in hints {
+                        if !failure.hints.contains(&hint) {
+                            failure.hints.push(hint);
+                        }
+                    }
                 }
                 ExecutionStatus::Error
             }

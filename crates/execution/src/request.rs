@@ -11,6 +11,7 @@ use cellwright_output::Limits;
 use serde::{Deserialize, Serialize};
 
 use crate::RAISES_EXCEPTION_TAG;
+use crate::error_hints::HintContext;
 use crate::listing::Listing;
 use crate::run_spec::{PlannedCell, RunSpec};
 
@@ -37,6 +38,12 @@ pub struct ExecutionRequest {
     /// The notebook in which the outputs are saved, if the cells are from one.
     #[serde(default)]
     pub notebook: Option<RunSpec>,
+    /// Environment variables to set before the first cell, also in a kernel that runs already.
+    #[serde(default)]
+    pub env: Vec<(String, String)>,
+    /// What hints on exceptions depend on.
+    #[serde(default)]
+    pub hint_context: HintContext,
 }
 
 /// Limits of the text of a cell, in bytes.
@@ -219,6 +226,11 @@ impl ExecutionRequest {
                 OnError::Continue | OnError::Expected => session::OnError::Continue,
             },
         };
+        let mut cells: Vec<JobCell> = self.cells.iter().map(cell).collect();
+        if let Some(first) = cells.first_mut() {
+            let variable = |(name, value): &(String, String)| (name.clone(), Some(value.clone()));
+            first.request.env = self.env.iter().map(variable).collect();
+        }
         let stop = match self.total_timeout {
             Some(total) => stop.with_limit(TimeLimit::Total, total),
             None => stop,
@@ -227,7 +239,7 @@ impl ExecutionRequest {
         let first = self.cells.first().filter(|_| self.notebook.is_none());
         Job {
             queue_timeout: first.and_then(|cell| cell.timeout),
-            cells: self.cells.iter().map(cell).collect(),
+            cells,
             owner: owner.to_owned(),
             label: self.label(),
             stop_handle,

@@ -6,8 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use cellwright_engine::runtime_dir::RuntimeDir;
-use cellwright_engine::{env, program};
-use cellwright_kernel::environment;
+use cellwright_engine::{env, environment, program};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 

@@ -81,14 +81,21 @@ impl HostRequest {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExecuteParams {
     pub request: ExecutionRequest,
-    /// Name of the session; `None` for a kernel that ends with the execution.
+    /// Name of the session, or `@` and its number; `None` for a kernel that ends with the execution.
     pub session: Option<String>,
-    /// Whether a session with another working directory is used if it is the only one with this name.
+    /// The directory to which the name of the session belongs; `None`: `cwd`.
+    #[serde(default)]
+    pub session_dir: Option<PathBuf>,
+    /// Whether a kernel with another working directory than `cwd` is reported.
+    #[serde(default)]
+    pub expects_cwd: bool,
+    /// Whether a session of another directory is used if it is the only one with this name.
     #[serde(default)]
     pub any_cwd: bool,
     #[serde(default)]
     pub interaction: ReplyDetail,
     pub owner: String,
+    /// Working directory of a new kernel.
     pub cwd: PathBuf,
     pub kernel: SerializedSelection,
     /// Whether to start with a fresh kernel.
@@ -174,9 +181,9 @@ pub enum WaitMode {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionSelector {
     pub name: String,
-    /// Working directory of the session, if the user named one.
+    /// Directory of the session, if the user named one.
     pub cwd: Option<PathBuf>,
-    /// Working directory of the client; its sessions come first.
+    /// Directory of the client; its sessions come first.
     pub here: Option<PathBuf>,
     pub owner: String,
 }

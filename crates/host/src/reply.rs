@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_execution::feed::{FeedItem, ItemHead};
 use cellwright_execution::{ExecutionHistory, Freshness, Listing};
-use cellwright_execution::{ExecutionReport, ExecutionStatus};
+use cellwright_execution::{ExecutionReport, ExecutionStatus, KernelReport};
 use cellwright_kernel::session::{Activity, SessionReport};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +19,11 @@ use super::frame::FrameError;
 #[derive(Debug)]
 pub enum HostReply {
     /// The execution was accepted as this run.
-    Started { run: String },
+    Started {
+        run: String,
+        /// What the client should know before the output.
+        notices: Vec<UserNotice>,
+    },
     /// Output of the run.
     Item(FeedItem),
     /// The code requests input; the client answers with [`super::protocol::ClientMessage::Input`].
@@ -108,6 +113,9 @@ pub struct RunTail {
     pub elapsed_s: Option<f64>,
     /// Output of the cell so far, unless it was sent as items.
     pub text: Option<String>,
+    /// The kernel, once it is known.
+    #[serde(default)]
+    pub kernel: Option<KernelReport>,
 }
 
 /// Result of cancelling a run.
@@ -165,6 +173,7 @@ pub struct SessionInfo {
     pub language: Option<String>,
     pub version: Option<String>,
     pub pid: Option<u32>,
+    /// The directory of the session.
     pub cwd: String,
     pub state: SessionState,
     pub busy: Option<BusyInfo>,
@@ -214,7 +223,9 @@ pub struct BusyInfo {
 /// Which cells of a notebook ran in a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionHistory {
+    pub id: u64,
     pub session: String,
+    /// The directory of the session.
     pub cwd: PathBuf,
     /// Generation of the live kernel.
     pub generation: Option<u32>,
@@ -292,7 +303,11 @@ pub(super) fn seconds_since(time: SystemTime) -> u64 {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ReplyHead {
-    Started { run: String },
+    Started {
+        run: String,
+        #[serde(default)]
+        notices: Vec<UserNotice>,
+    },
     Item(ItemHead),
     InputRequested(InputPrompt),
     Finished,
@@ -306,7 +321,10 @@ impl HostReply {
     pub(super) fn encode(&self) -> Result<(ReplyHead, Cow<'_, [u8]>), FrameError> {
         let mut payload = Cow::Borrowed(&[][..]);
         let reply = match self {
-            Self::Started { run } => ReplyHead::Started { run: run.clone() },
+            Self::Started { run, notices } => ReplyHead::Started {
+                run: run.clone(),
+                notices: notices.clone(),
+            },
             Self::Item(item) => {
                 let (head, data) = item.encode()?;
                 payload = data;
@@ -328,7 +346,7 @@ impl HostReply {
     /// Decodes a reply from a socket.
     pub(super) fn decode(head: ReplyHead, payload: Vec<u8>) -> Result<Self, FrameError> {
         Ok(match head {
-            ReplyHead::Started { run } => Self::Started { run },
+            ReplyHead::Started { run, notices } => Self::Started { run, notices },
             ReplyHead::Item(head) => Self::Item(FeedItem::decode(head, payload)?),
             ReplyHead::InputRequested(prompt) => Self::InputRequested(prompt),
             ReplyHead::Finished => {

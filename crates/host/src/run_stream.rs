@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_execution::ExecutionReport;
 use cellwright_execution::feed::FeedItem;
 use cellwright_kernel::StopSignal;
@@ -52,6 +53,8 @@ enum CancelState {
 /// The next step of a run.
 #[derive(Debug)]
 pub enum RunUpdate {
+    /// What the caller should know before the output; the report repeats it.
+    Notices(Vec<UserNotice>),
     Item(FeedItem),
     /// The client answers with [`RunStream::send_input`].
     InputRequested(InputPrompt),
@@ -182,9 +185,12 @@ impl RunStream {
 
     fn handle(&mut self, reply: HostReply) -> Result<Option<RunUpdate>, Failure> {
         Ok(Some(match reply {
-            HostReply::Started { run } => {
+            HostReply::Started { run, notices } => {
                 self.run = Some(run);
-                return Ok(None);
+                if notices.is_empty() {
+                    return Ok(None);
+                }
+                RunUpdate::Notices(notices)
             }
             HostReply::Item(item) => RunUpdate::Item(item),
             HostReply::InputRequested(prompt) => RunUpdate::InputRequested(prompt),

@@ -2,6 +2,7 @@
 
 mod input_requests;
 mod journal;
+mod kernel_starts;
 mod launchers;
 mod notebook_history;
 mod runs;
@@ -31,6 +32,7 @@ use super::log::{Level, Log};
 use super::protocol::HostRequest;
 use super::reply::{Answer, HostReply, JournalInfo, SessionInfo};
 use journal::Journals;
+use kernel_starts::KernelStarts;
 use launchers::LauncherCache;
 use notebook_history::NotebookHistories;
 use runs::Runs;
@@ -44,6 +46,7 @@ pub(super) struct HostService {
     policy: Policy,
     sessions: Sessions,
     launchers: LauncherCache,
+    kernel_starts: Arc<KernelStarts>,
     runs: Runs,
     journals: Arc<Journals>,
     histories: Arc<NotebookHistories>,
@@ -91,6 +94,7 @@ impl HostService {
             policy,
             sessions,
             launchers: LauncherCache::default(),
+            kernel_starts: Arc::default(),
             log: Arc::clone(log),
             local_jobs: Mutex::default(),
             _sweeper: sweeper,
@@ -179,6 +183,7 @@ impl HostService {
         self.journals
             .retain(sessions.iter().map(|report| report.id));
         self.launchers.retain(&sessions);
+        self.kernel_starts.retain(&sessions);
     }
 
     /// The numbers of sessions and runs, for `status`.

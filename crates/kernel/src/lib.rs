@@ -14,7 +14,7 @@
 //! | `backend::scripted` | a kernel that follows a script, for tests (feature `scripted`) |
 //! | `execution` | one `execute_request` and the messages that it causes, independent of the transport |
 //! | [`process`] | runs a kernel under a supervisor process: when the owner ends, the kernel and its descendants end |
-//! | [`python`], [`environment`] | select the interpreter and the environment variables of a kernel |
+//! | [`python`], [`variables`] | select the interpreter of a kernel; set environment variables |
 //! | [`modules`] | the user's files that run before the first cell |
 //! | [`session`] | keeps kernels across calls: a pool of sessions that queue, run and report [`session::Job`]s |
 //!
@@ -58,7 +58,6 @@
 
 pub mod backend;
 mod env_json;
-pub mod environment;
 mod error;
 mod execution;
 mod kernel;
@@ -69,6 +68,7 @@ pub mod python;
 pub mod session;
 mod spec;
 mod stop;
+pub mod variables;
 
 pub use error::{Begun, KernelError, Retry, signal_name};
 #[cfg(feature = "fuzz")]

@@ -45,7 +45,7 @@ pub struct ChildCommand {
     /// Program and arguments. An argument `{channel}` becomes the number of the descriptor that
     /// the child's end of the channel has.
     pub arguments: Vec<OsString>,
-    /// The complete environment of the child.
+    /// The complete environment of the child, except `PWD`, which is `cwd`.
     pub env: Vec<(OsString, OsString)>,
     /// The working directory.
     pub cwd: PathBuf,
@@ -96,6 +96,7 @@ impl Supervised {
             .args(&command.arguments)
             .env_clear()
             .envs(command.env.iter().map(|(name, value)| (name, value)))
+            .env("PWD", &command.cwd)
             .current_dir(&command.cwd)
             .stdin(Stdio::from(supervisor_end))
             .stdout(Stdio::null())

@@ -5,6 +5,7 @@
 mod shim;
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub use shim::{ResolvedShim, Shim, ShimContext};
@@ -143,7 +144,7 @@ fn discover(
     {
         return Some((program, Origin::Conda));
     }
-    for dir in dirs_up_to_repository(&search.cwd) {
+    for dir in project_dirs(&search.cwd, search.home.as_deref()) {
         for name in [".venv", "venv"] {
             let environment = dir.join(name);
             if environment.is_dir()
@@ -163,11 +164,28 @@ fn discover(
     find_on_path(&["python3", "python"], search, rejected).map(|program| (program, Origin::Path))
 }
 
-/// The working directory and its parents up to the root of the repository; without a repository only
-/// the directory itself, because its parents are not part of the project.
-pub fn dirs_up_to_repository(cwd: &Path) -> Vec<&Path> {
-    let depth = cwd.ancestors().position(|dir| dir.join(".git").exists());
-    cwd.ancestors().take(depth.unwrap_or(0) + 1).collect()
+/// The directories whose environments belong to the project: the working directory and its parents up to the root of the
+/// repository. Without a repository the search ends below the home directory and the root directory, and at the first parent that
+/// another user owns or where every user can create files.
+fn project_dirs<'a>(cwd: &'a Path, home: Option<&Path>) -> Vec<&'a Path> {
+    if let Some(depth) = cwd.ancestors().position(|dir| dir.join(".git").exists()) {
+        return cwd.ancestors().take(depth + 1).collect();
+    }
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let is_home = |dir: &Path| home.is_some() && dir.canonicalize().ok() == home;
+    if is_home(cwd) {
+        return vec![cwd];
+    }
+    let is_project = |dir: &&Path| dir.parent().is_some() && !is_home(dir) && is_private(dir);
+    let parents = cwd.ancestors().skip(1).take_while(is_project);
+    std::iter::once(cwd).chain(parents).collect()
+}
+
+/// Whether the user owns a directory, and other users outside of its group cannot create files there.
+fn is_private(dir: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    dir.metadata()
+        .is_ok_and(|metadata| metadata.uid() == user && metadata.mode() & 0o002 == 0)
 }
 
 fn find_in_environment(dir: &Path, rejected: &mut Vec<RejectedInterpreter>) -> Option<PathBuf> {

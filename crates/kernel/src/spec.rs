@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,15 @@ impl KernelId {
     /// Whether another program started the kernel. Cellwright cannot replace such a kernel.
     pub fn is_attached(&self) -> bool {
         matches!(self, Self::Attached { .. })
+    }
+
+    /// The interpreter, if it is part of the identity.
+    pub fn python(&self) -> Option<&Path> {
+        match self {
+            Self::Runner { python } => Some(python),
+            Self::Jupyter { python, .. } => python.as_deref(),
+            Self::Attached { .. } => None,
+        }
     }
 
     /// Whether it is a Jupyter kernel that Cellwright starts.

@@ -80,7 +80,7 @@ impl FollowedRun {
                     }
                 }
                 // The report contains the output.
-                RunUpdate::Item(_) | RunUpdate::Tail(_) => {}
+                RunUpdate::Item(_) | RunUpdate::Tail(_) | RunUpdate::Notices(_) => {}
                 update => return Ok(update),
             }
         }

@@ -107,6 +107,7 @@ mod tests {
             cells: 5,
             elapsed_s: Some(10.0),
             text: Some("a\n 40 % \n\n".to_owned()),
+            kernel: None,
         };
         let (done, total, message) = describe(Some(&tail), Duration::from_mins(1));
         assert!((done - 2.5).abs() < 1e-9, "{done}");

@@ -44,7 +44,7 @@ async fn run(handler: Handler) -> Result<(), Failure> {
     let writer = tokio::spawn(line_filter::merge_output(written, stdout, responses));
     let transport =
         AsyncRwTransport::new_server(read, write).with_max_line_length(line_filter::LINE_LIMIT + 2);
-    let running = match handler.serve(transport).await {
+    let running = match Box::pin(handler.serve(transport)).await {
         Ok(running) => running,
         // The client disconnected before its first message.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

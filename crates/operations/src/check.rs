@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Hint, Kind, flag, hint};
-use cellwright_diagnostics::notice::UserNotice;
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_engine::engine::Engine;
+use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
 use cellwright_engine::kernels::{KernelRequest, select_for_notebook, working_directory};
 use cellwright_engine::settings::Settings;
 use cellwright_execution::compare::{
     self, Difference, OrderProblem, Rule, Rules, StoredCount, Tolerance,
 };
-use cellwright_execution::{ExecutionReport, ExecutionRequest, ExecutionStatus};
+use cellwright_execution::{ExecutionReport, ExecutionRequest, ExecutionStatus, KernelReport};
 use cellwright_execution::{
     Listing, PlannedCell, RAISES_EXCEPTION_TAG, RunSpec, SKIP_EXECUTION_TAG,
 };
@@ -25,6 +26,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::eval::cell_timeout;
+use crate::environment;
 
 /// Tags of cells whose outputs are not compared.
 const IGNORED: [&str; 2] = ["ignore-output", "nbval-ignore-output"];
@@ -49,6 +51,7 @@ pub struct CheckRequest {
     /// Working directory; `None`: the directory of the notebook.
     pub cwd: Option<PathBuf>,
     pub kernel: KernelRequest,
+    pub environment: EnvironmentRequest,
 }
 
 /// What `check` found.
@@ -64,6 +67,8 @@ pub struct CheckReport {
     pub raised: usize,
     /// How the run ended.
     status: ExecutionStatus,
+    /// The kernel that ran the copy; `None` if no cell ran.
+    pub kernel: Option<KernelReport>,
     pub cells: Vec<CellCheck>,
     pub order: Vec<OrderProblem>,
     pub notices: Vec<UserNotice>,
@@ -138,7 +143,14 @@ pub fn check(
     let mut notices = Vec::new();
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
-    let execution = execution_request(request, &settings, &listing, &stored, (&path, &copy), limit);
+    let mut execution =
+        execution_request(request, &settings, &listing, &stored, (&path, &copy), limit);
+    environment::prepare(
+        &request.environment,
+        &mut settings,
+        &mut execution,
+        &mut notices,
+    );
     let mut report = CheckReport {
         path: path.display().to_string(),
         revision: stored.revision().to_string(),
@@ -146,6 +158,7 @@ pub fn check(
         passed: false,
         raised: 0,
         status: ExecutionStatus::Ok,
+        kernel: None,
         cells: Vec::new(),
         order: order(&listing, &stored),
         notices,
@@ -163,6 +176,7 @@ pub fn check(
         let executed = execute(&execution, launch)?;
         let fresh = file::survey(&copy)?;
         report.status = executed.status;
+        report.kernel.clone_from(&executed.kernel);
         report.cells = compare_cells(&execution, &executed, &listing, &stored, &fresh, rules)?;
         for error in report
             .cells
@@ -176,6 +190,7 @@ pub fn check(
             .iter()
             .filter(|cell| cell.error.is_some())
             .count();
+        report.notices.extend(hint_notices(&executed));
         report.notices.extend(executed.notices);
     }
     let ran = matches!(report.status, ExecutionStatus::Ok | ExecutionStatus::Error);
@@ -327,6 +342,18 @@ fn compare_cells(
         });
     }
     Ok(checks)
+}
+
+/// The hints on the exceptions of cells.
+fn hint_notices(executed: &ExecutionReport) -> Vec<UserNotice> {
+    let mut notices: Vec<UserNotice> = Vec::new();
+    for cell in &executed.cells {
+        for hint in cell.error.iter().flat_map(|error| &error.hints) {
+            let text = format!("cell {}: {hint}", cell.index);
+            notices.push(UserNotice::new(NoticeKind::ErrorHint, text));
+        }
+    }
+    notices
 }
 
 fn outputs(survey: &Survey, index: usize) -> Result<Vec<Value>, Failure> {

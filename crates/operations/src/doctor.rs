@@ -1,5 +1,6 @@
 //! Checks interpreter, runner, kernels, settings and directories.
 
+mod environment;
 mod host;
 mod jupyter;
 
@@ -50,6 +51,7 @@ pub fn check_installation(
     check_python(python, &cwd, engine, &settings, &mut findings)?;
     jupyter::check(python, &cwd, engine, &settings, &mut findings)?;
     check_settings(result, &engine.settings_files(&cwd), &mut findings);
+    environment::check(&settings, &mut findings);
     check_artifacts(engine.artifacts.as_ref(), &mut findings);
     check_staging(engine, &mut findings);
     host::check(&mut findings)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
+use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::{
     KernelRequest, KernelSelection, SerializedSelection, working_directory,
 };
@@ -14,6 +15,8 @@ use cellwright_engine::settings::Settings;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::{CellRequest, ExecutionRequest, Stores};
 use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
+
+use crate::environment;
 
 /// Characters that the name of a session or an owner can have.
 const NAME_LIMIT: usize = 100;
@@ -32,7 +35,10 @@ pub struct EvalRequest {
     /// Replies to `input()`, in order over all cells.
     pub answers: Vec<String>,
     pub session: SessionRequest,
+    /// The directory to which the name of the session belongs; `None`: the project of the working directory.
+    pub session_dir: Option<PathBuf>,
     pub owner: Option<String>,
+    pub environment: EnvironmentRequest,
     /// Whether the session starts with a fresh kernel.
     pub reset: bool,
 }
@@ -66,6 +72,9 @@ pub struct PreparedEval {
     pub chosen: KernelSelection,
     /// The session; `None` for a kernel that ends with the call.
     pub session: Option<String>,
+    session_dir: PathBuf,
+    /// Whether the caller names the working directory.
+    names_cwd: bool,
     owner: String,
     reset: bool,
     cwd: PathBuf,
@@ -105,12 +114,18 @@ pub fn prepare(
         file: cell.file,
         ..CellRequest::default()
     };
-    let execution = ExecutionRequest {
+    let mut execution = ExecutionRequest {
         cells: request.cells.into_iter().map(&mut cell).collect(),
         answers: request.answers,
         inline_limits: (&settings.output_limits()).into(),
         ..ExecutionRequest::default()
     };
+    environment::prepare(
+        &request.environment,
+        &mut settings,
+        &mut execution,
+        &mut notices,
+    );
     let chosen = KernelSelection::new(engine, &settings, &request.kernel, &cwd)?;
     startup.step("interpreter");
     let session = match request.session {
@@ -127,6 +142,11 @@ pub fn prepare(
         execution,
         chosen,
         session,
+        names_cwd: request.session_dir.is_none() && request.cwd.is_some(),
+        session_dir: match request.session_dir {
+            Some(dir) => canonical(dir),
+            None => engine.project_dir(&cwd),
+        },
         owner: request.owner.unwrap_or_else(|| settings.eval.owner.clone()),
         reset: request.reset,
         project_dir: project_dir(request.project_dir, &cwd),
@@ -156,6 +176,8 @@ impl PreparedEval {
         let params = ExecuteParams {
             request: self.execution,
             session: self.session,
+            session_dir: Some(self.session_dir),
+            expects_cwd: self.names_cwd,
             any_cwd: false,
             interaction: ReplyDetail::OutputOnly,
             owner: self.owner,
@@ -179,19 +201,27 @@ pub(super) fn project_dir(given: Option<PathBuf>, cwd: &Path) -> PathBuf {
 }
 
 /// Rejects names that cannot be typed again or that break a table.
-fn check_name(role: &str, name: &str) -> Result<(), Failure> {
+pub(super) fn check_name(role: &str, name: &str) -> Result<(), Failure> {
     let message = if name.is_empty() {
         format!("The {role} name is empty")
     } else if name.chars().count() > NAME_LIMIT {
         format!("The {role} name is longer than {NAME_LIMIT} characters")
     } else if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
         format!("The {role} name contains white space or control characters")
+    } else if role == "session" && is_session_number(name) {
+        return Ok(());
     } else if name.starts_with(['@', '-']) {
         format!("The {role} name cannot start with `@` or `-`")
     } else {
         return Ok(());
     };
     Err(Failure::new(Kind::BadArguments, message).hint("use letters, digits and dashes"))
+}
+
+/// Whether a name is `@` and the number of a session.
+pub fn is_session_number(name: &str) -> bool {
+    let number = name.strip_prefix('@').unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Resolves symbolic links, so that one directory has one name.

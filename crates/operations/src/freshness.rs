@@ -7,7 +7,7 @@ use cellwright_execution::Freshness;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::reply::SessionHistory;
 
-/// Returns which cells of a notebook ran: in the session with this name and working directory, else in the session that
+/// Returns which cells of a notebook ran: in the session with this name and directory, or with this number, else in the session that
 /// ran it last.
 pub fn session_history(
     kernels: &KernelHost,
@@ -18,7 +18,11 @@ pub fn session_history(
     let histories = kernels.block_on(kernels.histories(path))?;
     let mut histories = histories.unwrap_or_default().into_iter();
     Ok(histories.find(|history| match session {
-        Some((name, cwd)) => history.session == name && history.cwd == cwd,
+        Some((name, cwd)) => {
+            let number = name.strip_prefix('@');
+            number == Some(&history.id.to_string())
+                || (history.session == name && history.cwd == cwd)
+        }
         None => true,
     }))
 }

@@ -31,6 +31,7 @@ pub mod diff;
 pub mod doctor;
 pub mod edit;
 pub mod editable;
+mod environment;
 pub mod eval;
 pub mod figures;
 pub mod file_path;

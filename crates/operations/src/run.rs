@@ -9,6 +9,7 @@ use std::time::Duration;
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
+use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::{
     KernelRequest, KernelSelection, SerializedSelection, select_for_notebook, working_directory,
 };
@@ -20,7 +21,8 @@ use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::{ArtifactStoreParams, ExecuteParams, ReplyDetail, WaitMode};
 
 use self::plan::RunPlan;
-use super::eval::{canonical, cell_timeout, project_dir};
+use super::eval::{canonical, cell_timeout, check_name, project_dir};
+use crate::environment;
 use crate::parameters::ParameterSet;
 
 /// A request of `run`.
@@ -54,8 +56,11 @@ pub struct RunRequest {
     /// Directory of the caller; full outputs belong to its project. `None`: the current directory.
     pub project_dir: Option<PathBuf>,
     pub kernel: KernelRequest,
+    pub environment: EnvironmentRequest,
     /// The session; `None` for a kernel that ends with the run.
     pub session: Option<String>,
+    /// The directory to which the name of the session belongs; `None`: the project of `cwd`, else of the current directory.
+    pub session_dir: Option<PathBuf>,
     /// Whether the session starts with a fresh kernel.
     pub restart: bool,
     pub owner: Option<String>,
@@ -75,6 +80,9 @@ pub struct PreparedRun {
     cwd: PathBuf,
     project_dir: PathBuf,
     session: Option<String>,
+    session_dir: PathBuf,
+    /// Whether the caller leaves the directory of the session to the rules.
+    expects_cwd: bool,
     owner: String,
     restart: bool,
     pub settings: Settings,
@@ -108,11 +116,27 @@ pub fn prepare(
     let mut notices = Vec::from_iter(cellwright_engine::settings::describe_ignored_settings(
         settings.entries(),
     ));
-    let plan = RunPlan::new(&request, &path, &cwd, kernels)?;
+    let session_dir = match (&request.session_dir, &request.cwd) {
+        (Some(dir), _) => canonical(dir.clone()),
+        (None, Some(_)) => engine.project_dir(&cwd),
+        (None, None) => {
+            engine.project_dir(&working_directory(None).unwrap_or_else(|_| cwd.clone()))
+        }
+    };
+    if let Some(session) = &request.session {
+        check_name("session", session)?;
+    }
+    let plan = RunPlan::new(&request, &path, &session_dir, kernels)?;
     notices.extend(plan.notices.iter().cloned());
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
-    let execution = execution_request(&request, &plan, &path, &settings, limit)?;
+    let mut execution = execution_request(&request, &plan, &path, &settings, limit)?;
+    environment::prepare(
+        &request.environment,
+        &mut settings,
+        &mut execution,
+        &mut notices,
+    );
     // Without cells no kernel is needed.
     let chosen = if plan.cells.is_empty() {
         None
@@ -130,6 +154,8 @@ pub fn prepare(
         project_dir: project_dir(request.project_dir, &cwd),
         cwd,
         session: request.session,
+        session_dir,
+        expects_cwd: request.session_dir.is_none(),
         owner: request.owner.unwrap_or_else(|| settings.eval.owner.clone()),
         restart: request.restart,
         settings,
@@ -164,6 +190,8 @@ impl PreparedRun {
         Ok(ExecuteParams {
             request: std::mem::take(&mut self.execution),
             session: self.session.clone(),
+            session_dir: Some(self.session_dir.clone()),
+            expects_cwd: self.expects_cwd,
             any_cwd: false,
             interaction: ReplyDetail::OutputOnly,
             owner: self.owner.clone(),

@@ -15,6 +15,7 @@ use clap::Args;
 
 use crate::console::Console;
 use crate::local_execution;
+use crate::verbs::env_args::EnvArgs;
 use crate::verbs::kernel_args::KernelArgs;
 use crate::verbs::notebook_input::{NotebookInput, STDIN_NAME};
 use crate::viewer::live::OutputExtent;
@@ -70,6 +71,8 @@ pub(crate) struct CheckArgs {
     /// Working directory of the kernel [default: the directory of the notebook]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Environment")]
+    env: EnvArgs,
     #[command(flatten, next_help_heading = "Kernel")]
     kernel: KernelArgs,
 }
@@ -95,6 +98,7 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Res
             cwd => cwd.clone(),
         },
         kernel: args.kernel.request(None),
+        environment: args.env.request(),
     };
     let mut report = check_notebook(&request, engine, |execution, launch| {
         let view = ViewOptions {
@@ -120,6 +124,9 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Res
 fn show(report: &CheckReport, console: &Console) -> Result<(), Failure> {
     if console.json {
         return console.print_json(report);
+    }
+    if let Some(kernel) = &report.kernel {
+        console.note(&format!("ran on {}", kernel.describe()));
     }
     console.print_notices(&report.notices);
     for disorder in &report.order {

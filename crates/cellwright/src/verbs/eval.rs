@@ -14,6 +14,7 @@ use cellwright_operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare
 use cellwright_operations::seconds::parse_seconds;
 use clap::Args;
 
+use super::env_args::EnvArgs;
 use super::kernel_args::{ExistingArg, KernelArgs};
 use crate::console::Console;
 use crate::verbs::text_source;
@@ -72,7 +73,7 @@ pub(crate) struct EvalArgs {
     /// Reply to the next `input()`; can be repeated. Without one, `input()` raises an exception
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
     answers: Vec<String>,
-    /// Run the code in a session: a kernel that stays and that commands in this directory share by name
+    /// Run the code in a session: a kernel that stays and that commands in this project share by name, or `@N`
     #[arg(
         long,
         short,
@@ -109,6 +110,8 @@ pub(crate) struct EvalArgs {
     /// Print all output, even to a pipe
     #[arg(long)]
     full: bool,
+    #[command(flatten, next_help_heading = "Environment")]
+    env: EnvArgs,
     #[command(flatten, next_help_heading = "Kernel")]
     kernel: KernelArgs,
     #[command(flatten, next_help_heading = "Kernel")]
@@ -134,12 +137,14 @@ impl EvalArgs {
             cwd: self.cwd.clone(),
             project_dir: None,
             kernel: self.kernel.request(Some(&self.existing)),
+            environment: self.env.request(),
             answers: self.answers.clone(),
             session: match &self.session {
                 Some(name) => SessionRequest::Named(name.clone()),
                 None if self.per_call => SessionRequest::PerCall,
                 None => SessionRequest::Settings,
             },
+            session_dir: None,
             owner: self.owner.clone(),
             reset: self.reset,
         })

@@ -12,7 +12,6 @@ use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::working_directory;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::{SessionQuery, SessionSelector};
-use cellwright_operations::eval::canonical;
 use cellwright_operations::kernels::VARIABLES_MAX;
 use cellwright_operations::seconds::parse_seconds;
 use clap::{Args, Subcommand};
@@ -26,7 +25,7 @@ use crate::verbs::kernel_args::interpreter;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 `cellwright eval --session NAME` creates a session. A session is selected by its name, or by `@` and its number in \
-the list. If several have the same name, the one in the current directory is selected; `--cwd` selects another.
+the list. If several have the same name, the one of the current project is selected; `--cwd` selects another.
 
 Examples:
   cellwright kernels list
@@ -200,10 +199,10 @@ fn select_session(
     Ok(SessionSelector {
         name: name.to_owned(),
         cwd: match cwd {
-            Some(cwd) => Some(canonical(working_directory(Some(cwd))?)),
+            Some(cwd) => Some(engine.project_dir(&working_directory(Some(cwd))?)),
             None => None,
         },
-        here: here.map(canonical),
+        here: here.map(|here| engine.project_dir(&here)),
         owner,
     })
 }

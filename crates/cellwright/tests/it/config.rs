@@ -201,6 +201,7 @@ fn a_value_of_the_wrong_type_is_an_error_that_names_the_expected_type() {
         ("[kernel]\nmemory_limit = \"5 apples\"", (2, 16), "bytes"),
         ("eval.enabled = 1", (1, 16), "true or false"),
         ("env.pass = [\"A\", 3]", (1, 12), "list of variable names"),
+        ("env.pass = [\"A B\"]", (1, 12), "list of variable names"),
         ("env.set = { A = 1 }", (1, 11), "table of variables"),
         ("eval = 3", (1, 8), "a table"),
         ("output.tail = \"1 TB\"", (1, 15), "16 MiB"),

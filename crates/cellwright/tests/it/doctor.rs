@@ -56,3 +56,29 @@ fn a_broken_interpreter_is_reported_with_the_next_step() {
     let rejected = &found["findings"][1];
     assert_eq!(rejected["text"], "/nowhere: there is no such directory");
 }
+
+#[test]
+fn the_rules_for_environment_variables_are_reported_with_names_and_without_values() {
+    let context = Context::new();
+    let output = context
+        .command(&["doctor"])
+        .env("STAGE", "prod-value")
+        .env("MY_API_KEY", "secret-value")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = |code: &str| {
+        let is_line = |line: &&str| line.contains(&format!(" {code}: "));
+        text.lines().find(is_line).unwrap_or_default().to_owned()
+    };
+    assert!(
+        line("environment").ends_with("`env.deny`, now: MY_API_KEY"),
+        "{text}"
+    );
+    assert!(
+        line("environment-mcp").ends_with("MY_API_KEY, STAGE"),
+        "{text}"
+    );
+    assert!(text.contains("`--env NAME` passes one of them"), "{text}");
+    assert!(!text.contains("-value"), "{text}");
+}

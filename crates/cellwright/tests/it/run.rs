@@ -4,11 +4,14 @@ mod cell_selection;
 mod cell_status;
 mod concurrent_changes;
 mod editing;
+mod environment;
+mod kernels;
 mod nbclient_comparison;
 mod notices;
 mod process_death;
 mod reporting;
 mod saved_notebook;
+mod session_names;
 mod sessions;
 mod signals;
 
@@ -281,6 +284,12 @@ fn statuses(report: &Value) -> Vec<&str> {
 }
 
 /// The kinds of the notices in a report.
+/// The indexes of the cells in a report.
+fn indexes(report: &Value) -> Vec<u64> {
+    let cells = report["cells"].as_array().unwrap().iter();
+    cells.map(|cell| cell["index"].as_u64().unwrap()).collect()
+}
+
 fn notices(report: &Value) -> Vec<&str> {
     let notices = report["notices"].as_array().unwrap().iter();
     notices
@@ -312,11 +321,17 @@ fn masked_output(result: &CommandOutput) -> String {
     lines
 }
 
-/// The line with its duration masked, such as `ran 2 cells in 0.1 s`.
+/// The line with its duration and its interpreter masked, such as `ran 2 cells in 0.1 s on python3 (runner), /bin/python3`.
 fn without_time(line: &str) -> String {
     let duration = line.split_once(" in ").filter(|_| line.starts_with("ran "));
     match duration.and_then(|(start, rest)| Some((start, rest.split_once(" s")?))) {
-        Some((start, (time, rest))) if is_time(time) => format!("{start} in [TIME] s{rest}"),
+        Some((start, (time, rest))) if is_time(time) => {
+            let place = rest.split_once("), ").map(|(kernel, rest)| {
+                let end = rest.find(':').unwrap_or(rest.len());
+                format!("{kernel}), [PYTHON]{}", &rest[end..])
+            });
+            format!("{start} in [TIME] s{}", place.as_deref().unwrap_or(rest))
+        }
         _ => line.to_owned(),
     }
 }

@@ -55,6 +55,8 @@ pub enum NoticeKind {
     StatusDropped,
     LateOutput,
     InputRefused,
+    /// What can be done about an exception of a cell.
+    ErrorHint,
 
     // Runs of notebooks.
     NothingToRun,
@@ -91,9 +93,17 @@ pub enum NoticeKind {
     SessionEnded,
     SessionEvicted,
     SessionOtherCwd,
+    /// The kernel of a session has another working directory than a new kernel would have.
+    KernelOtherCwd,
     HostLost,
     StillRunning,
     HistoryIncomplete,
+
+    // Environment variables.
+    /// A requested variable does not exist, or does not reach the kernel.
+    VariablesNotSet,
+    /// The kernel of a session started with other variables than those of the caller.
+    EnvironmentDiffers,
 
     // Settings, trust and modules.
     TimeoutCapped,
@@ -127,13 +137,13 @@ impl NoticeKind {
                 flag_value("to", "CELL"),
                 " also runs the cells before a cell",
             ]),
+            Self::EnvironmentDiffers => Some(hint![
+                flag_value("env", "NAME"),
+                " sets a variable in the running kernel",
+            ]),
             Self::SessionOtherCwd => Some(hint![
-                flag("cwd"),
-                ", ",
-                flag("python"),
-                " and ",
-                flag("kernel"),
-                " select a session",
+                flag_value("session", "@N"),
+                " selects a session by its number",
             ]),
             Self::StoredOutputTruncated => Some(hint![flag("full"), " shows all of it"]),
             _ => None,

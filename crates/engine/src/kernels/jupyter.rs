@@ -11,11 +11,12 @@ use cellwright_jupyter::kernelspec::{self, Kernelspec};
 use cellwright_jupyter::paths::{JupyterPaths, PathInputs};
 use cellwright_kernel::backend::jupyter::{AttachedSpec, IdentifiedBy, JupyterSpec};
 use cellwright_kernel::python::{self, Interpreter};
-use cellwright_kernel::{KernelError, KernelSpec, environment};
+use cellwright_kernel::{KernelError, KernelSpec};
 
 use super::selection::{KernelMatch, KernelSelection};
 use crate::engine::Engine;
 use crate::env;
+use crate::environment;
 use crate::ipykernel;
 use crate::runtime_dir;
 use crate::settings::Settings;

@@ -1,5 +1,6 @@
 //! Selects the kernel of a notebook: the one that the caller names, else the one in the notebook's metadata if it can be
-//! started, else the built-in runner if the notebook is in Python.
+//! started, else the built-in runner if the notebook is in Python. Python notebooks without a kernel in the metadata count as
+//! notebooks of `python3`, which a run writes there: each run selects the same kernel.
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,9 @@ use crate::engine::Engine;
 use crate::ipykernel::{self, IpykernelStatus};
 use crate::settings::{Backend, Origin, Settings};
 
+/// The kernel of Python notebooks that name none.
+const DEFAULT_KERNEL: &str = "python3";
+
 /// Returns the kernel for a notebook, and a notice if another one replaces the kernel in its metadata.
 pub fn select_for_notebook(
     engine: &Engine,
@@ -23,7 +27,6 @@ pub fn select_for_notebook(
     listing: &Listing,
     cwd: &Path,
 ) -> Result<(KernelSelection, Option<UserNotice>), Failure> {
-    let in_metadata = listing.kernel_name();
     let is_named = request.existing.is_some() || request.kernel.is_some();
     let by_setting = *settings.origin("kernel.backend") != Origin::Default;
     let backend = request
@@ -36,9 +39,11 @@ pub fn select_for_notebook(
             let use_metadata = !(named_python && is_python(listing));
             let request = KernelRequest {
                 backend: Some(Backend::Jupyter),
-                kernel: in_metadata
+                kernel: listing
+                    .kernel_name()
                     .filter(|_| use_metadata)
                     .or(settings.kernel.name.as_deref())
+                    .or_else(|| kernel_name(listing).filter(|_| use_metadata))
                     .map(str::to_owned),
                 ..request.clone()
             };
@@ -94,7 +99,7 @@ fn select_by_metadata(
             ..selection
         })
     };
-    let Some(name) = listing.kernel_name() else {
+    let Some(name) = kernel_name(listing) else {
         require_python(listing)?;
         return Ok((runner()?, None));
     };
@@ -142,6 +147,12 @@ fn select_by_metadata(
         )
     });
     Ok((runner()?, notice))
+}
+
+/// The kernel that a notebook names, or that of Python notebooks.
+fn kernel_name(listing: &Listing) -> Option<&str> {
+    let default = || is_python(listing).then_some(DEFAULT_KERNEL);
+    listing.kernel_name().or_else(default)
 }
 
 /// Whether a notebook is in Python. One without a language and a kernel name is, as most are.

@@ -51,8 +51,10 @@ pub struct KernelSelection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelMatch {
-    /// Only the selected one: a flag or a setting names it.
+    /// Only the selected one: a flag names it, or a setting names a kernelspec.
     Exact,
+    /// Any kernel with the same interpreter, which a setting names.
+    SamePython,
     /// Any Jupyter kernel that Cellwright started.
     AnyJupyter,
     /// Any kernel.
@@ -64,6 +66,7 @@ impl KernelMatch {
     pub fn matches(self, selected: &KernelId, other: &KernelId) -> bool {
         match self {
             Self::Exact => selected == other,
+            Self::SamePython => selected == other || selected.python() == other.python(),
             Self::AnyJupyter => other.is_jupyter(),
             Self::Any => true,
         }
@@ -87,11 +90,13 @@ impl KernelSelection {
         let python = request.python.as_deref();
         match backend.unwrap_or(settings.kernel.backend) {
             Backend::Runner => {
-                let named = named_interpreter(python, settings).python;
+                let named = named_interpreter(None, settings).python;
                 Ok(Self {
                     spec: KernelSpec::Runner(runner_spec(engine, settings, python, cwd)?),
-                    accepts: if named.is_some() || backend.is_some() {
+                    accepts: if python.is_some() || backend.is_some() {
                         KernelMatch::Exact
+                    } else if named.is_some() {
+                        KernelMatch::SamePython
                     } else {
                         KernelMatch::Any
                     },

@@ -1,5 +1,6 @@
 //! [`SerializedSelection`]: the kernel that a command selected, in the form in which the command sends it to the host.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +13,7 @@ use serde_json::value::RawValue;
 use super::launch_context;
 use super::selection::{KernelMatch, KernelSelection};
 use crate::engine::Engine;
+use crate::env;
 use crate::kernel_setup::{KernelSetup, ModuleOptions, SharedBridge};
 use crate::session_launcher::{SessionLauncher, StartFuture};
 
@@ -40,6 +42,26 @@ impl SerializedSelection {
             modules,
             spec: serde_json::value::to_raw_value(&spec)?,
         })
+    }
+
+    /// The environment variables of this kernel that `other` does not have, or has with another value.
+    pub fn other_variables(&self, other: &Self) -> Vec<(OsString, OsString)> {
+        if self.spec.get() == other.spec.get() {
+            return Vec::new();
+        }
+        let variables = |selection: &Self| {
+            let spec = serde_json::from_str::<KernelSpec>(selection.spec.get());
+            spec.map(|spec| spec.env().to_vec()).unwrap_or_default()
+        };
+        let known = variables(other);
+        let mut variables = variables(self);
+        variables.retain(|variable| !known.contains(variable));
+        if self.id != other.id {
+            // They follow from the interpreter.
+            let of_interpreter = [env::PATH, env::VIRTUAL_ENV, env::CONDA_PREFIX];
+            variables.retain(|(name, _)| !of_interpreter.iter().any(|other| name == other));
+        }
+        variables
     }
 
     /// Returns an error if the working directory cannot be used.

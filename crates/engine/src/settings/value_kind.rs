@@ -59,9 +59,19 @@ impl ValueKind {
             Self::Text => "text in quotes".to_owned(),
             Self::Path => "a path in quotes".to_owned(),
             Self::VariableNames => {
-                "a list of variable names, such as [\"EDITOR\", \"AWS_*\"]".to_owned()
+                "a list of variable names, such as [\"STAGE\", \"AWS_*\"]".to_owned()
             }
             Self::Variables => "a table of variables, such as { LANG = \"C.UTF-8\" }".to_owned(),
+        }
+    }
+
+    /// Describes valid values of an environment variable, for errors.
+    pub fn expected_in_variable(self) -> String {
+        match self {
+            Self::VariableNames => {
+                "names of variables with commas between them, such as STAGE,AWS_*".to_owned()
+            }
+            other => other.expected(),
         }
     }
 
@@ -250,8 +260,13 @@ fn checked_text(text: &str) -> Option<Value> {
 }
 
 fn checked_names(names: Vec<String>) -> Option<Value> {
-    let good =
-        |name: &String| is_variable_name(name.strip_suffix('*').unwrap_or(name)) || name == "*";
+    // Spaces, quotes and brackets come from another syntax of lists: such a name would match nothing.
+    let plain =
+        |c: char| !c.is_whitespace() && !c.is_control() && !"\"'`[]{}<>,;:|&$\\".contains(c);
+    let good = |name: &String| {
+        let stem = name.strip_suffix('*').unwrap_or(name);
+        name == "*" || (is_variable_name(stem) && stem.chars().all(plain))
+    };
     names.iter().all(good).then_some(Value::List(names))
 }
 
@@ -326,6 +341,12 @@ mod tests {
             (ValueKind::Fraction, "nan"),
             (ValueKind::VariableNames, "A=B"),
             (ValueKind::VariableNames, "A*B"),
+            (ValueKind::VariableNames, "STAGE DATABASE_URL"),
+            (ValueKind::VariableNames, "STAGE;DATABASE_URL"),
+            (ValueKind::VariableNames, "[\"STAGE\"]"),
+            (ValueKind::VariableNames, "[\"STAGE\", \"CI\"]"),
+            (ValueKind::VariableNames, "'STAGE'"),
+            (ValueKind::VariableNames, "{STAGE}"),
             (ValueKind::Flag(&[]), "maybe"),
             (ValueKind::Choice(&["one", "two"]), "three"),
             (ValueKind::Choice(&["one", "two"]), ""),

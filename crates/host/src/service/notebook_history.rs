@@ -68,6 +68,7 @@ impl NotebookHistories {
             let report = existing.get(&entry.session)?;
             let has_kernel = report.kernel.is_some();
             Some(SessionHistory {
+                id: report.id.0,
                 session: report.key.name.clone(),
                 cwd: report.key.cwd.clone(),
                 generation: has_kernel.then_some(report.generation),

@@ -16,7 +16,7 @@ use super::super::channel::ReplyChannel;
 use super::super::frame::FrameError;
 use super::super::log::Level;
 use super::super::protocol::{
-    ArtifactStoreParams, ClientMessage, ExecuteParams, ReplyDetail, WaitMode,
+    ArtifactStoreParams, ClientMessage, ExecuteParams, ReplyDetail, SessionSelector, WaitMode,
 };
 use super::super::reply::{Answer, CancelResult, HostReply, InputPrompt, RunState, RunTail};
 use super::input_requests::InputRequests;
@@ -26,6 +26,13 @@ use super::{HostService, final_reply};
 
 /// Number of runs that an error lists.
 const RUNS_LISTED_MAX: usize = 10;
+
+/// The session that a request names.
+struct NamedSession {
+    key: SessionKey,
+    /// About another session with the same name, if this one is new.
+    notice: Option<UserNotice>,
+}
 
 /// How a wait for a run ended.
 enum WaitEnd {
@@ -41,9 +48,11 @@ impl HostService {
         channel: &mut ReplyChannel<'_>,
     ) -> Result<(), FrameError> {
         let (stop_handle, stop) = StopSignal::new();
-        if let Err(failure) = self.check(&params) {
-            return channel.send(final_reply(Err(failure))).await;
-        }
+        let named = match self.check(&params) {
+            Ok(named) => named,
+            Err(failure) => return channel.send(final_reply(Err(failure))).await,
+        };
+        let session = named.as_ref().map(|named| named.key.name.clone());
         let stores = Stores {
             artifacts: params
                 .artifacts
@@ -54,7 +63,7 @@ impl HostService {
         };
         let created = Execution::new(
             &params.request,
-            params.session.clone(),
+            session.clone(),
             stores,
             stop_handle.clone(),
             Some(self.record_in_journal(&params)),
@@ -68,27 +77,27 @@ impl HostService {
             WaitMode::Stream { .. } => Some(execution.follow(Overflow::Spill)),
             _ => None,
         };
-        let session = params.session.as_deref().unwrap_or_default();
         let (input_requests, provider) = InputRequests::new();
         let provider = (params.interaction == ReplyDetail::RunIdAndInput).then_some(provider);
         let signal = (stop_handle.clone(), stop);
         let job = params
             .request
             .job(&params.owner, signal, observer, provider);
+        let name = session.as_deref().unwrap_or_default();
         let launcher =
             params
                 .kernel
                 .clone()
-                .into_launcher(&self.engine, &self.bridge, session, &params.cwd);
-        let notice = if let Some(session) = &params.session {
-            self.submit(session, &params, launcher, job)
+                .into_launcher(&self.engine, &self.bridge, name, &params.cwd);
+        let notices = if let Some(named) = named {
+            self.submit(named, &params, launcher, job)
         } else {
             self.spawn_local(launcher, job);
-            None
+            Vec::new()
         };
         let label = params.request.label();
         let id = self.runs.add(
-            session,
+            name,
             &params.owner,
             label,
             execution.clone(),
@@ -99,11 +108,11 @@ impl HostService {
             params.wait_mode,
             WaitMode::Stream { wait: None, .. } | WaitMode::Report { wait: None, .. }
         );
-        execution.annotate((!waits).then(|| id.clone()), notice);
+        execution.annotate((!waits).then(|| id.clone()), notices.clone());
         let still_running = || {
             HostReply::StillRunning(RunState {
                 run: id.clone(),
-                session: params.session.clone(),
+                session: session.clone(),
                 status: ExecutionStatus::Running,
             })
         };
@@ -118,8 +127,11 @@ impl HostService {
                 .send(final_reply(Err(run_not_found(&id, &[]))))
                 .await;
         };
-        if params.interaction != ReplyDetail::OutputOnly {
-            channel.send(HostReply::Started { run: id.clone() }).await?;
+        let shows_notices =
+            matches!(params.wait_mode, WaitMode::Stream { .. }) && !notices.is_empty();
+        if params.interaction != ReplyDetail::OutputOnly || shows_notices {
+            let run = id.clone();
+            channel.send(HostReply::Started { run, notices }).await?;
         }
         let waited = self
             .stream_run(&run, feed, wait, channel, input_requests)
@@ -141,25 +153,28 @@ impl HostService {
         }
     }
 
-    /// Checks a request before another session is evicted for it.
-    fn check(&self, params: &ExecuteParams) -> Result<(), Failure> {
+    /// Checks a request before another session is evicted for it. Returns the session that it names.
+    fn check(&self, params: &ExecuteParams) -> Result<Option<NamedSession>, Failure> {
         params.kernel.check_directory(&params.cwd)?;
-        if let Some(session) = params.session.as_ref().filter(|_| params.reset) {
-            let (key, _) = self.session_key(session, params);
-            check_replaceable(&key)?;
+        let Some(session) = &params.session else {
+            return Ok(None);
+        };
+        let named = self.named_session(session, params)?;
+        if params.reset {
+            check_replaceable(&named.key)?;
         }
-        Ok(())
+        Ok(Some(named))
     }
 
-    /// Submits a job to a session. Returns a notice for the caller.
+    /// Submits a job to a session. Returns notices for the caller.
     fn submit(
         &self,
-        session: &str,
+        named: NamedSession,
         params: &ExecuteParams,
         launcher: Arc<dyn KernelLauncher>,
         job: Job,
-    ) -> Option<UserNotice> {
-        let (key, notice) = self.session_key(session, params);
+    ) -> Vec<UserNotice> {
+        let NamedSession { key, notice } = named;
         let same_kernel = key.kernel == params.kernel.id;
         let other = self.launchers.get(&key).filter(|_| !same_kernel);
         let call = SessionCall {
@@ -168,12 +183,19 @@ impl HostService {
             launcher: other.unwrap_or(launcher),
             reset: params.reset,
         };
-        let submitted = self.sessions.submit(&call, job)?;
+        let Some(submitted) = self.sessions.submit(&call, job) else {
+            return Vec::new();
+        };
         if same_kernel {
             self.launchers.insert(&call.key, &call.launcher);
         }
         if !submitted.created {
-            return None;
+            if params.reset {
+                return Vec::new();
+            }
+            return self
+                .kernel_starts
+                .compare(submitted.id, &call.key.name, params);
         }
         self.save_sessions();
         let text = format!(
@@ -183,7 +205,7 @@ impl HostService {
             call.key.kernel
         );
         self.log.write(Level::Info, &text);
-        notice
+        Vec::from_iter(notice)
     }
 
     pub(super) async fn wait_run(
@@ -265,6 +287,7 @@ impl HostService {
             cells: snapshot.cells,
             elapsed_s: snapshot.elapsed.map(|elapsed| elapsed.as_secs_f64()),
             text: (!follow).then_some(text),
+            kernel: run.execution.with_report(|report| report.kernel.clone()),
         };
         channel.send(final_reply(Ok(Answer::Tail(tail)))).await
     }
@@ -327,29 +350,44 @@ impl HostService {
         }
     }
 
-    /// The key of the session that a request names: an existing session, or a new one.
-    fn session_key(
+    /// The session that a request names: an existing session, or a new one.
+    fn named_session(
         &self,
         session: &str,
         params: &ExecuteParams,
-    ) -> (SessionKey, Option<UserNotice>) {
+    ) -> Result<NamedSession, Failure> {
         let kernel = &params.kernel.id;
+        let existing = |report: &SessionReport| NamedSession {
+            key: report.key.clone(),
+            notice: None,
+        };
+        if session.starts_with('@') {
+            let found = self.find_session(&SessionSelector {
+                name: session.to_owned(),
+                cwd: None,
+                here: None,
+                owner: params.owner.clone(),
+            })?;
+            check_accepted(&found, params)?;
+            return Ok(existing(&found));
+        }
+        let dir = params.session_dir.as_ref().unwrap_or(&params.cwd);
         let sessions = self.sessions.list();
         let named = || sessions.iter().filter(|report| report.key.name == session);
         let accepts =
             |report: &&SessionReport| params.kernel.accepts.matches(kernel, &report.key.kernel);
-        let existing = named()
-            .filter(|report| report.key.cwd == params.cwd)
+        let here = named()
+            .filter(|report| report.key.cwd == *dir)
             .filter(accepts)
             // A request without a kernel uses the existing one.
             .min_by_key(|report| (report.key.kernel != *kernel, report.idle));
-        if let Some(report) = existing {
-            return (report.key.clone(), None);
+        if let Some(report) = here {
+            return Ok(existing(report));
         }
         if params.any_cwd {
             let mut elsewhere = named().filter(accepts);
             if let (Some(only), None) = (elsewhere.next(), elsewhere.next()) {
-                return (only.key.clone(), None);
+                return Ok(existing(only));
             }
         }
         let notice = named().next().map(|other| {
@@ -357,17 +395,17 @@ impl HostService {
             UserNotice::new(
                 NoticeKind::SessionOtherCwd,
                 format!(
-                    "this is a new session; another session `{session}` exists in {cwd} on {}",
-                    other.key.kernel
+                    "this is a new session; another session `{session}` exists in {cwd} on {} (@{})",
+                    other.key.kernel, other.id
                 ),
             )
         });
         let key = SessionKey {
             name: session.to_owned(),
-            cwd: params.cwd.clone(),
+            cwd: dir.clone(),
             kernel: kernel.clone(),
         };
-        (key, notice)
+        Ok(NamedSession { key, notice })
     }
 
     /// Writes the cells that ran to the journal of their session, before the client receives the report.
@@ -381,8 +419,13 @@ impl HostService {
             .collect();
         let histories = Arc::clone(&self.histories);
         let spec = params.request.notebook.clone();
+        let starts = Arc::clone(&self.kernel_starts);
+        let (kernel, cwd) = (params.kernel.clone(), params.cwd.clone());
         Box::new(move |session, report| {
             if let Some(session) = session {
+                if report.kernel.as_ref().is_some_and(|kernel| kernel.is_new) {
+                    starts.record(session, kernel, cwd);
+                }
                 journals.write(session, &codes, report);
                 if let Some(spec) = &spec {
                     histories.record(session, spec, report);
@@ -390,6 +433,25 @@ impl HostService {
             }
         })
     }
+}
+
+/// Checks that a session with this number can run the request.
+fn check_accepted(session: &SessionReport, params: &ExecuteParams) -> Result<(), Failure> {
+    let id = session.id;
+    let is_private = |owner: &String| *owner != params.owner;
+    let message = if session.private_to.as_ref().is_some_and(is_private) {
+        format!("The session @{id} belongs to another owner")
+    } else if !params
+        .kernel
+        .accepts
+        .matches(&params.kernel.id, &session.key.kernel)
+    {
+        let (kernel, requested) = (&session.key.kernel, &params.kernel.id);
+        format!("The session @{id} runs on {kernel}, not on {requested}")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(Kind::BadArguments, message).hint("nothing was run"))
 }
 
 /// Returns the next item of a run; `None` when the run has ended and all items are sent. Cancel-safe.

@@ -96,7 +96,7 @@ impl Runner {
         let mut env = spec.env.clone();
         // Until the runner runs, nothing may be imported from the working directory (`boot.py`
         // reverts this).
-        crate::environment::set_variable(&mut env, "PYTHONSAFEPATH", "1".into());
+        crate::variables::set_variable(&mut env, "PYTHONSAFEPATH", "1".into());
         let command = ChildCommand {
             arguments: vec![
                 program.into(),

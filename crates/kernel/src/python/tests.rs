@@ -69,14 +69,36 @@ fn parents_are_searched_up_to_the_repository_and_not_beyond() {
     let outside = fixture.create_program(".venv/bin/python3");
     let inside = fixture.create_program("repo/.venv/bin/python3");
     fixture.create_program("path-a/python3");
-    // Without a repository only the directory itself counts.
-    assert_eq!(resolve(&search).unwrap().origin, Origin::Path);
     fs::create_dir_all(fixture.path("repo/.git")).unwrap();
     let chosen = resolve(&search).unwrap();
     assert_eq!(chosen.program, inside);
     fs::remove_dir_all(fixture.path("repo/.venv")).unwrap();
     assert_eq!(resolve(&search).unwrap().origin, Origin::Path);
     assert!(outside.exists());
+}
+
+#[test]
+fn parents_outside_of_a_repository_are_searched_while_they_belong_to_the_user() {
+    let fixture = Fixture::new();
+    let search = fixture.search_from("home/job/deep/er");
+    fixture.create_program("path-a/python3");
+    fixture.create_program("home/.venv/bin/python3");
+    // The home directory is not a project.
+    assert_eq!(resolve(&search).unwrap().origin, Origin::Path);
+    let project = fixture.create_program("home/job/venv/bin/python3");
+    let chosen = resolve(&search).unwrap();
+    assert_eq!(chosen.program, project);
+    let dir = fixture.path("home/job");
+    assert_eq!(chosen.origin, Origin::Project { dir });
+    // Where every user can create files, another user may have created the environment.
+    fs::set_permissions(fixture.path("home/job"), fs::Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(resolve(&search).unwrap().origin, Origin::Path);
+    // The working directory itself counts always.
+    let home = fixture.search_from("home");
+    assert_eq!(
+        resolve(&home).unwrap().program,
+        fixture.path("home/.venv/bin/python3")
+    );
 }
 
 #[test]

@@ -61,6 +61,12 @@ fn describe(server: &Server, report: &CheckReport) -> Result<Reply, Failure> {
         let hint = wording::format_hint(&allowed_errors_hint());
         text.push_str(&format!("next: {hint}\n"));
     }
+    if let Some(kernel) = &report.kernel {
+        text.push_str(&format!(
+            "ran on {}\n",
+            wording::sanitize(&kernel.describe())
+        ));
+    }
     text.push_str(&wording::format_notices(&report.notices));
     let mut lines = String::new();
     for problem in &report.order {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::KernelRequest;
 use cellwright_engine::settings::Backend;
 use cellwright_engine::startup::StartupTimer;
@@ -159,6 +160,7 @@ fn prepare(
     let request = EvalRequest {
         cells,
         timeout: given.timeout.map(|time| time.0),
+        session_dir: Some(cwd.clone()),
         cwd: Some(cwd),
         project_dir: Some(server.project_dir()),
         kernel: KernelRequest {
@@ -176,6 +178,7 @@ fn prepare(
             SessionRequest::Named(name)
         },
         owner: None,
+        environment: EnvironmentRequest::default(),
         reset: given.reset,
     };
     let mut prepared = eval::prepare(request, engine, &mut StartupTimer::new())?;
@@ -333,7 +336,10 @@ impl ToolCall<'_> {
                         }
                     }
                 }
-                RunUpdate::Item(_) | RunUpdate::Tail(_) | RunUpdate::Tick => {}
+                RunUpdate::Item(_)
+                | RunUpdate::Tail(_)
+                | RunUpdate::Notices(_)
+                | RunUpdate::Tick => {}
             }
         };
         self.server.subscriptions().check_now();

@@ -93,7 +93,7 @@ pub(super) async fn finished(
     let document = ReplyDocument {
         status,
         session: report.session.as_deref(),
-        summary: report.summary(),
+        summary: report.summary(None),
         failure: report.failure.as_ref().map(FailureDocument::new),
         cells: builder.cells,
         notices: &notices,
@@ -143,6 +143,9 @@ pub(super) async fn still_running(
     }
     if let Some(session) = &state.session {
         text.push_str(&format!(", session {}", wording::sanitize_name(session)));
+    }
+    if let Some(kernel) = tail.as_ref().and_then(|tail| tail.kernel.as_ref()) {
+        text.push_str(&format!(", on {}", wording::sanitize(&kernel.describe())));
     }
     text.push('\n');
     text.push_str(&wording::format_notices(notices));
@@ -207,7 +210,7 @@ fn heading(status: ExecutionStatus, report: &ExecutionReport) -> String {
     }
     let mut text = text.trim_end_matches(", ").to_owned();
     text.push('\n');
-    if let Some(summary) = report.summary() {
+    if let Some(summary) = report.summary(None) {
         for line in summary.lines() {
             text.push_str(&wording::sanitize(line));
             text.push('\n');
@@ -268,45 +271,22 @@ fn first_line(status: ExecutionStatus, report: &ExecutionReport) -> String {
     text
 }
 
-/// Hints for exceptions about names: a variable of another session, a module that is not installed.
+/// Hints for a `NameError`: the sessions that have the variable.
 async fn name_hints(server: &Server, report: &ExecutionReport) -> Vec<String> {
-    let mut hints = Vec::new();
     let error = report.cells.iter().find_map(|cell| cell.error.as_ref());
-    let Some(error) = error else {
-        return hints;
+    let Some(error) = error.filter(|error| error.ename == "NameError") else {
+        return Vec::new();
     };
-    let quoted = |text: &str| text.split('\'').nth(1).map(str::to_owned);
-    match error.ename.as_str() {
-        "NameError" => {
-            let Some(name) = quoted(&error.evalue) else {
-                return hints;
-            };
-            let session = report.session.as_deref();
-            for other in sessions_with_variable(server, &name, session).await {
-                hints.push(format!(
-                    "`{}` exists in session {other}: pass `session: {other}`",
-                    wording::sanitize_name(&name)
-                ));
-            }
-        }
-        "ModuleNotFoundError" => {
-            let interpreter = report
-                .kernel
-                .as_ref()
-                .and_then(|kernel| kernel.interpreter.as_deref());
-            if let (Some(module), Some(interpreter)) = (quoted(&error.evalue), interpreter) {
-                let module = module.split('.').next().unwrap_or_default().to_owned();
-                hints.push(format!(
-                    "`{}` is not installed in {}: `%pip install` installs it there; `python` or `kernel` select another \
-                     environment (`kernels` specs lists kernels)",
-                    wording::sanitize_name(&module),
-                    wording::sanitize(interpreter)
-                ));
-            }
-        }
-        _ => {}
-    }
-    hints
+    let Some(name) = error.evalue.split('\'').nth(1) else {
+        return Vec::new();
+    };
+    let hint = |other: String| {
+        let name = wording::sanitize_name(name);
+        format!("`{name}` exists in session {other}: pass `session: {other}`")
+    };
+    let session = report.session.as_deref();
+    let others = sessions_with_variable(server, name, session).await;
+    others.into_iter().map(hint).collect()
 }
 
 /// What the model can do next.

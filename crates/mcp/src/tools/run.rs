@@ -1,7 +1,10 @@
 //! `run`: runs cells of a notebook on its kernel and saves their outputs.
 
+use std::path::Path;
+
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::UserNotice;
+use cellwright_engine::environment::EnvironmentRequest;
 use cellwright_engine::kernels::KernelRequest;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::ExecutionReport;
@@ -172,6 +175,7 @@ pub(super) async fn run(
                 existing: None,
                 start_timeout: given.start_timeout.map(|time| time.0),
             },
+            environment: EnvironmentRequest::default(),
         };
         return check::check(call, place, request).await;
     }
@@ -214,6 +218,7 @@ fn prepare(
         None => None,
     };
     let target = target.unwrap_or_else(|| SessionTarget::of_notebook(server, &path));
+    let notebook_dir = path.parent().unwrap_or(Path::new("/")).to_owned();
     let mut edits = std::mem::take(&mut given.edits);
     if let Some(cell) = given.edit_cell.take() {
         let Some(source) = given.source.take() else {
@@ -258,6 +263,7 @@ fn prepare(
             start_timeout: given.start_timeout.map(|time| time.0),
         },
         session: Some(target.name),
+        session_dir: Some(target.cwd.clone().unwrap_or(notebook_dir)),
         cwd: target.cwd,
         project_dir: Some(server.project_dir()),
         restart: given.reset,

@@ -16,7 +16,6 @@ use cellwright_host::kernel_host::KernelHost;
 use cellwright_notebook::{CellKind, Cells};
 
 use super::RunRequest;
-use crate::eval::canonical;
 use crate::freshness;
 
 /// The edits to make and the cells to run.
@@ -34,7 +33,7 @@ impl RunPlan {
     pub(super) fn new(
         request: &RunRequest,
         path: &Path,
-        cwd: &Path,
+        session_dir: &Path,
         kernels: &KernelHost,
     ) -> Result<Self, Failure> {
         let mut edits = request.edits.clone();
@@ -43,7 +42,8 @@ impl RunPlan {
         let parameters = &request.parameters.parameters;
         let mut notices = request.parameters.notices.clone();
         let mut selected = select_cells(request, &preview, path)?;
-        let session_states = || session_states(request, &preview.listing, path, cwd, kernels);
+        let session_states =
+            || session_states(request, &preview.listing, path, session_dir, kernels);
         if request.stale || request.changed {
             require_session(request)?;
             let states = session_states()?;
@@ -118,12 +118,12 @@ fn session_states(
     request: &RunRequest,
     listing: &Listing,
     path: &Path,
-    cwd: &Path,
+    session_dir: &Path,
     kernels: &KernelHost,
 ) -> Result<Vec<Option<Freshness>>, Failure> {
-    let cwd = canonical(cwd.to_owned());
     if let Some(session) = request.session.as_deref().filter(|_| !request.restart)
-        && let Some(known) = freshness::session_history(kernels, path, Some((session, &cwd)))?
+        && let Some(known) =
+            freshness::session_history(kernels, path, Some((session, session_dir)))?
     {
         return Ok(known.states(listing));
     }

@@ -10,6 +10,7 @@ use cellwright_operations::run::RunRequest;
 use cellwright_operations::seconds::parse_seconds;
 use clap::Args;
 
+use crate::verbs::env_args::EnvArgs;
 use crate::verbs::kernel_args::{ExistingArg, KernelArgs};
 use crate::verbs::text_source;
 
@@ -20,8 +21,9 @@ Runs the code cells of a notebook in order and saves outputs and execution count
 the file changes. The file is saved about once a second during the run and once at the end. If the run is stopped, \
 the file holds the results so far, and a cell that did not finish is marked with an error.
 
-The kernel is the one that the notebook names, if it can be started. Otherwise Python notebooks use the built-in \
-runner, which needs only python3. The kernel starts in the directory of the notebook and ends with the command. \
+The kernel is the one that the notebook names, and `python3` for a Python notebook that names none. If it cannot \
+be started, Python notebooks use the built-in runner, which needs only python3. The last lines name kernel, backend \
+and interpreter. The kernel starts in the directory of the notebook and ends with the command. \
 With `--session` it stays, so that a cell can be edited and run again with the same variables.
 
 A cell is named by its index, as in `3`, or by its id, as in `id:ab12`. Several conditions select the cells that \
@@ -140,7 +142,7 @@ pub(crate) struct RunArgs {
     /// Working directory of the kernel [default: the directory of the notebook]
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<PathBuf>,
-    /// Run the cells in a session: a kernel that stays and that commands in this directory share by name
+    /// Run the cells in a session: a kernel that stays and that commands in this project share by name, or `@N`
     #[arg(long, short, value_name = "NAME", help_heading = "Kernel")]
     pub(super) session: Option<String>,
     /// Replace the kernel of the session first
@@ -176,6 +178,8 @@ pub(crate) struct RunArgs {
     /// Print one JSON document per event, each on one line
     #[arg(long)]
     pub(super) events: bool,
+    #[command(flatten, next_help_heading = "Environment")]
+    pub(super) env: EnvArgs,
     #[command(flatten, next_help_heading = "Kernel")]
     pub(super) kernel: KernelArgs,
     #[command(flatten, next_help_heading = "Kernel")]
@@ -211,7 +215,9 @@ impl RunArgs {
             cwd: self.cwd.clone(),
             project_dir: None,
             kernel: self.kernel.request(Some(&self.existing)),
+            environment: self.env.request(),
             session: self.session.clone(),
+            session_dir: None,
             restart: self.restart,
             owner: self.owner.clone(),
             answers: self.answers.clone(),

@@ -145,7 +145,8 @@ fn a_failing_run_is_a_result_with_its_figures() {
     );
     // Session, kernel, interpreter, notebook, revision, next step.
     for part in [
-        "session f.ipynb (new kernel), runner python3, python 3.",
+        "session f.ipynb (new kernel), ",
+        " python3, python 3.",
         "ran 2 of 2 cells",
         "f.ipynb\nrevision: ",
         "next: correct the cell",
@@ -319,10 +320,27 @@ fn a_name_of_another_session_is_pointed_out() {
         .call("eval", json!({"code": "import no_such_module"}))
         .raised_text();
     assert!(
-        text.contains("`no_such_module` is not installed in /"),
+        text.contains("`no_such_module` is not installed for /"),
         "{text}"
     );
     assert!(!text.contains("new kernel"), "{text}");
+}
+
+#[test]
+fn an_exception_about_a_withheld_variable_names_the_setting() {
+    let context = Context::new();
+    let mut command = context.command(&["mcp"]);
+    command.env("STAGE", "prod").env("HTTPS_PROXY", "proxy");
+    let mut client = Client::of(command);
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    });
+    client.request("initialize", params).unwrap();
+    let code = "import os\nprint(os.environ['HTTPS_PROXY'])\nos.environ['STAGE']";
+    let text = client.call("eval", json!({"code": code})).raised_text();
+    assert!(text.contains("proxy"), "{text}");
+    let hint = "next: the environment variable `STAGE` is set, but withheld from the kernel; the setting `env.pass` (CELLWRIGHT_ENV_PASS) passes it";
+    assert!(text.contains(hint), "{text}");
 }
 
 #[test]

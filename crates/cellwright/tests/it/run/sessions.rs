@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, RunFixture, code, executed, markdown, notices, statuses};
+use super::{BACKENDS, RunFixture, code, executed, indexes, markdown, notices, statuses};
 use crate::host::wait_until;
 
 /// The freshness of each cell in `notebook outline`.
@@ -20,11 +20,6 @@ fn freshness(fixture: &RunFixture) -> Vec<String> {
             .to_owned()
     };
     cells.map(state).collect()
-}
-
-fn indexes(report: &Value) -> Vec<u64> {
-    let cells = report["cells"].as_array().unwrap().iter();
-    cells.map(|cell| cell["index"].as_u64().unwrap()).collect()
 }
 
 #[test]

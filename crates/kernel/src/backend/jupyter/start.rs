@@ -16,11 +16,11 @@ use super::process::{KernelProcess, OwnedProcess, RuntimeFiles};
 use super::ready::{StartDeadline, StartFailure, wait_until_ready};
 use super::{AttachedSpec, JupyterSpec, Lifecycle, Transport};
 use crate::backend::runner::check_directory;
-use crate::environment;
 use crate::error::KernelError;
 use crate::launch_context::LaunchContext;
 use crate::process::{ChildCommand, Exit, StartError, Supervised};
 use crate::stop::StopSignal;
+use crate::variables::set_variable;
 
 /// How long a kernel may take to become ready over IPC before it is started over TCP.
 const IPC_START_TIMEOUT: Duration = Duration::from_secs(15);
@@ -182,7 +182,7 @@ impl LaunchAttempt<'_> {
         let mut env = self.spec.env.clone();
         for (name, value) in self.spec.kernelspec.environment(&self.spec.env) {
             if let Some(name) = name.to_str() {
-                environment::set_variable(&mut env, name, value);
+                set_variable(&mut env, name, value);
             }
         }
         let kernelspec = &self.spec.kernelspec;
