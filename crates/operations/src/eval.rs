@@ -142,6 +142,7 @@ impl PreparedEval {
         Stores {
             artifacts: engine.artifacts_with_retention(&self.project_dir, &self.settings),
             baselines: None,
+            guard: None,
         }
     }
 

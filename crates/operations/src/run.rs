@@ -4,6 +4,7 @@ mod plan;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
@@ -63,6 +64,8 @@ pub struct RunRequest {
     pub answers: Vec<String>,
     /// Whether cells on a session see the same names as in Jupyter, without the prelude.
     pub like_jupyter: bool,
+    /// Whether to write although a collaboration room has the notebook.
+    pub force: bool,
 }
 
 /// A notebook that is ready to run, or of which no cell runs.
@@ -112,7 +115,7 @@ pub fn prepare(
     notices.extend(plan.notices.iter().cloned());
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
-    let execution = execution_request(&request, &plan, &path, &settings, limit)?;
+    let execution = execution_request(&request, &plan, &path, &settings, limit, engine)?;
     // Without cells no kernel is needed.
     let chosen = if plan.cells.is_empty() {
         None
@@ -172,6 +175,7 @@ impl PreparedRun {
         Stores {
             artifacts: engine.artifacts_with_retention(&self.project_dir, &self.settings),
             baselines: engine.baselines.clone(),
+            guard: Some(Arc::new(engine.open_notebooks.clone())),
         }
     }
 }
@@ -182,6 +186,7 @@ fn execution_request(
     path: &Path,
     settings: &Settings,
     timeout: Option<Duration>,
+    engine: &Engine,
 ) -> Result<ExecutionRequest, Failure> {
     let max = settings.run.max_outputs;
     let spec = RunSpec {
@@ -198,6 +203,8 @@ fn execution_request(
         timing: settings.run.timing,
         kernel_named: request.kernel.kernel.is_some(),
         outputs_limit: (max > 0).then_some(max),
+        jupyter_runtime_dir: engine.open_notebooks.runtime_dir().map(Path::to_owned),
+        force: request.force,
     };
     Ok(ExecutionRequest {
         answers: request.answers.clone(),

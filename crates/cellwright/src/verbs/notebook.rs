@@ -1,6 +1,7 @@
 //! `notebook`: one-cell operations, the outline and the upgrade.
 
 mod cells;
+mod location;
 mod outline;
 mod upgrade;
 
@@ -46,6 +47,8 @@ enum Action {
     Clear(cells::ClearCell),
     /// List the cells, one line each
     Outline(outline::OutlineArgs),
+    /// List the Jupyter servers that have the notebook open
+    Where(location::WhereArgs),
     /// Convert to nbformat 4.5: from nbformat 2 or 3, or by adding missing cell ids
     Upgrade(upgrade::UpgradeArgs),
 }
@@ -64,6 +67,7 @@ pub(crate) fn notebook(
         Action::Type(args) => cells::change(&args.request(), engine, console),
         Action::Clear(args) => cells::change(&args.request(), engine, console),
         Action::Outline(args) => outline::outline(args, engine, console),
+        Action::Where(args) => location::show_location(args, engine, console),
         Action::Upgrade(args) => upgrade::upgrade(args, engine, console),
     }
 }

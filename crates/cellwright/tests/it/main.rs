@@ -28,6 +28,7 @@ mod jupyter;
 mod logging;
 mod mcp;
 mod notebook;
+mod open_notebooks;
 mod process_cleanup;
 mod read;
 mod readme;

@@ -29,6 +29,12 @@ pub enum NoticeKind {
     /// By an edit, or because a cell has more outputs than a notebook should have.
     OutputsDropped,
 
+    // Notebooks that are open in a Jupyter server.
+    OpenInPage,
+    OpenInRoom,
+    ServerNotAsked,
+    Overwritten,
+
     // Merges of notebooks.
     ConflictSource,
     ConflictDeleted,

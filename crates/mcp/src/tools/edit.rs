@@ -6,7 +6,7 @@ use cellwright_operations::edit::{self, EditRequest};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
-use super::super::arguments::{self, Argument, ArgumentKind, PATH, REVISION};
+use super::super::arguments::{self, Argument, ArgumentKind, FORCE, PATH, REVISION};
 use super::super::content::Reply;
 use super::super::server::Server;
 use super::{Effect, ToolSpec, change};
@@ -15,7 +15,7 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "edit",
     title: "Edit a notebook's text",
     description: "\
-Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across cells and markers. `old` must occur once, unless \
+Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across cells. `old` must occur once, unless \
 `all`. Outputs, ids and metadata stay. Returns the diff. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
     search_hint: "jupyter ipynb replace change cell source",
     is_main: true,
@@ -27,10 +27,9 @@ Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across c
         Argument::new("new", ArgumentKind::Text)
             .or(&["new_string", "new_str", "new_text"])
             .required(),
-        Argument::new("all", ArgumentKind::Boolean)
-            .or(&["replace_all"])
-            .describe("replace every occurrence"),
+        Argument::new("all", ArgumentKind::Boolean).or(&["replace_all"]),
         REVISION,
+        FORCE,
     ],
     output_properties: change::OUTPUT_PROPERTIES,
     effect: Effect::Modifies,
@@ -44,6 +43,8 @@ pub(super) struct Arguments {
     #[serde(default)]
     all: bool,
     revision: Option<String>,
+    #[serde(default)]
+    force: bool,
 }
 
 pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
@@ -54,7 +55,7 @@ pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure>
         old: given.old,
         new: given.new,
         all: given.all,
-        revision: BaseRevision::parse(given.revision)?,
+        revision: BaseRevision::parse(given.revision)?.with_force(given.force),
     };
     let changed = edit::edit(&request, server.engine())
         .map_err(|failure| place.with_selector_hint(failure))?;
