@@ -250,6 +250,20 @@ impl From<NotebookError> for Failure {
                     .hints
                     .push("nothing was written; try again in a moment".into());
             }
+            NotebookError::OpenInRoom { server, .. } => {
+                failure.causes.push(format!(
+                    "the server at {server} would replace text that is being typed there by the new file"
+                ));
+                failure.hints.push("nothing was written".into());
+                failure.hints.push(
+                    "close the notebook in JupyterLab; its room ends about a minute after the last page is closed"
+                        .into(),
+                );
+                failure.hints.push(hint![
+                    flag("force"),
+                    " writes anyway; text that is being typed there is lost",
+                ]);
+            }
             NotebookError::NotReadBack { path } => failure.hints.push(hint![
                 command(format!("read {}", path.display())),
                 " shows its present content",
@@ -264,7 +278,9 @@ fn notebook_error_kind(error: &NotebookError) -> Kind {
     match error {
         NotebookError::Format { .. } | NotebookError::NotANotebook { .. } => Kind::BadNotebook,
         NotebookError::Edit { .. } => Kind::BadEdit,
-        NotebookError::Conflict { .. } | NotebookError::NotReadBack { .. } => Kind::Conflict,
+        NotebookError::Conflict { .. }
+        | NotebookError::NotReadBack { .. }
+        | NotebookError::OpenInRoom { .. } => Kind::Conflict,
         _ => Kind::BadFile,
     }
 }

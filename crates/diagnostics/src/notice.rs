@@ -113,6 +113,42 @@ fn describe_one(notice: &Notice) -> UserNotice {
             NoticeKind::Irregular,
             format!("cell {cell}: {what}; left unchanged"),
         ),
+        Notice::OpenInPage { server } => (
+            NoticeKind::OpenInPage,
+            format!(
+                "the notebook is open in JupyterLab at {server}, and the page still shows the old text: \
+                 \"Reload Notebook from Disk\" in its File menu loads the new text; if a save reports \"File \
+                 Changed\", \"Revert\" keeps the new text and \"Overwrite\" discards it"
+            ),
+        ),
+        Notice::OpenInRoom { server } => (
+            NoticeKind::OpenInRoom,
+            format!(
+                "a collaboration room at {server} has the notebook: text that was being typed there may be lost"
+            ),
+        ),
+        Notice::ServerNotAsked { server, reason } => (
+            NoticeKind::ServerNotAsked,
+            match server {
+                Some(server) => format!(
+                    "it is unknown whether the Jupyter server at {server} has the notebook open: {reason}"
+                ),
+                None => format!(
+                    "it is unknown whether a Jupyter server has the notebook open: {reason}"
+                ),
+            },
+        ),
+        Notice::Overwritten {
+            at,
+            revision,
+            server,
+        } => (
+            NoticeKind::Overwritten,
+            format!(
+                "the text or the outputs written at {at} (revision {revision}) are no longer in the file: another \
+                 program has saved an older version, probably the page that had it open at {server}"
+            ),
+        ),
         Notice::RangeSkipped { start, end, total } => {
             let range = match end {
                 Some(end) => format!("{start}-{end}"),

@@ -9,6 +9,7 @@ use etcetera::BaseStrategy;
 
 use crate::bridge::BuildCommand;
 use crate::env;
+use crate::open_notebooks::OpenNotebooks;
 use crate::project::{project_dir, project_tag};
 use crate::settings::{Settings, SettingsError, SettingsSources, paths};
 use crate::trust::Trust;
@@ -30,6 +31,8 @@ pub struct Engine {
     pub config_dir: Option<PathBuf>,
     /// The directory for persistent state such as the trust record; `None` without a home directory.
     pub state_dir: Option<PathBuf>,
+    /// The notebooks that Jupyter servers have open.
+    pub open_notebooks: OpenNotebooks,
     /// Builds the command lines of bridge calls.
     pub build_command: BuildCommand,
 }
@@ -38,6 +41,7 @@ impl Engine {
     /// Reads the environment variables. Only the binary reads them, never a library crate.
     pub fn from_env(build_command: BuildCommand) -> Self {
         let cache = cache_dir();
+        let state_dir = state_dir();
         let mut staging_dirs: Vec<PathBuf> = cache.iter().cloned().collect();
         // For users without a home directory, or with one that is not writable.
         staging_dirs.push(
@@ -52,7 +56,8 @@ impl Engine {
             artifacts: artifacts_dir().map(|dir| Artifacts::new(dir, Retention::default())),
             staging_dirs,
             config_dir: config_dir(),
-            state_dir: state_dir(),
+            open_notebooks: OpenNotebooks::from_env(state_dir.as_deref()),
+            state_dir,
             build_command,
         }
     }

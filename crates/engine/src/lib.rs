@@ -10,6 +10,7 @@
 //! * [`kernels`] selects a kernel by flags, notebook and settings; [`ipykernel`] inspects Python installations.
 //! * [`session_launcher`] starts the kernels of a session, and [`kernel_setup`] sets them up with the prelude, the modules of the
 //!   user and the [`bridge`], through which code in a cell calls verbs.
+//! * [`open_notebooks`] asks Jupyter servers which notebooks are open, before these are written.
 //! * [`logging`] installs the subscriber that `CELLWRIGHT_LOG` selects.
 //! * [`runtime_dir`] is the private directory of the host; [`loopback`] and [`secret`] are what servers on this machine
 //!   share; [`program`] finds this program for supervisors and hosts; [`signals`] turns signals into stops.
@@ -38,6 +39,7 @@ pub mod kernel_setup;
 pub mod kernels;
 pub mod logging;
 pub mod loopback;
+pub mod open_notebooks;
 pub mod program;
 pub mod project;
 pub mod runtime;

@@ -1,7 +1,8 @@
 //! Adds the saved notebook to a report.
 
 use cellwright_diagnostics::failure::{Failure, Kind};
-use cellwright_diagnostics::notice::NoticeKind;
+use cellwright_diagnostics::notice::{self, NoticeKind};
+use cellwright_notebook::NotebookError;
 use cellwright_notebook::file::CellConflict;
 use cellwright_stdext::error_chain;
 use serde_json::value::RawValue;
@@ -58,6 +59,9 @@ impl ReportBuilder {
             let index = self.report.cells[*cell].index;
             let text = format!("the outputs of cell {index} are too large for the notebook: {id}");
             self.add_notice(NoticeKind::OutputsMoved, text);
+        }
+        for notice in notice::describe(&outcome.notices) {
+            self.add_notice(notice.kind, notice.text);
         }
         if let Some(failure) = save_failure(outcome, &conflicts, &path.to_string()) {
             self.record_save_failure(failure);
@@ -146,7 +150,11 @@ fn save_failure(
     }
     if let Some(error) = &outcome.failure {
         let message = format!("Could not save the outputs in {path}");
-        let mut failure = Failure::new(Kind::BadFile, message);
+        let kind = match error {
+            NotebookError::OpenInRoom { .. } => Kind::Conflict,
+            _ => Kind::BadFile,
+        };
+        let mut failure = Failure::new(kind, message);
         failure.causes.push(error.to_string());
         let causes = error_chain::causes(error).map(ToString::to_string);
         failure.causes.extend(causes);

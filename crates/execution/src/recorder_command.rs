@@ -5,14 +5,14 @@ use std::sync::mpsc::SyncSender;
 use std::time::SystemTime;
 
 use cellwright_kernel::Description;
-use cellwright_notebook::file::Survey;
-use cellwright_notebook::{Baselines, NotebookError, Revision};
+use cellwright_notebook::file::{Survey, WriteGuard};
+use cellwright_notebook::{Baselines, NotebookError, Notice, Revision};
 use cellwright_output::{ArtifactId, Artifacts, Outputs, Stream};
 
 use crate::duration_store::DurationStore;
 use crate::edits::InvalidEdit;
 
-/// Storage outside the notebook.
+/// Storage outside the notebook, and the guard of the notebook.
 #[derive(Clone, Debug, Default)]
 pub struct Stores {
     /// Store for outputs that cannot be written to the notebook.
@@ -21,6 +21,8 @@ pub struct Stores {
     pub baselines: Option<Baselines>,
     /// Store of the durations of cells.
     pub durations: Option<DurationStore>,
+    /// Asked before the notebook is written, because another program may have it open.
+    pub guard: Option<Arc<dyn WriteGuard>>,
 }
 
 /// A command to the saver thread.
@@ -102,6 +104,8 @@ pub struct RecordOutcome {
     /// Artifacts of outputs that were too large for the notebook, each with the position of its cell among the
     /// planned cells.
     pub moved_outputs: Vec<(usize, ArtifactId)>,
+    /// Notices of the guard, each once.
+    pub notices: Vec<Notice>,
     /// Whether the saver thread panicked: the content of the file is unknown then.
     pub panicked: bool,
 }

@@ -36,6 +36,8 @@ pub struct RunOptions {
     pub keep_going: bool,
     /// Whether to store start and end times in the metadata of each cell.
     pub timing: bool,
+    /// Whether to write although a collaboration room has the notebook; see [`Stores::guard`].
+    pub force: bool,
     /// Limits of the text of each cell in the report.
     pub inline_limits: InlineLimits,
 }
@@ -63,6 +65,8 @@ pub async fn run_notebook(
         timing: options.timing,
         kernel_named: false,
         outputs_limit: None,
+        jupyter_runtime_dir: None,
+        force: options.force,
     };
     let request = ExecutionRequest {
         inline_limits: options.inline_limits,

@@ -32,6 +32,12 @@ pub struct RunSpec {
     /// Size in bytes above which the outputs of a cell are stored in an artifact.
     #[serde(rename = "largest")]
     pub outputs_limit: Option<u64>,
+    /// Jupyter's runtime directory of the caller: it has the records of servers that may have the notebook open.
+    #[serde(default)]
+    pub jupyter_runtime_dir: Option<PathBuf>,
+    /// Whether to write although a collaboration room has the notebook.
+    #[serde(default)]
+    pub force: bool,
 }
 
 impl RunSpec {

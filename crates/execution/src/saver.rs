@@ -14,9 +14,9 @@ use std::time::{Duration, Instant, SystemTime};
 use cellwright_kernel::Description;
 use cellwright_notebook::edit::draft_sequence;
 use cellwright_notebook::file::{
-    self, CellUpdate, ChangeRequest, RecordReport, RecordRequest, Segment, Survey,
+    self, CellUpdate, ChangeRequest, GuardRequest, RecordReport, RecordRequest, Segment, Survey,
 };
-use cellwright_notebook::{CELL_DEPTH, NotebookError, Revision};
+use cellwright_notebook::{CELL_DEPTH, NotebookError, Notice, Revision};
 use cellwright_output::{
     ArtifactId, ArtifactKind, Capture, Event, JsonStyle, Limits, Outputs, Sink, Stream,
 };
@@ -180,11 +180,15 @@ impl Saver {
     fn commit(&mut self) -> Result<(), CommitError> {
         let from = file::survey(&self.spec.path)?;
         let target = self.target_path().to_owned();
+        // Before any cell runs, not only when its outputs are saved.
+        let notices = self.guard().check(&target)?;
+        self.add_notices(notices);
         let unchanged = from.revision().matches_name(&self.spec.revision);
         let mut survey = match &self.spec.output {
             Some(output) if unchanged => {
-                let copied = file::copy(&from, output)?;
+                let (copied, notices) = file::copy(&from, output, self.guard())?;
                 self.record_save(&copied, true);
+                self.add_notices(notices);
                 copied
             }
             Some(_) => return Err(self.all_cells_changed()),
@@ -199,6 +203,7 @@ impl Saver {
             let request = ChangeRequest {
                 revision: Some(&self.spec.revision),
                 baselines: self.stores.baselines.as_ref(),
+                guard: self.guard(),
                 ..ChangeRequest::default()
             };
             let changed = file::change(&target, request, &|cells| {
@@ -206,6 +211,9 @@ impl Saver {
             })?;
             survey = file::survey(&target)?;
             self.record_save(&survey, changed.before != Some(changed.after));
+            let mut notices = changed.notices;
+            notices.retain(Notice::is_about_open_notebook);
+            self.add_notices(notices);
         }
         let found: Vec<Option<usize>> = self
             .spec
@@ -252,6 +260,22 @@ impl Saver {
     fn record_save(&mut self, survey: &Survey, changed: bool) {
         self.outcome.saves += usize::from(changed);
         self.outcome.revision = Some(survey.revision());
+    }
+
+    fn guard(&self) -> GuardRequest<'_> {
+        GuardRequest {
+            guard: self.stores.guard.as_deref(),
+            force: self.spec.force,
+        }
+    }
+
+    /// Adds notices that the outcome does not have yet: every save reports the same.
+    fn add_notices(&mut self, notices: Vec<Notice>) {
+        for notice in notices {
+            if !self.outcome.notices.contains(&notice) {
+                self.outcome.notices.push(notice);
+            }
+        }
     }
 
     fn all_cells_changed(&self) -> CommitError {
@@ -413,12 +437,13 @@ impl Saver {
         let started = Instant::now();
         let result = self.write_notebook();
         self.next_save = Instant::now() + SAVE_INTERVAL.max(started.elapsed() * SAVE_PAUSE_FACTOR);
-        let recorded = match result {
+        let mut recorded = match result {
             Ok(Some(recorded)) => recorded,
             Ok(None) => return Ok(()),
             Err(error) => return Err(error),
         };
         self.dirty = false;
+        self.add_notices(std::mem::take(&mut recorded.notices));
         self.outcome.merged |= recorded.merged;
         let last = self.target.as_ref().map(|target| target.expected_revision);
         let last = last.filter(|_| self.outcome.saves > 0);
@@ -462,6 +487,7 @@ impl Saver {
             updates: &entries,
             metadata: &self.metadata,
             expected: target.expected_revision,
+            guard: self.guard(),
             on_step: None,
         })?;
         // Translate positions among the entries to positions among the planned cells.

@@ -151,6 +151,9 @@ pub(super) const REVISION: Argument = Argument::new("revision", ArgumentKind::Te
     .or(&["rev"])
     .describe("revision you read");
 
+/// Whether to write although a collaboration room has the notebook.
+pub(super) const FORCE: Argument = Argument::new("force", ArgumentKind::Boolean);
+
 /// The session of a call.
 pub(super) const SESSION: Argument =
     Argument::new("session", ArgumentKind::Text).or(&["name", "session_name", "session_id"]);

@@ -389,6 +389,14 @@ pub enum NotebookError {
         /// Why it cannot be merged.
         reason: String,
     },
+    /// A collaboration room of a Jupyter server has the file.
+    #[error("{} is open in JupyterLab, in a live collaboration room", path.display())]
+    OpenInRoom {
+        /// The notebook.
+        path: PathBuf,
+        /// Address of the server.
+        server: String,
+    },
     /// Another process holds the lock or keeps changing the file.
     #[error("Another process is writing {}", path.display())]
     Busy {
@@ -425,6 +433,7 @@ impl NotebookError {
             | Self::Format { path, .. }
             | Self::Edit { path, .. }
             | Self::Conflict { path, .. }
+            | Self::OpenInRoom { path, .. }
             | Self::Busy { path }
             | Self::NotReadBack { path }
             | Self::NotDurable { path, .. } => path,
@@ -536,6 +545,32 @@ pub enum Notice {
         /// The irregularity.
         problem: &'static str,
     },
+    /// A page of a Jupyter server shows the notebook as it was before the write.
+    OpenInPage {
+        /// Address of the server.
+        server: String,
+    },
+    /// A collaboration room had the notebook, and the caller accepted the loss of text that is typed there.
+    OpenInRoom {
+        /// Address of the server.
+        server: String,
+    },
+    /// A Jupyter server could not be asked whether it has the notebook open.
+    ServerNotAsked {
+        /// Address of the server; `None` for several.
+        server: Option<String>,
+        /// Why it could not be asked.
+        reason: String,
+    },
+    /// A write to the notebook, made while a page had it open, has been overwritten.
+    Overwritten {
+        /// Time of the write.
+        at: String,
+        /// Revision of the write.
+        revision: String,
+        /// Address of the server of the page.
+        server: String,
+    },
     /// A requested line range is beyond the last line.
     RangeSkipped {
         /// The first requested line.
@@ -545,4 +580,17 @@ pub enum Notice {
         /// The number of lines.
         total: usize,
     },
+}
+
+impl Notice {
+    /// Whether the notice is about a program that has the notebook open.
+    pub fn is_about_open_notebook(&self) -> bool {
+        matches!(
+            self,
+            Self::OpenInPage { .. }
+                | Self::OpenInRoom { .. }
+                | Self::ServerNotAsked { .. }
+                | Self::Overwritten { .. }
+        )
+    }
 }

@@ -2,10 +2,12 @@
 //!
 //! `load` reads files and waits for half-written ones, `lock` serialises Cellwright's own
 //! writers, `save` replaces a file so that every reader sees the old or the new one, `os` holds
-//! the parts specific to Unix, and `change` combines them. `survey` and `record` serve running
+//! the parts specific to Unix, `guard` asks whether another program has the file open, and `change`
+//! combines them. `survey` and `record` serve running
 //! notebooks: they never keep outputs in memory, whatever their size.
 
 mod change;
+mod guard;
 mod load;
 mod lock;
 mod os;
@@ -15,6 +17,7 @@ mod save;
 mod survey;
 
 pub use change::{ChangeOutcome, ChangeRequest, OnMissing, change, upgrade};
+pub use guard::{GuardRequest, WriteGuard, WritePermit, WriteRefusal};
 pub use load::{has_notebook_extension, load, load_raw, load_with_notices, read_view};
 pub use record::{CellConflict, CellUpdate, RecordReport, RecordRequest, Segment, copy, record};
 pub use restore::{RestoreOutcome, Restored, restore};

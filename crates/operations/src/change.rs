@@ -3,7 +3,7 @@
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
-use cellwright_notebook::file::{self, ChangeOutcome, ChangeRequest, OnMissing};
+use cellwright_notebook::file::{self, ChangeOutcome, ChangeRequest, GuardRequest, OnMissing};
 use cellwright_notebook::{CellChangeCounts, Notice, Revision};
 use serde::Serialize;
 
@@ -11,9 +11,12 @@ use super::file_path::FilePath;
 use super::table::count;
 
 /// The revision that an edit was made for. If the file has another one, both changes are merged or the edit is
-/// rejected.
+/// rejected. An edit of a notebook in a collaboration room is rejected as well, unless it is forced.
 #[derive(Clone, Debug, Default)]
-pub struct BaseRevision(Option<String>);
+pub struct BaseRevision {
+    revision: Option<String>,
+    force: bool,
+}
 
 impl BaseRevision {
     /// Checks that the text can be a revision; an empty shell variable is not one.
@@ -26,7 +29,16 @@ impl BaseRevision {
 
     /// A revision that was checked before.
     pub fn new(revision: Option<String>) -> Self {
-        Self(revision)
+        Self {
+            revision,
+            force: false,
+        }
+    }
+
+    /// Sets whether to write although a collaboration room has the notebook.
+    #[must_use]
+    pub fn with_force(self, force: bool) -> Self {
+        Self { force, ..self }
     }
 
     /// A revision from a request that nothing has checked yet.
@@ -35,7 +47,7 @@ impl BaseRevision {
             let failure = Failure::new(Kind::BadArguments, format!("Invalid `revision`: {why}"));
             return Err(failure.hint("nothing was written"));
         }
-        Ok(Self(revision))
+        Ok(Self::new(revision))
     }
 
     /// Whether an edit of this revision fits a file with another one: without a revision, every file.
@@ -47,13 +59,17 @@ impl BaseRevision {
     /// The request to the notebook crate.
     pub(super) fn request<'r>(&'r self, engine: &'r Engine, create: bool) -> ChangeRequest<'r> {
         ChangeRequest {
-            revision: self.0.as_deref(),
+            revision: self.revision.as_deref(),
             on_missing: if create {
                 OnMissing::Create
             } else {
                 OnMissing::Fail
             },
             baselines: engine.baselines.as_ref(),
+            guard: GuardRequest {
+                guard: Some(&engine.open_notebooks),
+                force: self.force,
+            },
             on_step: None,
         }
     }

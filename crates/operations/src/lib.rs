@@ -42,6 +42,7 @@ pub mod helpers;
 pub mod history;
 pub mod kernel_specs;
 pub mod kernels;
+pub mod location;
 pub mod outline;
 pub mod parameters;
 pub mod read;

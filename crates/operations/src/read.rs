@@ -104,9 +104,9 @@ pub fn read_selected(
             let cells = selected_cells(path, &selector.part, &notebook)?;
             let mut entries = outline::outline(&notebook);
             entries.retain(|entry| cells.contains(&entry.index));
-            Ok(ReadResult::Outline(OutlineReport::new(
-                path, &notebook, entries, &notices,
-            )))
+            let mut report = OutlineReport::new(path, &notebook, entries, &notices);
+            report.notices.extend(overwritten(path, engine));
+            Ok(ReadResult::Outline(report))
         }
         View::Images => {
             let (notebook, notices) = load(path, engine)?;
@@ -158,6 +158,7 @@ fn text(
     };
     let mut notices = notice::describe(&notices);
     notices.extend(truncation_notice(&truncated_cells));
+    notices.extend(overwritten(path, engine));
     let text = if let Part::Lines(ranges) = &selector.part {
         let (text, skipped) = select::select_lines(&view, ranges)?;
         notices.extend(notice::describe(&skipped));
@@ -176,6 +177,12 @@ fn text(
         bytes: None,
         images: stored_images,
     })
+}
+
+/// The notice that an earlier write has been overwritten by a page.
+fn overwritten(path: &FilePath, engine: &Engine) -> Vec<UserNotice> {
+    let notice = engine.open_notebooks.overwritten(path.open_path());
+    notice::describe(&Vec::from_iter(notice))
 }
 
 fn load(path: &FilePath, engine: &Engine) -> Result<(Notebook, Vec<Notice>), Failure> {

@@ -4,6 +4,7 @@ mod plan;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
@@ -68,6 +69,8 @@ pub struct RunRequest {
     pub answers: Vec<String>,
     /// Whether cells on a session see the same names as in Jupyter, without the prelude.
     pub like_jupyter: bool,
+    /// Whether to write although a collaboration room has the notebook.
+    pub force: bool,
 }
 
 /// A notebook that is ready to run, or of which no cell runs.
@@ -130,7 +133,7 @@ pub fn prepare(
     notices.extend(plan.notices.iter().cloned());
     let usual = settings.run.timeout;
     let limit = cell_timeout(request.timeout, usual, &settings, &mut notices);
-    let mut execution = execution_request(&request, &plan, &path, &settings, limit)?;
+    let mut execution = execution_request(&request, &plan, &path, &settings, limit, engine)?;
     environment::prepare(
         &request.environment,
         &mut settings,
@@ -214,6 +217,7 @@ impl PreparedRun {
             artifacts: engine.artifacts_with_retention(&self.project_dir, &self.settings),
             baselines: engine.baselines.clone(),
             durations: engine.durations.clone(),
+            guard: Some(Arc::new(engine.open_notebooks.clone())),
         }
     }
 }
@@ -224,6 +228,7 @@ fn execution_request(
     path: &Path,
     settings: &Settings,
     timeout: Option<Duration>,
+    engine: &Engine,
 ) -> Result<ExecutionRequest, Failure> {
     let max = settings.run.max_outputs;
     let spec = RunSpec {
@@ -240,6 +245,8 @@ fn execution_request(
         timing: settings.run.timing,
         kernel_named: request.kernel.kernel.is_some(),
         outputs_limit: (max > 0).then_some(max),
+        jupyter_runtime_dir: engine.open_notebooks.runtime_dir().map(Path::to_owned),
+        force: request.force,
     };
     Ok(ExecutionRequest {
         answers: request.answers.clone(),

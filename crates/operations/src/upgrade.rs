@@ -1,6 +1,7 @@
 //! Converts a notebook to nbformat 4.5.
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::file;
 use serde::Serialize;
@@ -19,6 +20,7 @@ pub struct UpgradeReport {
     pub from: Option<String>,
     pub ids_added: usize,
     pub revision: String,
+    pub notices: Vec<UserNotice>,
 }
 
 /// Upgrades a notebook.
@@ -27,8 +29,9 @@ pub fn upgrade(
     revision: &BaseRevision,
     engine: &Engine,
 ) -> Result<UpgradeReport, Failure> {
-    let (upgraded, revision) = file::upgrade(path.open_path(), revision.request(engine, false))
-        .map_err(|error| path.change_failure(error))?;
+    let request = revision.request(engine, false);
+    let (upgraded, revision, notices) =
+        file::upgrade(path.open_path(), request).map_err(|error| path.change_failure(error))?;
     Ok(UpgradeReport {
         action: "upgrade",
         path: path.to_text(),
@@ -36,5 +39,6 @@ pub fn upgrade(
         from: upgraded.map(|done| format!("{}.{}", done.from.0, done.from.1)),
         ids_added: upgraded.map_or(0, |done| done.ids_added),
         revision: revision.to_string(),
+        notices: notice::describe(&notices),
     })
 }

@@ -2,6 +2,7 @@
 
 mod cells;
 mod figures;
+mod location;
 mod outline;
 mod undo;
 mod upgrade;
@@ -57,6 +58,8 @@ enum Action {
     Undo(undo::UndoArgs),
     /// Redo the change that was undone last
     Redo(undo::UndoArgs),
+    /// List the Jupyter servers that have the notebook open
+    Where(location::WhereArgs),
     /// Convert to nbformat 4.5: from nbformat 2 or 3, or by adding missing cell ids
     Upgrade(upgrade::UpgradeArgs),
 }
@@ -78,6 +81,7 @@ pub(crate) fn notebook(
         Action::Figures(args) => figures::figures(args, engine, console),
         Action::Undo(args) => undo::undo(args, Direction::Undo, engine, console),
         Action::Redo(args) => undo::undo(args, Direction::Redo, engine, console),
+        Action::Where(args) => location::show_location(args, engine, console),
         Action::Upgrade(args) => upgrade::upgrade(args, engine, console),
     }
 }

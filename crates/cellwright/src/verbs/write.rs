@@ -38,13 +38,16 @@ pub(crate) struct WriteArgs {
     create: bool,
 }
 
-/// The revision that an edit is based on.
+/// The revision that an edit is based on, and whether it is forced.
 #[derive(Debug, Args)]
 pub(crate) struct RevisionArg {
     /// Revision that the edit is based on; newer changes are merged if they touch other cells, otherwise nothing
     /// is written (exit code 3)
     #[arg(long, value_name = "REVISION", value_parser = revision)]
     pub(super) rev: Option<String>,
+    /// Write although JupyterLab has the notebook in a collaboration room; text that is being typed there is lost
+    #[arg(long)]
+    pub(super) force: bool,
 }
 
 fn revision(text: &str) -> Result<String, String> {
@@ -54,7 +57,7 @@ fn revision(text: &str) -> Result<String, String> {
 impl RevisionArg {
     /// The revision for an operation.
     pub(super) fn base(&self) -> BaseRevision {
-        BaseRevision::new(self.rev.clone())
+        BaseRevision::new(self.rev.clone()).with_force(self.force)
     }
 }
 

@@ -32,6 +32,7 @@ mod logging;
 mod mcp;
 mod notebook;
 mod on_terminal;
+mod open_notebooks;
 mod process_cleanup;
 mod read;
 mod readme;

@@ -31,6 +31,12 @@ pub enum NoticeKind {
     /// By a comparison with a commit that contains no outputs.
     OutputsIgnored,
 
+    // Notebooks that are open in a Jupyter server.
+    OpenInPage,
+    OpenInRoom,
+    ServerNotAsked,
+    Overwritten,
+
     // Merges of notebooks.
     ConflictSource,
     ConflictDeleted,

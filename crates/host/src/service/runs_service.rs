@@ -60,6 +60,10 @@ impl HostService {
                 .map(ArtifactStoreParams::artifacts),
             baselines: self.engine.baselines.clone(),
             durations: self.engine.durations.clone(),
+            guard: params.request.notebook.as_ref().map(|spec| {
+                let runtime_dir = spec.jupyter_runtime_dir.clone();
+                self.engine.open_notebooks.guard(runtime_dir)
+            }),
         };
         let created = Execution::new(
             &params.request,

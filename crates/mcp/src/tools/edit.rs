@@ -6,7 +6,7 @@ use cellwright_operations::edit::{self, EditRequest};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
-use super::super::arguments::{self, Argument, ArgumentKind, PATH, REVISION};
+use super::super::arguments::{self, Argument, ArgumentKind, FORCE, PATH, REVISION};
 use super::super::content::Reply;
 use super::super::server::Server;
 use super::{Effect, ToolSpec, change};
@@ -15,8 +15,8 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "edit",
     title: "Edit a notebook's text",
     description: "\
-Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across cells. `old` must occur once, unless `all`. \
-Outputs stay.",
+Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across cells. `old` must occur once, unless \
+`all`. Outputs, ids and metadata stay. Returns the diff. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
     search_hint: "jupyter ipynb replace change cell source",
     is_main: true,
     arguments: &[
@@ -33,6 +33,7 @@ Outputs stay.",
         Argument::new("code", ArgumentKind::Boolean).describe("only code cells"),
         Argument::new("markdown", ArgumentKind::Boolean),
         REVISION,
+        FORCE,
     ],
     output_properties: change::OUTPUT_PROPERTIES,
     effect: Effect::Modifies,
@@ -55,6 +56,8 @@ pub(super) struct Arguments {
     #[serde(default)]
     markdown: bool,
     revision: Option<String>,
+    #[serde(default)]
+    force: bool,
 }
 
 pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure> {
@@ -69,7 +72,7 @@ pub(super) fn edit(server: &Server, given: JsonObject) -> Result<Reply, Failure>
         regex: given.regex,
         code: given.code,
         markdown: given.markdown,
-        revision: BaseRevision::parse(given.revision)?,
+        revision: BaseRevision::parse(given.revision)?.with_force(given.force),
     };
     let changed = edit::edit(&request, server.engine())
         .map_err(|failure| place.with_selector_hint(failure))?;

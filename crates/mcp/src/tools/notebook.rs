@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::super::arguments::{
-    self, AFTER, Argument, ArgumentKind, BEFORE, CELL, INDEX, PATH, REVISION, SESSION, SOURCE, TYPE,
+    self, AFTER, Argument, ArgumentKind, BEFORE, CELL, FORCE, INDEX, PATH, REVISION, SESSION,
+    SOURCE, TYPE,
 };
 use super::super::content::Reply;
 use super::super::server::Server;
@@ -47,6 +48,7 @@ Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"ab12\", \"
         Argument::new("create", ArgumentKind::Boolean),
         SESSION,
         REVISION,
+        FORCE,
     ],
     output_properties: change::OUTPUT_PROPERTIES,
     effect: Effect::Modifies,
@@ -63,6 +65,8 @@ pub(super) struct Arguments {
     before: Option<String>,
     index: Option<usize>,
     revision: Option<String>,
+    #[serde(default)]
+    force: bool,
     #[serde(default)]
     create: bool,
     session: Option<String>,
@@ -84,7 +88,7 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
         _ => {}
     }
     let place = server.roots().resolve_file(&given.path)?;
-    let revision = BaseRevision::parse(given.revision)?;
+    let revision = BaseRevision::parse(given.revision)?.with_force(given.force);
     if given.create && given.action != "insert" {
         let message = format!("`create` is for insert, not for {}", given.action);
         return Err(Failure::new(Kind::BadArguments, message).hint("nothing was written"));

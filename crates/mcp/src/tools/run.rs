@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::arguments::{
-    self, AFTER, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, BEFORE, CELL, INDEX, KERNEL,
-    PATH, PYTHON, REVISION, SESSION, SOURCE, START_TIMEOUT, Seconds, TIMEOUT, TYPE, WAIT,
+    self, AFTER, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, BEFORE, CELL, FORCE, INDEX,
+    KERNEL, PATH, PYTHON, REVISION, SESSION, SOURCE, START_TIMEOUT, Seconds, TIMEOUT, TYPE, WAIT,
 };
 use super::super::input::ElicitationMode;
 use super::super::server::Server;
@@ -42,18 +42,17 @@ edits a cell and runs it. A long call continues as a run (see `runs`).",
         Argument::new("cells", ArgumentKind::Cells)
             .or(&["cell", "cell_ids", "cell_indices"])
             .describe("cells such as \"3-5,8,ab12\""),
-        Argument::new("from", ArgumentKind::Cell).describe("first cell"),
-        Argument::new("to", ArgumentKind::Cell).describe("last cell"),
+        Argument::new("from", ArgumentKind::Cell),
+        Argument::new("to", ArgumentKind::Cell),
         Argument::new("stale", ArgumentKind::Boolean),
         Argument::new("changed", ArgumentKind::Boolean).describe("changed since they ran"),
-        Argument::new("tag", ArgumentKind::Texts)
-            .or(&["tags"])
-            .describe("cells with this tag"),
+        Argument::new("tag", ArgumentKind::Texts).or(&["tags"]),
         Argument::new("edit_cell", ArgumentKind::Cell),
         SOURCE,
         Argument::new("and_below", ArgumentKind::Boolean).describe("also run cells below"),
         Argument::new("edits", ArgumentKind::Objects(EDIT_ARGUMENTS)).describe("as in `notebook`"),
         REVISION,
+        FORCE,
         SESSION.describe("default: the path"),
         Argument::new("reset", ArgumentKind::Boolean).or(&["restart"]),
         Argument::new("output", ArgumentKind::Text)
@@ -120,6 +119,8 @@ pub(super) struct Arguments {
     #[serde(default)]
     edits: Vec<Edit>,
     revision: Option<String>,
+    #[serde(default)]
+    force: bool,
     session: Option<String>,
     #[serde(default)]
     reset: bool,
@@ -250,6 +251,7 @@ fn prepare(
         edits,
         and_below: given.and_below,
         revision: given.revision,
+        force: given.force,
         output,
         parameters: ParameterSet {
             parameters: parameters(given.params)?,

@@ -6,7 +6,7 @@ use cellwright_operations::write::{WriteRequest, write as write_notebook};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 
-use super::super::arguments::{self, Argument, ArgumentKind, PATH, REVISION};
+use super::super::arguments::{self, Argument, ArgumentKind, FORCE, PATH, REVISION};
 use super::super::content::Reply;
 use super::super::server::Server;
 use super::super::wording;
@@ -28,6 +28,7 @@ Example: {\"path\": \"new.ipynb\", \"create\": true, \"text\": \"# %% [code]\\np
             .required(),
         Argument::new("create", ArgumentKind::Boolean),
         REVISION,
+        FORCE,
     ],
     output_properties: change::OUTPUT_PROPERTIES,
     effect: Effect::Idempotent,
@@ -38,6 +39,8 @@ pub(super) struct Arguments {
     path: String,
     text: String,
     revision: Option<String>,
+    #[serde(default)]
+    force: bool,
     #[serde(default)]
     create: bool,
 }
@@ -59,7 +62,7 @@ pub(super) fn write(server: &Server, given: JsonObject) -> Result<Reply, Failure
     let request = WriteRequest {
         path: place.file().clone(),
         text: given.text,
-        revision: BaseRevision::parse(given.revision)?,
+        revision: BaseRevision::parse(given.revision)?.with_force(given.force),
         create: given.create,
     };
     let changed = write_notebook(&request, server.engine())

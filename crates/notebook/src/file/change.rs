@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
+use super::guard::GuardRequest;
 use super::load::{self, LoadedNotebook, build_view, load_with_stamp, store_view_baseline};
 use super::lock::lock;
-use super::save::{Chunk, ReplacedFile, SaveOutcome, SaveStep, save};
+use super::save::{Chunk, ReplacedFile, SaveStep, save};
 use crate::baseline::{Baseline, Baselines};
 use crate::compose::{EditedNotebook, compose};
 use crate::diff;
@@ -30,6 +31,8 @@ pub struct ChangeRequest<'r> {
     pub on_missing: OnMissing,
     /// The store of earlier revisions.
     pub baselines: Option<&'r Baselines>,
+    /// Asked before the file is replaced.
+    pub guard: GuardRequest<'r>,
     /// Called before each step of the save. An error counts as a failure of that step; tests use
     /// this.
     pub on_step: Option<&'r dyn Fn(SaveStep) -> io::Result<()>>,
@@ -209,9 +212,9 @@ fn save_and_verify(
     edited: &EditedNotebook<'_>,
 ) -> Result<Option<ChangeOutcome>, NotebookError> {
     let on_step = request.on_step.unwrap_or(&|_| Ok(()));
-    let outcome = save(path, old, edited.chunks().map(Chunk::Bytes), on_step)?;
-    let (SaveOutcome::Written { revision, .. } | SaveOutcome::Unchanged { revision }) = outcome
-    else {
+    let chunks = edited.chunks().map(Chunk::Bytes);
+    let outcome = save(path, old, chunks, request.guard, on_step)?;
+    let Some((revision, guard_notices, _lock)) = outcome.into_saved() else {
         return Ok(None);
     };
     let view = build_view(
@@ -236,6 +239,7 @@ fn save_and_verify(
     tally.changed -= edited.unchanged_cells;
     tally.kept += edited.unchanged_cells;
     notices.extend(edited.notices.iter().cloned());
+    notices.extend(guard_notices);
     Ok(Some(ChangeOutcome {
         path: path.to_owned(),
         before: old.map(|old| old.revision),
@@ -316,11 +320,11 @@ pub(super) fn resolve_target(path: &Path) -> Result<Target, NotebookError> {
 }
 
 /// Upgrades the notebook at `path` to nbformat 4.5: from nbformat 3, or by adding what 4.5
-/// requires. Returns the outcome (`None` if there was nothing to do) and the revision of the file.
+/// requires. Returns the outcome (`None` if there was nothing to do), the revision of the file, and notices.
 pub fn upgrade(
     path: &Path,
     request: ChangeRequest<'_>,
-) -> Result<(Option<UpgradeOutcome>, Revision), NotebookError> {
+) -> Result<(Option<UpgradeOutcome>, Revision, Vec<Notice>), NotebookError> {
     for _ in 0..ATTEMPT_LIMIT {
         let target = resolve_target(path)?;
         if !target.exists {
@@ -344,7 +348,7 @@ pub fn upgrade(
         }
         let upgraded = upgrade::upgrade(&bytes).map_err(|error| load::format_error(path, error))?;
         let Some((upgraded, new)) = upgraded else {
-            return Ok((None, revision));
+            return Ok((None, revision, Vec::new()));
         };
         let old = ReplacedFile {
             stamp,
@@ -356,13 +360,10 @@ pub fn upgrade(
             path,
             Some(&old),
             std::iter::once(Chunk::Bytes(&new)),
+            request.guard,
             on_step,
         )?;
-        if let SaveOutcome::Written {
-            revision: written, ..
-        }
-        | SaveOutcome::Unchanged { revision: written } = outcome
-        {
+        if let Some((written, notices, _lock)) = outcome.into_saved() {
             let view = build_view(path, ViewRequest::default())?;
             if view.revision != written {
                 return Err(NotebookError::NotReadBack {
@@ -373,7 +374,7 @@ pub fn upgrade(
             if let Some(baselines) = request.baselines {
                 baselines.history().record_change(path, &bytes, written);
             }
-            return Ok((Some(upgraded), written));
+            return Ok((Some(upgraded), written, notices));
         }
     }
     Err(NotebookError::Busy {

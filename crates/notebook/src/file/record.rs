@@ -15,11 +15,12 @@ use tracing::debug;
 
 use self::locate::locate_cells;
 use super::change::resolve_target;
+use super::guard::GuardRequest;
 use super::lock::lock;
 use super::os::FileStamp;
 use super::save::{Chunk, ReplacedFile, SaveOutcome, SaveStep, save};
 use super::survey::{Survey, survey};
-use crate::error::NotebookError;
+use crate::error::{NotebookError, Notice};
 use crate::json::format::format_at_depth;
 use crate::json::object;
 use crate::json::style::Style;
@@ -69,6 +70,8 @@ pub struct RecordRequest<'r> {
     pub metadata: &'r [(&'static str, String)],
     /// The expected revision; any other was written by another program.
     pub expected: Revision,
+    /// Asked before the file is replaced.
+    pub guard: GuardRequest<'r>,
     /// Called before each step of the save. An error counts as a failure of that step; tests use
     /// this.
     pub on_step: Option<&'r dyn Fn(SaveStep) -> io::Result<()>>,
@@ -87,6 +90,8 @@ pub struct RecordReport {
     pub conflicts: Vec<(usize, CellConflict)>,
     /// For each update, the current index of its cell.
     pub cell_indexes: Vec<Option<usize>>,
+    /// Notices of the guard.
+    pub notices: Vec<Notice>,
 }
 
 /// Why an update could not be written.
@@ -115,8 +120,12 @@ pub fn record(request: RecordRequest<'_>) -> Result<RecordReport, NotebookError>
     })
 }
 
-/// Copies a notebook byte for byte, replacing an existing file.
-pub fn copy(from: &Survey, to: &Path) -> Result<Survey, NotebookError> {
+/// Copies a notebook byte for byte, replacing an existing file. Returns the copy, and the notices of the guard.
+pub fn copy(
+    from: &Survey,
+    to: &Path,
+    guard: GuardRequest<'_>,
+) -> Result<(Survey, Vec<Notice>), NotebookError> {
     for _ in 0..ATTEMPT_LIMIT {
         let target = resolve_target(to)?;
         let failed = |source| NotebookError::Io {
@@ -147,10 +156,12 @@ pub fn copy(from: &Survey, to: &Path) -> Result<Survey, NotebookError> {
             SaveStep::Publish if was_modified(from)? => Err(io::ErrorKind::ResourceBusy.into()),
             _ => Ok(()),
         };
-        match save(&target.path, old.as_ref(), [all].into_iter(), &on_step) {
-            Ok(SaveOutcome::Written { .. } | SaveOutcome::Unchanged { .. }) => {
-                return survey(&target.path);
+        let chunks = [all].into_iter();
+        match save(&target.path, old.as_ref(), chunks, guard, &on_step) {
+            Ok(SaveOutcome::Written { notices, .. }) => {
+                return Ok((survey(&target.path)?, notices));
             }
+            Ok(SaveOutcome::Unchanged { .. }) => return Ok((survey(&target.path)?, Vec::new())),
             Ok(SaveOutcome::ChangedOnDisk) | Err(NotebookError::Exists { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -191,7 +202,8 @@ fn try_record(
         metadata: &now.attributes,
         revision: now.revision(),
     };
-    let outcome = match save(path, Some(&old), chunks(&now, &splices), on_step) {
+    let chunks = chunks(&now, &splices);
+    let outcome = match save(path, Some(&old), chunks, request.guard, on_step) {
         // A program that rewrites a file in place truncates it first.
         Err(NotebookError::Io { source, .. })
             if source.kind() == io::ErrorKind::UnexpectedEof
@@ -201,14 +213,10 @@ fn try_record(
         }
         other => other?,
     };
-    let (revision, changed, _lock) = match outcome {
-        SaveOutcome::Written {
-            revision,
-            _lock: lock,
-        } => (revision, true, Some(lock)),
-        SaveOutcome::Unchanged { revision } => (revision, false, None),
-        SaveOutcome::ChangedOnDisk => return Ok(None),
+    let Some((revision, notices, lock)) = outcome.into_saved() else {
+        return Ok(None);
     };
+    let changed = lock.is_some();
     let survey = survey(path)?;
     if survey.revision() != revision {
         // Another program replaced the file after the save: write into the new one.
@@ -227,6 +235,7 @@ fn try_record(
         merged,
         conflicts,
         cell_indexes,
+        notices,
     }))
 }
 

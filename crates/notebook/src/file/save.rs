@@ -6,10 +6,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use super::guard::{GuardRequest, WritePermit};
 use super::load::hash_file;
 use super::lock::Lock;
 use super::os::{self, FileStamp, TempFile};
-use crate::error::NotebookError;
+use crate::error::{NotebookError, Notice};
 use crate::revision::{Digest, Revision};
 
 /// The steps of a save, in order. A test can make any of them fail.
@@ -47,6 +48,8 @@ pub(crate) struct ReplacedFile<'o> {
 pub(crate) enum SaveOutcome {
     Written {
         revision: Revision,
+        /// Notices of the guard.
+        notices: Vec<Notice>,
         /// Excludes other writers until the content was read back.
         _lock: Lock,
     },
@@ -54,6 +57,21 @@ pub(crate) enum SaveOutcome {
     Unchanged { revision: Revision },
     /// Another program changed the file since it was loaded; nothing was written.
     ChangedOnDisk,
+}
+
+impl SaveOutcome {
+    /// Revision, notices of the guard and lock of the file with the new content; `None` if another program changed it.
+    pub(crate) fn into_saved(self) -> Option<(Revision, Vec<Notice>, Option<Lock>)> {
+        match self {
+            Self::Written {
+                revision,
+                notices,
+                _lock: lock,
+            } => Some((revision, notices, Some(lock))),
+            Self::Unchanged { revision } => Some((revision, Vec::new(), None)),
+            Self::ChangedOnDisk => None,
+        }
+    }
 }
 
 /// A chunk of the new content.
@@ -69,6 +87,7 @@ pub(crate) fn save<'c>(
     target: &Path,
     old: Option<&ReplacedFile<'_>>,
     chunks: impl Iterator<Item = Chunk<'c>>,
+    guard: GuardRequest<'_>,
     on_step: StepHook<'_>,
 ) -> Result<SaveOutcome, NotebookError> {
     let dir = os::parent_dir(target);
@@ -99,6 +118,11 @@ pub(crate) fn save<'c>(
     .map_err(in_dir())?;
     on_step(SaveStep::Sync).map_err(in_dir())?;
     temp.file.sync_all().map_err(in_dir())?;
+    // As late as possible: a room can open at any time.
+    let permit = match old {
+        Some(_) => guard.permit(target)?,
+        None => WritePermit::default(),
+    };
     on_step(SaveStep::Check).map_err(failed("read", target))?;
     let checked = match old {
         Some(old) => stamp_if_unchanged(target, old).map_err(failed("read", target))?,
@@ -133,8 +157,12 @@ pub(crate) fn save<'c>(
     on_step(SaveStep::SyncDir)
         .and_then(|()| os::sync_dir(dir))
         .map_err(not_durable)?;
+    if let Some(on_written) = permit.on_written {
+        on_written();
+    }
     Ok(SaveOutcome::Written {
         revision,
+        notices: permit.notices,
         _lock: lock,
     })
 }

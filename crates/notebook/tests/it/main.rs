@@ -12,6 +12,7 @@ mod compare;
 mod corpus;
 mod faults;
 mod generate;
+mod guard;
 mod identity;
 mod merge;
 mod merge_random;

@@ -8,7 +8,9 @@ mod random;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cellwright_notebook::file::{self, CellUpdate, RecordReport, RecordRequest, Segment, Survey};
+use cellwright_notebook::file::{
+    self, CellUpdate, GuardRequest, RecordReport, RecordRequest, Segment, Survey,
+};
 use cellwright_notebook::{CellKind, Cells, NotebookError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -90,6 +92,7 @@ fn record_with(
         updates,
         metadata,
         expected: base.revision(),
+        guard: GuardRequest::default(),
         on_step: None,
     })
 }
@@ -419,17 +422,17 @@ fn copy_is_identical_and_replaces_target() {
         if let Some(old) = old {
             fs::write(&to, old).unwrap();
         }
-        let copied = file::copy(&source.survey(), &to).unwrap();
+        let (copied, _) = file::copy(&source.survey(), &to, GuardRequest::default()).unwrap();
         assert_eq!(fs::read_to_string(&to).unwrap(), OLD_COPY);
         assert_eq!(copied.revision(), source.survey().revision());
         assert_eq!(fixture.names(), ["a.ipynb", "to.ipynb"]);
     }
     // Onto the same file.
-    file::copy(&source.survey(), &source.path).unwrap();
+    file::copy(&source.survey(), &source.path, GuardRequest::default()).unwrap();
     assert_eq!(lossy(&source.content()), OLD_COPY);
     let nowhere = source.dir.path().join("no/such/directory.ipynb");
-    assert!(file::copy(&source.survey(), &nowhere).is_err());
-    assert!(file::copy(&source.survey(), source.dir.path()).is_err());
+    assert!(file::copy(&source.survey(), &nowhere, GuardRequest::default()).is_err());
+    assert!(file::copy(&source.survey(), source.dir.path(), GuardRequest::default()).is_err());
     assert_eq!(source.names(), ["a.ipynb"]);
 }
 

@@ -43,6 +43,7 @@ fn print(report: &UpgradeReport, console: &Console) -> Result<(), Failure> {
     if console.json {
         return console.print_json(report);
     }
+    console.print_notices(&report.notices);
     let plural = if report.ids_added == 1 { "" } else { "s" };
     let ids = format!("{} cell id{plural} added", report.ids_added);
     let text = match report.from.as_deref() {

@@ -103,6 +103,9 @@ pub(crate) struct RunArgs {
     /// Revision that the edits are based on; newer changes are merged, or the edits are rejected
     #[arg(long, value_name = "REV", help_heading = "Edit first")]
     pub(super) rev: Option<String>,
+    /// Write although JupyterLab has the notebook in a collaboration room; text that is being typed there is lost
+    #[arg(long)]
+    pub(super) force: bool,
     /// Write the result to another file and leave the notebook unchanged; `-` for stdout
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
@@ -203,6 +206,7 @@ impl RunArgs {
             edits: edits(self)?,
             and_below: self.and_below,
             revision: self.rev.clone(),
+            force: self.force,
             output: self.output.clone(),
             parameters: parameters::collect_parameters(
                 &self.parameters_files,

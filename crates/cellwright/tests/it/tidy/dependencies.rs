@@ -9,11 +9,12 @@ use serde_json::Value;
 use super::root;
 
 /// The crates in layers: a crate may use only crates of earlier entries, and only those listed.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("cellwright-stdext", &[]),
     ("cellwright-notebook", &[]),
     ("cellwright-output", &["cellwright-stdext"]),
     ("cellwright-jupyter", &["cellwright-stdext"]),
+    ("cellwright-jupyter-server", &["cellwright-stdext"]),
     (
         "cellwright-kernel",
         &[
@@ -49,6 +50,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "cellwright-notebook",
             "cellwright-output",
             "cellwright-jupyter",
+            "cellwright-jupyter-server",
             "cellwright-kernel",
             "cellwright-diagnostics",
             "cellwright-execution",
@@ -122,7 +124,7 @@ const APPLICATION: [&str; 6] = [
 ];
 
 /// External libraries, each with the crates that may use it. `APPLICATION` may also use the libraries in `GENERAL`.
-const LIBRARY_USERS: [(&str, &[&str]); 26] = [
+const LIBRARY_USERS: [(&str, &[&str]); 27] = [
     ("axum", &["cellwright-engine", "cellwright-mcp"]),
     ("futures-util", &["cellwright-mcp"]),
     ("tracing-subscriber", &["cellwright-engine"]),
@@ -135,7 +137,15 @@ const LIBRARY_USERS: [(&str, &[&str]); 26] = [
         &["cellwright-engine", "cellwright-jupyter", "cellwright-mcp"],
     ),
     ("hmac", &["cellwright-jupyter"]),
-    ("sha2", &["cellwright-engine", "cellwright-jupyter"]),
+    (
+        "sha2",
+        &[
+            "cellwright-engine",
+            "cellwright-jupyter",
+            "cellwright-jupyter-server",
+        ],
+    ),
+    ("httparse", &["cellwright-jupyter-server"]),
     ("clap", &["cellwright"]),
     ("etcetera", &["cellwright-engine", "cellwright-operations"]),
     ("strsim", &["cellwright-diagnostics"]),
@@ -160,6 +170,7 @@ const LIBRARY_USERS: [(&str, &[&str]); 26] = [
         &[
             "cellwright-output",
             "cellwright-jupyter",
+            "cellwright-jupyter-server",
             "cellwright-kernel",
             "cellwright-execution",
         ],
@@ -167,6 +178,7 @@ const LIBRARY_USERS: [(&str, &[&str]); 26] = [
     (
         "rustix",
         &[
+            "cellwright-jupyter-server",
             "cellwright-mcp",
             "cellwright-notebook",
             "cellwright-jupyter",

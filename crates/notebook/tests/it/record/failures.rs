@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::fs;
 use std::io::{self, Write};
 
-use cellwright_notebook::file::{self, CellUpdate, RecordReport, RecordRequest, SaveStep, Survey};
+use cellwright_notebook::file::{
+    self, CellUpdate, GuardRequest, RecordReport, RecordRequest, SaveStep, Survey,
+};
 use cellwright_notebook::{NotebookError, Revision};
 
 use super::{NotebookFixture, stream_output, update};
@@ -35,6 +37,7 @@ fn record_with_hook(
         updates: &updates,
         metadata: &[],
         expected: base.revision(),
+        guard: GuardRequest::default(),
         on_step: Some(on_step),
     })
 }

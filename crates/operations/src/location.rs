@@ -1,0 +1,126 @@
+//! Where a notebook is open: Jupyter servers, rooms, pages and kernels.
+
+use std::path::PathBuf;
+
+use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_engine::engine::Engine;
+use cellwright_engine::open_notebooks::{OpenNotebook, describe_unanswered};
+use cellwright_notebook::NotebookError;
+use serde::Serialize;
+
+use super::file_path::FilePath;
+use super::table;
+
+/// Where a notebook is open.
+#[derive(Debug, Serialize)]
+pub struct LocationReport {
+    path: String,
+    pub servers: Vec<ServerLocation>,
+    pub notices: Vec<UserNotice>,
+}
+
+/// A server that has the notebook open.
+#[derive(Debug, Serialize)]
+pub struct ServerLocation {
+    /// Address of the server, without its token.
+    url: String,
+    pid: i32,
+    /// Path of the notebook below the server's directory.
+    path: String,
+    /// Whether a collaboration room has the notebook: then writes are refused.
+    room: bool,
+    kernel: Option<KernelLocation>,
+}
+
+/// The kernel of the notebook's session.
+#[derive(Debug, Serialize)]
+struct KernelLocation {
+    id: String,
+    name: String,
+    state: Option<String>,
+    /// Number of connected pages.
+    connections: u64,
+    /// For `eval --existing`; `null` if the file does not exist.
+    connection_file: Option<PathBuf>,
+}
+
+/// Asks the Jupyter servers of this user about a notebook.
+pub fn locate(path: &FilePath, engine: &Engine) -> Result<LocationReport, Failure> {
+    if !path.open_path().exists() {
+        let path = path.display_path().to_owned();
+        return Err(NotebookError::NotFound { path }.into());
+    }
+    if engine.open_notebooks.runtime_dir().is_none() {
+        let message = "The runtime directory of Jupyter is unknown";
+        return Err(
+            Failure::new(Kind::BadFile, message).hint("set `HOME` or `JUPYTER_RUNTIME_DIR`")
+        );
+    }
+    let located = engine.open_notebooks.locate(path.open_path());
+    let notice = |server| UserNotice::new(NoticeKind::ServerNotAsked, describe_unanswered(server));
+    Ok(LocationReport {
+        path: path.to_text(),
+        notices: located.unanswered.iter().map(notice).collect(),
+        servers: located
+            .open
+            .into_iter()
+            .map(|open| ServerLocation::new(open, engine))
+            .collect(),
+    })
+}
+
+impl ServerLocation {
+    fn new(open: OpenNotebook, engine: &Engine) -> Self {
+        let connection_file = |id: &str| {
+            let dir = engine.open_notebooks.runtime_dir()?;
+            Some(dir.join(format!("kernel-{id}.json"))).filter(|file| file.exists())
+        };
+        Self {
+            url: open.url,
+            pid: open.pid,
+            path: open.path,
+            room: open.room,
+            kernel: open.kernel.map(|kernel| KernelLocation {
+                connection_file: connection_file(&kernel.id),
+                id: kernel.id,
+                name: kernel.name,
+                state: kernel.state,
+                connections: kernel.connections,
+            }),
+        }
+    }
+}
+
+impl LocationReport {
+    /// The servers as a table.
+    pub fn table(&self) -> String {
+        if self.servers.is_empty() {
+            return format!("{} is not open in a Jupyter server.\n", self.path);
+        }
+        let header = ["SERVER", "PID", "ROOM", "PAGES", "KERNEL", "STATE"];
+        let mut rows = vec![header.map(str::to_owned).to_vec()];
+        for server in &self.servers {
+            let kernel = server.kernel.as_ref();
+            let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+            rows.push(vec![
+                server.url.clone(),
+                server.pid.to_string(),
+                if server.room { "live" } else { "-" }.to_owned(),
+                text(kernel.map(|kernel| kernel.connections.to_string())),
+                text(kernel.map(|kernel| kernel.name.clone())),
+                text(kernel.and_then(|kernel| kernel.state.clone())),
+            ]);
+        }
+        table::align_columns(&rows)
+    }
+
+    /// The connection files of the kernels.
+    pub fn connection_files(&self) -> impl Iterator<Item = &PathBuf> {
+        let kernels = self
+            .servers
+            .iter()
+            .filter_map(|server| server.kernel.as_ref());
+        kernels.filter_map(|kernel| kernel.connection_file.as_ref())
+    }
+}
