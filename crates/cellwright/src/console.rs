@@ -133,18 +133,6 @@ impl Console {
         Ok(())
     }
 
-    /// Number of columns of the terminal; `None` if stdout is not a terminal.
-    pub(crate) fn width(&self) -> Option<usize> {
-        let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
-        self.stdout.terminal.then_some(usize::from(width.0).max(1))
-    }
-
-    /// Number of columns of the terminal; `None` if stderr is not a terminal.
-    pub(crate) fn stderr_width(&self) -> Option<usize> {
-        let (width, _) = terminal_size::terminal_size_of(io::stderr())?;
-        self.stderr.terminal.then_some(usize::from(width.0).max(1))
-    }
-
     /// The target of live output on a stream.
     pub(crate) fn target(&self, stream: StdStream) -> LiveTarget {
         let info = match stream {

@@ -52,7 +52,7 @@ impl BaseRevision {
 
     /// Whether an edit of this revision fits a file with another one: without a revision, every file.
     pub(super) fn includes(&self, revision: Revision) -> bool {
-        let name = self.0.as_deref();
+        let name = self.revision.as_deref();
         name.is_none_or(|name| revision.matches_name(name))
     }
 

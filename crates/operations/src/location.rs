@@ -10,7 +10,7 @@ use cellwright_notebook::NotebookError;
 use serde::Serialize;
 
 use super::file_path::FilePath;
-use super::table;
+use super::table::Table;
 
 /// Where a notebook is open.
 #[derive(Debug, Serialize)]
@@ -93,17 +93,15 @@ impl ServerLocation {
 }
 
 impl LocationReport {
-    /// The servers as a table.
-    pub fn table(&self) -> String {
-        if self.servers.is_empty() {
-            return format!("{} is not open in a Jupyter server.\n", self.path);
-        }
-        let header = ["SERVER", "PID", "ROOM", "PAGES", "KERNEL", "STATE"];
-        let mut rows = vec![header.map(str::to_owned).to_vec()];
+    /// The servers as a table; `None` if no server has the notebook open.
+    pub fn table(&self) -> Option<Table> {
+        let mut table = Table::new(["SERVER", "PID", "ROOM", "PAGES", "KERNEL", "STATE"])
+            .clip("SERVER")
+            .hide_first(&["PID", "STATE"]);
         for server in &self.servers {
             let kernel = server.kernel.as_ref();
             let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-            rows.push(vec![
+            table.push([
                 server.url.clone(),
                 server.pid.to_string(),
                 if server.room { "live" } else { "-" }.to_owned(),
@@ -112,7 +110,12 @@ impl LocationReport {
                 text(kernel.and_then(|kernel| kernel.state.clone())),
             ]);
         }
-        table::align_columns(&rows)
+        (!table.is_empty()).then_some(table)
+    }
+
+    /// One sentence for people: no server has the notebook open.
+    pub fn describe_closed(&self) -> String {
+        format!("{} is not open in a Jupyter server.\n", self.path)
     }
 
     /// The connection files of the kernels.

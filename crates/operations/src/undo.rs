@@ -1,6 +1,7 @@
 //! Undoes the last change of a notebook, or redoes it.
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
+use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::file::{self, RestoreOutcome, Restored};
 use cellwright_notebook::{Cells, Direction, NoStep, Revision, Scope};
@@ -32,6 +33,7 @@ pub struct UndoReport {
     redo_left: usize,
     /// The change, from the content before to the one now.
     pub diff: String,
+    pub notices: Vec<UserNotice>,
     /// One sentence for people.
     #[serde(skip)]
     pub headline: String,
@@ -76,6 +78,7 @@ impl UndoReport {
             undo_left: restored.earlier,
             redo_left: restored.later,
             diff,
+            notices: notice::describe(&restored.notices),
             headline: format!("{done} of {path} ({summary}); {counts}."),
             path,
         }

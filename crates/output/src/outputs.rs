@@ -148,7 +148,8 @@ impl Outputs {
             .filter(has_id)
             .map(|display| display.clone())
             .collect();
-        self.replace_display(bundle.clone(), id);
+        // The text of the earlier cell names the artifacts of its figures.
+        self.replace_display(bundle.clone(), id, None);
         self.store_moved();
         let now = self.displays_mut().filter(has_id);
         before
@@ -188,7 +189,7 @@ impl Outputs {
     ) {
         if let Some(id) = &id {
             if self.has_display(id) {
-                self.replace_display(bundle.clone(), id, &figures);
+                self.replace_display(bundle.clone(), id, Some(&figures));
             }
             if self.earlier_ids.contains(id) {
                 self.store_update(bundle.clone(), id);
@@ -212,7 +213,7 @@ impl Outputs {
         if self.earlier_ids.contains(id) {
             self.store_update(bundle.clone(), id);
         }
-        self.replace_display(bundle, id, figures);
+        self.replace_display(bundle, id, Some(figures));
     }
 
     /// Removes the artifacts of figures that are not outputs any more: an animation would fill the directory.
@@ -229,7 +230,7 @@ impl Outputs {
         self.display_ids().any(|other| other == id)
     }
 
-    fn replace_display(&mut self, bundle: Bundle, id: &str, figures: &[Figure]) {
+    fn replace_display(&mut self, bundle: Bundle, id: &str, figures: Option<&[Figure]>) {
         // Frees the memory of the replaced values first.
         for output in &mut self.list {
             if let Output::Display(display) = output
@@ -248,7 +249,9 @@ impl Outputs {
                 display.parts.clone_from(&new.parts);
                 display.metadata.clone_from(&new.metadata);
                 self.display_bytes += display.memory_size();
-                replaced.extend(std::mem::replace(&mut display.figures, figures.to_vec()));
+                if let Some(figures) = figures {
+                    replaced.extend(std::mem::replace(&mut display.figures, figures.to_vec()));
+                }
             }
         }
         self.remove_figures(&replaced);

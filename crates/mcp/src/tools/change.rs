@@ -48,6 +48,7 @@ pub(super) fn change_reply(
 pub(super) fn undo_reply(server: &Server, report: &UndoReport) -> Result<Reply, Failure> {
     let headline = wording::sanitize(&report.headline);
     let mut text = format!("{headline}\nrevision {}\n", report.revision);
+    text.push_str(&wording::format_notices(&report.notices));
     let (diff, missing) = truncate_middle(&report.diff, server.options().text_limit);
     text.push_str(&Delimiter::new()?.enclose("diff", &diff));
     if missing > 0 {

@@ -129,7 +129,7 @@ fn undo(server: &Server, given: Arguments, direction: Direction) -> Result<Reply
     let request = UndoRequest {
         path: place.file().clone(),
         direction,
-        revision: BaseRevision::parse(given.revision)?,
+        revision: BaseRevision::parse(given.revision)?.with_force(given.force),
     };
     let report = undo_change(&request, server.engine())
         .map_err(|failure| place.with_selector_hint(failure))?;

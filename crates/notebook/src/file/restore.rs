@@ -5,10 +5,10 @@ use std::path::Path;
 use super::change::{ChangeRequest, resolve_target};
 use super::load;
 use super::lock::lock;
-use super::save::{Chunk, ReplacedFile, SaveOutcome, save};
+use super::save::{Chunk, ReplacedFile, save};
 use crate::baseline::{Direction, HistoryStep, NoStep};
 use crate::document::Notebook;
-use crate::error::NotebookError;
+use crate::error::{NotebookError, Notice};
 use crate::revision::Revision;
 
 /// The result of an undo or redo.
@@ -31,6 +31,8 @@ pub struct Restored {
     pub earlier: usize,
     /// The number of changes that can be redone.
     pub later: usize,
+    /// About other programs that have the notebook open.
+    pub notices: Vec<Notice>,
 }
 
 /// Restores the state before or after the present one.
@@ -83,18 +85,18 @@ pub fn restore(
     };
     let on_step = request.on_step.unwrap_or(&|_| Ok(()));
     let chunks = std::iter::once(Chunk::Bytes(new.bytes()));
-    match save(path, Some(&replaced), chunks, on_step)? {
-        SaveOutcome::ChangedOnDisk => Err(NotebookError::Busy {
+    let outcome = save(path, Some(&replaced), chunks, request.guard, on_step)?;
+    let Some((_, notices, _lock)) = outcome.into_saved() else {
+        return Err(NotebookError::Busy {
             path: path.to_owned(),
-        }),
-        SaveOutcome::Written { .. } | SaveOutcome::Unchanged { .. } => {
-            history.take_step(path, direction).ok();
-            Ok(RestoreOutcome::Restored(Restored {
-                old,
-                new,
-                earlier,
-                later,
-            }))
-        }
-    }
+        });
+    };
+    history.take_step(path, direction).ok();
+    Ok(RestoreOutcome::Restored(Restored {
+        old,
+        new,
+        earlier,
+        later,
+        notices,
+    }))
 }

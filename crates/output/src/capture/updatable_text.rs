@@ -1,8 +1,10 @@
 //! [`UpdatableText`]: the text of a finished cell whose displays a later cell may update.
 
+use super::figures_of;
 use crate::bundle::Bundle;
 use crate::cell_text::CellText;
 use crate::display_text;
+use crate::figure::Figure;
 use crate::limits::Limits;
 
 /// The text of a finished cell.
@@ -21,7 +23,8 @@ impl UpdatableText {
     pub fn update_display(&mut self, bundle: &Bundle, id: &str) -> bool {
         let found = self.text.has_display(id);
         if found {
-            let text = display_text::select_text(bundle, &self.limits);
+            let figures: Vec<Figure> = figures_of(bundle).map(|image| image.figure()).collect();
+            let text = display_text::select_text(bundle, &figures, &self.limits);
             self.text.update_display(&text.unwrap_or("".into()), id);
         }
         found

@@ -34,7 +34,10 @@ pub(super) fn show_location(
         return console.print_json(&report);
     }
     console.print_notices(&report.notices);
-    console.print(&report.table())?;
+    match report.table() {
+        Some(table) => console.print_table(&table)?,
+        None => console.print(&report.describe_closed())?,
+    }
     for file in report.connection_files() {
         console.note(&format!("kernel: eval --existing {}", file.display()));
     }

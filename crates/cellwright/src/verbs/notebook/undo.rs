@@ -51,6 +51,7 @@ fn print(report: &UndoReport, console: &Console) -> Result<(), Failure> {
     if console.json {
         return console.print_json(report);
     }
+    console.print_notices(&report.notices);
     console.print(&format!(
         "{}\nrevision: {}\n",
         report.headline, report.revision
