@@ -422,7 +422,10 @@ impl ExecutionState {
 
     /// Sends what precedes an event to followers, and returns the item of the event.
     fn send_before(&mut self, event: &Event<'_>) -> Option<FeedItem> {
-        let before = self.progress_line.before(event)?;
+        if self.progress_line.shows(event) {
+            return None;
+        }
+        let before = self.progress_line.before(event);
         if self.followers.is_empty() {
             return None;
         }

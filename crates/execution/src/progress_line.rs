@@ -22,21 +22,22 @@ pub(super) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// The text before an event. `None`: the line itself shows the event.
-    pub(super) fn before(&mut self, event: &Event<'_>) -> Option<Option<FeedItem>> {
+    /// Whether the line itself shows an event.
+    pub(super) fn shows(&self, event: &Event<'_>) -> bool {
+        matches!(event, Event::Display { bundle, .. }
+            if view_id(bundle).is_some_and(|id| self.models.contains(id)))
+    }
+
+    /// The text before an event that the line does not show.
+    pub(super) fn before(&mut self, event: &Event<'_>) -> Option<FeedItem> {
         match event {
-            Event::Progress(bar) => Some(Some(self.update(bar))),
-            Event::Display { bundle, .. }
-                if view_id(bundle).is_some_and(|id| self.models.contains(id)) =>
-            {
-                None
-            }
+            Event::Progress(bar) => Some(self.update(bar)),
             Event::Text { .. } | Event::Display { .. } | Event::Raised(_) if self.drawn > 0 => {
                 let mut text = String::new();
                 self.erase(&mut text);
-                Some(Some(line_item(text)))
+                Some(line_item(text))
             }
-            _ => Some(None),
+            _ => None,
         }
     }
 
@@ -124,7 +125,7 @@ mod tests {
             }
         };
         for event in events {
-            write(line.before(event).flatten());
+            write(line.before(event));
             if let Event::Text { stream, bytes } = event {
                 write(Some(FeedItem::Text(*stream, bytes.to_vec())));
             }

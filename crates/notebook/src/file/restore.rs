@@ -15,7 +15,7 @@ use crate::revision::Revision;
 #[derive(Debug)]
 pub enum RestoreOutcome {
     /// The content is in place.
-    Restored(Restored),
+    Restored(Box<Restored>),
     /// There is no content to restore; the revision is that of the file.
     Refused(NoStep, Revision),
 }
@@ -92,11 +92,11 @@ pub fn restore(
         });
     };
     history.take_step(path, direction).ok();
-    Ok(RestoreOutcome::Restored(Restored {
+    Ok(RestoreOutcome::Restored(Box::new(Restored {
         old,
         new,
         earlier,
         later,
         notices,
-    }))
+    })))
 }
