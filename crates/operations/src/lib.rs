@@ -1,6 +1,7 @@
 //! Operations: each takes a plain request and returns a typed result. The command line, MCP and the bridge are
 //! front ends: they build the request and present the result. Nothing here parses arguments or prints.
 //!
+//! * [`api`] is the entry for Rust programs.
 //! * Files: [`read`], [`write`](mod@write), [`edit`], [`cells`], [`outline`], [`upgrade`], [`diff`], [`artifact`], [`git`].
 //!   [`change`] is the result of a change, [`file_path`] the file that it is about.
 //! * Code: [`eval`] and [`run`] prepare an execution, [`check`] runs one; [`parameters`] reads the parameters of a
@@ -21,6 +22,7 @@
     reason = "an internal crate: most names need no description"
 )]
 
+pub mod api;
 pub mod artifact;
 pub mod cells;
 pub mod change;
