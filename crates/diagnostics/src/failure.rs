@@ -186,6 +186,18 @@ pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|_| {}));
 }
 
+/// The message and its causes. Front ends also render the hints.
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)?;
+        self.causes
+            .iter()
+            .try_for_each(|cause| write!(f, ": {cause}"))
+    }
+}
+
+impl std::error::Error for Failure {}
+
 impl From<io::Error> for Failure {
     /// An error of stdin or stdout; files have their own errors.
     fn from(error: io::Error) -> Self {

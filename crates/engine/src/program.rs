@@ -4,14 +4,19 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cellwright_kernel::process::supervisor;
 
 /// First argument of a process that is the supervisor of a kernel.
 pub const SUPERVISE_ARG: &str = "__supervise";
 
+/// Whether this program calls [`run_supervisor`], so that it can start itself as a supervisor.
+static IS_SUPERVISED: AtomicBool = AtomicBool::new(false);
+
 /// Runs the supervisor if this process was started as one. Returns whether it succeeded; `None` for other processes.
 pub fn run_supervisor() -> Option<bool> {
+    IS_SUPERVISED.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next()? != SUPERVISE_ARG {
         return None;
@@ -22,6 +27,11 @@ pub fn run_supervisor() -> Option<bool> {
             .and_then(|owner| supervisor::main(&owner, arguments))
             .is_ok(),
     )
+}
+
+/// Whether [`run_supervisor`] was called: kernels of this process have a supervisor.
+pub fn is_supervised() -> bool {
+    IS_SUPERVISED.load(Ordering::Relaxed)
 }
 
 /// Path of the program of this process. On Linux it also works after the file was replaced or removed.

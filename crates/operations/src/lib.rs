@@ -1,6 +1,7 @@
 //! Operations: each takes a plain request and returns a typed result. The command line, MCP and the bridge are
 //! front ends: they build the request and present the result. Nothing here parses arguments or prints.
 //!
+//! * [`api`] is the entry for Rust programs.
 //! * Files: [`read`], [`write`](mod@write), [`edit`], [`cells`], [`editable`], [`outline`], [`upgrade`], [`undo`](mod@undo), [`diff`],
 //!   [`artifact`], [`figures`], [`git`].
 //!   [`change`] is the result of a change, [`file_path`] the file that it is about, [`stored_outputs`] its outputs as text.
@@ -23,6 +24,7 @@
     reason = "an internal crate: most names need no description"
 )]
 
+pub mod api;
 pub mod artifact;
 pub mod cells;
 pub mod change;

@@ -26,6 +26,15 @@ pub struct ParameterSet {
     pub notices: Vec<UserNotice>,
 }
 
+impl From<Vec<Parameter>> for ParameterSet {
+    fn from(parameters: Vec<Parameter>) -> Self {
+        Self {
+            parameters: deduplicate(parameters).0,
+            notices: Vec::new(),
+        }
+    }
+}
+
 /// Collects the parameters. Arguments override files, and later ones override earlier ones.
 pub fn collect_parameters(
     files: &[PathBuf],
