@@ -90,7 +90,7 @@ mod spool;
 
 pub use cell_event::{CellEvent, CellRef};
 pub use describe::{describe_cells, describe_exception};
-pub use edits::{Edit, InvalidEdit};
+pub use edits::{Edit, InvalidEdit, tag_changes};
 pub use error::RunError;
 pub use execute::execute;
 pub use failure::{commit_failure, preview_failure, run_failure, selection_failure};

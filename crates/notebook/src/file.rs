@@ -8,6 +8,7 @@
 mod change;
 mod load;
 mod lock;
+mod metadata_diff;
 mod os;
 mod record;
 mod save;

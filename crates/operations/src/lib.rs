@@ -37,6 +37,7 @@ pub mod helpers;
 pub mod history;
 pub mod kernel_specs;
 pub mod kernels;
+pub mod metadata;
 pub mod outline;
 pub mod parameters;
 pub mod read;

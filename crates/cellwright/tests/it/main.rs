@@ -28,6 +28,7 @@ mod jupyter;
 mod logging;
 mod mcp;
 mod notebook;
+mod notebook_metadata;
 mod process_cleanup;
 mod read;
 mod readme;
