@@ -102,6 +102,13 @@ fn describe_one(notice: &Notice) -> UserNotice {
             NoticeKind::Merged,
             format!("the file had changed to revision {with}; both changes are in the file now"),
         ),
+        Notice::MarkerTagsKept { line, cell } => (
+            NoticeKind::MarkerTagsKept,
+            format!(
+                "line {line} has other tags than cell {cell}, which keeps its own: `notebook tag` \
+                 changes tags"
+            ),
+        ),
         Notice::Unchanged => (
             NoticeKind::Unchanged,
             "nothing to change, nothing written".to_owned(),

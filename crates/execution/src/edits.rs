@@ -2,13 +2,15 @@
 
 use cellwright_notebook::CellKind;
 use cellwright_notebook::edit::{Address, CellPosition, Operation};
+use cellwright_notebook::metadata::MetadataChange;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// One change to a notebook, as the command line and MCP clients write it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Edit {
-    /// `edit`, `insert`, `delete`, `move`, `type` or `clear`.
+    /// `edit`, `insert`, `delete`, `move`, `type`, `clear`, `tag` or `meta`.
     pub action: String,
     /// Cell to change: an index, or `id:…`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,9 +30,12 @@ pub struct Edit {
     /// New index.
     #[serde(alias = "to", skip_serializing_if = "Option::is_none")]
     pub index: Option<usize>,
-    /// Tags of an inserted cell.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
+    /// Tags of an edited or inserted cell. For `tag`, the changes: `x` or `+x` adds, `-x` removes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// For `meta`, the metadata to set, as a JSON merge patch: `null` removes a member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Map<String, Value>>,
 }
 
 /// Why an edit is invalid.
@@ -38,7 +43,7 @@ pub struct Edit {
 #[non_exhaustive]
 pub enum InvalidEdit {
     /// Unknown action.
-    #[error("unknown action `{0}`; expected edit, insert, delete, move, type or clear")]
+    #[error("unknown action `{0}`; expected edit, insert, delete, move, type, clear, tag or meta")]
     UnknownAction(String),
     /// A field that the action requires is missing.
     #[error("the action `{action}` requires `{field}`")]
@@ -46,6 +51,14 @@ pub enum InvalidEdit {
         /// The action.
         action: String,
         /// The missing field.
+        field: &'static str,
+    },
+    /// A field that the action does not use.
+    #[error("the action `{action}` does not use `{field}`")]
+    UnusedField {
+        /// The action.
+        action: String,
+        /// The field.
         field: &'static str,
     },
     /// Text that is not the address of a cell.
@@ -78,10 +91,21 @@ impl Edit {
             parse_address(text)
         };
         let source = || self.source.clone().ok_or_else(|| missing("source"));
+        let action = self.action.as_str();
+        for (field, is_given, actions) in [
+            ("tags", self.tags.is_some(), &["edit", "insert", "tag"][..]),
+            ("metadata", self.metadata.is_some(), &["meta"]),
+        ] {
+            if is_given && !actions.contains(&action) {
+                let action = action.to_owned();
+                return Err(InvalidEdit::UnusedField { action, field });
+            }
+        }
         Ok(match self.action.as_str() {
             "edit" => Operation::Edit {
                 cell: cell()?,
                 source: source()?,
+                tags: self.tags.clone(),
             },
             "insert" => Operation::Insert {
                 position: match self.cell.as_deref().map(parse_address).transpose()? {
@@ -92,7 +116,7 @@ impl Edit {
                 },
                 kind: self.kind()?.unwrap_or(CellKind::Code),
                 source: source()?,
-                tags: self.tags.clone(),
+                tags: self.tags.clone().unwrap_or_default(),
             },
             "delete" => Operation::Delete { cell: cell()? },
             "move" => Operation::Move {
@@ -106,6 +130,19 @@ impl Edit {
             "clear" => Operation::Clear {
                 cell: self.cell.as_deref().map(parse_address).transpose()?,
             },
+            "tag" => Operation::Metadata {
+                cell: Some(cell()?),
+                changes: tag_changes(self.tags.as_deref().ok_or_else(|| missing("tags"))?),
+            },
+            "meta" => {
+                let patch = self.metadata.as_ref().ok_or_else(|| missing("metadata"))?;
+                let mut changes = Vec::new();
+                append_patch(patch, &mut Vec::new(), &mut changes);
+                Operation::Metadata {
+                    cell: self.cell.as_deref().map(parse_address).transpose()?,
+                    changes,
+                }
+            }
             other => return Err(InvalidEdit::UnknownAction(other.to_owned())),
         })
     }
@@ -127,6 +164,35 @@ impl Edit {
                     .ok_or_else(|| InvalidEdit::UnknownCellType(name.to_owned()))
             })
             .transpose()
+    }
+}
+
+/// The changes that words such as `x`, `+x` and `-x` describe.
+pub fn tag_changes(words: &[String]) -> Vec<MetadataChange> {
+    let change = |word: &String| match word.strip_prefix('-') {
+        Some(tag) => MetadataChange::RemoveTag(tag.to_owned()),
+        None => MetadataChange::AddTag(word.strip_prefix('+').unwrap_or(word).to_owned()),
+    };
+    words.iter().map(change).collect()
+}
+
+/// The changes of a JSON merge patch (RFC 7396).
+fn append_patch(
+    patch: &Map<String, Value>,
+    path: &mut Vec<String>,
+    changes: &mut Vec<MetadataChange>,
+) {
+    for (name, value) in patch {
+        path.push(name.clone());
+        match value {
+            Value::Null => changes.push(MetadataChange::Remove { path: path.clone() }),
+            Value::Object(inner) => append_patch(inner, path, changes),
+            other => changes.push(MetadataChange::Set {
+                path: path.clone(),
+                json: other.to_string(),
+            }),
+        }
+        path.pop();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Failures of runs of notebooks.
 
-use cellwright_diagnostics::failure::{Failure, Kind, capitalize, outline_hint};
+use cellwright_diagnostics::failure::{Failure, Kind, capitalize, command, hint, outline_hint};
 
 use crate::{CommitError, PreviewError, RunError, RunSpec, SelectionError};
 
@@ -47,7 +47,16 @@ pub fn selection_failure(error: SelectionError, path: &std::path::Path) -> Failu
         }
         other => {
             let failure = Failure::new(Kind::BadArguments, capitalize(&other.to_string()));
-            failure.hint(outline_hint(path))
+            match other {
+                SelectionError::NoSuchTag { known, .. } if known.is_empty() => {
+                    let set = command(format!("notebook tag {} CELL TAG", path.display()));
+                    failure.hint(hint!["no code cell has a tag; ", set, " sets one"])
+                }
+                SelectionError::NoSuchTag { known, .. } => {
+                    failure.hint(format!("tags of code cells: {}", known.join(", ")))
+                }
+                _ => failure.hint(outline_hint(path)),
+            }
         }
     }
 }

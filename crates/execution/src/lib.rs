@@ -97,7 +97,7 @@ mod spool;
 pub use cell_event::{CellEvent, CellRef};
 pub use describe::{describe_cells, describe_exception};
 pub use duration_store::DurationStore;
-pub use edits::{Edit, InvalidEdit};
+pub use edits::{Edit, InvalidEdit, tag_changes};
 pub use error::RunError;
 pub use error_hints::HintContext;
 pub use execute::execute;

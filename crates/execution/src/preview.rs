@@ -47,6 +47,13 @@ pub fn preview(path: &Path, edits: &[Edit]) -> Result<NotebookPreview, PreviewEr
             path: path.to_owned(),
             error,
         })?;
+    draft
+        .plan
+        .check_metadata(&notebook)
+        .map_err(|error| NotebookError::Edit {
+            path: path.to_owned(),
+            error,
+        })?;
     let edited = compose(&notebook, &draft.plan).to_bytes();
     let after = Notebook::parse(edited).map_err(|error| NotebookError::Format {
         path: path.to_owned(),

@@ -61,6 +61,8 @@ pub enum SelectionError {
     NoSuchTag {
         /// The tags.
         tags: Vec<String>,
+        /// The tags of the code cells, each once.
+        known: Vec<String>,
     },
 }
 
@@ -105,8 +107,19 @@ impl CellSelection {
         };
         let is_code = |index: usize| listing.kind(index) == CellKind::Code;
         if !self.tags.is_empty() && !(0..count).any(|index| is_code(index) && tagged(index)) {
+            let mut known: Vec<String> = Vec::new();
+            for cell in listing
+                .cells()
+                .iter()
+                .filter(|cell| cell.kind == CellKind::Code)
+            {
+                let is_new = |tag: &&String| !known.contains(tag);
+                let new: Vec<String> = cell.tags.iter().filter(is_new).cloned().collect();
+                known.extend(new);
+            }
             return Err(SelectionError::NoSuchTag {
                 tags: self.tags.clone(),
+                known,
             });
         }
         Ok((first..end)

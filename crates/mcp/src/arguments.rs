@@ -174,6 +174,8 @@ pub(super) const AFTER: Argument = Argument::new("after", ArgumentKind::Cell);
 pub(super) const BEFORE: Argument = Argument::new("before", ArgumentKind::Cell);
 pub(super) const INDEX: Argument =
     Argument::new("index", ArgumentKind::Integer).or(&["to", "position", "at", "new_index"]);
+pub(super) const TAGS: Argument = Argument::new("tags", ArgumentKind::Texts);
+pub(super) const METADATA: Argument = Argument::new("metadata", ArgumentKind::Object);
 
 /// Kernel selection, which `run`, `eval` and `check` take.
 pub(super) const KERNEL: Argument = Argument::new("kernel", ArgumentKind::Text)

@@ -1,6 +1,6 @@
 //! Compares two notebooks cell by cell.
 
-mod members;
+pub(crate) mod members;
 mod outputs;
 
 pub use self::members::MemberDifference;

@@ -9,6 +9,7 @@ use crate::error::Notice;
 use crate::ids;
 use crate::json::object::{self, Member};
 use crate::layout::{Layout, MEMBER_ORDER};
+use crate::metadata;
 use crate::plan::{OutputAction, Plan, Slot};
 use crate::revision::{Digest, Revision};
 use crate::source::{self, SourceShape};
@@ -26,6 +27,8 @@ pub struct EditedNotebook<'n> {
     pub(crate) new_ids: HashMap<usize, String>,
     /// Number of cells that the plan changes but that already had the requested content.
     pub(crate) unchanged_cells: usize,
+    /// New metadata, by index in the plan; `None` is the notebook.
+    pub(crate) new_metadata: Vec<(Option<usize>, String)>,
 }
 
 #[derive(Clone, Debug)]
@@ -44,7 +47,10 @@ pub fn compose<'n>(notebook: &'n Notebook, plan: &Plan) -> EditedNotebook<'n> {
         ids: HashSet::new(),
         new_ids: HashMap::new(),
         unchanged_cells: 0,
+        new_metadata: Vec::new(),
+        notebook_metadata: None,
     };
+    composer.compose_notebook_metadata(plan);
     let end = notebook.bytes().len();
     if plan.keeps_order(notebook.count()) {
         let mut done = 0;
@@ -67,6 +73,7 @@ pub fn compose<'n>(notebook: &'n Notebook, plan: &Plan) -> EditedNotebook<'n> {
         notices: composer.notices,
         new_ids: composer.new_ids,
         unchanged_cells: composer.unchanged_cells,
+        new_metadata: composer.new_metadata,
     }
 }
 
@@ -115,10 +122,22 @@ struct Composer<'n> {
     ids: HashSet<String>,
     new_ids: HashMap<usize, String>,
     unchanged_cells: usize,
+    new_metadata: Vec<(Option<usize>, String)>,
+    /// The replacement of the metadata of the notebook, which is outside of the cells.
+    notebook_metadata: Option<(Span, String)>,
 }
 
 impl Composer<'_> {
     fn push_old(&mut self, start: usize, end: usize) {
+        let replacement = self
+            .notebook_metadata
+            .take_if(|(span, _)| start <= span.start() && span.end() <= end);
+        if let Some((span, text)) = replacement {
+            self.push_old(start, span.start());
+            self.push_new(text);
+            self.push_old(span.end(), end);
+            return;
+        }
         if start == end {
             return;
         }
@@ -129,6 +148,60 @@ impl Composer<'_> {
             return;
         }
         self.pieces.push(Piece::Old(Span::new(start, end)));
+    }
+
+    /// Finds the replacement of the metadata of the notebook.
+    fn compose_notebook_metadata(&mut self, plan: &Plan) {
+        if plan.metadata.is_empty() {
+            return;
+        }
+        let notebook = self.notebook;
+        let span = notebook.spans().metadata;
+        let style = self.layout(0).json_style();
+        let old: &[u8] = if span.is_empty() {
+            b"{}"
+        } else {
+            notebook.metadata()
+        };
+        let members = object::members(notebook.bytes(), notebook.spans().top);
+        let indentation = match object::find_member(&members, "metadata") {
+            Some(member) => line_indentation(notebook.bytes(), member.key.start()),
+            None => (!style.newline.is_empty()).then(|| style.unit.clone()),
+        };
+        let new = metadata::apply(old, &plan.metadata, indentation.as_deref(), &style);
+        let Some(new) = new.ok().filter(|new| new.as_bytes() != old) else {
+            return;
+        };
+        self.new_metadata.push((None, new.clone()));
+        self.notebook_metadata = Some(if span.is_empty() {
+            let end = notebook.spans().cells.end();
+            let (between, colon) = (style.between(1), &style.colon);
+            (
+                Span::new(end, end),
+                format!("{between}\"metadata\"{colon}{new}"),
+            )
+        } else {
+            (span, new)
+        });
+    }
+
+    /// The new metadata of a cell; `None` if it stays.
+    fn cell_metadata(&mut self, index: usize, origin: usize, slot: &Slot) -> Option<String> {
+        if slot.metadata.is_empty() {
+            return None;
+        }
+        let notebook = self.notebook;
+        let members = notebook.members(origin);
+        let member = object::find_member(&members, "metadata").or(members.first());
+        let indentation =
+            member.and_then(|member| line_indentation(notebook.bytes(), member.key.start()));
+        let old = notebook.cell_metadata(origin);
+        let old = if old.is_empty() { b"{}" } else { old };
+        let style = self.layout(origin).json_style();
+        let new = metadata::apply(old, &slot.metadata, indentation.as_deref(), &style);
+        let new = new.ok().filter(|new| new.as_bytes() != old)?;
+        self.new_metadata.push((Some(index), new.clone()));
+        Some(new)
     }
 
     fn push_new(&mut self, text: String) {
@@ -212,7 +285,7 @@ impl Composer<'_> {
                     slot.kind,
                     id.as_deref(),
                     source,
-                    &slot.tags,
+                    &slot.metadata,
                 );
                 self.push_new(cell);
             }
@@ -276,6 +349,12 @@ impl Composer<'_> {
                 None => added.push(("source", written.value)),
             }
         }
+        if let Some(new) = self.cell_metadata(index, origin, slot) {
+            match object::find_member(&members, "metadata") {
+                Some(member) => splices.replace(member.value, new),
+                None => added.push(("metadata", new)),
+            }
+        }
         if slot.outputs == OutputAction::Clear && slot.kind == CellKind::Code {
             for (name, empty) in [("execution_count", "null"), ("outputs", "[]")] {
                 if let Some(member) = object::find_member(&members, name)
@@ -315,6 +394,13 @@ impl Composer<'_> {
         };
         source::rewrite_value(value, new, &shape, layout.escapes)
     }
+}
+
+/// The indentation of the line on which the text at `at` starts; `None` if other text precedes it.
+fn line_indentation(bytes: &[u8], at: usize) -> Option<String> {
+    let line = memchr::memrchr(b'\n', &bytes[..at])? + 1;
+    let gap = std::str::from_utf8(&bytes[line..at]).ok()?;
+    gap.trim().is_empty().then(|| gap.to_owned())
 }
 
 /// Replacements inside one cell.

@@ -12,11 +12,13 @@ use crate::text::{MarkerStyle, append_cell};
 const CONTEXT_LINES: usize = 3;
 
 /// The diff between `cells` and the result of `plan`. Markers carry no numbers here, so that an
-/// inserted cell does not change every later marker. `new_ids` are the ids of new cells.
+/// inserted cell does not change every later marker. `new_ids` are the ids of new cells;
+/// `metadata` is the part about changed metadata.
 pub(crate) fn unified_diff(
     cells: &dyn Cells,
     plan: &Plan,
     new_ids: &HashMap<usize, String>,
+    metadata: &str,
     path: &Path,
 ) -> String {
     let window = ChangedWindow::new(cells, plan);
@@ -24,13 +26,14 @@ pub(crate) fn unified_diff(
     let new = window.new_text(cells, plan, new_ids);
     let hunks = text_hunks(&old, &new, window.lines_before);
     let mut out = String::new();
-    if !hunks.is_empty() {
+    if !hunks.is_empty() || !metadata.is_empty() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         out.push_str(&format!("--- a/{name}\n+++ b/{name}\n"));
     }
     for hunk in hunks {
         out.push_str(&format!("{}\n{}", hunk.header, hunk.lines));
     }
+    out.push_str(metadata);
     out
 }
 

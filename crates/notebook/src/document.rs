@@ -6,6 +6,7 @@ use crate::cell::{CellKind, CellSpans};
 use crate::error::FormatError;
 use crate::json::object::{self, Member};
 use crate::json::text;
+use crate::metadata;
 use crate::revision::Revision;
 use crate::scan::{self, DocumentSpans, ScannedDocument};
 use crate::source;
@@ -21,6 +22,11 @@ pub trait Cells {
     fn source(&self, index: usize) -> Cow<'_, str>;
     /// The id of cell `index`, if it has one.
     fn id(&self, index: usize) -> Option<Cow<'_, str>>;
+    /// The tags of cell `index`; `None` if they are not known.
+    fn tags(&self, index: usize) -> Option<Vec<String>> {
+        let _ = index;
+        None
+    }
 }
 
 /// A notebook: the file's bytes, and the spans of its cells.
@@ -143,6 +149,10 @@ impl Cells for Notebook {
     fn id(&self, index: usize) -> Option<Cow<'_, str>> {
         let span = self.cells[index].id;
         (!span.is_empty()).then(|| text::decode(self.slice(span)))
+    }
+
+    fn tags(&self, index: usize) -> Option<Vec<String>> {
+        Some(metadata::tags(self.cell_metadata(index)))
     }
 }
 

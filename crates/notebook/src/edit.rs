@@ -10,6 +10,7 @@ use std::fmt;
 use crate::cell::CellKind;
 use crate::document::Cells;
 use crate::error::{EditError, Notice};
+use crate::metadata::MetadataChange;
 use crate::plan::{OutputAction, Plan, Slot};
 
 pub use pattern::MatchMode;
@@ -135,6 +136,8 @@ pub enum Operation {
         cell: Address,
         /// The new source.
         source: String,
+        /// The new tags; `None` keeps them.
+        tags: Option<Vec<String>>,
     },
     /// Inserts a new cell.
     Insert {
@@ -171,6 +174,13 @@ pub enum Operation {
         /// The cell; `None` for all code cells.
         cell: Option<Address>,
     },
+    /// Changes the metadata of a cell or of the notebook.
+    Metadata {
+        /// The cell; `None` for the notebook.
+        cell: Option<Address>,
+        /// The changes, in order.
+        changes: Vec<MetadataChange>,
+    },
 }
 
 /// A plan, with the facts that a report of the edit needs.
@@ -191,15 +201,20 @@ pub struct Draft {
 impl Operation {
     /// The plan of the operation over `cells`.
     pub fn draft(&self, cells: &dyn Cells) -> Result<Draft, EditError> {
-        let mut slots = Plan::keep_all(cells).slots;
+        let Plan {
+            mut slots,
+            mut metadata,
+        } = Plan::keep_all(cells);
         let mut removed = None;
         let mut anchor = None;
         let focus = match self {
-            Self::Edit { cell, source } => {
+            Self::Edit { cell, source, tags } => {
                 let index = cell.resolve(cells)?;
                 if cells.source(index) != *source {
                     slots[index].source = Some(source.clone());
                 }
+                let tags = tags.as_deref().map(MetadataChange::set_tags);
+                slots[index].metadata.extend(tags);
                 Some(index)
             }
             Self::Insert {
@@ -211,7 +226,7 @@ impl Operation {
                 let at = position.resolve(cells)?;
                 anchor = position.anchor(cells)?;
                 let mut slot = Slot::new(*kind, source.as_str());
-                slot.tags.clone_from(tags);
+                slot.metadata = tags.iter().cloned().map(MetadataChange::AddTag).collect();
                 slots.insert(at, slot);
                 Some(at)
             }
@@ -251,9 +266,17 @@ impl Operation {
                 }
                 only
             }
+            Self::Metadata { cell, changes } => {
+                let index = cell.as_ref().map(|cell| cell.resolve(cells)).transpose()?;
+                match index {
+                    Some(index) => slots[index].metadata.clone_from(changes),
+                    None => metadata.clone_from(changes),
+                }
+                index
+            }
         };
         Ok(Draft {
-            plan: Plan { slots },
+            plan: Plan { slots, metadata },
             focus,
             removed,
             anchor,

@@ -175,6 +175,11 @@ pub enum EditError {
         /// The number of groups that there are.
         count: usize,
     },
+    /// The metadata would not be valid.
+    BadMetadata {
+        /// The problem.
+        problem: String,
+    },
 }
 
 /// A text that does not start with a marker.
@@ -301,6 +306,7 @@ impl EditError {
                 format!("The text to replace occurs {count} times in {path}")
             }
             Self::NoSuchId { id, .. } => format!("No cell has the id \"{id}\" in {path}"),
+            Self::BadMetadata { problem } => format!("Invalid metadata for {path}: {problem}"),
             Self::NothingToReplace => {
                 "The text to replace is empty or the same as its replacement".to_owned()
             }
@@ -538,6 +544,13 @@ pub enum Notice {
     },
     /// The notebook already has the requested content.
     Unchanged,
+    /// The tags of a marker differ from those of its cell, which keeps its own.
+    MarkerTagsKept {
+        /// Line of the marker, from 1.
+        line: usize,
+        /// Index of the cell in the old notebook.
+        cell: usize,
+    },
     /// An irregularity that a validator would report, left unchanged.
     Irregular {
         /// Index of the cell.

@@ -10,6 +10,7 @@ mod change;
 mod guard;
 mod load;
 mod lock;
+mod metadata_diff;
 mod os;
 mod record;
 mod restore;

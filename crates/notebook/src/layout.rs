@@ -2,10 +2,11 @@
 
 use crate::cell::CellKind;
 use crate::document::{Cells, Notebook};
-use crate::json::format::format_at_depth;
 use crate::json::object::Member;
+use crate::json::object_edit::trailing_indentation;
 use crate::json::style::Style;
 use crate::json::text::{self, Escapes};
+use crate::metadata::{self, MetadataChange};
 use crate::source::{self, ArrayLayout, SourceShape};
 use crate::span::Span;
 
@@ -87,11 +88,11 @@ impl Layout {
         kind: CellKind,
         id: Option<&str>,
         source: &str,
-        tags: &[String],
+        metadata: &[MetadataChange],
     ) -> String {
         let mut members = vec![
             ("cell_type", format!("\"{kind}\"")),
-            ("metadata", self.metadata(tags)),
+            ("metadata", self.metadata(metadata)),
             (
                 "source",
                 source::new_value(source, &self.shape, self.escapes),
@@ -121,18 +122,20 @@ impl Layout {
         cell
     }
 
-    /// The metadata of a new cell.
-    fn metadata(&self, tags: &[String]) -> String {
-        if tags.is_empty() {
-            return "{}".to_owned();
+    /// The metadata of a new cell. Changes that cannot be applied were rejected before.
+    fn metadata(&self, changes: &[MetadataChange]) -> String {
+        let style = self.json_style();
+        let indentation = trailing_indentation(&self.open);
+        metadata::apply(b"{}", changes, indentation.as_deref(), &style)
+            .unwrap_or_else(|_| "{}".to_owned())
+    }
+
+    /// The style of the file.
+    pub(crate) fn json_style(&self) -> Style {
+        Style {
+            ascii: self.escapes == Escapes::Ascii,
+            ..self.style.clone()
         }
-        let quoted: Vec<String> = tags
-            .iter()
-            .map(|tag| text::encode(tag, self.escapes))
-            .collect();
-        let json = format!("{{\"tags\":[{}]}}", quoted.join(","));
-        let laid_out = format_at_depth(json.as_bytes(), &self.style, CELL_DEPTH);
-        String::from_utf8_lossy(&laid_out).into_owned()
     }
 
     /// `"name": value`.

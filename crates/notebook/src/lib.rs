@@ -42,6 +42,7 @@
 //! * `plan`: [`Plan`], [`Slot`], and [`CellChangeCounts`], the number of cells by kind of change.
 //! * [`edit`]: operations on one cell ([`edit::Operation`]) and text replacement; each returns an
 //!   [`edit::Draft`].
+//! * [`metadata`]: changes to the metadata of a cell or of the notebook.
 //! * `rewrite`: matches the blocks of an edited view with the old cells.
 //! * `compose`, `layout`, `source`, `ids`: the new bytes, in the layout of the file.
 //! * `diff`, `lines`: unified diffs of the text view.
@@ -93,6 +94,7 @@ mod json;
 mod layout;
 mod lines;
 mod merge;
+pub mod metadata;
 pub mod outline;
 pub mod outputs;
 mod plan;
@@ -125,7 +127,7 @@ pub use plan::{CellChangeCounts, OutputAction, Plan, Slot};
 pub use revision::Revision;
 pub use rewrite::rewrite;
 pub use strip::strip_outputs;
-pub use text::{Block, MarkerStyle, ParsedText, append_cell, parse, render};
+pub use text::{Block, MarkerStyle, ParsedText, append_cell, append_tagged_cell, parse, render};
 pub use textconv::render_textconv;
 pub use three_way::{ConflictMarkers, MergeNotice, MergedNotebook, Side, merge_three_way};
 pub use upgrade::{UpgradeOutcome, upgrade};

@@ -10,6 +10,7 @@ use crate::cell_matching::CellMatching;
 use crate::document::{Cells, Notebook};
 use crate::edit::Draft;
 use crate::json::object;
+use crate::metadata::MetadataChange;
 use crate::plan::{OutputAction, Plan, Slot};
 
 /// Merges `draft`, made for `base`, into `now`. The error is the reason of the conflict.
@@ -40,7 +41,10 @@ pub(crate) fn merge_draft(base: &Baseline, draft: Draft, now: &Notebook) -> Resu
         })
         .collect();
     Ok(Draft {
-        plan: Plan { slots },
+        plan: Plan {
+            slots,
+            metadata: ours.metadata,
+        },
         focus,
         removed: ours.removed.and_then(|cell| matching.to_new[cell]),
         anchor: None,
@@ -51,6 +55,7 @@ pub(crate) fn merge_draft(base: &Baseline, draft: Draft, now: &Notebook) -> Resu
 /// Our edit in terms of the current cells.
 struct OurEdit {
     slots: Vec<OurSlot>,
+    metadata: Vec<MetadataChange>,
     focus: Option<usize>,
     removed: Option<usize>,
     notices: Vec<crate::Notice>,
@@ -79,6 +84,9 @@ fn map_to_current(
     matching: &CellMatching,
 ) -> Result<OurEdit, String> {
     check_positions(&draft, matching)?;
+    if !draft.plan.metadata.is_empty() {
+        return Err("the metadata of the notebook may have changed in the file".to_owned());
+    }
     let mut focus = None;
     let mut used = vec![false; base.count()];
     let mut slots = Vec::new();
@@ -130,6 +138,7 @@ fn map_to_current(
     }
     Ok(OurEdit {
         slots,
+        metadata: draft.plan.metadata,
         focus,
         removed: draft.removed,
         notices: draft.notices,
@@ -177,7 +186,13 @@ fn check_cell(
         slot.outputs = OutputAction::Keep;
     }
     let same = is_unchanged(base, origin, now, current);
-    let only_source = slot.kind == base.kind(origin) && slot.outputs == OutputAction::Keep;
+    // Adding and removing a tag fits to every other change of the cell.
+    let is_independent = slot.metadata.iter().all(MetadataChange::is_independent);
+    let only_source =
+        slot.kind == base.kind(origin) && slot.outputs == OutputAction::Keep && is_independent;
+    if only_source && slot.source.is_none() {
+        return Ok(());
+    }
     let text_same =
         base.kind(origin) == now.kind(current) && base.source(origin) == now.source(current);
     if same || (only_source && text_same) {
@@ -189,6 +204,7 @@ fn check_cell(
         .clone()
         .unwrap_or_else(|| base.source(origin).into_owned());
     if slot.outputs == OutputAction::Keep
+        && is_independent
         && slot.kind == now.kind(current)
         && source == now.source(current)
     {

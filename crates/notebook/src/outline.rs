@@ -2,6 +2,7 @@
 
 use crate::cell::CellKind;
 use crate::document::{Cells, Notebook};
+use crate::metadata;
 use crate::outputs::{self, OutputSummary};
 
 /// One cell of an outline.
@@ -13,6 +14,8 @@ pub struct OutlineEntry {
     pub id: Option<String>,
     /// Its kind.
     pub kind: CellKind,
+    /// Its tags.
+    pub tags: Vec<String>,
     /// Level of the heading that a Markdown cell starts with.
     pub heading: Option<usize>,
     /// Its first line that is not blank.
@@ -42,6 +45,7 @@ fn outline_entry(notebook: &Notebook, index: usize) -> OutlineEntry {
         index,
         id: notebook.id(index).map(std::borrow::Cow::into_owned),
         kind,
+        tags: metadata::tags(notebook.cell_metadata(index)),
         heading: (kind == CellKind::Markdown)
             .then(|| heading_level(&first_line))
             .flatten(),

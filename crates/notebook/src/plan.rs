@@ -1,7 +1,9 @@
 //! [`Plan`]: the cells of an edited notebook, in terms of the old ones.
 
 use crate::cell::CellKind;
-use crate::document::Cells;
+use crate::document::{Cells, Notebook};
+use crate::error::EditError;
+use crate::metadata::{self, MetadataChange};
 
 /// The cells of the edited notebook, in order.
 ///
@@ -11,6 +13,8 @@ use crate::document::Cells;
 pub struct Plan {
     /// One slot per cell of the result.
     pub slots: Vec<Slot>,
+    /// Changes to the metadata of the notebook.
+    pub metadata: Vec<MetadataChange>,
 }
 
 /// One cell of the result.
@@ -24,8 +28,8 @@ pub struct Slot {
     pub source: Option<String>,
     /// Whether outputs and execution count stay.
     pub outputs: OutputAction,
-    /// The tags of a new cell.
-    pub tags: Vec<String>,
+    /// Changes to the metadata of the cell.
+    pub metadata: Vec<MetadataChange>,
 }
 
 /// Whether a code cell keeps its outputs and execution count.
@@ -46,7 +50,7 @@ impl Slot {
             kind: cells.kind(index),
             source: None,
             outputs: OutputAction::Keep,
-            tags: Vec::new(),
+            metadata: Vec::new(),
         }
     }
 
@@ -57,7 +61,7 @@ impl Slot {
             kind,
             source: Some(source.into()),
             outputs: OutputAction::Keep,
-            tags: Vec::new(),
+            metadata: Vec::new(),
         }
     }
 
@@ -66,6 +70,7 @@ impl Slot {
         self.origin.is_some_and(|origin| {
             self.source.is_none()
                 && self.outputs == OutputAction::Keep
+                && self.metadata.is_empty()
                 && self.kind == cells.kind(origin)
         })
     }
@@ -76,12 +81,25 @@ impl Plan {
     pub fn keep_all(cells: &dyn Cells) -> Self {
         Self {
             slots: (0..cells.count()).map(|n| Slot::keep(cells, n)).collect(),
+            metadata: Vec::new(),
         }
     }
 
     /// Whether the result equals the old notebook.
     pub fn changes_nothing(&self, cells: &dyn Cells) -> bool {
-        self.keeps_order(cells.count()) && self.slots.iter().all(|slot| slot.is_kept(cells))
+        self.metadata.is_empty()
+            && self.keeps_order(cells.count())
+            && self.slots.iter().all(|slot| slot.is_kept(cells))
+    }
+
+    /// Checks that the changes of metadata apply to `notebook` and leave it valid.
+    pub fn check_metadata(&self, notebook: &Notebook) -> Result<(), EditError> {
+        metadata::check(notebook.metadata(), &self.metadata, None)?;
+        for slot in self.slots.iter().filter(|slot| !slot.metadata.is_empty()) {
+            let old = slot.origin.map(|origin| notebook.cell_metadata(origin));
+            metadata::check(old.unwrap_or_default(), &slot.metadata, Some(slot.kind))?;
+        }
+        Ok(())
     }
 
     /// This plan followed by `next`, which was made for the result of this one.
@@ -99,11 +117,12 @@ impl Plan {
                     OutputAction::Keep => before.outputs,
                     OutputAction::Clear => OutputAction::Clear,
                 },
-                tags: before.tags.clone(),
+                metadata: [&before.metadata[..], &slot.metadata].concat(),
             }
         });
         Self {
             slots: slots.collect(),
+            metadata: [self.metadata, next.metadata].concat(),
         }
     }
 

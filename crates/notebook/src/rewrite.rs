@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use crate::document::Cells;
 use crate::error::Notice;
+use crate::metadata::MetadataChange;
 use crate::plan::{OutputAction, Plan, Slot};
-use crate::text::{Block, ParsedText};
+use crate::text::{Block, ParsedText, marker};
 
 /// Turns an edited text into a plan over `cells`. Cannot fail: a block that names no cell becomes
 /// a new cell, and a cell that no block names is removed.
@@ -21,16 +22,30 @@ pub fn rewrite(cells: &dyn Cells, text: ParsedText) -> (Plan, Vec<Notice>) {
             Some(old) => with_old_line_ends(block.source, old, text.crlf),
             None => block.source,
         };
+        let metadata = match (block.tags, origin) {
+            (Some(tags), None) => tags.into_iter().map(MetadataChange::AddTag).collect(),
+            (Some(tags), Some(cell)) => {
+                // A marker shows only tags without white space.
+                let differs = |own: Vec<String>| !marker::shown_tags(&own).eq(&tags);
+                if cells.tags(cell).is_some_and(differs) {
+                    let line = block.line;
+                    notices.push(Notice::MarkerTagsKept { line, cell });
+                }
+                Vec::new()
+            }
+            (None, _) => Vec::new(),
+        };
         let unchanged = old.is_some_and(|old| old == source);
         slots.push(Slot {
             origin,
             kind: block.kind,
             source: (!unchanged).then_some(source),
             outputs: OutputAction::Keep,
-            tags: Vec::new(),
+            metadata,
         });
     }
-    (Plan { slots }, notices)
+    let metadata = Vec::new();
+    (Plan { slots, metadata }, notices)
 }
 
 /// The CRLF line endings of a text do not apply inside a cell: a cell with

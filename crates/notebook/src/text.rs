@@ -9,4 +9,4 @@ mod percent;
 pub(crate) mod render;
 
 pub use parse::{Block, ParsedText, parse};
-pub use render::{MarkerStyle, append_cell, render};
+pub use render::{MarkerStyle, append_cell, append_tagged_cell, render};

@@ -7,10 +7,11 @@ use crate::cell::{CellKind, CellSpans};
 use crate::document::{Cells, Notebook};
 use crate::error::Notice;
 use crate::json::text as json_text;
+use crate::metadata;
 use crate::revision::Revision;
-use crate::scan::{CellExtras, ScannedCell, Visitor};
+use crate::scan::{CellExtras, ScanDetail, ScannedCell, Visitor};
 use crate::source;
-use crate::text::{MarkerStyle, append_cell};
+use crate::text::{MarkerStyle, append_tagged_cell};
 
 /// A notebook as text, with the other results of the same scan.
 #[derive(Debug)]
@@ -58,6 +59,16 @@ impl CellSummary {
 pub(crate) struct ViewRequest {
     pub(crate) text: Option<MarkerStyle>,
     pub(crate) cell: Option<usize>,
+}
+
+impl ViewRequest {
+    /// The values that the scan must provide.
+    pub(crate) fn detail(self) -> ScanDetail {
+        match self.text {
+            Some(MarkerStyle::Ids) => ScanDetail::SourcesAndMetadata,
+            _ => ScanDetail::Sources,
+        }
+    }
 }
 
 /// Builds a [`NotebookView`] cell by cell.
@@ -129,7 +140,13 @@ impl ViewBuilder {
                 source: (!span.source.is_empty()).then(|| notebook.slice(span.source)),
                 id: (!span.id.is_empty()).then(|| notebook.slice(span.id)),
                 hash: notebook.cell_hash(index),
-                extras: CellExtras::default(),
+                extras: CellExtras {
+                    metadata: match request.text {
+                        Some(MarkerStyle::Ids) => notebook.cell_metadata(index),
+                        _ => &[],
+                    },
+                    ..CellExtras::default()
+                },
             };
             builder.cell(span, &scanned);
         }
@@ -202,11 +219,12 @@ impl Visitor for ViewBuilder {
             Some(_) => {}
         }
         if let Some(markers) = self.request.text {
-            append_cell(
+            append_tagged_cell(
                 &mut self.text,
                 index,
                 span.kind,
                 id.as_deref(),
+                &metadata::tags(scanned.extras.metadata),
                 &self.source,
                 markers,
             );

@@ -3,6 +3,7 @@
 use cellwright_diagnostics::failure::{Failure, Kind, capitalize};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::edit::Operation;
+use cellwright_notebook::metadata::MetadataChange;
 use cellwright_notebook::{Cells, file};
 
 use super::change::{BaseRevision, ChangeReport, hint_create};
@@ -40,8 +41,17 @@ pub fn change_cell(request: &CellRequest, engine: &Engine) -> Result<ChangeRepor
         Operation::Type { .. } => "type",
         Operation::Clear { .. } => "clear",
         Operation::Edit { .. } => "edit",
+        Operation::Metadata { changes, .. } if changes.iter().all(is_tag_change) => "tag",
+        Operation::Metadata { .. } => "meta",
     };
     Ok(ChangeReport::new(action, path, changed))
+}
+
+fn is_tag_change(change: &MetadataChange) -> bool {
+    matches!(
+        change,
+        MetadataChange::AddTag(_) | MetadataChange::RemoveTag(_)
+    )
 }
 
 /// The operation that an edit in JSON describes.

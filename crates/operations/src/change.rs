@@ -172,11 +172,16 @@ fn describe_cell(action: &str, index: usize, kind: &str) -> String {
         "move" => format!("Moved {kind} cell to position {index}"),
         "type" => format!("Changed cell {index} to {kind}"),
         "clear" => format!("Cleared outputs of cell {index} ({kind})"),
+        "tag" => format!("Changed the tags of cell {index} ({kind})"),
+        "meta" => format!("Changed the metadata of cell {index} ({kind})"),
         _ => format!("Replaced cell {index} ({kind})"),
     }
 }
 
 fn describe_cells(action: &str, tally: &CellChangeCounts) -> String {
+    if action == "meta" {
+        return "Changed the metadata of the notebook".to_owned();
+    }
     if action == "clear" {
         return format!("Cleared outputs of {}", count(tally.changed, "cell"));
     }

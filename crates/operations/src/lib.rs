@@ -45,6 +45,7 @@ pub mod history;
 pub mod kernel_specs;
 pub mod kernels;
 pub mod location;
+pub mod metadata;
 pub mod outline;
 pub mod parameters;
 pub mod read;

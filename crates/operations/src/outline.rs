@@ -32,6 +32,7 @@ struct OutlineCell {
     index: usize,
     id: Option<String>,
     cell_type: &'static str,
+    tags: Vec<String>,
     heading: Option<usize>,
     first_line: String,
     lines: usize,
@@ -150,6 +151,9 @@ impl OutlineCell {
             let plural = if more == 1 { "" } else { "s" };
             title.push_str(&format!("  (+{more} line{plural})"));
         }
+        if !self.tags.is_empty() {
+            title.push_str(&format!("  tags:{}", self.tags.join(",")));
+        }
         title
     }
 }
@@ -192,6 +196,7 @@ impl From<OutlineEntry> for OutlineCell {
             index: entry.index,
             id: entry.id,
             cell_type: entry.kind.name(),
+            tags: entry.tags,
             heading: entry.heading,
             first_line: entry.first_line,
             lines: entry.lines,

@@ -10,7 +10,7 @@ use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::select::{self, Part, Selector, View};
 use cellwright_notebook::{
-    Cells, MarkerStyle, Notebook, NotebookError, Notice, append_cell, file, images, outline,
+    Cells, MarkerStyle, Notebook, NotebookError, Notice, append_tagged_cell, file, images, outline,
     outputs,
 };
 use serde::Serialize;
@@ -191,11 +191,12 @@ fn load(path: &FilePath, engine: &Engine) -> Result<(Notebook, Vec<Notice>), Fai
 }
 
 fn append_source(view: &mut String, notebook: &Notebook, index: usize, markers: MarkerStyle) {
-    append_cell(
+    append_tagged_cell(
         view,
         index,
         notebook.kind(index),
         notebook.id(index).as_deref(),
+        &notebook.tags(index).unwrap_or_default(),
         &notebook.source(index),
         markers,
     );

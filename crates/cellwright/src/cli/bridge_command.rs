@@ -91,7 +91,11 @@ fn positional_values(
     positional: &[&Value],
 ) -> Result<Vec<String>, String> {
     let slots: Vec<&Arg> = verb.get_positionals().collect();
-    if positional.len() > slots.len() {
+    let takes_many = |slot: &Arg| {
+        slot.get_num_args()
+            .is_some_and(|count| count.max_values() > 1)
+    };
+    if positional.len() > slots.len() && !slots.last().is_some_and(|slot| takes_many(slot)) {
         let names: Vec<&str> = slots.iter().map(|slot| slot.get_id().as_str()).collect();
         return Err(format!(
             "`{}` takes {} positional arguments ({}), not {}",
@@ -115,7 +119,17 @@ fn positional_values(
             // The missing arguments may be given as flags.
             (None, None) => break,
         };
-        values.push(argument_text(id, value)?);
+        match value.as_array().filter(|_| takes_many(slot)) {
+            Some(several) => {
+                for value in several {
+                    values.push(argument_text(id, value)?);
+                }
+            }
+            None => values.push(argument_text(id, value)?),
+        }
+    }
+    for value in positional.iter().skip(slots.len()) {
+        values.push(argument_text("argument", value)?);
     }
     Ok(values)
 }

@@ -1,8 +1,9 @@
-//! `notebook`: one-cell operations, the outline, figures and the upgrade.
+//! `notebook`: one-cell operations, tags, metadata, the outline, figures and the upgrade.
 
 mod cells;
 mod figures;
 mod location;
+mod metadata;
 mod outline;
 mod undo;
 mod upgrade;
@@ -30,6 +31,8 @@ Examples:
   cellwright notebook delete a.ipynb 7
   cellwright notebook move a.ipynb 7 --to 0
   cellwright notebook type a.ipynb 2 markdown
+  cellwright notebook tag a.ipynb 0 parameters
+  cellwright notebook meta a.ipynb 3 jupyter.source_hidden=true
   cellwright notebook clear a.ipynb")]
 pub(crate) struct NotebookArgs {
     #[command(subcommand)]
@@ -50,6 +53,10 @@ enum Action {
     Type(cells::TypeCell),
     /// Clear the outputs of one code cell, or of all
     Clear(cells::ClearCell),
+    /// List, add and remove tags of a cell
+    Tag(metadata::TagArgs),
+    /// Show and change the metadata of a cell or of the notebook
+    Meta(metadata::MetaArgs),
     /// List the cells, one line each
     Outline(outline::OutlineArgs),
     /// List the images in outputs and attachments, or extract them
@@ -77,6 +84,8 @@ pub(crate) fn notebook(
         Action::Move(args) => cells::change(&args.request()?, engine, console),
         Action::Type(args) => cells::change(&args.request(), engine, console),
         Action::Clear(args) => cells::change(&args.request(), engine, console),
+        Action::Tag(args) => metadata::tag(args, engine, console),
+        Action::Meta(args) => metadata::meta(args, engine, console),
         Action::Outline(args) => outline::outline(args, engine, console),
         Action::Figures(args) => figures::figures(args, engine, console),
         Action::Undo(args) => undo::undo(args, Direction::Undo, engine, console),

@@ -31,6 +31,7 @@ mod jupyter;
 mod logging;
 mod mcp;
 mod notebook;
+mod notebook_metadata;
 mod on_terminal;
 mod open_notebooks;
 mod process_cleanup;

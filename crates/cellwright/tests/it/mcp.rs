@@ -1,6 +1,6 @@
 //! The MCP server, used as clients use it: over its standard streams and over HTTP.
 
-mod client;
+pub(crate) mod client;
 mod ends;
 mod files;
 mod forgery;

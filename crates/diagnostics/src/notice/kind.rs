@@ -22,6 +22,7 @@ pub enum NoticeKind {
     CellUsedTwice,
     SurrogateLost,
     AttachmentsDropped,
+    MarkerTagsKept,
     Merged,
     Unchanged,
     Irregular,

@@ -3,18 +3,21 @@
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_execution::Edit;
 use cellwright_notebook::Direction;
+use cellwright_notebook::edit::Address;
 use cellwright_operations::cells::{CellRequest, change_cell, parse_operation};
 use cellwright_operations::change::BaseRevision;
+use cellwright_operations::metadata::{MetadataRequest, MetadataResult, list_tags, metadata};
 use cellwright_operations::undo::{UndoRequest, undo as undo_change};
 use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::super::arguments::{
-    self, AFTER, Argument, ArgumentKind, BEFORE, CELL, FORCE, INDEX, PATH, REVISION, SESSION,
-    SOURCE, TYPE,
+    self, AFTER, Argument, ArgumentKind, BEFORE, CELL, FORCE, INDEX, METADATA, PATH, REVISION,
+    SESSION, SOURCE, TAGS, TYPE,
 };
-use super::super::content::Reply;
+use super::super::content::{Delimiter, Reply};
+use super::super::roots::ConfinedPath;
 use super::super::server::Server;
 use super::{Effect, ToolSpec, change, kernels, read};
 
@@ -24,7 +27,7 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     description: "\
 Change a Jupyter notebook (.ipynb). A cell is an index from 0, or its id. edit: new `source` of `cell`. insert: cell with \
 `source` `after`/`before` a cell or at `index` (default: the end; `create` creates the file). delete, move, type, clear (outputs of \
-`cell` or all). outline: list cells. undo, redo a change. export: save what ran in `session` as `path`. \
+`cell` or all). tag: `tags` x adds, -x removes. meta: `metadata` to merge, null removes (without: show). outline: list cells. undo, redo a change. export: save what ran in `session` as `path`. \
 Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"ab12\", \"source\": \"df.head()\"}",
     search_hint: "jupyter ipynb insert add delete move markdown cell",
     is_main: true,
@@ -32,8 +35,8 @@ Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"ab12\", \"
         Argument::new(
             "action",
             ArgumentKind::OneOf(&[
-                "edit", "insert", "delete", "move", "type", "clear", "outline", "export", "undo",
-                "redo",
+                "edit", "insert", "delete", "move", "type", "clear", "tag", "meta", "outline",
+                "export", "undo", "redo",
             ]),
         )
         .or(&["edit_mode", "operation"])
@@ -45,6 +48,8 @@ Example: {\"action\": \"insert\", \"path\": \"a.ipynb\", \"after\": \"ab12\", \"
         AFTER,
         BEFORE,
         INDEX,
+        TAGS,
+        METADATA,
         Argument::new("create", ArgumentKind::Boolean),
         SESSION,
         REVISION,
@@ -64,6 +69,8 @@ pub(super) struct Arguments {
     after: Option<String>,
     before: Option<String>,
     index: Option<usize>,
+    tags: Option<Vec<String>>,
+    metadata: Option<JsonObject>,
     revision: Option<String>,
     #[serde(default)]
     force: bool,
@@ -88,6 +95,14 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
         _ => {}
     }
     let place = server.roots().resolve_file(&given.path)?;
+    let is_shown = match given.action.as_str() {
+        "tag" => given.tags.is_none(),
+        "meta" => given.metadata.is_none(),
+        _ => false,
+    };
+    if is_shown {
+        return show(server, &place, &given);
+    }
     let revision = BaseRevision::parse(given.revision)?.with_force(given.force);
     if given.create && given.action != "insert" {
         let message = format!("`create` is for insert, not for {}", given.action);
@@ -110,7 +125,8 @@ pub(super) fn notebook(server: &Server, given: JsonObject) -> Result<Reply, Fail
         after: given.after,
         before: given.before,
         index: given.index,
-        ..Edit::default()
+        tags: given.tags,
+        metadata: given.metadata,
     };
     let request = CellRequest {
         path: place.file().clone(),
@@ -134,4 +150,37 @@ fn undo(server: &Server, given: Arguments, direction: Direction) -> Result<Reply
     let report = undo_change(&request, server.engine())
         .map_err(|failure| place.with_selector_hint(failure))?;
     change::undo_reply(server, &report)
+}
+
+/// Lists tags, or shows metadata.
+fn show(server: &Server, place: &ConfinedPath, given: &Arguments) -> Result<Reply, Failure> {
+    let cell = given.cell.as_deref().map(|cell| {
+        Address::parse(cell)
+            .ok_or_else(|| Failure::new(Kind::BadArguments, format!("`{cell}` is not a cell")))
+    });
+    let cell = cell.transpose()?;
+    let engine = server.engine();
+    let (text, document) = if given.action == "tag" {
+        let report = list_tags(place.file(), cell.as_ref(), engine)?;
+        let text = match report.text() {
+            text if text.is_empty() => "No cell has tags.\n".to_owned(),
+            text => text,
+        };
+        (text, serde_json::to_value(&report))
+    } else {
+        let request = MetadataRequest {
+            path: place.file().clone(),
+            cell,
+            words: Vec::new(),
+            remove: Vec::new(),
+            revision: BaseRevision::default(),
+        };
+        match metadata(&request, engine)? {
+            MetadataResult::Shown(report) => (report.text.clone(), serde_json::to_value(&report)),
+            MetadataResult::Changed(report) => return change::change_reply(server, place, &report),
+        }
+    };
+    let document = document.map_err(std::io::Error::from)?;
+    let text = Delimiter::new()?.enclose("metadata", &text);
+    Ok(Reply::new(text, &document)?)
 }

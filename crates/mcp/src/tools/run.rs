@@ -19,7 +19,8 @@ use serde_json::Value;
 
 use super::super::arguments::{
     self, AFTER, ANSWER, Argument, ArgumentKind, BACKEND, BACKGROUND, BEFORE, CELL, FORCE, INDEX,
-    KERNEL, PATH, PYTHON, REVISION, SESSION, SOURCE, START_TIMEOUT, Seconds, TIMEOUT, TYPE, WAIT,
+    KERNEL, METADATA, PATH, PYTHON, REVISION, SESSION, SOURCE, START_TIMEOUT, Seconds, TAGS,
+    TIMEOUT, TYPE, WAIT,
 };
 use super::super::input::ElicitationMode;
 use super::super::server::Server;
@@ -86,7 +87,9 @@ edits a cell and runs it. A long call continues as a run (see `runs`).",
 const EDIT_ARGUMENTS: &[Argument] = &[
     Argument::new(
         "action",
-        ArgumentKind::OneOf(&["edit", "insert", "delete", "move", "type", "clear"]),
+        ArgumentKind::OneOf(&[
+            "edit", "insert", "delete", "move", "type", "clear", "tag", "meta",
+        ]),
     )
     .or(&["edit_mode"])
     .required(),
@@ -96,7 +99,8 @@ const EDIT_ARGUMENTS: &[Argument] = &[
     AFTER,
     BEFORE,
     INDEX,
-    Argument::new("tags", ArgumentKind::Texts),
+    TAGS,
+    METADATA,
 ];
 
 #[derive(Deserialize)]

@@ -14,11 +14,35 @@ pub struct MemberDifference {
     pub new: Option<String>,
 }
 
+impl MemberDifference {
+    /// The difference as one line of a diff.
+    pub fn line(&self) -> String {
+        let name = &self.name;
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => format!(" {name}: {} → {}\n", shorten(old), shorten(new)),
+            (Some(old), None) => format!("-{name}: {}\n", shorten(old)),
+            (None, Some(new)) => format!("+{name}: {}\n", shorten(new)),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// The start of a long value.
+fn shorten(value: &str) -> String {
+    const CHARS_MAX: usize = 80;
+    let length = value.chars().count();
+    if length <= CHARS_MAX {
+        return value.to_owned();
+    }
+    let start: String = value.chars().take(CHARS_MAX).collect();
+    format!("{start}… ({length} characters)")
+}
+
 /// Objects nested deeper are compared as a whole.
 const DEPTH_LIMIT: usize = 16;
 
 /// The differences between two objects, without the members in `skip`.
-pub(super) fn compare(old: &Object<'_>, new: &Object<'_>, skip: &[&str]) -> Vec<MemberDifference> {
+pub(crate) fn compare(old: &Object<'_>, new: &Object<'_>, skip: &[&str]) -> Vec<MemberDifference> {
     let mut found = Vec::new();
     compare_level(old, new, skip, &mut Vec::new(), &mut found);
     found

@@ -86,7 +86,10 @@ pub(super) fn replace_in_sources(
         return Err(EditError::NothingToReplace);
     }
     Ok(Draft {
-        plan: Plan { slots },
+        plan: Plan {
+            slots,
+            metadata: Vec::new(),
+        },
         focus,
         removed: None,
         anchor: None,

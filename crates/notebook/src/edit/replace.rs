@@ -125,7 +125,8 @@ fn find(cells: &dyn Cells, old: &str) -> Option<(String, Vec<usize>)> {
         |cells| render(cells, MarkerStyle::Ids),
     ];
     // The other views differ only in the ids of the markers.
-    let count = if old.contains("id:") { views.len() } else { 1 };
+    let has_ids = old.contains("id:") || old.contains("tags:");
+    let count = if has_ids { views.len() } else { 1 };
     views[..count].iter().find_map(|render| {
         let mut view = render(cells);
         view.push('\n');

@@ -9,6 +9,7 @@ use tracing::debug;
 use super::guard::GuardRequest;
 use super::load::{self, LoadedNotebook, build_view, load_with_stamp, store_view_baseline};
 use super::lock::lock;
+use super::metadata_diff::metadata_diff;
 use super::save::{Chunk, ReplacedFile, SaveStep, save};
 use crate::baseline::{Baseline, Baselines};
 use crate::compose::{EditedNotebook, compose};
@@ -144,6 +145,7 @@ fn change_loaded(
         }
         _ => draft(notebook).map_err(bad_edit)?,
     };
+    draft.plan.check_metadata(notebook).map_err(bad_edit)?;
     let edited = compose(notebook, &draft.plan);
     if draft.plan.changes_nothing(notebook) || edited.is_unchanged() {
         draft.notices.push(Notice::Unchanged);
@@ -190,10 +192,12 @@ fn create_notebook(
         });
     }
     let notebook = Notebook::empty();
-    let draft = draft(&notebook).map_err(|error| NotebookError::Edit {
+    let bad_edit = |error| NotebookError::Edit {
         path: path.to_owned(),
         error,
-    })?;
+    };
+    let draft = draft(&notebook).map_err(bad_edit)?;
+    draft.plan.check_metadata(&notebook).map_err(bad_edit)?;
     let edited = compose(&notebook, &draft.plan);
     match save_and_verify(path, request, &notebook, None, draft, &edited) {
         // Another program created the file first: start again with it.
@@ -246,7 +250,13 @@ fn save_and_verify(
         after: view.revision,
         count: view.count,
         tally,
-        diff: diff::unified_diff(notebook, &draft.plan, &edited.new_ids, path),
+        diff: diff::unified_diff(
+            notebook,
+            &draft.plan,
+            &edited.new_ids,
+            &metadata_diff(notebook, &draft.plan, edited),
+            path,
+        ),
         focus: view.cell,
         removed: draft.removed.map(|index| CellSummary::new(notebook, index)),
         notices,

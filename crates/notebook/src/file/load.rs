@@ -14,7 +14,7 @@ use crate::baseline::Baselines;
 use crate::document::Notebook;
 use crate::error::{FormatError, NotebookError, Notice};
 use crate::revision::Revision;
-use crate::scan::{self, ScanDetail, ScanError};
+use crate::scan::{self, ScanError};
 use crate::text::MarkerStyle;
 use crate::view::{NotebookView, ViewBuilder, ViewRequest};
 
@@ -104,7 +104,7 @@ pub(crate) fn build_view(path: &Path, request: ViewRequest) -> Result<NotebookVi
     let mut file = open(path)?;
     let first = read_once(&mut file, |file| {
         let expected = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        scan::scan_stream(file, expected, &mut builder, ScanDetail::Sources)
+        scan::scan_stream(file, expected, &mut builder, request.detail())
     });
     if let Ok(Some((spans, revision))) = first {
         return Ok(builder.finish(revision, spans.minor));

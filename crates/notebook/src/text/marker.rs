@@ -1,7 +1,7 @@
 //! The lines of the text view that are not source.
 //!
-//! A marker starts a cell: `# %% [code] cell:3`, optionally with the id (`# %% [code] cell:3
-//! id:ab12`). The markers of the percent format (jupytext, VS Code) start cells, too: `# %%`
+//! A marker starts a cell: `# %% [code] cell:3`, optionally with the id and the tags (`# %% [code]
+//! cell:3 id:ab12 tags:a,b`). The markers of the percent format (jupytext, VS Code) start cells, too: `# %%`
 //! starts a code cell, `# %% [markdown]`, `# %% [md]` and `# %% [raw]` start the other kinds, and
 //! a title or metadata may follow. Fences enclose outputs, which are shown but not part of the
 //! text.
@@ -26,6 +26,8 @@ pub(crate) struct Marker<'t> {
     /// `None` without `cell:N`. Saturates on overflow.
     pub(crate) cell: Option<usize>,
     pub(crate) id: Option<&'t str>,
+    /// The tags after `tags:`, joined by commas.
+    pub(crate) tags: Option<&'t str>,
     /// Whether the marker states no kind: `# %%` or `# %% Title`.
     pub(crate) is_bare: bool,
     /// The title or metadata of the percent format; empty if there is none.
@@ -90,6 +92,7 @@ pub(crate) fn write_marker(
     kind: CellKind,
     cell: Option<usize>,
     id: Option<&str>,
+    tags: &[String],
     out: &mut String,
 ) {
     out.push_str(START);
@@ -103,6 +106,10 @@ pub(crate) fn write_marker(
     if let Some(id) = id.filter(|id| is_plain_id(id)) {
         out.push_str(" id:");
         out.push_str(id);
+    }
+    for (index, tag) in shown_tags(tags).enumerate() {
+        out.push_str(if index == 0 { " tags:" } else { "," });
+        out.push_str(tag);
     }
 }
 
@@ -119,6 +126,15 @@ pub(crate) fn fence_close() -> String {
 /// Whether an id can be part of a marker. Other ids are left out of the view.
 pub(crate) fn is_plain_id(id: &str) -> bool {
     !id.is_empty() && !id.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// The tags that a marker can show. Tags with white space are left out of the view.
+pub(crate) fn shown_tags(tags: &[String]) -> impl Iterator<Item = &String> {
+    tags.iter().filter(|tag| is_plain_tag(tag))
+}
+
+fn is_plain_tag(tag: &str) -> bool {
+    is_plain_id(tag) && !tag.contains(',')
 }
 
 /// The number of `%` and the kind of the line, if it looks like a marker or fence.
@@ -178,6 +194,7 @@ fn percent_marker(kind: Option<CellKind>, text: &str) -> Marker<'_> {
         kind: kind.unwrap_or(CellKind::Code),
         cell: None,
         id: None,
+        tags: None,
         is_bare: kind.is_none(),
         text,
     }
@@ -213,10 +230,18 @@ fn parse_address(kind: CellKind, text: &str) -> Option<Marker<'_>> {
         }
     }
     if let Some(after) = rest.strip_prefix("id:") {
-        if !is_plain_id(after) {
+        let (id, after) = after.split_at(after.find(is_space).unwrap_or(after.len()));
+        if !is_plain_id(id) {
             return None;
         }
-        marker.id = Some(after);
+        marker.id = Some(id);
+        rest = after.trim_start_matches(is_space);
+    }
+    if let Some(tags) = rest.strip_prefix("tags:") {
+        if !tags.split(',').all(is_plain_tag) {
+            return None;
+        }
+        marker.tags = Some(tags);
         rest = "";
     }
     rest.is_empty().then_some(marker)
@@ -225,7 +250,9 @@ fn parse_address(kind: CellKind, text: &str) -> Option<Marker<'_>> {
 /// Whether a text starts like an address. If it is not one, the line is almost a marker: read as
 /// a title, it would replace a cell by a new one.
 fn starts_with_address(text: &str) -> bool {
-    text.starts_with("cell:") || text.starts_with("id:")
+    ["cell:", "id:", "tags:"]
+        .iter()
+        .any(|start| text.starts_with(start))
 }
 
 /// `# %% [sql]`, ` # %% title`, `# %% cell:3`: cell borders of other tools and misspelled markers,
@@ -251,6 +278,7 @@ mod tests {
             kind,
             cell,
             id,
+            tags: None,
             is_bare: false,
             text: "",
         })
@@ -287,12 +315,35 @@ mod tests {
             ("#  %% [code]", ViewLine::NearMarker),
             ("# %% [code] cell:", ViewLine::NearMarker),
             ("# %% [code] cell:1 more", ViewLine::NearMarker),
+            ("# %% [code] cell:1 tags:", ViewLine::NearMarker),
+            ("# %% [code] cell:1 tags:a,,b", ViewLine::NearMarker),
+            ("# %% [code] cell:1 tags:a id:b", ViewLine::NearMarker),
             ("# %% [code] cell:1id:a", ViewLine::NearMarker),
             ("# %% [code] id:a b", ViewLine::NearMarker),
             ("# %% cell:1", ViewLine::NearMarker),
         ] {
             assert_eq!(classify(line), expected, "{line:?}");
         }
+    }
+
+    #[test]
+    fn markers_may_have_tags() {
+        for line in [
+            "cell:3 id:ab tags:a,b-c",
+            "cell:3 tags:a,b-c",
+            "tags:a,b-c \r",
+        ] {
+            let line = format!("# %% [code] {line}");
+            let ViewLine::Marker(found) = classify(&line) else {
+                panic!("{line:?} is not a marker");
+            };
+            assert_eq!(found.tags, Some("a,b-c"), "{line:?}");
+            assert!(needs_escape(&line));
+        }
+        let mut written = String::new();
+        let tags = ["a", "two words", "b,c", "d"].map(str::to_owned);
+        write_marker(Code, Some(0), Some("x"), &tags, &mut written);
+        assert_eq!(written, "# %% [code] cell:0 id:x tags:a,d");
     }
 
     #[test]

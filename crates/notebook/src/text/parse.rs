@@ -15,6 +15,8 @@ pub struct Block {
     pub cell: Option<usize>,
     /// The cell it names with `id:ID`.
     pub id: Option<String>,
+    /// The tags of its marker; `None` if it has none.
+    pub tags: Option<Vec<String>>,
     /// Its source, unescaped.
     pub source: String,
     /// Line of its marker, from 1.
@@ -29,6 +31,9 @@ impl Block {
             kind: marker.kind,
             cell: marker.cell,
             id: marker.id.map(str::to_owned),
+            tags: marker
+                .tags
+                .map(|tags| tags.split(',').map(str::to_owned).collect()),
             source: String::new(),
             line,
             near_markers: Vec::new(),

@@ -11,7 +11,7 @@ pub enum MarkerStyle {
     /// `cell:N`.
     #[default]
     Indexes,
-    /// `cell:N id:ID`.
+    /// `cell:N id:ID tags:TAG,…`.
     Ids,
     /// Only the id, if there is one. Such markers do not change when earlier cells are added or
     /// removed.
@@ -25,13 +25,14 @@ pub fn render(cells: &dyn Cells, markers: MarkerStyle) -> String {
         let id = (markers != MarkerStyle::Indexes)
             .then(|| cells.id(index))
             .flatten();
-        let source = cells.source(index);
-        append_cell(
+        let tags = (markers == MarkerStyle::Ids).then(|| cells.tags(index));
+        append_tagged_cell(
             &mut out,
             index,
             cells.kind(index),
             id.as_deref(),
-            &source,
+            &tags.flatten().unwrap_or_default(),
+            &cells.source(index),
             markers,
         );
     }
@@ -47,6 +48,19 @@ pub fn append_cell(
     source: &str,
     markers: MarkerStyle,
 ) {
+    append_tagged_cell(out, index, kind, id, &[], source, markers);
+}
+
+/// Appends one cell to a view. Its tags are shown together with ids.
+pub fn append_tagged_cell(
+    out: &mut String,
+    index: usize,
+    kind: CellKind,
+    id: Option<&str>,
+    tags: &[String],
+    source: &str,
+    markers: MarkerStyle,
+) {
     if !out.is_empty() {
         out.push('\n');
     }
@@ -55,6 +69,11 @@ pub fn append_cell(
         kind,
         number,
         id.filter(|_| markers != MarkerStyle::Indexes),
+        if markers == MarkerStyle::Ids {
+            tags
+        } else {
+            &[]
+        },
         out,
     );
     if !source.is_empty() {

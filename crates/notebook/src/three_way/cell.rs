@@ -1,5 +1,7 @@
 //! Merges two changes of one cell.
 
+mod attachments;
+
 use std::borrow::Cow;
 
 use super::ConflictMarkers;
@@ -141,7 +143,15 @@ impl CellMerger<'_> {
         state.merge_kind(base.map(CellRef::kind));
         let old = base.map(CellRef::source).unwrap_or_default();
         let (our, their) = (ours.source(), theirs.source());
-        let text = state.merge_source(&old, &our, &their, self.markers);
+        let mut text = state.merge_source(&old, &our, &their, self.markers);
+        match state.merge_conflicting_attachments(self.markers) {
+            Some(lines) => {
+                state.merged.source_conflict = true;
+                let start = if text.is_empty() { "" } else { "\n" };
+                text = format!("{text}{start}{}", lines.join("\n")).into();
+            }
+            None => state.merge_attachments(),
+        }
         if text != our {
             let value = source_value(self.layout, ours, &text);
             state.set("source", MemberChange::Set(value));
@@ -150,7 +160,6 @@ impl CellMerger<'_> {
         let outputs_from = state.outputs_from(fits);
         state.merge_run(outputs_from);
         state.merge_metadata(outputs_from);
-        state.merge_attachments();
         if state.three.decide("id") == MemberMerge::TakeTheirs {
             state.take_theirs("id");
         }

@@ -8,10 +8,9 @@ use crate::cell::CellKind;
 use crate::error::{FormatError, Position};
 use crate::ids;
 use crate::json::format::format_like_jupyter;
-use crate::json::input::Input;
-use crate::json::lexer::{LexResult, Lexer};
 use crate::json::object::{self, Member};
 use crate::json::text::{self, Escapes};
+use crate::metadata::is_json;
 use crate::source;
 use crate::span::Span;
 
@@ -327,15 +326,6 @@ fn data_value(name: &str, value: String) -> String {
     }
     let inner = source::decode_text(value.as_bytes());
     if is_json(&inner) { inner } else { value }
-}
-
-fn is_json(text: &str) -> bool {
-    let mut lexer = Lexer::new(Input::from_slice(text.as_bytes()));
-    let mut whole = || -> LexResult<bool> {
-        lexer.skip_value()?;
-        Ok(lexer.peek_token()?.is_none())
-    };
-    whole().unwrap_or(false)
 }
 
 /// A heading cell as Markdown: one line with number signs.

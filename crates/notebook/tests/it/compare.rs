@@ -194,12 +194,81 @@ fn strip_removes_only_run_results() {
     let end = expected.find("\n   ],\n   \"source\": \"plot()\"").unwrap() + 5;
     let expected = format!("{}[]{}", &expected[..start], &expected[end..]);
     assert_eq!(lossy(&stripped), expected);
-    // Execution times alone do not mean that the cell ran.
-    let times = BASE.replace(
-        "\"metadata\": {}, \"outputs\": []",
-        r#""metadata": {"execution": 1}, "outputs": []"#,
-    );
-    assert!(lossy(&strip_outputs(&parse(&times))).contains(r#""metadata": {"execution": 1}"#));
+}
+
+/// A new run, or a viewer, must not make a difference; outputs that the author wants to keep stay.
+#[test]
+fn strip_obeys_metadata() {
+    let output =
+        r#"{"data": {}, "execution_count": 3, "metadata": {}, "output_type": "execute_result"}"#;
+    let notebook = |metadata: &str, cell: &str| {
+        format!(
+            r#"{{"cells": [{{"cell_type": "code", "execution_count": 3, "metadata": {cell}, "outputs": [{output}], "source": "x"}}], "metadata": {metadata}, "nbformat": 4, "nbformat_minor": 4}}"#
+        )
+    };
+    let kept_output = output.replace('3', "null");
+    for (metadata, cell, kept_metadata, kept_cell, is_kept) in [
+        (
+            "{}",
+            r#"{"tags": ["keep_output"]}"#,
+            "{}",
+            r#"{"tags": ["keep_output"]}"#,
+            true,
+        ),
+        (
+            "{}",
+            r#"{"keep_output": true}"#,
+            "{}",
+            r#"{"keep_output": true}"#,
+            true,
+        ),
+        (
+            "{}",
+            r#"{"init_cell": true}"#,
+            "{}",
+            r#"{"init_cell": true}"#,
+            true,
+        ),
+        (
+            r#"{"keep_output": true}"#,
+            "{}",
+            r#"{"keep_output": true}"#,
+            "{}",
+            true,
+        ),
+        (
+            r#"{"keep_output": true}"#,
+            r#"{"keep_output": false}"#,
+            r#"{"keep_output": true}"#,
+            r#"{"keep_output": false}"#,
+            false,
+        ),
+        (
+            r#"{"widgets": {"a": 1}, "x": 1}"#,
+            r#"{"ExecuteTime": {"start_time": 1}, "a": 1, "collapsed": true, "scrolled": false}"#,
+            r#"{"x": 1}"#,
+            r#"{"a": 1}"#,
+            false,
+        ),
+    ] {
+        let stripped = strip_outputs(&parse(&notebook(metadata, cell))).into_owned();
+        let outputs = if is_kept {
+            format!("[{kept_output}]")
+        } else {
+            "[]".to_owned()
+        };
+        let expected = notebook(kept_metadata, kept_cell)
+            .replace(
+                "\"execution_count\": 3, \"metadata\": {\"",
+                "\"execution_count\": null, \"metadata\": {\"",
+            )
+            .replace(
+                "\"execution_count\": 3, \"metadata\": {}, \"outputs\"",
+                "\"execution_count\": null, \"metadata\": {}, \"outputs\"",
+            )
+            .replace(&format!("[{output}]"), &outputs);
+        assert_eq!(lossy(&stripped), expected);
+    }
 }
 
 fn with_layout(bytes: &[u8], layout: &Layout) -> Vec<u8> {

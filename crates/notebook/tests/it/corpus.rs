@@ -60,6 +60,7 @@ fn check_edit(path: &Path, notebook: &Notebook, document: &Document<'_>, cell: u
     let operation = Operation::Edit {
         cell: Address::Index(cell),
         source: source.clone(),
+        tags: None,
     };
     let plan = operation.draft(notebook).unwrap().plan;
     let new = compose(notebook, &plan).to_bytes();

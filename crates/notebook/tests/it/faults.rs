@@ -25,6 +25,7 @@ fn edit() -> Operation {
     Operation::Edit {
         cell: Address::Index(0),
         source: "new".to_owned(),
+        tags: None,
     }
 }
 

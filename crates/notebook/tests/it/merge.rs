@@ -121,6 +121,7 @@ fn edit(index: usize, source: &str) -> Operation {
     Operation::Edit {
         cell: cell(index),
         source: source.to_owned(),
+        tags: None,
     }
 }
 

@@ -91,6 +91,7 @@ impl EditedSide {
         Draft {
             plan: Plan {
                 slots: slots.collect(),
+                metadata: Vec::new(),
             },
             focus: None,
             removed: None,

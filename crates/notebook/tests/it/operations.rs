@@ -174,6 +174,7 @@ fn ascii_file_stays_ascii() {
         let edit = Operation::Edit {
             cell,
             source: format!("{}\n{source}", cells.source(0)),
+            tags: None,
         };
         let kind = CellKind::Raw;
         let position = CellPosition::End;

@@ -64,7 +64,8 @@ fn edits(notebook: &Notebook) -> Vec<(&'static str, Plan)> {
     let middle = Address::Index(notebook.count() / 2);
     let source = format!("{}\nmore", notebook.source(notebook.count() / 2));
     let cell = middle.clone();
-    edits.push(("edit", draft(Operation::Edit { cell, source })));
+    let tags = Some(vec!["a".to_owned(), "é".to_owned()]);
+    edits.push(("edit", draft(Operation::Edit { cell, source, tags })));
     edits.push(("delete", draft(Operation::Delete { cell: middle })));
     edits.push(("clear", draft(Operation::Clear { cell: None })));
     for (name, steps) in [("type", 1), ("type twice", 2)] {

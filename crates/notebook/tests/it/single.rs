@@ -74,7 +74,7 @@ proptest! {
         } else {
             source
         };
-        let operation = Operation::Edit { cell: Address::Index(cell), source: source.clone() };
+        let operation = Operation::Edit { cell: Address::Index(cell), source: source.clone(), tags: None };
         let new = apply(&notebook, &operation);
         let before = Document::read(&bytes);
         let after = Document::read(&new);
@@ -109,7 +109,7 @@ proptest! {
         let notebook = Notebook::parse(&bytes[..]).unwrap();
         let cell = cell.index(notebook.count());
         let source = notebook.source(cell).into_owned();
-        let new = apply(&notebook, &Operation::Edit { cell: Address::Index(cell), source });
+        let new = apply(&notebook, &Operation::Edit { cell: Address::Index(cell), source, tags: None });
         prop_assert_eq!(lossy(&new), lossy(&bytes));
     }
 
@@ -215,6 +215,7 @@ fn unchanged_lines_keep_their_escapes() {
     let edit = Operation::Edit {
         cell: Address::Index(0),
         source: "é\nX\nb/\nc\nd".to_owned(),
+        tags: None,
     };
     assert!(
         lossy(&apply(&notebook, &edit))
@@ -231,6 +232,7 @@ fn adjacent_lone_surrogates_do_not_combine() {
     let edit = Operation::Edit {
         cell: Address::Index(0),
         source: "\u{fffd}\u{fffd}".to_owned(),
+        tags: None,
     };
     let new = Notebook::parse(apply(&notebook, &edit)).unwrap();
     assert_eq!(new.source(0), "\u{fffd}\u{fffd}");

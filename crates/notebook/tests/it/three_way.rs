@@ -337,6 +337,48 @@ fn metadata_merges_by_key_and_ours_wins() {
     assert!(merged.is_clean());
 }
 
+/// Both pictures stay, and the source shows the conflict.
+#[test]
+fn attachments_that_both_sides_changed_are_a_conflict() {
+    let picture = |data: &str| json!({"x.png": {"image/png": data}});
+    let base = notebook(&[with(&markdown("a", "see"), |cell| {
+        cell["attachments"] = picture("old");
+    })]);
+    let changed = |data: &str| {
+        with(&base, |side| {
+            side["cells"][0]["attachments"] = picture(data)
+        })
+    };
+    let removed = with(&base, |side| side["cells"][0] = markdown("a", "see"));
+    let (ours, theirs) = (
+        "![x.png](attachment:x.png)\n",
+        "![x.png](attachment:theirs-x.png)\n",
+    );
+    for (our, their, attachments, lines) in [
+        (
+            changed("one"),
+            changed("two"),
+            json!({"theirs-x.png": {"image/png": "two"}, "x.png": {"image/png": "one"}}),
+            (ours, theirs),
+        ),
+        (removed.clone(), changed("two"), picture("two"), ("", ours)),
+        (changed("one"), removed.clone(), picture("one"), (ours, "")),
+    ] {
+        let (merged, value) = merge(&base, &our, &their);
+        assert!(!merged.is_clean());
+        let cell = &value["cells"][0];
+        assert_eq!(cell["attachments"], attachments);
+        let (our, their) = lines;
+        let source = format!("see\n<<<<<<< ours\n{our}=======\n{their}>>>>>>> theirs");
+        assert_eq!(cell["source"], source);
+    }
+    assert_eq!(merged(&base, &base, &removed), removed);
+    assert_eq!(
+        merged(&base, &changed("one"), &changed("one")),
+        changed("one")
+    );
+}
+
 #[test]
 fn kind_change_adds_and_removes_kind_members() {
     let base = notebook(&[

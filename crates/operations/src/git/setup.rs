@@ -164,7 +164,8 @@ fn add(target: &SetupTarget, clean: bool) -> Result<SetupReport, Failure> {
         if clean {
             next.push(
                 "`git add --renormalize '*.ipynb'` removes outputs that are already committed from the next \
-                 commit"
+                 commit; do this on each branch, or leave a branch with outputs by \
+                 `git -c filter.cellwright.clean=cat switch BRANCH`"
                     .to_owned(),
             );
         }

@@ -248,7 +248,7 @@ fn inject_parameters(
     let insert = Edit {
         action: "insert".to_owned(),
         source: Some(source.clone()),
-        tags: vec![INJECTED_TAG.to_owned()],
+        tags: Some(vec![INJECTED_TAG.to_owned()]),
         ..Edit::default()
     };
     let edit = match point {

@@ -19,7 +19,7 @@ use crate::verbs::text_source;
 use crate::verbs::write::RevisionArg;
 
 /// Parses `3` or `id:ab12`.
-fn address(text: &str) -> Result<Address, String> {
+pub(super) fn address(text: &str) -> Result<Address, String> {
     Address::parse(text)
         .ok_or_else(|| "a cell is named by its index, as in `3`, or its id, as in `id:ab12`".into())
 }
@@ -135,6 +135,7 @@ impl EditCell {
         let operation = Operation::Edit {
             cell: self.cell.clone(),
             source,
+            tags: None,
         };
         CellRequest {
             path: self.path.clone().into(),
