@@ -89,6 +89,7 @@ fn change(
     let edit = Operation::Edit {
         cell: Address::Index(0),
         source: source.to_owned(),
+        tags: None,
     };
     let request = ChangeRequest {
         guard,
