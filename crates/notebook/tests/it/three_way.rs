@@ -346,7 +346,7 @@ fn attachments_that_both_sides_changed_are_a_conflict() {
     })]);
     let changed = |data: &str| {
         with(&base, |side| {
-            side["cells"][0]["attachments"] = picture(data)
+            side["cells"][0]["attachments"] = picture(data);
         })
     };
     let removed = with(&base, |side| side["cells"][0] = markdown("a", "see"));
