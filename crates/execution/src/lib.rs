@@ -94,7 +94,9 @@ pub use edits::{Edit, InvalidEdit};
 pub use error::RunError;
 pub use execute::execute;
 pub use failure::{commit_failure, preview_failure, run_failure, selection_failure};
-pub use freshness::{ExecutionHistory, Freshness};
+pub use freshness::{
+    CellEnding, CellFreshness, ExecutionHistory, Freshness, StaleCause, StaleReason,
+};
 pub use incomplete_cell::incomplete_cell_error;
 pub use listing::{ListedCell, Listing};
 pub use notebook_report::finish_without_cells;

@@ -203,6 +203,10 @@ impl Viewer for ProgressViewer<'_> {
         }
     }
 
+    fn erase_progress(&mut self) {
+        self.erase();
+    }
+
     fn finish(&mut self) {
         self.close();
     }
