@@ -91,7 +91,7 @@ pub(crate) fn spawn_viewer<'scope, 'env>(
                 FeedPoll::Closed => break,
             }
             if viewer.error() == Some(&StdoutError::Closed) {
-                closed_pipe.handle(console);
+                closed_pipe.handle(viewer.as_mut(), console);
             }
         }
         viewer.finish();
@@ -122,12 +122,13 @@ impl ClosedPipe {
         Some(CLOSED_PIPE_DELAY.saturating_sub(since.elapsed()))
     }
 
-    fn handle(&mut self, console: &Console) {
+    fn handle(&mut self, viewer: &mut dyn Viewer, console: &Console) {
         let since = *self.since.get_or_insert_with(Instant::now);
         match &self.reaction {
             OnClosedPipe::EndCommand(stopper) => stopper.stop(StopReason::Cancelled),
             OnClosedPipe::Continue if !self.remarked && since.elapsed() >= CLOSED_PIPE_DELAY => {
                 self.remarked = true;
+                viewer.erase_progress();
                 console.note("stdout is closed; the code continues to its end, Ctrl-C cancels it");
             }
             OnClosedPipe::Continue => {}
@@ -147,6 +148,9 @@ pub(super) trait Viewer {
 
     /// Redraws the view.
     fn tick(&mut self) {}
+
+    /// Removes the progress line, if there is one.
+    fn erase_progress(&mut self) {}
 
     /// Shows the rest at the end of the feed.
     fn finish(&mut self);

@@ -102,7 +102,9 @@ pub use error::RunError;
 pub use error_hints::HintContext;
 pub use execute::execute;
 pub use failure::{commit_failure, preview_failure, run_failure, selection_failure};
-pub use freshness::{ExecutionHistory, Freshness};
+pub use freshness::{
+    CellEnding, CellFreshness, ExecutionHistory, Freshness, StaleCause, StaleReason,
+};
 pub use incomplete_cell::incomplete_cell_error;
 pub use listing::{ListedCell, Listing};
 pub use notebook_report::finish_without_cells;

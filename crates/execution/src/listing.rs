@@ -80,6 +80,12 @@ impl Listing {
         &self.cells
     }
 
+    /// The ids of all cells that have one.
+    pub fn ids(&self) -> Vec<String> {
+        let ids = self.cells.iter().filter_map(|cell| cell.id.clone());
+        ids.collect()
+    }
+
     /// Whether a cell has a tag.
     pub fn has_tag(&self, index: usize, tag: &str) -> bool {
         self.cells[index].tags.iter().any(|own| own == tag)

@@ -25,6 +25,9 @@ pub struct RunSpec {
     /// Indexes of the earlier cells that have not run on the kernel.
     #[serde(default)]
     pub missing_cells: Vec<usize>,
+    /// Ids of all cells of the notebook after the edits.
+    #[serde(default)]
+    pub cell_ids: Vec<String>,
     /// Whether to store start and end times in the metadata of each cell.
     pub timing: bool,
     /// Whether the user named the kernel; the notebook then gets its kernelspec.

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_execution::feed::{FeedItem, ItemHead};
-use cellwright_execution::{ExecutionHistory, Freshness, Listing};
+use cellwright_execution::{CellFreshness, ExecutionHistory, Listing};
 use cellwright_execution::{ExecutionReport, ExecutionStatus, KernelReport};
 use cellwright_kernel::session::{Activity, SessionReport};
 use serde::{Deserialize, Serialize};
@@ -234,7 +234,7 @@ pub struct SessionHistory {
 
 impl SessionHistory {
     /// The freshness of each cell.
-    pub fn states(&self, listing: &Listing) -> Vec<Option<Freshness>> {
+    pub fn states(&self, listing: &Listing) -> Vec<Option<CellFreshness>> {
         self.history.freshness(listing, self.generation)
     }
 }

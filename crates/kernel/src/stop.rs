@@ -149,6 +149,12 @@ impl StopSignal {
         (Instant::now() >= deadline.at).then(|| deadline.reason())
     }
 
+    /// Time until the deadline, if there is one.
+    pub fn remaining(&self) -> Option<Duration> {
+        let deadline = self.deadline?;
+        Some(deadline.at.saturating_duration_since(Instant::now()))
+    }
+
     /// Waits until a stop is requested or the deadline passes. Cancel-safe.
     pub async fn requested(&self) -> StopReason {
         let mut receiver = self.receiver.clone();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cellwright_diagnostics::failure::Failure;
-use cellwright_execution::Freshness;
+use cellwright_execution::{CellFreshness, Freshness};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::reply::SessionHistory;
 
@@ -34,6 +34,31 @@ pub fn label(state: Freshness) -> &'static str {
         Freshness::Stale => "stale",
         Freshness::Changed => "changed",
         Freshness::NeverRun => "never run",
+        Freshness::Failed => "failed",
+        Freshness::Interrupted => "interrupted",
         Freshness::OtherKernel => "other kernel",
     }
+}
+
+/// Number of causes that a text names.
+const CAUSES_MAX: usize = 2;
+
+/// The name of a state, and for a stale cell the cells that make it stale.
+pub fn describe(cell: &CellFreshness) -> String {
+    let mut text = label(cell.state).to_owned();
+    if !cell.causes.is_empty() {
+        let shown: Vec<String> = cell
+            .causes
+            .iter()
+            .take(CAUSES_MAX)
+            .map(ToString::to_string)
+            .collect();
+        let more = if cell.causes.len() > CAUSES_MAX {
+            ", …"
+        } else {
+            ""
+        };
+        text.push_str(&format!(" ({}{more})", shown.join(", ")));
+    }
+    text
 }

@@ -3,7 +3,7 @@
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
-use cellwright_execution::{Freshness, Listing};
+use cellwright_execution::{Freshness, Listing, StaleCause};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_notebook::outline::{self, OutlineEntry};
 use cellwright_notebook::{Cells, Notebook, Notice, file};
@@ -39,6 +39,11 @@ struct OutlineCell {
     execution_count: Option<u64>,
     /// Whether the cell changed since it ran; `null` unless it ran on a live session.
     freshness: Option<Freshness>,
+    /// The freshness in tables.
+    #[serde(skip)]
+    freshness_text: Option<String>,
+    /// The cells that make the cell stale.
+    stale_causes: Vec<StaleCause>,
     outputs: Vec<OutlineOutput>,
 }
 
@@ -63,7 +68,11 @@ pub fn outline(
     if let Ok(Some(known)) = freshness::session_history(kernels, path.display_path(), None) {
         let states = known.states(&Listing::from_notebook(&notebook));
         for (cell, state) in report.cells.iter_mut().zip(states) {
-            cell.freshness = state;
+            if let Some(state) = state {
+                cell.freshness_text = Some(freshness::describe(&state));
+                cell.freshness = Some(state.state);
+                cell.stale_causes = state.causes;
+            }
         }
         report.session = Some(known.session);
     }
@@ -111,13 +120,12 @@ impl OutlineReport {
                 ("code", None) => "[ ]".to_owned(),
                 _ => String::new(),
             };
-            let freshness = cell.freshness.map(freshness::label);
             table.push([
                 cell.index.to_string(),
                 short_id(cell.id.as_deref().unwrap_or_default()),
                 cell.cell_type.to_owned(),
                 count,
-                freshness.unwrap_or_default().to_owned(),
+                cell.freshness_text.clone().unwrap_or_default(),
                 cell.title(),
                 describe_outputs(&cell.outputs),
             ]);
@@ -202,6 +210,8 @@ impl From<OutlineEntry> for OutlineCell {
             lines: entry.lines,
             execution_count: entry.execution_count,
             freshness: None,
+            stale_causes: Vec::new(),
+            freshness_text: None,
             outputs: entry
                 .outputs
                 .into_iter()

@@ -206,6 +206,10 @@ impl Viewer for ProgressViewer<'_> {
         }
     }
 
+    fn erase_progress(&mut self) {
+        self.erase();
+    }
+
     fn finish(&mut self) {
         self.close();
     }

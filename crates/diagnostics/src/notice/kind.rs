@@ -67,6 +67,8 @@ pub enum NoticeKind {
 
     // Runs of notebooks.
     NothingToRun,
+    /// Why the cells run that are not fresh.
+    StaleCells,
     /// Cells before the selected ones have not run on the kernel, which ends with the run.
     CellsNotRun,
     /// Cells before the selected ones have not run in the session.

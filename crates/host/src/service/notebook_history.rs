@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use cellwright_execution::{ExecutionHistory, RunSpec};
+use cellwright_execution::{CellEnding, ExecutionHistory, RunSpec};
 use cellwright_execution::{ExecutionReport, ExecutionStatus};
 use cellwright_kernel::session::{SessionId, SessionReport};
 use cellwright_stdext::LockExt;
@@ -41,17 +41,18 @@ impl NotebookHistories {
                 history: ExecutionHistory::default(),
             },
         };
+        entry.history.record_existing(&spec.cell_ids);
         for (cell, result) in spec.cells.iter().zip(&report.cells) {
-            match result.status {
-                // With the generation that ran it: the kernel may have been replaced since.
-                _ if result.ended_as_expected() => {
-                    entry.history.record_completed(cell, result.generation);
-                }
+            let end = match result.status {
+                _ if result.ended_as_expected() => CellEnding::Completed,
                 ExecutionStatus::Skipped
                 | ExecutionStatus::Pending
-                | ExecutionStatus::NotStarted => {}
-                _ => entry.history.forget(cell),
-            }
+                | ExecutionStatus::NotStarted => continue,
+                ExecutionStatus::Error => CellEnding::Failed,
+                _ => CellEnding::Interrupted,
+            };
+            // With the generation that ran it: the kernel may have been replaced since.
+            entry.history.record(cell, result.generation, end);
         }
         all.push(entry);
     }

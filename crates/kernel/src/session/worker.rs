@@ -24,6 +24,9 @@ use crate::stop::{StopReason, StopSignal, TimeLimit};
 /// How long a kernel may take to shut down after a job whose last cell failed.
 const FAILED_JOB_GRACE: Duration = Duration::from_secs(1);
 
+/// How long a kernel may take at least to shut down after a job that succeeded.
+const SHUTDOWN_TIMEOUT_MIN: Duration = Duration::from_secs(2);
+
 pub(super) struct Worker {
     mailbox: Mailbox,
     slot: KernelSlot,
@@ -157,9 +160,14 @@ impl Worker {
         }
         if job.after == AfterJob::ShutDown {
             // As Python does at its exit: wait for threads as long as there is time.
-            let deadline = last_stop
-                .filter(|stop| stop.reason().is_none())
-                .unwrap_or_else(|| StopSignal::never().with_timeout(FAILED_JOB_GRACE));
+            // A cell that used up its time leaves some for the shutdown.
+            let deadline = match last_stop.filter(|stop| stop.reason().is_none()) {
+                Some(stop) => match stop.remaining() {
+                    Some(left) => job.stop.with_timeout(left.max(SHUTDOWN_TIMEOUT_MIN)),
+                    None => stop,
+                },
+                None => StopSignal::never().with_timeout(FAILED_JOB_GRACE),
+            };
             let shutdown = self.slot.shut_down(deadline);
             let report = self
                 .mailbox

@@ -32,10 +32,10 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     name: "run",
     title: "Run a notebook's cells",
     description: "\
-Run (execute) cells of a Jupyter notebook (.ipynb) and save their outputs in it; plots are returned as images. Ends at the first cell that \
+Run (execute) cells of a Jupyter notebook (.ipynb) and save their outputs; plots are returned as images. Ends at the first cell that \
 fails. The kernel stays as the notebook's session; `reset` starts a fresh one. Runs \
-all cells, `cells`, `from`/`to`, or `stale` ones (changed, never run, or after such a cell). `edit_cell` with `source` \
-edits a cell and runs it. A long call continues as a run (see `runs`).",
+all cells, `cells`, `from`/`to`, or `stale` ones (changed, never run, or after one). `edit_cell` with `source` \
+edits a cell and runs it. A long call continues as a run (see `runs`). Example: {\"path\": \"a.ipynb\"}",
     search_hint: "jupyter ipynb execute cells plot figure",
     is_main: true,
     arguments: &[
@@ -58,7 +58,7 @@ edits a cell and runs it. A long call continues as a run (see `runs`).",
         Argument::new("reset", ArgumentKind::Boolean).or(&["restart"]),
         Argument::new("output", ArgumentKind::Text)
             .or(&["output_path"])
-            .describe("write to this file instead"),
+            .describe("file to write instead"),
         Argument::new("params", ArgumentKind::Object)
             .or(&["parameters"])
             .describe("values of parameters"),
@@ -66,8 +66,7 @@ edits a cell and runs it. A long call continues as a run (see `runs`).",
         BACKEND.describe("of the kernel"),
         PYTHON,
         START_TIMEOUT.describe("of the kernel"),
-        Argument::new("check", ArgumentKind::Boolean)
-            .describe("compare a fresh run with the stored outputs"),
+        Argument::new("check", ArgumentKind::Boolean).describe("compare with stored outputs"),
         Argument::new("exact", ArgumentKind::Texts).describe("check: rules to switch off"),
         Argument::new("tolerance", ArgumentKind::Fraction).describe("check: of numbers"),
         TIMEOUT.describe("seconds per cell"),

@@ -9,8 +9,8 @@ use cellwright_execution::parameters::{
     plan_injection, unknown_names,
 };
 use cellwright_execution::{
-    CellSelection, Edit, ExecutionHistory, Freshness, Listing, NotebookPreview, PlannedCell,
-    describe_cells, preview as preview_notebook,
+    CellFreshness, CellSelection, Edit, ExecutionHistory, Freshness, Listing, NotebookPreview,
+    PlannedCell, describe_cells, preview as preview_notebook,
 };
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_notebook::{CellKind, Cells};
@@ -47,11 +47,14 @@ impl RunPlan {
         if request.stale || request.changed {
             require_session(request)?;
             let states = session_states()?;
-            selected.retain(|&index| match states[index] {
-                Some(Freshness::Fresh) | None => false,
-                Some(Freshness::Stale) => request.stale,
-                Some(_) => true,
-            });
+            selected.retain(
+                |&index| match states[index].as_ref().map(|cell| cell.state) {
+                    Some(Freshness::Fresh) | None => false,
+                    Some(Freshness::Stale) => request.stale,
+                    Some(_) => true,
+                },
+            );
+            notices.extend(describe_selection(&states, &selected));
         }
         let mut missing_cells =
             missing_cells(request, &preview.listing, &selected, session_states)?;
@@ -120,7 +123,7 @@ fn session_states(
     path: &Path,
     session_dir: &Path,
     kernels: &KernelHost,
-) -> Result<Vec<Option<Freshness>>, Failure> {
+) -> Result<Vec<Option<CellFreshness>>, Failure> {
     if let Some(session) = request.session.as_deref().filter(|_| !request.restart)
         && let Some(known) =
             freshness::session_history(kernels, path, Some((session, session_dir)))?
@@ -135,7 +138,7 @@ fn missing_cells(
     request: &RunRequest,
     listing: &Listing,
     selected: &[usize],
-    states: impl FnOnce() -> Result<Vec<Option<Freshness>>, Failure>,
+    states: impl FnOnce() -> Result<Vec<Option<CellFreshness>>, Failure>,
 ) -> Result<Vec<usize>, Failure> {
     let end = selected.last().copied().unwrap_or(0);
     let is_code = |index: &usize| listing.kind(*index) == CellKind::Code;
@@ -146,8 +149,34 @@ fn missing_cells(
     }
     let states = states()?;
     let not_run = [Freshness::NeverRun, Freshness::OtherKernel];
-    let not_run = |index: &usize| states[*index].is_some_and(|state| not_run.contains(&state));
+    let not_run = |index: &usize| {
+        let cell = states[*index].as_ref();
+        cell.is_some_and(|cell| not_run.contains(&cell.state))
+    };
     Ok(earlier().filter(not_run).collect())
+}
+
+/// Number of selected cells that the notice about them names.
+const DESCRIBED_CELLS_MAX: usize = 10;
+
+/// Why each cell was selected that is not fresh.
+fn describe_selection(states: &[Option<CellFreshness>], selected: &[usize]) -> Option<UserNotice> {
+    let describe = |&index: &usize| {
+        let state = states[index].as_ref()?;
+        Some(format!("cell {index} {}", freshness::describe(state)))
+    };
+    let cells: Vec<String> = selected.iter().filter_map(describe).collect();
+    let mut text = cells
+        .iter()
+        .take(DESCRIBED_CELLS_MAX)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("; ");
+    if cells.len() > DESCRIBED_CELLS_MAX {
+        text.push_str(&format!("; {} more", cells.len() - DESCRIBED_CELLS_MAX));
+    }
+    (!cells.is_empty())
+        .then(|| UserNotice::new(NoticeKind::StaleCells, format!("not fresh: {text}")))
 }
 
 fn describe_missing_cells(request: &RunRequest, missing: &[usize]) -> Option<UserNotice> {
@@ -206,9 +235,10 @@ fn select_cells(
             " runs a cell and all following cells",
         ]));
     }
-    // An edit without a selection runs the edited cells.
+    // An edit without a selection runs the edited cells; with `stale`, also the cells that they make stale.
     let with_parameters = !request.parameters.parameters.is_empty();
-    if selection.is_all() && edited().next().is_some() && !with_parameters {
+    let by_freshness = request.stale || request.changed;
+    if selection.is_all() && edited().next().is_some() && !with_parameters && !by_freshness {
         if request.and_below {
             selection.from = edited().next().map(usize::to_string);
         } else {

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{BACKENDS, RunFixture, code, executed, indexes, markdown, notices, statuses};
+use super::{
+    BACKENDS, RunFixture, WAITING_CELL, code, executed, indexes, markdown, notices, statuses,
+};
 use crate::host::wait_until;
 
 /// The freshness of each cell in `notebook outline`.
@@ -147,7 +149,7 @@ fn only_cells_that_are_not_fresh_run_again() {
         ["never_run", "stale", "-", "stale", "stale", "-"]
     );
     fixture.run(&["--session", "s", "--cells", "0"]).exits(1);
-    assert_eq!(freshness(&fixture)[0], "never_run");
+    assert_eq!(freshness(&fixture)[0], "failed");
     fixture
         .run_command(&["notebook", "delete", "a.ipynb", "0"])
         .exits(0);
@@ -164,6 +166,76 @@ fn only_cells_that_are_not_fresh_run_again() {
         .exits(0)
         .json();
     assert_eq!(indexes(&all), [0, 2, 3]);
+}
+
+/// The reasons in the outline, as text and in JSON, and in the notice of a run.
+#[test]
+fn the_reason_of_each_stale_cell_is_reported() {
+    let fixture = RunFixture::with(&[
+        code("a = 1"),
+        code("# a comment"),
+        code("print(a)"),
+        code("print('c')"),
+    ]);
+    fixture
+        .run(&["--session", "s", "--cells", "0,2-3"])
+        .exits(0);
+    // A cell without code has no effect.
+    assert_eq!(
+        freshness(&fixture),
+        ["fresh", "never_run", "fresh", "fresh"]
+    );
+    fixture.run(&["--session", "s", "--cells", "1"]).exits(0);
+    let edit = ["notebook", "edit", "a.ipynb", "0", "--source", "a = 2"];
+    fixture.run_command(&edit).exits(0);
+    let outline = ["notebook", "outline", "a.ipynb"];
+    let table = fixture.run_command(&outline).exits(0).stdout;
+    assert!(
+        table.contains("stale (cell 0 changed)  print(a)"),
+        "{table}"
+    );
+    let cells = &fixture
+        .run_command(&[&outline[..], &["--json"]].concat())
+        .exits(0)
+        .json()["cells"];
+    assert_eq!(
+        cells[2]["stale_causes"],
+        json!([{"index": 0, "id": "c0", "reason": "changed"}])
+    );
+    fixture.run(&["--session", "s", "--cells", "0"]).exits(0);
+    let stale = ["--session", "s", "--stale"];
+    let result = fixture.run(&stale).exits(0);
+    let reasons = "notice: not fresh: cell 1 stale (cell 0 ran later); cell 2 stale (cell 0 ran later); cell 3 stale (cell 0 ran later)\n";
+    assert!(result.stderr.starts_with(reasons), "{}", result.stderr);
+    // An edit in the same call makes the cells after it stale.
+    let edited = [
+        &stale[..],
+        &["--json", "--edit-cell", "0", "--source", "a = 3"],
+    ]
+    .concat();
+    let report = fixture.run(&edited).exits(0).json();
+    assert_eq!(indexes(&report), [0, 1, 2, 3]);
+    assert_eq!(notices(&report), ["stale_cells"]);
+    assert_eq!(fixture.outputs()[2], "3");
+    assert_eq!(freshness(&fixture), ["fresh"; 4]);
+}
+
+#[test]
+fn an_interrupted_cell_is_not_a_cell_that_has_never_run() {
+    let fixture = RunFixture::with(&[code("a = 1"), code(WAITING_CELL), code("b = 1")]);
+    fixture.run(&["--session", "s", "--cells", "0,2"]).exits(0);
+    let running = fixture.start(&["--session", "s", "--cells", "1"]);
+    running.signal("-INT");
+    running.wait().exits(130);
+    assert_eq!(freshness(&fixture), ["fresh", "interrupted", "stale"]);
+    let outline = fixture
+        .run_command(&["notebook", "outline", "a.ipynb"])
+        .exits(0);
+    assert!(
+        outline.stdout.contains("stale (cell 1 was interrupted)"),
+        "{}",
+        outline.stdout
+    );
 }
 
 /// The memory limit replaces the kernel in the middle of the run.
