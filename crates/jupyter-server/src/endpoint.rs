@@ -140,8 +140,8 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     }
 }
 
-#[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::net::TcpListener;
 

@@ -17,7 +17,7 @@ pub(super) const SPEC: ToolSpec = ToolSpec {
     description: "\
 Edit a Jupyter notebook (.ipynb): replace text as `read` shows it, also across cells. `old` must occur once, unless \
 `all`. Outputs, ids and metadata stay. Returns the diff. Example: {\"path\": \"a.ipynb\", \"old\": \"lr = 0.1\", \"new\": \"lr = 0.01\"}",
-    search_hint: "jupyter ipynb replace change cell source",
+    search_hint: "jupyter ipynb replace cell source",
     is_main: true,
     arguments: &[
         PATH,

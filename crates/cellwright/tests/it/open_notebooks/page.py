@@ -71,6 +71,8 @@ class Page:
         return str(self.notebook.ycells[1]["source"])
 
     async def open(self, path):
+        if self.socket:
+            await self.socket.close()
         self.path = path
         self.content = self.rest("GET", f"api/contents/{path}?type=notebook")["content"]
         body = {"path": path, "type": "notebook", "name": path, "kernel": {"name": "python3"}}
