@@ -187,6 +187,9 @@ impl Viewer for ProgressViewer<'_> {
             return;
         }
         if let Some(line) = self.progress_line() {
+            // A line that wraps could not be erased.
+            let width = self.console.stderr_width().unwrap_or(usize::MAX);
+            let line: String = line.chars().take(width - 1).collect();
             let drawn = self
                 .console
                 .write(StdStream::Stderr, &format!("\r{line}\u{1b}[K"));

@@ -146,7 +146,7 @@ fn display_ids() {
         "h = display('handle', display_id=True)\nh.display('again')\nh.update('updated')",
         "h.display('once more')",
         "display('cleared', display_id='there')\nclear_output()\nprint('left')",
-        "update_display('nobody', display_id='unknown')\ndisplay('known', display_id='unknown')",
+        "update_display('early', display_id='unknown')\ndisplay('known', display_id='unknown')",
         "update_display('waits', display_id='unknown')\nclear_output(wait=True)\ndisplay('last', display_id='here')",
     ]);
 }
