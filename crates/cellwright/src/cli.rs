@@ -1,7 +1,7 @@
 //! The command line. Each verb is a module of [`verbs`](crate::verbs).
 
 pub(crate) mod bridge_command;
-mod mcp;
+pub(crate) mod mcp;
 #[cfg(test)]
 mod tests;
 
@@ -9,6 +9,8 @@ use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use self::mcp::McpArgs;
 use crate::console::Console;
@@ -27,11 +29,12 @@ use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
 use crate::verbs::run::RunArgs;
 use crate::verbs::runs::RunsArgs;
+use crate::verbs::schema::SchemaArgs;
 use crate::verbs::trust::TrustArgs;
 use crate::verbs::write::WriteArgs;
 use crate::verbs::{
     artifact, check, config, diff, doctor, edit, eval, git, helpers, host, kernels, notebook, read,
-    run as run_verb, runs, trust, write,
+    run as run_verb, runs, schema, trust, write,
 };
 
 /// Read, edit and run Jupyter notebooks, and run code on live kernels.
@@ -105,6 +108,8 @@ pub(crate) enum Verb {
     Host(HostArgs),
     /// List settings and the origin of each value
     Config(ConfigArgs),
+    /// Print the JSON Schema of what a verb prints with `--json`
+    Schema(SchemaArgs),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:
@@ -115,6 +120,15 @@ Examples:
         /// Shell
         shell: Shell,
     },
+}
+
+/// A completion script.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CompletionScript {
+    /// Name of the shell.
+    shell: String,
+    /// The script.
+    script: String,
 }
 
 /// Returns the completion script for a shell.
@@ -149,14 +163,15 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, console: &Console) -> Result<u8,
         Verb::Host(args) => host::host(args, engine, console),
         Verb::Config(args) => config::config(args, engine, console),
         Verb::Helpers(args) => helpers::helpers(args, engine, console),
+        Verb::Schema(args) => schema::schema(args, console),
         Verb::Trust(args) => trust::trust(args, engine, console),
         Verb::Completions { shell } => {
             let script = completions(*shell);
             if console.json {
-                console.print_json(&serde_json::json!({
-                    "shell": shell.to_string(),
-                    "script": String::from_utf8_lossy(&script),
-                }))
+                console.print_json(&CompletionScript {
+                    shell: shell.to_string(),
+                    script: String::from_utf8_lossy(&script).into_owned(),
+                })
             } else {
                 console.write_bytes(&script)
             }

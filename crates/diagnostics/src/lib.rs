@@ -5,6 +5,7 @@
 //!   front end renders in its own form.
 //! * [`notice`]: a [`notice::UserNotice`] tells the caller something although nothing failed. The notices of the library
 //!   crates become notices here.
+//! * [`json_schema`]: types for fields of `--json` documents whose Rust type does not determine their schema.
 //! * [`suggest`]: suggests an existing name for a misspelled one.
 //!
 //! Texts are written once, here and next to the errors of the application crates. This crate does not print.
@@ -25,5 +26,6 @@
 )]
 
 pub mod failure;
+pub mod json_schema;
 pub mod notice;
 pub mod suggest;

@@ -2,6 +2,7 @@
 //! [`Freshness`] is the resulting state of a cell.
 
 use cellwright_notebook::{CellKind, Cells, Revision};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::listing::Listing;
@@ -29,7 +30,7 @@ struct ExecutedCell {
 }
 
 /// Whether a cell is up to date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {
     /// Its source has run, after all preceding cells, which are fresh too.

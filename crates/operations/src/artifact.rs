@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_engine::engine::Engine;
@@ -12,6 +12,7 @@ use cellwright_output::{
     Artifact, ArtifactId, ArtifactInfo, ArtifactKind, Artifacts, ByteSize, Pattern, SearchOptions,
     SearchResults, clean,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Largest text in an [`ArtifactReport`] in bytes: the whole text is in memory, here and in the reader.
@@ -56,32 +57,40 @@ fn no_store() -> Failure {
 }
 
 /// Artifacts, oldest first.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ArtifactList {
     /// The directory of the store.
     pub directory: String,
+    /// The artifacts, oldest first.
     pub artifacts: Vec<ArtifactEntry>,
     /// Number of artifacts that are not listed because they do not belong to the project.
     pub hidden: usize,
 }
 
 /// The project that stored an artifact, relative to the project of the caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArtifactProject {
+    /// The project of the caller.
     This,
+    /// Another project.
     Other,
 }
 
 /// An artifact in a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ArtifactEntry {
+    /// Address of the artifact, `artifact://N`.
     pub artifact: String,
+    /// MIME type.
     pub mime: &'static str,
+    /// Size in bytes.
     pub bytes: u64,
-    pub age_seconds: u64,
+    /// Time since it was written, in milliseconds.
+    pub age_ms: u64,
+    /// Path of its file.
     pub path: String,
-    /// `None` for artifacts of older versions.
+    /// The project that stored it; `null` for artifacts of older versions.
     pub project: Option<ArtifactProject>,
 }
 
@@ -97,10 +106,7 @@ pub fn list_artifacts(store: &Artifacts, all: bool) -> Result<ArtifactList, Fail
         artifact: info.id.to_string(),
         mime: info.kind.mime(),
         bytes: info.bytes,
-        age_seconds: now
-            .duration_since(info.modified)
-            .unwrap_or_default()
-            .as_secs(),
+        age_ms: whole_ms(now.duration_since(info.modified).unwrap_or_default()),
         path: info.path.display().to_string(),
         project: info.project.map(|project| {
             if store.project() == Some(project) {
@@ -117,10 +123,17 @@ pub fn list_artifacts(store: &Artifacts, all: bool) -> Result<ArtifactList, Fail
     })
 }
 
+/// A duration in whole milliseconds.
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The file of an artifact.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ArtifactPath {
+    /// Address of the artifact, `artifact://N`.
     pub artifact: String,
+    /// Path of its file.
     pub path: String,
 }
 
@@ -160,6 +173,50 @@ pub fn search_artifact(
     Ok((id, results))
 }
 
+/// The lines of an artifact that match a pattern.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SearchReport {
+    /// The artifact.
+    artifact: String,
+    /// The matching lines, up to the limit of the request.
+    hits: Vec<SearchHit>,
+    /// Number of matching lines.
+    total: u64,
+    /// Number of lines that were searched.
+    lines: u64,
+}
+
+/// A line of an artifact that matches.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SearchHit {
+    /// Number of the line, from 1.
+    line: u64,
+    /// The line.
+    text: String,
+    /// Lines before it.
+    before: Vec<String>,
+    /// Lines after it.
+    after: Vec<String>,
+}
+
+impl SearchReport {
+    /// The document of a search.
+    pub fn new(id: ArtifactId, results: &SearchResults) -> Self {
+        let hit = |hit: &cellwright_output::SearchHit| SearchHit {
+            line: hit.line,
+            text: hit.text.clone(),
+            before: hit.before.clone(),
+            after: hit.after.clone(),
+        };
+        Self {
+            artifact: id.to_string(),
+            hits: results.hits.iter().map(hit).collect(),
+            total: results.total,
+            lines: results.lines_searched,
+        }
+    }
+}
+
 /// An artifact, or the selected lines of it.
 pub struct ArtifactContent {
     pub artifact: Artifact,
@@ -169,12 +226,17 @@ pub struct ArtifactContent {
 }
 
 /// The text of an artifact.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ArtifactReport {
+    /// Address of the artifact, `artifact://N`.
     artifact: String,
+    /// MIME type.
     mime: &'static str,
+    /// Size of the whole artifact in bytes.
     bytes: u64,
+    /// Number of lines of the whole artifact.
     lines: u64,
+    /// The selected text.
     text: String,
 }
 

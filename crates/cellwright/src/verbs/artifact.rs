@@ -3,12 +3,11 @@
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use cellwright_operations::artifact::{
-    ArtifactProject, SearchRequest, current_project_store, find_artifact, format_hits,
-    list_artifacts, open_artifact, refuse_binary, search_artifact,
+    ArtifactProject, SearchReport, SearchRequest, current_project_store, find_artifact,
+    format_hits, list_artifacts, open_artifact, refuse_binary, search_artifact,
 };
 use cellwright_output::{ArtifactId, ByteSize, LiveTarget, LiveText, Pattern, SearchResults};
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use crate::console::{Console, StdStream};
 
@@ -158,16 +157,7 @@ impl<'a> Printer<'a> {
 
 fn print_hits(id: ArtifactId, hits: &SearchResults, console: &Console) -> Result<(), Failure> {
     if console.json {
-        let found: Vec<_> = hits
-            .hits
-            .iter()
-            .map(|hit| {
-                json!({"line": hit.line, "text": hit.text, "before": hit.before, "after": hit.after})
-            })
-            .collect();
-        return console.print_json(&json!({
-            "artifact": id.to_string(), "hits": found, "total": hits.total, "lines": hits.lines_searched,
-        }));
+        return console.print_json(&SearchReport::new(id, hits));
     }
     console.print(&format_hits(hits))?;
     let shown = hits.hits.len() as u64;
@@ -193,7 +183,7 @@ fn list(all: bool, engine: &Engine, console: &Console) -> Result<(), Failure> {
             entry.artifact,
             ByteSize(entry.bytes).to_string(),
             entry.mime,
-            format_age(entry.age_seconds)
+            format_age(entry.age_ms / 1000)
         ));
     }
     console.print(&text)?;

@@ -15,7 +15,7 @@ use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
 use cellwright_engine::startup::StartupTimer;
-use cellwright_execution::{ExecutionReport, ReportDocument};
+use cellwright_execution::{ExecutionReport, ReportDetail, ReportDocument};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::WaitMode;
 use cellwright_operations::run::{PreparedRun, prepare};
@@ -37,25 +37,30 @@ pub(crate) fn run(args: &RunArgs, engine: &Engine, console: &Console) -> Result<
 }
 
 fn execute(args: &RunArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
+    let detail = args.report.detail(console, args.events)?;
+    let has_outputs = detail == ReportDetail::Full;
     let mut startup = StartupTimer::new();
     let mut prepared = prepare(args.request()?, engine, &KernelHost::Shared, &mut startup)?;
     // Printed before the code runs.
     console.print_notices(&prepared.notices);
     let Some(chosen) = prepared.chosen.take() else {
         let report = prepared.finish_without_cells(engine)?;
-        return show(&report, &prepared.notices, args, console, None);
+        return show(&report, &prepared.notices, args, console, detail, None);
     };
-    let view = view(args, &prepared, console);
+    let view = ViewOptions {
+        detail,
+        ..view(args, &prepared, console)
+    };
     if args.session.is_some() || args.background || args.wait.is_some() {
         let attach = match args.wait {
             _ if args.background => WaitMode::Detached,
             wait if console.json => WaitMode::Report {
                 wait,
-                outputs: true,
+                outputs: has_outputs,
             },
             wait => WaitMode::Stream {
                 wait,
-                outputs: args.events,
+                outputs: args.events && has_outputs,
             },
         };
         let request = prepared.host_request(chosen, engine, attach)?;
@@ -81,6 +86,7 @@ fn execute(args: &RunArgs, engine: &Engine, console: &Console) -> Result<u8, Fai
         &prepared.notices,
         args,
         console,
+        detail,
         Some((extent, stdout_error)),
     )
 }
@@ -91,10 +97,11 @@ fn show(
     notices: &[UserNotice],
     args: &RunArgs,
     console: &Console,
+    detail: ReportDetail,
     shown: Option<(OutputExtent, Option<StdoutError>)>,
 ) -> Result<u8, Failure> {
     if console.json || args.events {
-        let document = ReportDocument::new(report, notices);
+        let document = ReportDocument::new(report, notices, detail);
         let printed = if args.events {
             events::print_done(console, &document)
         } else {
@@ -111,6 +118,7 @@ fn view(args: &RunArgs, prepared: &PreparedRun, console: &Console) -> ViewOption
         return ViewOptions {
             extent: OutputExtent::Full,
             mode: ViewMode::Events,
+            detail: ReportDetail::Full,
         };
     }
     ViewOptions {
@@ -122,5 +130,6 @@ fn view(args: &RunArgs, prepared: &PreparedRun, console: &Console) -> ViewOption
         mode: ViewMode::Notebook {
             durations: prepared.durations.clone(),
         },
+        detail: ReportDetail::Full,
     }
 }

@@ -24,6 +24,7 @@ mod eval_failures;
 mod git;
 mod help;
 mod host;
+mod json;
 mod jupyter;
 mod logging;
 mod mcp;

@@ -86,7 +86,7 @@ fn the_json_report_has_every_field() {
     ];
     let report = context.run(&arguments).exits(0).json();
     assert_eq!(report["action"], "insert");
-    assert_eq!(report["cell_index"], 1);
+    assert_eq!(report["index"], 1);
     assert_eq!(report["cell_type"], "code");
     assert_eq!(report["source"], "x");
     assert_eq!(report["total_cells"], 4);

@@ -81,7 +81,7 @@ fn list(server: &Server) -> Result<Reply, Failure> {
         ));
         documents.push(json!({
             "artifact": entry.id.to_string(), "mime": entry.kind.mime(),
-            "bytes": entry.bytes, "age_seconds": age.as_secs(),
+            "bytes": entry.bytes, "age_ms": age.as_millis(),
         }));
     }
     if total > entries.len() {

@@ -11,6 +11,7 @@ use cellwright_operations::seconds::parse_seconds;
 use clap::Args;
 
 use crate::verbs::kernel_args::{ExistingArg, KernelArgs};
+use crate::verbs::report_args::ReportArgs;
 use crate::verbs::text_source;
 
 /// Arguments of `run`.
@@ -174,6 +175,8 @@ pub(crate) struct RunArgs {
     /// Print one JSON document per event, each on one line
     #[arg(long)]
     pub(super) events: bool,
+    #[command(flatten)]
+    pub(super) report: ReportArgs,
     #[command(flatten, next_help_heading = "Kernel")]
     pub(super) kernel: KernelArgs,
     #[command(flatten, next_help_heading = "Kernel")]

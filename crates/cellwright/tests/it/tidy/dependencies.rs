@@ -68,6 +68,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
     (
         "cellwright-operations",
         &[
+            "cellwright-stdext",
             "cellwright-notebook",
             "cellwright-output",
             "cellwright-jupyter",
@@ -122,7 +123,18 @@ const APPLICATION: [&str; 6] = [
 ];
 
 /// External libraries, each with the crates that may use it. `APPLICATION` may also use the libraries in `GENERAL`.
-const LIBRARY_USERS: [(&str, &[&str]); 24] = [
+const LIBRARY_USERS: [(&str, &[&str]); 25] = [
+    // The crates with types that `--json` prints.
+    (
+        "schemars",
+        &[
+            "cellwright-diagnostics",
+            "cellwright-execution",
+            "cellwright-host",
+            "cellwright-operations",
+            "cellwright",
+        ],
+    ),
     ("axum", &["cellwright-engine", "cellwright-mcp"]),
     ("futures-util", &["cellwright-mcp"]),
     ("tracing-subscriber", &["cellwright-engine"]),
