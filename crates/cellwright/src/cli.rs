@@ -2,7 +2,7 @@
 
 pub(crate) mod bridge_command;
 pub(crate) mod complete;
-mod mcp;
+pub(crate) mod mcp;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +10,8 @@ use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use self::mcp::McpArgs;
 use crate::console::Console;
@@ -28,11 +30,12 @@ use crate::verbs::notebook::NotebookArgs;
 use crate::verbs::read::ReadArgs;
 use crate::verbs::run::RunArgs;
 use crate::verbs::runs::RunsArgs;
+use crate::verbs::schema::SchemaArgs;
 use crate::verbs::trust::TrustArgs;
 use crate::verbs::write::WriteArgs;
 use crate::verbs::{
     artifact, check, config, diff, doctor, edit, eval, git, helpers, host, kernels, notebook, read,
-    run as run_verb, runs, trust, write,
+    run as run_verb, runs, schema, trust, write,
 };
 
 /// Read, edit and run Jupyter notebooks, and run code on live kernels.
@@ -106,6 +109,8 @@ pub(crate) enum Verb {
     Host(HostArgs),
     /// List settings and the origin of each value
     Config(ConfigArgs),
+    /// Print the JSON Schema of what a verb prints with `--json`
+    Schema(SchemaArgs),
     /// Print a completion script for a shell
     #[command(after_help = "\
 In bash, zsh and fish, the script completes verbs, flags, sessions, kernels, runs and the cells of a notebook.
@@ -118,6 +123,15 @@ Examples:
         /// Shell
         shell: Shell,
     },
+}
+
+/// A completion script.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CompletionScript {
+    /// Name of the shell.
+    shell: String,
+    /// The script.
+    script: String,
 }
 
 /// Returns the completion script for a shell. The first three call [`complete`]; the others list flags only.
@@ -159,14 +173,15 @@ pub(crate) fn run(verb: &Verb, engine: &Engine, console: &Console) -> Result<u8,
         Verb::Host(args) => host::host(args, engine, console),
         Verb::Config(args) => config::config(args, engine, console),
         Verb::Helpers(args) => helpers::helpers(args, engine, console),
+        Verb::Schema(args) => schema::schema(args, console),
         Verb::Trust(args) => trust::trust(args, engine, console),
         Verb::Completions { shell } => {
             let script = completions(*shell);
             if console.json {
-                console.print_json(&serde_json::json!({
-                    "shell": shell.to_string(),
-                    "script": String::from_utf8_lossy(&script),
-                }))
+                console.print_json(&CompletionScript {
+                    shell: shell.to_string(),
+                    script: String::from_utf8_lossy(&script).into_owned(),
+                })
             } else {
                 console.write_bytes(&script)
             }

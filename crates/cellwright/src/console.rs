@@ -12,7 +12,10 @@ use cellwright_operations::finding::{Finding, Severity};
 use cellwright_operations::table::Table;
 use cellwright_output::LiveTarget;
 use cellwright_stdext::rfc3339;
+use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::document::Versioned;
 
 /// Stdout and stderr, and the form of the output.
 pub(crate) struct Console {
@@ -175,8 +178,12 @@ impl Console {
         }
     }
 
-    /// Prints one JSON document.
-    pub(crate) fn print_json(&self, value: &impl Serialize) -> Result<(), Failure> {
+    /// Prints one JSON document, with its version.
+    pub(crate) fn print_json(
+        &self,
+        content: &(impl Serialize + JsonSchema),
+    ) -> Result<(), Failure> {
+        let value = &Versioned::new(content);
         if self.stdout.terminal {
             // JSON leaves control characters above ASCII as they are.
             let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
@@ -292,7 +299,7 @@ impl Console {
         self.print_error(failure);
         if self.json {
             // If stdout is closed, the exit code still reports the failure.
-            self.print_json(&failure.to_json()).ok();
+            self.print_json(&failure.document()).ok();
         }
         ExitCode::from(failure.exit_code())
     }
@@ -340,7 +347,8 @@ pub(crate) fn print_usage(error: &clap::Error, json: bool) -> ExitCode {
         let message = text.trim_start_matches("error: ").trim_end();
         let failure = Failure::new(Kind::BadArguments, message);
         let mut out = io::stdout().lock();
-        writeln!(out, "{:#}", failure.to_json()).ok();
+        let document = serde_json::to_string_pretty(&Versioned::new(&failure.document()));
+        writeln!(out, "{}", document.unwrap_or_default()).ok();
     }
     ExitCode::from(2)
 }

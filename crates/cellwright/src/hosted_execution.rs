@@ -9,13 +9,14 @@ use cellwright_engine::settings::Settings;
 use cellwright_engine::signals::watch_signals;
 use cellwright_engine::startup::StartupTimer;
 use cellwright_execution::feed::{FeedItem, OutputFeed, Overflow};
-use cellwright_execution::{ExecutionReport, ReportDocument};
+use cellwright_execution::{ExecutionReport, ReportDetail, ReportDocument};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::{ExecuteParams, WaitMode};
 use cellwright_host::reply::{RunState, RunTail};
 use cellwright_host::run_stream::{RunStream, RunUpdate};
 use cellwright_kernel::{StopHandle, StopSignal};
 use cellwright_output::Limits;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::console::Console;
@@ -159,7 +160,7 @@ pub(crate) fn execute(
     notices: &[UserNotice],
     startup: StartupTimer,
 ) -> Result<u8, Failure> {
-    let extent = view.extent;
+    let (extent, detail) = (view.extent, view.detail);
     let events = matches!(view.mode, ViewMode::Events);
     let detached = matches!(params.wait_mode, WaitMode::Detached);
     let request = FollowRequest::Execute {
@@ -175,9 +176,10 @@ pub(crate) fn execute(
                 console.note(&line);
             }
             if events {
-                print_done_event(&report, console, notices)
+                print_done_event(&report, console, notices, detail)
             } else {
-                show_result(&report, console, extent, notices, stdout_error.as_ref())
+                let options = (extent, detail);
+                show_result(&report, console, options, notices, stdout_error.as_ref())
             }
         }
         HostedResult::StillRunning(state) => {
@@ -188,21 +190,27 @@ pub(crate) fn execute(
     }
 }
 
+/// A run that continues in the background.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StillRunning<'a> {
+    #[serde(flatten)]
+    pub(crate) state: RunState,
+    /// What the caller should know although nothing failed.
+    pub(crate) notices: &'a [UserNotice],
+}
+
 fn show_still_running(
     state: &RunState,
     console: &Console,
     detached: bool,
     notices: &[UserNotice],
 ) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        #[serde(flatten)]
-        state: &'a RunState,
-        notices: &'a [UserNotice],
-    }
     let run = &state.run;
     if console.json {
-        return console.print_json(&Document { state, notices });
+        return console.print_json(&StillRunning {
+            state: state.clone(),
+            notices,
+        });
     }
     if detached {
         return console.print(&format!("{run}\n"));
@@ -219,19 +227,20 @@ fn print_done_event(
     report: &ExecutionReport,
     console: &Console,
     notices: &[UserNotice],
+    detail: ReportDetail,
 ) -> Result<u8, Failure> {
     if let Some(failure) = report.start_failure() {
         return Err(failure.clone());
     }
-    let printed = events::print_done(console, &ReportDocument::new(report, notices));
+    let printed = events::print_done(console, &ReportDocument::new(report, notices, detail));
     exit_after(printed, report.exit_code())
 }
 
-/// Shows the result of a run. Returns the exit code.
+/// Shows the result of a run: how much of its output, and how much of its report in JSON. Returns the exit code.
 pub(crate) fn show_result(
     report: &ExecutionReport,
     console: &Console,
-    extent: OutputExtent,
+    (extent, detail): (OutputExtent, ReportDetail),
     notices: &[UserNotice],
     stdout_error: Option<&StdoutError>,
 ) -> Result<u8, Failure> {
@@ -241,6 +250,6 @@ pub(crate) fn show_result(
     if let Some(failure) = report.start_failure() {
         console.print_error(failure);
     }
-    let printed = console.print_json(&ReportDocument::new(report, notices));
+    let printed = console.print_json(&ReportDocument::new(report, notices, detail));
     exit_after(printed, report.exit_code())
 }

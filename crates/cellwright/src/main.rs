@@ -4,6 +4,7 @@
 
 mod cli;
 mod console;
+mod document;
 mod hosted_execution;
 mod local_execution;
 mod verbs;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_execution::feed::{DisplayItem, FeedItem, FeedPoll, OutputFeed};
-use cellwright_execution::{ExecutionReport, ExecutionStatus};
+use cellwright_execution::{ExecutionReport, ExecutionStatus, ReportDetail};
 use cellwright_kernel::{StopHandle, StopReason};
 use cellwright_output::{ByteSize, Limits, Stream, Traceback, displayed_text};
 
@@ -30,6 +30,8 @@ const CLOSED_PIPE_DELAY: Duration = Duration::from_secs(1);
 pub(crate) struct ViewOptions {
     pub(crate) extent: OutputExtent,
     pub(crate) mode: ViewMode,
+    /// How much of the report JSON contains.
+    pub(crate) detail: ReportDetail,
 }
 
 /// The form in which a viewer shows an execution.
@@ -50,6 +52,7 @@ impl From<OutputExtent> for ViewOptions {
         Self {
             extent,
             mode: ViewMode::Code,
+            detail: ReportDetail::Full,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! [`Failure`]: an error as the caller sees it: message, causes, hints and exit code. Only this module decides them.
 
 mod artifact;
+mod document;
 mod hint;
 mod kernel;
 
@@ -13,9 +14,10 @@ use cellwright_notebook::{
     EditError, FormatError, NotebookError, Position, SimilarText, TextMatch, UnmarkedText,
 };
 use cellwright_stdext::error_chain;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
+pub use document::{ErrorCell, ErrorDocument, ErrorObject};
 pub use hint::{Hint, HintPart, command, flag, flag_value, hint};
 
 /// An error as the caller sees it.
@@ -30,7 +32,7 @@ pub struct Failure {
 }
 
 /// The kind of an error; it decides the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The arguments are invalid.
@@ -61,27 +63,6 @@ pub enum Kind {
     ClosedPipe,
     /// A bug in Cellwright.
     Bug,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::BadArguments => "bad_arguments",
-            Self::BadFile => "bad_file",
-            Self::BadNotebook => "bad_notebook",
-            Self::BadEdit => "bad_edit",
-            Self::Conflict => "conflict",
-            Self::BadSettings => "bad_settings",
-            Self::Refused => "refused",
-            Self::Kernel => "kernel",
-            Self::Host => "host",
-            Self::Raised => "raised",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-            Self::ClosedPipe => "closed_pipe",
-            Self::Bug => "bug",
-        }
-    }
 }
 
 impl Failure {
@@ -165,19 +146,6 @@ impl Failure {
             Kind::ClosedPipe => 0,
             Kind::Bug => 70,
         }
-    }
-
-    /// The failure in `--json`.
-    pub fn to_json(&self) -> Value {
-        json!({"error": {
-            "kind": self.kind.name(),
-            "message": self.message,
-            "causes": self.causes,
-            "hints": self.hints.iter().map(Hint::for_command_line).collect::<Vec<_>>(),
-            "line": self.position.map(|at| at.line),
-            "column": self.position.map(|at| at.column),
-            "exit_code": self.exit_code(),
-        }})
     }
 }
 

@@ -6,6 +6,7 @@
 //! * [`install`]: the commands that install Python packages, for hints.
 //! * [`notice`]: a [`notice::UserNotice`] tells the caller something although nothing failed. The notices of the library
 //!   crates become notices here.
+//! * [`json_schema`]: types for fields of `--json` documents whose Rust type does not determine their schema.
 //! * [`suggest`]: suggests an existing name for a misspelled one.
 //!
 //! Texts are written once, here and next to the errors of the application crates. This crate does not print.
@@ -27,5 +28,6 @@
 
 pub mod failure;
 pub mod install;
+pub mod json_schema;
 pub mod notice;
 pub mod suggest;

@@ -7,6 +7,7 @@ mod merge;
 mod session;
 
 use cellwright_notebook::{MarkerText, Notice};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use kind::NoticeKind;
@@ -14,9 +15,11 @@ pub use merge::describe_merge;
 pub use session::describe_session;
 
 /// A notice for the caller.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UserNotice {
+    /// Kind of the notice.
     pub kind: NoticeKind,
+    /// One sentence for people.
     pub text: String,
 }
 

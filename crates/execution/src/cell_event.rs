@@ -1,5 +1,6 @@
 //! [`CellEvent`]: the start and the end of a cell of a notebook, for viewers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::report::ExecutionStatus;
@@ -33,7 +34,7 @@ pub enum CellEvent {
 }
 
 /// The position of a cell in the notebook and in the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CellRef {
     /// Index in the notebook.
     pub index: usize,

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use cellwright_notebook::{CellKind, Cells, Revision};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::listing::Listing;
@@ -53,7 +54,7 @@ pub enum CellEnding {
 }
 
 /// Whether a cell is up to date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {
     /// Its source has run, after all preceding cells, which are fresh too.
@@ -82,7 +83,7 @@ pub struct CellFreshness {
 }
 
 /// A cell that makes a later one stale.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StaleCause {
     /// Index of the cell; of a deleted cell, the index at which it ran.
     pub index: usize,
@@ -93,7 +94,7 @@ pub struct StaleCause {
 }
 
 /// Why a cell makes a later one stale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StaleReason {
     /// Its source has changed since it ran.

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_kernel::{Description, StopReason};
 use cellwright_output::{Outputs, Traceback};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -31,10 +32,14 @@ pub struct ExecutionReport {
     pub cells: Vec<CellReport>,
     /// How the kernel died, if it did.
     pub died: Option<DeathReport>,
+    /// Path of the notebook that the cells are from.
+    pub path: Option<String>,
     /// The saved notebook, if the cells are from one.
     pub notebook: Option<NotebookReport>,
     /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
+    /// Start of the execution.
+    pub started: SystemTime,
     /// Time until the kernel was ready.
     pub kernel_ready: Option<Duration>,
     /// Time until everything was finished.
@@ -44,7 +49,7 @@ pub struct ExecutionReport {
 }
 
 /// How a cell, or the whole execution, ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionStatus {
     /// Not started yet.
@@ -111,7 +116,7 @@ impl ExecutionStatus {
 }
 
 /// The kernel that ran the cells.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KernelReport {
     /// Name of the backend.
     pub backend: String,
@@ -236,8 +241,8 @@ impl<'de> Deserialize<'de> for CellOutputs {
     }
 }
 
-/// How much of the output is in [`CellReport::text`], and where all of it is.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// How much of the output is in the text of a cell, and where all of it is.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TruncationReport {
     /// Size of the whole output in bytes.
     pub total_bytes: u64,
@@ -247,7 +252,7 @@ pub struct TruncationReport {
     pub shown_bytes: u64,
     /// Number of lines of the text.
     pub shown_lines: u64,
-    /// Size in bytes of the part that one line of the text, an [`ElisionLine`](cellwright_output::ElisionLine), stands for.
+    /// Size in bytes of the part that one line of the text stands for.
     pub elided_bytes: u64,
     /// Number of lines of that part.
     pub elided_lines: u64,
@@ -256,7 +261,7 @@ pub struct TruncationReport {
 }
 
 /// An image that a cell displayed.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ImageReport {
     /// MIME type.
     pub mime: String,
@@ -268,12 +273,23 @@ pub struct ImageReport {
     pub height: Option<u32>,
     /// The artifact with the image.
     pub artifact: Option<String>,
-    /// Where the text of its display is in [`CellReport::text`], in bytes.
+    /// Where the text of its display is in the text of the cell, in bytes.
+    #[schemars(with = "Option<TextRange>")]
     pub text_range: Option<Range<usize>>,
 }
 
+/// A part of a text.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the schema of a range")]
+struct TextRange {
+    /// Offset of the first byte.
+    start: usize,
+    /// Offset after the last byte.
+    end: usize,
+}
+
 /// An exception.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorReport {
     /// Name of the exception.
     pub ename: String,
@@ -298,7 +314,7 @@ impl From<Traceback> for ErrorReport {
 }
 
 /// How the kernel died.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeathReport {
     /// Signal that ended the kernel.
     pub signal: Option<i32>,
@@ -309,7 +325,7 @@ pub struct DeathReport {
 }
 
 /// The notebook after the run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct NotebookReport {
     /// Path of the written file.
     pub path: String,
@@ -326,7 +342,7 @@ pub struct NotebookReport {
 }
 
 /// A cell whose outputs could not be saved.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ConflictReport {
     /// Index of the cell.
     pub index: usize,
@@ -337,7 +353,7 @@ pub struct ConflictReport {
 }
 
 /// What another writer did to the cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictReason {
     /// It changed the source.
@@ -375,6 +391,13 @@ impl ExecutionReport {
     pub fn start_failure(&self) -> Option<&Failure> {
         let not_started = self.status == ExecutionStatus::NotStarted;
         self.failure.as_ref().filter(|_| not_started)
+    }
+
+    /// The first cell that did not end as intended, and why.
+    pub fn failed_cell(&self) -> Option<(&CellReport, &ErrorReport)> {
+        let failed = |cell: &&CellReport| !cell.ended_as_expected();
+        let mut cells = self.cells.iter().filter(failed);
+        cells.find_map(|cell| Some((cell, cell.error.as_ref()?)))
     }
 
     /// Whether there is a notice of this kind.

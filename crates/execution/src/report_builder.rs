@@ -1,6 +1,6 @@
 //! [`ReportBuilder`]: collects the results of the cells while they run.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cellwright_diagnostics::failure::{Failure, Hint, Kind, capitalize, flag_value, hint};
 use cellwright_diagnostics::notice::{self, NoticeKind, UserNotice};
@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::cell_event::{CellEvent, CellRef};
 use super::describe::{describe_cells, describe_exception};
 use super::error_hints::{self, HintContext};
+use super::incomplete_cell::incomplete_cell_error;
 use super::report::{
     CellReport, DeathReport, ErrorReport, ExecutionReport, ExecutionStatus, ImageReport,
     TruncationReport,
@@ -55,8 +56,13 @@ impl ReportBuilder {
                 kernel: None,
                 cells: request.cells.iter().enumerate().map(cell).collect(),
                 died: None,
+                path: request
+                    .notebook
+                    .as_ref()
+                    .map(|spec| spec.path.display().to_string()),
                 notebook: None,
                 notices: Vec::new(),
+                started: SystemTime::now(),
                 kernel_ready: None,
                 elapsed: Duration::ZERO,
                 failure: None,
@@ -129,6 +135,7 @@ impl ReportBuilder {
         };
         // A cell of a notebook that was not started keeps its stored outputs.
         let untouched = self.notebook.is_some() && cell.status == ExecutionStatus::Pending;
+        let incomplete = incomplete_cell_error(&end).filter(|_| !untouched);
         // Rounded to microseconds.
         cell.duration_ms = (end.duration.as_secs_f64() * 1e6).round() / 1e3;
         let status = match end.result {
@@ -155,6 +162,7 @@ impl ReportBuilder {
             }
         };
         let cell = &mut self.report.cells[index];
+        cell.error = cell.error.take().or(incomplete.map(ErrorReport::from));
         cell.status = if untouched {
             ExecutionStatus::Skipped
         } else {

@@ -1,6 +1,13 @@
 //! [`ReportDocument`]: the part of a report that `--json` and `--events` print.
 
+use std::borrow::Cow;
+
+use cellwright_diagnostics::failure::{ErrorCell, ErrorObject, Failure, Kind};
+use cellwright_diagnostics::json_schema::{AnyJson, NotebookOutput, Timestamp};
 use cellwright_diagnostics::notice::UserNotice;
+use cellwright_output::{LiveTarget, LiveText};
+use cellwright_stdext::rfc3339;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -9,39 +16,72 @@ use super::report::{
     ImageReport, KernelReport, NotebookReport, TruncationReport,
 };
 
-/// A report as users see it in JSON.
-#[derive(Debug, Serialize)]
+/// The result of running code or a notebook.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Report")]
 pub struct ReportDocument<'a> {
+    /// How the execution ended.
     status: ExecutionStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Id of the run, if it can be waited for.
     run: Option<&'a str>,
+    /// Name of the session; `null` for a kernel that ended with the execution.
     session: Option<&'a str>,
+    /// The kernel that ran the cells; `null` if none was started.
     kernel: Option<&'a KernelReport>,
-    cells: Vec<CellDocument<'a>>,
-    died: Option<&'a DeathReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Path of the notebook that ran; `null` for code.
+    path: Option<&'a str>,
+    /// The written notebook; `null` for code, and if nothing was written.
     notebook: Option<&'a NotebookReport>,
+    /// Start of the execution.
+    #[schemars(with = "Timestamp")]
+    started_at: String,
+    /// Time until everything was finished, in milliseconds.
+    duration_ms: f64,
+    /// Time until the kernel was ready, in milliseconds.
+    kernel_ready_ms: Option<f64>,
+    /// The cells in the order in which they run.
+    cells: Vec<CellDocument<'a>>,
+    /// How the kernel died.
+    died: Option<&'a DeathReport>,
+    /// Why the execution failed, and at which cell; `null` if it did not fail.
+    error: Option<ErrorObject>,
+    /// What the caller should know although nothing failed.
     notices: Vec<&'a UserNotice>,
-    /// Why no cell was started.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Value>,
 }
 
-#[derive(Debug, Serialize)]
+/// The result of one cell.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CellReport")]
 struct CellDocument<'a> {
+    /// Index in the notebook, or in the request, from 0.
     index: usize,
+    /// Cell id.
     id: Option<&'a str>,
+    /// Title from the request.
     title: Option<&'a str>,
+    /// How the cell ended.
     status: ExecutionStatus,
+    /// The number that the kernel gave the execution.
     execution_count: Option<u32>,
+    /// Duration in milliseconds.
     duration_ms: f64,
+    /// Output as text, bounded; it ends with the traceback of an exception.
     text: &'a str,
+    /// What is missing in `text`.
     truncated: Option<&'a TruncationReport>,
+    /// Displayed images.
     images: &'a [ImageReport],
+    /// Displayed JSON values, bounded.
+    #[schemars(with = "Vec<AnyJson>")]
     json: &'a [Value],
+    /// Status events of the code.
+    #[schemars(with = "Vec<AnyJson>")]
     events: &'a [Value],
-    error: Option<&'a ErrorReport>,
-    outputs: OutputsDocument<'a>,
+    /// The exception that the cell raised, or why it did not finish.
+    error: Option<ErrorReport>,
+    /// The outputs for a notebook; `null` with `--no-outputs`.
+    #[schemars(with = "Option<Vec<NotebookOutput>>")]
+    outputs: Option<OutputsDocument<'a>>,
 }
 
 /// A cell without outputs has an empty list.
@@ -52,27 +92,44 @@ enum OutputsDocument<'a> {
     None([(); 0]),
 }
 
+/// How much of a report is in a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportDetail {
+    /// Everything.
+    Full,
+    /// Without nbformat outputs and the lines of tracebacks, which repeat the text of the cells.
+    NoOutputs,
+}
+
 impl<'a> ReportDocument<'a> {
     /// The document of a report, with `notices` before those of the report.
-    pub fn new(report: &'a ExecutionReport, notices: &'a [UserNotice]) -> Self {
+    pub fn new(
+        report: &'a ExecutionReport,
+        notices: &'a [UserNotice],
+        detail: ReportDetail,
+    ) -> Self {
+        let milliseconds = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+        let cell = |cell: &'a CellReport| CellDocument::new(cell, detail);
         Self {
             status: report.status,
             run: report.run.as_deref(),
             session: report.session.as_deref(),
             kernel: report.kernel.as_ref(),
-            cells: report.cells.iter().map(CellDocument::new).collect(),
-            died: report.died.as_ref(),
+            path: report.path.as_deref(),
             notebook: report.notebook.as_ref(),
+            started_at: rfc3339::format_micros(report.started),
+            duration_ms: milliseconds(report.elapsed),
+            kernel_ready_ms: report.kernel_ready.map(milliseconds),
+            cells: report.cells.iter().map(cell).collect(),
+            died: report.died.as_ref(),
+            error: error_object(report),
             notices: notices.iter().chain(&report.notices).collect(),
-            error: report
-                .start_failure()
-                .map(|failure| failure.to_json()["error"].take()),
         }
     }
 }
 
 impl<'a> CellDocument<'a> {
-    fn new(cell: &'a CellReport) -> Self {
+    fn new(cell: &'a CellReport, detail: ReportDetail) -> Self {
         Self {
             index: cell.index,
             id: cell.id.as_deref(),
@@ -85,11 +142,68 @@ impl<'a> CellDocument<'a> {
             images: &cell.images,
             json: &cell.json,
             events: &cell.events,
-            error: cell.error.as_ref(),
-            outputs: match &cell.outputs {
-                Some(outputs) => OutputsDocument::Some(outputs),
-                None => OutputsDocument::None([]),
+            error: cell.error.as_ref().map(|error| match detail {
+                ReportDetail::Full => error.without_colours(),
+                ReportDetail::NoOutputs => ErrorReport {
+                    traceback: Vec::new(),
+                    ..error.without_colours()
+                },
+            }),
+            outputs: match (detail, &cell.outputs) {
+                (ReportDetail::NoOutputs, _) => None,
+                (ReportDetail::Full, Some(outputs)) => Some(OutputsDocument::Some(outputs)),
+                (ReportDetail::Full, None) => Some(OutputsDocument::None([])),
             },
         }
     }
+}
+
+/// Why an execution failed, with the exception and the cell.
+fn error_object(report: &ExecutionReport) -> Option<ErrorObject> {
+    let cell = report.failed_cell();
+    let mut object = match (&report.failure, cell) {
+        (Some(failure), _) => failure.error_object(),
+        // The traceback of the only cell is enough for people.
+        (None, Some((cell, error))) => {
+            let message = format!("Cell {} raised {}", cell.index, error.ename);
+            Failure::new(Kind::Raised, message).error_object()
+        }
+        (None, None) => return None,
+    };
+    object.exit_code = report.exit_code();
+    if let Some((cell, error)) = cell {
+        object.ename = Some(error.ename.clone());
+        object.evalue = Some(plain_text(&error.evalue).into_owned());
+        object.cell = Some(ErrorCell {
+            index: cell.index,
+            id: cell.id.clone(),
+        });
+    }
+    Some(object)
+}
+
+impl ErrorReport {
+    /// The exception without escape sequences.
+    #[must_use]
+    pub fn without_colours(&self) -> Self {
+        let plain = |line: &String| plain_text(line).into_owned();
+        Self {
+            ename: self.ename.clone(),
+            evalue: plain(&self.evalue),
+            traceback: self.traceback.iter().map(plain).collect(),
+            hints: self.hints.clone(),
+        }
+    }
+}
+
+/// Removes escape sequences.
+fn plain_text(text: &str) -> Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::new();
+    let mut live = LiveText::new(LiveTarget::Pipe);
+    live.push(text.as_bytes(), &mut plain);
+    live.finish(&mut plain);
+    Cow::Owned(plain)
 }

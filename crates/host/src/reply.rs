@@ -2,14 +2,17 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::json_schema::Timestamp;
 use cellwright_diagnostics::notice::UserNotice;
 use cellwright_execution::feed::{FeedItem, ItemHead};
 use cellwright_execution::{CellFreshness, ExecutionHistory, Listing};
 use cellwright_execution::{ExecutionReport, ExecutionStatus, KernelReport};
 use cellwright_kernel::session::{Activity, SessionReport};
+use cellwright_stdext::rfc3339;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -72,45 +75,57 @@ pub struct InputPrompt {
 }
 
 /// A run that continues.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunState {
+    /// Id of the run.
     pub run: String,
+    /// Name of the session; `null` for a kernel that ends with the run.
     pub session: Option<String>,
+    /// How far the run is, or how it ended.
     pub status: ExecutionStatus,
 }
 
 /// A run in a list.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
+    /// Id of the run.
     pub run: String,
+    /// How far the run is, or how it ended.
     pub status: ExecutionStatus,
+    /// Name of the session; `null` for a kernel that ends with the run.
     pub session: Option<String>,
+    /// Owner of the call that started it.
     pub owner: String,
+    /// The notebook, or the start of the code.
     pub label: String,
-    /// Position of the cell that runs, or ran last.
-    pub cell: usize,
-    /// Number of cells.
-    pub cells: usize,
-    /// Start, in seconds since 1970.
-    pub started_at: u64,
-    /// Time since the running cell started, in seconds.
-    pub elapsed_s: Option<f64>,
+    /// Position of the cell that runs, or ran last, from 1.
+    pub number: usize,
+    /// Number of cells of the run.
+    pub total: usize,
+    /// Start of the run.
+    #[schemars(with = "Timestamp")]
+    pub started_at: String,
+    /// Time since the running cell started, in milliseconds.
+    pub elapsed_ms: Option<f64>,
     /// Whether a client has received the result.
     pub collected: bool,
 }
 
 /// The output of a run so far.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunTail {
+    /// Id of the run.
     pub run: String,
+    /// Name of the session; `null` for a kernel that ends with the run.
     pub session: Option<String>,
+    /// How far the run is, or how it ended.
     pub status: ExecutionStatus,
-    /// Position of the cell that runs, or ran last.
-    pub cell: usize,
-    /// Number of cells.
-    pub cells: usize,
-    /// Time since the running cell started, in seconds.
-    pub elapsed_s: Option<f64>,
+    /// Position of the cell that runs, or ran last, from 1.
+    pub number: usize,
+    /// Number of cells of the run.
+    pub total: usize,
+    /// Time since the running cell started, in milliseconds.
+    pub elapsed_ms: Option<f64>,
     /// Output of the cell so far, unless it was sent as items.
     pub text: Option<String>,
     /// The kernel, once it is known.
@@ -119,35 +134,42 @@ pub struct RunTail {
 }
 
 /// Result of cancelling a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CancelResult {
+    /// Id of the run.
     pub run: String,
+    /// Name of the session; `null` for a kernel that ends with the run.
     pub session: Option<String>,
+    /// How far the run is, or how it ended.
     pub status: ExecutionStatus,
     /// Whether it was still running.
     pub cancelled: bool,
 }
 
 /// Result of interrupting a session.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct InterruptResult {
+    /// Name of the session.
     pub session: String,
     /// Whether code was running.
     pub interrupted: bool,
 }
 
 /// Result of resetting a session.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ResetResult {
+    /// Name of the session.
     pub session: String,
+    /// Number of kernels that the session has had.
     pub generation: u32,
     /// Whether the owner now has a kernel apart from the one that other owners share.
     pub private: bool,
 }
 
 /// Result of ending a session.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EndResult {
+    /// Name of the session.
     pub session: String,
     /// `false` if other owners still use the session.
     pub ended: bool,
@@ -163,38 +185,59 @@ pub struct JournalInfo {
 }
 
 /// A session in a list.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInfo {
+    /// Number of the session; `@ID` names it in commands.
     pub id: u64,
+    /// Name of the session.
     pub session: String,
+    /// Name of the kernelspec, or of the runner; `null` without a kernel.
     pub name: Option<String>,
+    /// Name of the backend.
     pub backend: Option<String>,
+    /// Path of the interpreter.
     pub interpreter: Option<String>,
+    /// Programming language.
     pub language: Option<String>,
+    /// Version of the language.
     pub version: Option<String>,
+    /// Process id of the kernel.
     pub pid: Option<u32>,
     /// The directory of the session.
     pub cwd: String,
+    /// What the kernel does.
     pub state: SessionState,
+    /// What the session runs; `null` if it runs nothing.
     pub busy: Option<BusyInfo>,
     /// Number of queued calls.
     pub waiting: usize,
+    /// Owners that use the session.
     pub owners: Vec<String>,
+    /// The owner that has this kernel for itself.
     pub private_to: Option<String>,
+    /// Number of kernels that the session has had.
     pub generation: u32,
+    /// Number of executions.
     pub executions: u64,
+    /// Memory of the kernel and its children, in bytes.
     pub memory_bytes: Option<u64>,
-    pub age_s: u64,
-    pub idle_s: u64,
+    /// Time since the session started, in milliseconds.
+    pub age_ms: u64,
+    /// Time since the last execution ended, in milliseconds.
+    pub idle_ms: u64,
 }
 
 /// What the kernel of a session does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
+    /// There is no kernel.
     Empty,
+    /// The kernel starts.
     Starting,
+    /// The kernel runs nothing.
     Idle,
+    /// The kernel runs code.
     Busy,
 }
 
@@ -210,14 +253,17 @@ impl SessionState {
 }
 
 /// What a session runs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BusyInfo {
+    /// Owner of the call.
     pub owner: String,
+    /// The notebook, or the start of the code.
     pub label: String,
-    /// Start, in seconds since 1970.
-    pub since: u64,
-    /// Time since the start, in seconds.
-    pub seconds: u64,
+    /// Start of the execution.
+    #[schemars(with = "Timestamp")]
+    pub started_at: String,
+    /// Time since the start, in milliseconds.
+    pub elapsed_ms: u64,
 }
 
 /// Which cells of a notebook ran in a session.
@@ -253,8 +299,10 @@ impl From<&SessionReport> for SessionInfo {
                 let busy = BusyInfo {
                     owner: owner.clone(),
                     label: label.clone(),
-                    since: unix_seconds(*since),
-                    seconds: seconds_since(*since),
+                    started_at: rfc3339::format_seconds(*since),
+                    elapsed_ms: whole_ms(
+                        SystemTime::now().duration_since(*since).unwrap_or_default(),
+                    ),
                 };
                 (SessionState::Busy, Some(busy))
             }
@@ -281,22 +329,15 @@ impl From<&SessionReport> for SessionInfo {
             generation: report.generation,
             executions: report.executions,
             memory_bytes: report.memory,
-            age_s: report.age.as_secs(),
-            idle_s: report.idle.as_secs(),
+            age_ms: whole_ms(report.age),
+            idle_ms: whole_ms(report.idle),
         }
     }
 }
 
-/// Seconds since 1970.
-pub(super) fn unix_seconds(time: SystemTime) -> u64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH);
-    since.unwrap_or_default().as_secs()
-}
-
-/// Seconds since a time in the past.
-pub(super) fn seconds_since(time: SystemTime) -> u64 {
-    let elapsed = SystemTime::now().duration_since(time);
-    elapsed.unwrap_or_default().as_secs()
+/// A duration in whole milliseconds.
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A reply in the line of a frame. The report and the data of an item follow as the payload.

@@ -55,16 +55,15 @@ impl Reply {
 
 /// Converts a failure into a reply.
 pub(super) fn failure_reply(failure: &Failure) -> Reply {
-    let mut document = failure.to_json();
-    let error = &mut document["error"];
-    error["message"] = json!(wording::sanitize(&failure.message));
+    let mut error = failure.error_object();
+    error.message = wording::sanitize(&failure.message);
     let causes = failure.causes.iter().map(|cause| wording::sanitize(cause));
-    error["causes"] = causes.collect();
-    error["hints"] = failure.hints.iter().map(wording::format_hint).collect();
+    error.causes = causes.collect();
+    error.hints = failure.hints.iter().map(wording::format_hint).collect();
     Reply {
         text: wording::format_failure(failure),
         images: Vec::new(),
-        structured: document,
+        structured: json!({"error": error}),
         is_error: true,
     }
 }

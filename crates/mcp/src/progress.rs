@@ -67,12 +67,13 @@ impl ProgressReporter {
 #[expect(clippy::cast_precision_loss, reason = "numbers of cells")]
 fn describe(tail: Option<&RunTail>, elapsed: Duration) -> (f64, Option<f64>, String) {
     let seconds = elapsed.as_secs_f64();
-    let cells = tail.map_or(1, |tail| tail.cells);
-    let cell = tail.map_or(0, |tail| tail.cell);
-    let running = tail.and_then(|tail| tail.elapsed_s);
+    let cells = tail.map_or(1, |tail| tail.total);
+    let number = tail.map_or(1, |tail| tail.number);
+    let running = tail.and_then(|tail| tail.elapsed_ms);
+    let running = running.map(|milliseconds| milliseconds / 1e3);
     let mut message = match running {
         Some(running) if cells > 1 => {
-            format!("cell {} of {cells}, running for {running:.0} s", cell + 1)
+            format!("cell {number} of {cells}, running for {running:.0} s")
         }
         Some(running) => format!("running for {running:.0} s"),
         None => format!("waiting for {seconds:.0} s"),
@@ -86,7 +87,7 @@ fn describe(tail: Option<&RunTail>, elapsed: Duration) -> (f64, Option<f64>, Str
     if cells > 1 {
         // The duration of a cell is unknown: its part approaches one and never reaches it.
         let running = running.unwrap_or(0.0);
-        let done = cell as f64 + running / (running + 10.0);
+        let done = (number - 1) as f64 + running / (running + 10.0);
         return (done, Some(cells as f64), message);
     }
     (seconds, None, message)
@@ -103,9 +104,9 @@ mod tests {
             run: "r1".to_owned(),
             session: None,
             status: ExecutionStatus::Running,
-            cell: 2,
-            cells: 5,
-            elapsed_s: Some(10.0),
+            number: 3,
+            total: 5,
+            elapsed_ms: Some(10_000.0),
             text: Some("a\n 40 % \n\n".to_owned()),
             kernel: None,
         };
@@ -113,8 +114,8 @@ mod tests {
         assert!((done - 2.5).abs() < 1e-9, "{done}");
         assert_eq!(total, Some(5.0));
         assert_eq!(message, "cell 3 of 5, running for 10 s: 40 %");
-        (tail.cell, tail.cells) = (0, 1);
-        tail.elapsed_s = Some(7.4);
+        (tail.number, tail.total) = (1, 1);
+        tail.elapsed_ms = Some(7_400.0);
         tail.text = Some(String::new());
         let (done, total, message) = describe(Some(&tail), Duration::from_secs(8));
         assert_eq!((done, total), (8.0, None));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_engine::engine::Engine;
@@ -12,6 +12,7 @@ use cellwright_output::{
     Artifact, ArtifactId, ArtifactInfo, ArtifactKind, Artifacts, ByteSize, Pattern, SearchOptions,
     SearchResults, clean,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::table::{Table, format_seconds};
@@ -58,37 +59,46 @@ fn no_store() -> Failure {
 }
 
 /// Artifacts, oldest first.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ArtifactList {
     /// The directory of the store.
     pub directory: String,
+    /// The artifacts, oldest first.
     pub artifacts: Vec<ArtifactEntry>,
     /// Number of artifacts that are not listed because they do not belong to the project.
     pub hidden: usize,
 }
 
 /// The project that stored an artifact, relative to the project of the caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArtifactProject {
+    /// The project of the caller.
     This,
+    /// Another project.
     Other,
 }
 
 /// An artifact in a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ArtifactEntry {
+    /// Address of the artifact, `artifact://N`.
     pub artifact: String,
+    /// MIME type.
     pub mime: &'static str,
+    /// Size in bytes.
     pub bytes: u64,
-    pub age_seconds: u64,
+    /// Time since it was written, in milliseconds.
+    pub age_ms: u64,
+    /// Path of its file.
     pub path: String,
-    /// `None` for artifacts of older versions.
+    /// The project that stored it; `null` for artifacts of older versions.
     pub project: Option<ArtifactProject>,
     /// Path of the notebook whose cell the artifact is from.
     pub notebook: Option<String>,
-    /// Index of the cell in the notebook, or in the request.
-    pub cell: Option<usize>,
+    /// Index of the cell in the notebook, or in the request, from 0.
+    pub index: Option<usize>,
+    /// Name of the session that it is from.
     pub session: Option<String>,
 }
 
@@ -118,9 +128,9 @@ impl ArtifactList {
                 entry.artifact.clone(),
                 entry.mime.to_owned(),
                 ByteSize(entry.bytes).to_string(),
-                format_seconds(entry.age_seconds),
+                format_seconds(entry.age_ms / 1000),
                 notebook.unwrap_or_else(none),
-                entry.cell.map_or_else(none, |cell| cell.to_string()),
+                entry.index.map_or_else(none, |index| index.to_string()),
                 entry.session.clone().unwrap_or_else(none),
             ];
             let project = match entry.project {
@@ -146,15 +156,12 @@ pub fn list_artifacts(store: &Artifacts, all: bool) -> Result<ArtifactList, Fail
         let origin = store.origin(info.id);
         ArtifactEntry {
             notebook: origin.notebook,
-            cell: origin.cell,
+            index: origin.cell,
             session: origin.session,
             artifact: info.id.to_string(),
             mime: info.kind.mime(),
             bytes: info.bytes,
-            age_seconds: now
-                .duration_since(info.modified)
-                .unwrap_or_default()
-                .as_secs(),
+            age_ms: whole_ms(now.duration_since(info.modified).unwrap_or_default()),
             path: info.path.display().to_string(),
             project: info.project.map(|project| {
                 if store.project() == Some(project) {
@@ -172,10 +179,17 @@ pub fn list_artifacts(store: &Artifacts, all: bool) -> Result<ArtifactList, Fail
     })
 }
 
+/// A duration in whole milliseconds.
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The file of an artifact.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ArtifactPath {
+    /// Address of the artifact, `artifact://N`.
     pub artifact: String,
+    /// Path of its file.
     pub path: String,
 }
 
@@ -215,6 +229,50 @@ pub fn search_artifact(
     Ok((id, results))
 }
 
+/// The lines of an artifact that match a pattern.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SearchReport {
+    /// The artifact.
+    artifact: String,
+    /// The matching lines, up to the limit of the request.
+    hits: Vec<SearchHit>,
+    /// Number of matching lines.
+    total: u64,
+    /// Number of lines that were searched.
+    lines: u64,
+}
+
+/// A line of an artifact that matches.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SearchHit {
+    /// Number of the line, from 1.
+    line: u64,
+    /// The line.
+    text: String,
+    /// Lines before it.
+    before: Vec<String>,
+    /// Lines after it.
+    after: Vec<String>,
+}
+
+impl SearchReport {
+    /// The document of a search.
+    pub fn new(id: ArtifactId, results: &SearchResults) -> Self {
+        let hit = |hit: &cellwright_output::SearchHit| SearchHit {
+            line: hit.line,
+            text: hit.text.clone(),
+            before: hit.before.clone(),
+            after: hit.after.clone(),
+        };
+        Self {
+            artifact: id.to_string(),
+            hits: results.hits.iter().map(hit).collect(),
+            total: results.total,
+            lines: results.lines_searched,
+        }
+    }
+}
+
 /// An artifact, or the selected lines of it.
 pub struct ArtifactContent {
     pub artifact: Artifact,
@@ -224,12 +282,17 @@ pub struct ArtifactContent {
 }
 
 /// The text of an artifact.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ArtifactReport {
+    /// Address of the artifact, `artifact://N`.
     artifact: String,
+    /// MIME type.
     mime: &'static str,
+    /// Size of the whole artifact in bytes.
     bytes: u64,
+    /// Number of lines of the whole artifact.
     lines: u64,
+    /// The selected text.
     text: String,
 }
 

@@ -5,6 +5,7 @@ use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::file::{self, ChangeOutcome, ChangeRequest, GuardRequest, OnMissing};
 use cellwright_notebook::{CellChangeCounts, Notice, Revision};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::file_path::FilePath;
@@ -76,22 +77,34 @@ impl BaseRevision {
 }
 
 /// What was done to a notebook. Every field was read back from the file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangeReport {
+    /// The verb or the operation.
     action: &'static str,
+    /// Path of the notebook.
     path: String,
     /// Whether the file was written.
     pub changed: bool,
-    /// The changed cell (for `delete`, the deleted one); `null` when several cells changed.
-    cell_index: Option<usize>,
+    /// Index of the changed cell (for `delete`, the deleted one), from 0; `null` if several cells changed.
+    index: Option<usize>,
+    /// Id of that cell.
     id: Option<String>,
+    /// Type of that cell.
+    #[schemars(extend("enum" = ["code", "markdown", "raw", null]))]
     cell_type: Option<&'static str>,
+    /// Source of that cell.
     source: Option<String>,
+    /// Number of cells of the notebook.
     total_cells: usize,
+    /// Revision of the notebook now.
     pub revision: String,
+    /// Revision before; `null` for a new notebook.
     previous_revision: Option<String>,
-    cells: ChangedCellCounts,
+    /// Number of cells by what happened to them.
+    counts: ChangedCellCounts,
+    /// The change as a unified diff of the text view.
     pub diff: String,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
     /// One sentence for people; empty if nothing was written.
     #[serde(skip)]
@@ -99,12 +112,17 @@ pub struct ChangeReport {
 }
 
 /// Number of cells by what happened to them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ChangedCellCounts {
+    /// Unchanged cells.
     kept: usize,
+    /// Changed cells.
     changed: usize,
+    /// New cells.
     added: usize,
+    /// Deleted cells.
     removed: usize,
+    /// Moved cells.
     moved: usize,
 }
 
@@ -133,14 +151,14 @@ impl ChangeReport {
             action,
             path: path.to_text(),
             changed: wrote,
-            cell_index: subject.as_ref().map(|cell| cell.index),
+            index: subject.as_ref().map(|cell| cell.index),
             id: subject.as_ref().and_then(|cell| cell.id.clone()),
             cell_type: subject.as_ref().map(|cell| cell.kind.name()),
             source: subject.map(|cell| cell.source),
             total_cells: change.count,
             revision: change.after.to_string(),
             previous_revision: change.before.map(|revision| revision.to_string()),
-            cells: ChangedCellCounts {
+            counts: ChangedCellCounts {
                 kept: change.tally.kept,
                 changed: change.tally.changed,
                 added: change.tally.added,

@@ -22,6 +22,7 @@ use cellwright_execution::{
 use cellwright_kernel::session::KernelLauncher;
 use cellwright_notebook::file::{self, Survey};
 use cellwright_notebook::{CellKind, Cells};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -55,9 +56,11 @@ pub struct CheckRequest {
 }
 
 /// What `check` found.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CheckReport {
+    /// Path of the notebook.
     pub path: String,
+    /// Revision of the notebook.
     revision: String,
     /// Whether every cell ran in order and produced the stored outputs.
     pub same: bool,
@@ -67,28 +70,37 @@ pub struct CheckReport {
     pub raised: usize,
     /// How the run ended.
     status: ExecutionStatus,
-    /// The kernel that ran the copy; `None` if no cell ran.
+    /// The kernel that ran the copy; `null` if no cell ran.
     pub kernel: Option<KernelReport>,
+    /// The cells that ran.
     pub cells: Vec<CellCheck>,
+    /// Cells that never ran, or ran out of order, according to the stored execution counts.
     pub order: Vec<OrderProblem>,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
 }
 
 /// What `check` found in one cell.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CellCheck {
+    /// Index in the notebook, from 0.
     pub index: usize,
+    /// Cell id.
     pub id: Option<String>,
+    /// Result of the comparison.
     pub status: CellResult,
     /// The exception that the cell raised.
     pub error: Option<RaisedError>,
+    /// Differences between the stored and the new outputs.
     pub differences: Vec<Difference>,
 }
 
 /// An exception that a cell raised.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RaisedError {
+    /// Name of the exception.
     pub ename: String,
+    /// Message of the exception.
     pub evalue: String,
     /// Whether a tag or the caller allows it.
     pub allowed: bool,
@@ -104,10 +116,12 @@ impl fmt::Display for RaisedError {
 }
 
 /// The result for one cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CellResult {
+    /// The outputs are the same.
     Same,
+    /// The outputs differ.
     Different,
     /// A tag excludes its outputs from the comparison.
     Ignored,

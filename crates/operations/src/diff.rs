@@ -5,6 +5,7 @@ mod side;
 use std::path::PathBuf;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::json_schema::AnyJson;
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_notebook::outputs::OutputSummary;
 use cellwright_notebook::{
@@ -12,6 +13,7 @@ use cellwright_notebook::{
     OutputDifference, Scope, append_cell, compare,
 };
 use cellwright_output::ByteSize;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -30,15 +32,21 @@ pub struct DiffRequest {
 }
 
 /// The differences.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct DiffReport {
+    /// The old notebook.
     old: String,
+    /// The new notebook.
     new: String,
+    /// Whether there is no difference.
     pub same: bool,
+    /// Number of cells by kind of difference.
     counts: DifferingCellCounts,
+    /// The cells that differ.
     cells: Vec<CellReport>,
-    /// Members of the notebook itself.
+    /// Members of the notebook that differ.
     members: Vec<MemberReport>,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
     /// The differences in the form of a unified diff.
     #[serde(skip)]
@@ -46,49 +54,76 @@ pub struct DiffReport {
 }
 
 /// Number of cells by kind of difference.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 struct DifferingCellCounts {
+    /// Changed cells.
     changed: usize,
+    /// New cells.
     added: usize,
+    /// Removed cells.
     removed: usize,
+    /// Moved cells.
     moved: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CellDifference")]
 struct CellReport {
+    /// Kind of difference.
     change: &'static str,
+    /// Index in the old notebook, from 0; `null` for a new cell.
     old_index: Option<usize>,
+    /// Index in the new notebook, from 0; `null` for a removed cell.
     new_index: Option<usize>,
+    /// Cell id.
     id: Option<String>,
+    /// Cell type.
+    #[schemars(extend("enum" = ["code", "markdown", "raw"]))]
     cell_type: &'static str,
+    /// Cell type before, if it differs.
+    #[schemars(extend("enum" = ["code", "markdown", "raw", null]))]
     old_cell_type: Option<&'static str>,
+    /// Whether the cell was moved.
     moved: bool,
-    /// Unified hunks.
+    /// Unified hunks of the source.
     source: String,
+    /// Outputs that differ.
     outputs: Vec<OutputReport>,
     /// Unified hunks of the text of the outputs.
     output_text: String,
+    /// Execution counts of both sides, if they differ.
     execution_count: Option<[Option<u64>; 2]>,
+    /// Members of the cell that differ.
     members: Vec<MemberReport>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct OutputReport {
+    /// The old output; `null` if it is new.
     old: Option<OutputContent>,
+    /// The new output; `null` if it was removed.
     new: Option<OutputContent>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct OutputContent {
+    /// Type of the output.
     output_type: String,
+    /// Its streams or MIME types.
     what: Vec<String>,
+    /// Size in bytes.
     bytes: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct MemberReport {
+    /// Name of the member.
     name: String,
+    /// Old value.
+    #[schemars(with = "AnyJson")]
     old: Option<Value>,
+    /// New value.
+    #[schemars(with = "AnyJson")]
     new: Option<Value>,
 }
 

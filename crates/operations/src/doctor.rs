@@ -15,6 +15,7 @@ use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::python::{self, Interpreter};
 use cellwright_kernel::{Kernel, KernelError, LaunchContext, Request, StopSignal};
 use cellwright_output::{ArtifactKind, Artifacts, ByteSize, Capture, Limits};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::finding::{Finding, Severity};
@@ -30,10 +31,11 @@ pub struct DoctorRequest {
 }
 
 /// The result of all checks.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct DoctorReport {
     /// Whether code can run.
     pub healthy: bool,
+    /// One finding for each check.
     pub findings: Vec<Finding>,
 }
 

@@ -10,25 +10,31 @@ use cellwright_engine::engine::Engine;
 use cellwright_notebook::images::{self, ImagePlace, StoredImage};
 use cellwright_notebook::{Cells, Notebook, Notice, file};
 use cellwright_output::{Artifacts, ByteSize, Data, Image};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::file_path::FilePath;
 use crate::table::Table;
 
 /// The images in a notebook.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FiguresReport {
+    /// Path of the notebook.
     path: String,
+    /// Revision of the notebook.
     pub revision: String,
+    /// The images.
     pub figures: Vec<StoredFigure>,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
 }
 
 /// An image in a notebook.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct StoredFigure {
-    /// Index of the cell.
-    pub cell: usize,
+    /// Index of the cell in the notebook, from 0.
+    pub index: usize,
+    /// Cell id.
     pub id: Option<String>,
     /// Position among the images of the cell, from 1.
     pub number: usize,
@@ -36,12 +42,14 @@ pub struct StoredFigure {
     pub output: Option<usize>,
     /// Name of the attachment; `null` for an output.
     pub attachment: Option<String>,
+    /// MIME type.
     pub mime: String,
-    /// In pixels.
+    /// Width in pixels.
     pub width: Option<u32>,
-    /// In pixels.
+    /// Height in pixels.
     pub height: Option<u32>,
-    pub size_bytes: u64,
+    /// Size in bytes.
+    pub bytes: u64,
     /// The artifact in which the image was stored.
     pub artifact: Option<String>,
     /// The file in which the image was stored.
@@ -148,14 +156,14 @@ impl FiguresReport {
                 (None, output) => format!("output {}", output.unwrap_or_default()),
             };
             let row = [
-                figure.cell.to_string(),
+                figure.index.to_string(),
                 figure.number.to_string(),
                 figure.mime.clone(),
                 size.map_or_else(
                     || "-".to_owned(),
                     |(width, height)| format!("{width}×{height}"),
                 ),
-                ByteSize(figure.size_bytes).to_string(),
+                ByteSize(figure.bytes).to_string(),
                 from,
             ];
             let stored = figure.file.clone().or_else(|| figure.artifact.clone());
@@ -173,7 +181,7 @@ impl StoredFigure {
             ImagePlace::Attachment(name) => (None, Some(name)),
         };
         Self {
-            cell: stored.cell,
+            index: stored.cell,
             id,
             number,
             output,
@@ -181,7 +189,7 @@ impl StoredFigure {
             mime: stored.mime,
             width: image.width,
             height: image.height,
-            size_bytes: image.bytes,
+            bytes: image.bytes,
             artifact: None,
             file: None,
             image,
@@ -199,6 +207,6 @@ impl StoredFigure {
             "image/tiff" => "tiff",
             _ => "img",
         };
-        format!("cell-{}-{}.{extension}", self.cell, self.number)
+        format!("cell-{}-{}.{extension}", self.index, self.number)
     }
 }

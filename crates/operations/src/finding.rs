@@ -1,27 +1,33 @@
 //! [`Finding`]: a result of a check, with a severity and a next step.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A result of a check.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Finding {
     /// Stable name, such as `no-python`.
     pub code: &'static str,
+    /// Severity of the finding.
     #[serde(rename = "level")]
     pub severity: Severity,
+    /// What was found.
     pub text: String,
     /// What to do about it.
     pub next: Option<String>,
 }
 
 /// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
+    /// Nothing to do.
     Ok,
     /// Information only.
     Note,
+    /// Something does not work as intended.
     Warning,
+    /// Code cannot run, or the setup is incomplete.
     Error,
 }
 

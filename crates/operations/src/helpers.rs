@@ -11,6 +11,7 @@ use cellwright_engine::kernel_setup::KernelContext;
 use cellwright_engine::kernels;
 use cellwright_kernel::backend::runner::{Runner, RunnerSpec};
 use cellwright_kernel::{Kernel, KernelQuery, LaunchContext, StopSignal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Time limit for the kernel and the user's modules.
@@ -31,17 +32,22 @@ pub struct HelpersRequest {
 }
 
 /// The functions.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct HelpersReport {
+    /// The functions.
     pub helpers: Vec<HelperFunction>,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
 }
 
 /// A function that code can use.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct HelperFunction {
+    /// Name of the function.
     pub name: String,
+    /// Its signature.
     pub signature: String,
+    /// Its documentation.
     pub doc: String,
     /// The user's file that defines it; `None` for the prelude.
     pub module: Option<String>,

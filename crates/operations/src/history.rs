@@ -4,10 +4,15 @@ use std::fs::{File, Permissions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
+use cellwright_diagnostics::json_schema::Timestamp;
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::ExecutionStatus;
 use cellwright_host::reply::{JournalInfo, SessionInfo};
+use cellwright_stdext::rfc3339;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -34,21 +39,41 @@ struct JournalCell {
 }
 
 /// A cell that ran in a session.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct HistoryCell {
+    /// Generation of the kernel that ran the cell.
     generation: u32,
+    /// The number that the kernel gave the execution.
     execution_count: Option<u32>,
+    /// How the cell ended.
+    #[schemars(with = "ExecutionStatus")]
     status: String,
-    /// Start, in seconds since 1970.
-    at: u64,
+    /// Start of the cell.
+    #[schemars(with = "Timestamp")]
+    started_at: String,
+    /// The code.
     code: String,
 }
 
+/// The cells that ran in a session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HistoryReport {
+    /// Name of the session.
+    pub session: String,
+    /// The cells, in the order in which they ran.
+    pub cells: Vec<HistoryCell>,
+    /// What the caller should know although nothing failed.
+    pub notices: Vec<UserNotice>,
+}
+
 /// A notebook that was written from a session.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ExportReport {
+    /// Path of the notebook.
     pub path: String,
-    pub cells: usize,
+    /// Number of cells of the notebook.
+    pub total_cells: usize,
+    /// Number of runs that could not be recorded.
     pub lost: u64,
 }
 
@@ -92,7 +117,7 @@ impl Journal {
                 generation: cell.generation,
                 execution_count: cell.count,
                 status: cell.status,
-                at: cell.at,
+                started_at: rfc3339::format_seconds(UNIX_EPOCH + Duration::from_secs(cell.at)),
                 code: cell.code,
             });
         }
@@ -147,7 +172,7 @@ impl Journal {
         kept.map_err(|error| write_failure(error.error))?;
         Ok(ExportReport {
             path: out.display().to_string(),
-            cells,
+            total_cells: cells,
             lost: self.lost,
         })
     }

@@ -3,32 +3,52 @@
 use std::path::Path;
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::installed::{InstalledKernel, list_installed};
 use cellwright_engine::kernels::{self, NamedInterpreter, jupyter};
 use cellwright_kernel::KernelError;
 use cellwright_kernel::python::{self, Interpreter, Origin, RejectedInterpreter};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A kernel that can be started, or the reason why not.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct KernelSpecEntry {
+    /// Name for `--kernel`.
     pub name: String,
+    /// Name of the backend.
     pub backend: &'static str,
+    /// Programming language.
     pub language: Option<String>,
+    /// Name for people.
     display_name: Option<String>,
+    /// Whether it can be started.
     pub ok: bool,
     /// Why it cannot be started.
     pub reason: Option<String>,
+    /// The command line that starts it.
     argv: Vec<String>,
-    /// The program, as it was found.
+    /// Path of the program, as it was found.
     interpreter: Option<String>,
-    /// Why that one.
+    /// Why the interpreter was selected.
     pub origin: Option<String>,
+    /// Directory of the kernelspec.
     pub directory: Option<String>,
+    /// How it is interrupted.
+    #[schemars(with = "Option<String>", extend("enum" = ["signal", "message", null]))]
     interrupt_mode: Option<cellwright_jupyter::kernelspec::InterruptMode>,
     #[serde(skip)]
     pub starts: String,
+}
+
+/// The kernels that can be started.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct KernelSpecList {
+    /// The kernels, the built-in runner first.
+    pub specs: Vec<KernelSpecEntry>,
+    /// What the caller should know although nothing failed.
+    pub notices: Vec<UserNotice>,
 }
 
 /// Lists all kernels, the built-in runner first.

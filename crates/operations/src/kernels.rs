@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use cellwright_diagnostics::failure::{Failure, Kind};
-use cellwright_host::reply::SessionInfo;
-use cellwright_output::ByteSize;
-use serde::Deserialize;
+use cellwright_diagnostics::json_schema::AnyJson;
+use cellwright_diagnostics::notice::UserNotice;
+use cellwright_host::reply::{RunInfo, SessionInfo};
+use cellwright_output::{ByteSize, LiveTarget, LiveText};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::kernel_specs::KernelSpecEntry;
@@ -39,7 +42,7 @@ fn session_row(session: &SessionInfo) -> Vec<String> {
     }
     let mut state = session.state.name().to_owned();
     if let Some(busy) = &session.busy {
-        state.push_str(&format!(" {}", format_seconds(busy.seconds)));
+        state.push_str(&format!(" {}", format_seconds(busy.elapsed_ms / 1000)));
     }
     vec![
         name,
@@ -52,7 +55,7 @@ fn session_row(session: &SessionInfo) -> Vec<String> {
         session.executions.to_string(),
         session.waiting.to_string(),
         size(session.memory_bytes),
-        format_seconds(session.age_s),
+        format_seconds(session.age_ms / 1000),
         session.owners.join(","),
         format!("@{}", session.id),
         session.cwd.clone(),
@@ -88,18 +91,171 @@ pub fn specs_table(rows: &[KernelSpecEntry]) -> Table {
     table
 }
 
+/// The sessions.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SessionList {
+    /// The sessions, oldest first.
+    pub kernels: Vec<SessionInfo>,
+    /// What the caller should know although nothing failed.
+    pub notices: Vec<UserNotice>,
+}
+
+/// The runs.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunList {
+    /// The runs, oldest first.
+    pub runs: Vec<RunInfo>,
+    /// What the caller should know although nothing failed.
+    pub notices: Vec<UserNotice>,
+}
+
+/// The variables of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct VariablesReport {
+    /// Name of the session.
+    pub session: String,
+    /// The variables.
+    pub variables: Vec<Variable>,
+    /// What the caller should know although nothing failed.
+    pub notices: Vec<UserNotice>,
+}
+
 /// A variable of a kernel.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
-struct Variable {
+pub struct Variable {
+    /// Name of the variable.
     name: String,
+    /// Name of its type.
     r#type: Option<String>,
+    /// Module of its type.
+    module: Option<String>,
     /// Length of each dimension, or any other description.
+    #[schemars(with = "AnyJson")]
     shape: Value,
+    /// Number of items.
     length: Option<u64>,
+    /// Size in bytes.
     #[serde(alias = "size")]
     size_bytes: Option<u64>,
+    /// Its value as text, shortened.
     preview: Option<String>,
+}
+
+/// What a kernel knows about a name.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
+pub struct InspectionReport {
+    /// Name of the session.
+    pub session: String,
+    /// Whether the kernel knows the name.
+    found: bool,
+    /// The name.
+    name: Option<String>,
+    /// Its type.
+    r#type: Option<String>,
+    /// Its module.
+    module: Option<String>,
+    /// Signature of a function.
+    signature: Option<String>,
+    /// Its documentation.
+    docstring: Option<String>,
+    /// The file that defines it.
+    file: Option<String>,
+    /// Its source, if requested.
+    source: Option<String>,
+    /// The information as text.
+    text: Option<String>,
+    /// The information by MIME type, as the kernel sent it.
+    #[schemars(with = "BTreeMap<String, AnyJson>")]
+    data: BTreeMap<String, Value>,
+}
+
+/// The completions of code.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct CompletionReport {
+    /// Name of the session.
+    pub session: String,
+    /// The completions.
+    matches: Vec<String>,
+    /// Where the completed text starts in the code, in characters.
+    start: Option<u64>,
+    /// Where the completed text ends in the code, in characters.
+    end: Option<u64>,
+}
+
+impl VariablesReport {
+    /// The document of the reply of a kernel.
+    pub fn new(session: &str, reply: &Value) -> Self {
+        Self {
+            session: session.to_owned(),
+            variables: variables(reply),
+            notices: Vec::new(),
+        }
+    }
+}
+
+impl InspectionReport {
+    /// The document of the reply of a kernel.
+    pub fn new(session: &str, reply: &Value) -> Self {
+        let mut report = Self::deserialize(reply).unwrap_or_default();
+        session.clone_into(&mut report.session);
+        let plain = report.data.get("text/plain").and_then(Value::as_str);
+        report.text = plain.map(without_escapes).or(report.text);
+        report
+    }
+
+    /// The text, for people and models.
+    pub fn into_text(self, code: &str) -> Result<String, Failure> {
+        self.text.ok_or_else(|| {
+            let message = format!("The kernel has no information about `{code}`");
+            Failure::new(Kind::BadArguments, message)
+        })
+    }
+}
+
+impl CompletionReport {
+    /// The document of the reply of a kernel.
+    pub fn new(session: &str, reply: &Value) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct CompleteReply {
+            matches: Vec<Match>,
+            start: Option<u64>,
+            end: Option<u64>,
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Match {
+            Text(String),
+            Object { text: String },
+        }
+        let reply = CompleteReply::deserialize(reply).unwrap_or_default();
+        let text = |found| match found {
+            Match::Text(text) | Match::Object { text } => text,
+        };
+        Self {
+            session: session.to_owned(),
+            matches: reply.matches.into_iter().map(text).collect(),
+            start: reply.start,
+            end: reply.end,
+        }
+    }
+
+    /// The completions, one per line.
+    pub fn to_lines(&self) -> String {
+        let line = |text: &String| format!("{text}\n");
+        self.matches.iter().map(line).collect()
+    }
+}
+
+/// Removes escape sequences.
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::new();
+    let mut live = LiveText::new(LiveTarget::Pipe);
+    live.push(text.as_bytes(), &mut plain);
+    live.finish(&mut plain);
+    plain
 }
 
 /// The reply to a query for variables: with other members, or the list alone.
@@ -124,12 +280,12 @@ pub fn variable_names(reply: &Value) -> Vec<String> {
 }
 
 /// The variables of a kernel in columns; `None` if there are none.
-pub fn variables_table(reply: &Value) -> Option<Table> {
+pub fn variables_table(variables: &[Variable]) -> Option<Table> {
     let mut table = Table::new(["NAME", "TYPE", "SHAPE", "SIZE", "VALUE"])
         .right("SIZE")
         .clip("VALUE")
         .hide_first(&["SHAPE", "TYPE"]);
-    for variable in variables(reply) {
+    for variable in variables {
         let shape = match (&variable.shape, variable.length) {
             (Value::Array(sides), _) => {
                 let sides: Vec<String> = sides.iter().map(Value::to_string).collect();
@@ -141,7 +297,7 @@ pub fn variables_table(reply: &Value) -> Option<Table> {
             (other, _) => other.to_string(),
         };
         table.push([
-            variable.name,
+            variable.name.clone(),
             text(variable.r#type.as_deref()),
             shape,
             size(variable.size_bytes),
@@ -149,43 +305,4 @@ pub fn variables_table(reply: &Value) -> Option<Table> {
         ]);
     }
     (!table.is_empty()).then_some(table)
-}
-
-/// The text of the reply to an inspect query.
-pub fn inspection_text(reply: &Value, code: &str) -> Result<String, Failure> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct InspectReply {
-        data: BTreeMap<String, Value>,
-        text: Option<String>,
-    }
-    let reply = InspectReply::deserialize(reply).unwrap_or_default();
-    let plain = reply.data.get("text/plain").and_then(Value::as_str);
-    plain.map(str::to_owned).or(reply.text).ok_or_else(|| {
-        let message = format!("The kernel has no information about `{code}`");
-        Failure::new(Kind::BadArguments, message)
-    })
-}
-
-/// The completions of a reply, one per line.
-pub fn completions_text(reply: &Value) -> String {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct CompleteReply {
-        matches: Vec<Match>,
-    }
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Match {
-        Text(String),
-        Object { text: String },
-    }
-    let reply = CompleteReply::deserialize(reply).unwrap_or_default();
-    let mut lines = String::new();
-    for found in reply.matches {
-        let (Match::Text(text) | Match::Object { text }) = found;
-        lines.push_str(&text);
-        lines.push('\n');
-    }
-    lines
 }

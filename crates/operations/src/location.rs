@@ -7,41 +7,50 @@ use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_engine::open_notebooks::{OpenNotebook, describe_unanswered};
 use cellwright_notebook::NotebookError;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::file_path::FilePath;
 use super::table::Table;
 
 /// Where a notebook is open.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LocationReport {
+    /// Path of the notebook.
     path: String,
+    /// The servers that have the notebook open.
     pub servers: Vec<ServerLocation>,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
 }
 
 /// A server that has the notebook open.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ServerLocation {
     /// Address of the server, without its token.
     url: String,
+    /// Process id of the server.
     pid: i32,
     /// Path of the notebook below the server's directory.
     path: String,
     /// Whether a collaboration room has the notebook: then writes are refused.
     room: bool,
+    /// The kernel of the notebook; `null` if it has none.
     kernel: Option<KernelLocation>,
 }
 
 /// The kernel of the notebook's session.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct KernelLocation {
+    /// Id of the kernel.
     id: String,
+    /// Name of the kernelspec.
     name: String,
+    /// What the kernel does, as the server reports it.
     state: Option<String>,
     /// Number of connected pages.
     connections: u64,
-    /// For `eval --existing`; `null` if the file does not exist.
+    /// Path of the connection file, for `eval --existing`; `null` if the file does not exist.
     connection_file: Option<PathBuf>,
 }
 

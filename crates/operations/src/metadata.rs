@@ -1,11 +1,13 @@
 //! Shows and changes tags and metadata.
 
 use cellwright_diagnostics::failure::{Failure, Kind, flag_value, hint};
+use cellwright_diagnostics::json_schema::AnyJson;
 use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::edit::{Address, Operation};
 use cellwright_notebook::metadata::{self, MetadataChange};
 use cellwright_notebook::{Cells, Notebook, NotebookError, file};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,19 +16,28 @@ use super::change::{BaseRevision, ChangeReport};
 use super::file_path::FilePath;
 
 /// The cells of a notebook that have tags.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TagsReport {
+    /// Path of the notebook.
     path: String,
+    /// Revision of the notebook.
     pub revision: String,
+    /// The cells.
     cells: Vec<TaggedCell>,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct TaggedCell {
+    /// Index in the notebook, from 0.
     index: usize,
+    /// Cell id.
     id: Option<String>,
+    /// Cell type.
+    #[schemars(extend("enum" = ["code", "markdown", "raw"]))]
     cell_type: &'static str,
+    /// Tags of the cell.
     tags: Vec<String>,
 }
 
@@ -91,17 +102,22 @@ pub enum MetadataResult {
 }
 
 /// Metadata of a cell or of the notebook.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct MetadataReport {
+    /// Path of the notebook.
     path: String,
+    /// Revision of the notebook.
     pub revision: String,
-    /// `null` for the metadata of the notebook.
-    cell_index: Option<usize>,
+    /// Index of the cell, from 0; `null` for the metadata of the notebook.
+    index: Option<usize>,
+    /// Cell id.
     id: Option<String>,
     /// The requested key; `null` for all metadata.
     key: Option<String>,
-    /// `null` if the key does not exist.
+    /// The value of the key; `null` if the key does not exist.
+    #[schemars(with = "AnyJson")]
     value: Value,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
     /// The value as JSON, with the spelling of the file.
     #[serde(skip)]
@@ -169,7 +185,7 @@ pub fn metadata(request: &MetadataRequest, engine: &Engine) -> Result<MetadataRe
     Ok(MetadataResult::Shown(MetadataReport {
         path: request.path.to_text(),
         revision: notebook.revision().to_string(),
-        cell_index: index,
+        index,
         id: index.and_then(|index| Some(notebook.id(index)?.into_owned())),
         key,
         value: serde_json::from_slice(json)

@@ -8,6 +8,7 @@ use cellwright_host::kernel_host::KernelHost;
 use cellwright_notebook::outline::{self, OutlineEntry};
 use cellwright_notebook::{Cells, Notebook, Notice, file};
 use cellwright_output::ByteSize;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::file_path::FilePath;
@@ -15,27 +16,42 @@ use crate::freshness;
 use crate::table::Table;
 
 /// The cells of a notebook, one entry each.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct OutlineReport {
+    /// Path of the notebook.
     path: String,
+    /// Revision of the notebook.
     pub revision: String,
+    /// Format of the notebook, such as `4.5`.
     nbformat: String,
+    /// Number of cells.
     pub total_cells: usize,
     /// The session whose history decides which cells are fresh.
     pub session: Option<String>,
+    /// The cells.
     cells: Vec<OutlineCell>,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct OutlineCell {
+    /// Index in the notebook, from 0.
     index: usize,
+    /// Cell id.
     id: Option<String>,
+    /// Cell type.
+    #[schemars(extend("enum" = ["code", "markdown", "raw"]))]
     cell_type: &'static str,
+    /// Tags of the cell.
     tags: Vec<String>,
+    /// Level of the Markdown heading that the cell starts with.
     heading: Option<usize>,
+    /// First line of the source.
     first_line: String,
+    /// Number of lines of the source.
     lines: usize,
+    /// Stored execution count.
     execution_count: Option<u64>,
     /// Whether the cell changed since it ran; `null` unless it ran on a live session.
     freshness: Option<Freshness>,
@@ -44,13 +60,17 @@ struct OutlineCell {
     freshness_text: Option<String>,
     /// The cells that make the cell stale.
     stale_causes: Vec<StaleCause>,
+    /// The stored outputs.
     outputs: Vec<OutlineOutput>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct OutlineOutput {
+    /// Type of the output.
     output_type: String,
+    /// Its streams or MIME types.
     what: Vec<String>,
+    /// Size in bytes.
     bytes: usize,
 }
 

@@ -13,6 +13,7 @@ use cellwright_notebook::{
     Cells, MarkerStyle, Notebook, NotebookError, Notice, append_tagged_cell, file, images, outline,
     outputs,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::figures::FiguresReport;
@@ -40,15 +41,19 @@ pub enum ReadResult {
 }
 
 /// A notebook, or a part of it, as text.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TextResult {
+    /// Path of the notebook.
     path: String,
+    /// The view that the selector names.
     pub view: &'static str,
+    /// Revision of the notebook.
     pub revision: String,
     /// `null` for `:raw` and for files that are not notebooks.
     pub total_cells: Option<usize>,
     /// The text as printed, final newline included.
     pub text: String,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
     /// The bytes of `:raw`, if they are not UTF-8.
     #[serde(skip)]

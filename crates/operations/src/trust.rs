@@ -8,6 +8,7 @@ use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::working_directory;
 use cellwright_engine::trust::{self, Trust, TrustState};
 use cellwright_kernel::modules;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A request about trust. A path is that of a project or of one of its files; the default is the current directory.
@@ -19,36 +20,44 @@ pub enum TrustRequest {
 }
 
 /// The result of a request.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TrustReport {
+    /// What was done.
     pub action: TrustAction,
+    /// The files.
     pub files: Vec<TrustedFile>,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
 }
 
 /// What was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustAction {
+    /// The files were trusted.
     Trust,
+    /// The files were listed.
     List,
+    /// The trust was withdrawn.
     Remove,
 }
 
 /// A file that is or was trusted.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct TrustedFile {
+    /// Path of the file.
     pub path: String,
     /// Size in bytes when it was trusted.
     pub bytes: Option<u64>,
-    #[serde(rename = "standing")]
+    /// State of the file.
     pub state: FileTrust,
 }
 
 /// The state of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileTrust {
+    /// Its content is trusted.
     Trusted,
     /// Its content differs from the trusted content.
     Changed,

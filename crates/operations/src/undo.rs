@@ -5,6 +5,7 @@ use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::file::{self, RestoreOutcome, Restored};
 use cellwright_notebook::{Cells, Direction, NoStep, Revision, Scope};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::change::BaseRevision;
@@ -20,12 +21,18 @@ pub struct UndoRequest {
 }
 
 /// What was undone or redone.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct UndoReport {
+    /// What was done.
+    #[schemars(extend("enum" = ["undo", "redo"]))]
     action: &'static str,
+    /// Path of the notebook.
     path: String,
+    /// Number of cells.
     total_cells: usize,
+    /// Revision of the notebook.
     pub revision: String,
+    /// Revision of the notebook before.
     previous_revision: String,
     /// The number of changes that can still be undone.
     undo_left: usize,
@@ -33,6 +40,7 @@ pub struct UndoReport {
     redo_left: usize,
     /// The change, from the content before to the one now.
     pub diff: String,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
     /// One sentence for people.
     #[serde(skip)]

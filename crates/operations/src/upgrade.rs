@@ -4,21 +4,26 @@ use cellwright_diagnostics::failure::Failure;
 use cellwright_diagnostics::notice::{self, UserNotice};
 use cellwright_engine::engine::Engine;
 use cellwright_notebook::file;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::change::BaseRevision;
 use super::file_path::FilePath;
 
 /// What the upgrade did.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct UpgradeReport {
+    /// Always `upgrade`.
     action: &'static str,
+    /// Path of the notebook.
     path: String,
     /// Whether the file was written.
     pub changed: bool,
     /// The format before, such as `3.0`; `null` if nothing had to be done.
     pub from: Option<String>,
+    /// Number of cell ids that were added.
     pub ids_added: usize,
+    /// Revision of the notebook now.
     pub revision: String,
     pub notices: Vec<UserNotice>,
 }

@@ -11,7 +11,8 @@ use cellwright_mcp::config::{self, Client, Transport};
 use cellwright_mcp::http::{self, AccessPolicy};
 use cellwright_mcp::{Server, ServerOptions, stdio, token};
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::console::Console;
 
@@ -171,12 +172,35 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<
         let url = format!("http://{}{}", listener.local_addr()?, http::ENDPOINT);
         if console.json {
             let file = file.display().to_string();
-            console.print_json(&json!({"url": url, "token_file": file}))?;
+            console.print_json(&Listening {
+                url,
+                token_file: file,
+            })?;
         } else {
             console.note(&format!("listening on {url}, token in {}", file.display()));
         }
         http::serve(listener, server, policy).await
     })
+}
+
+/// The address of the server.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Listening {
+    /// URL of the endpoint.
+    url: String,
+    /// The file with the token.
+    token_file: String,
+}
+
+/// The entry for the configuration of an MCP client.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ClientConfigReport {
+    /// Where the entry belongs.
+    location: String,
+    /// The entry.
+    entry: String,
+    /// How the client runs without a person.
+    headless: Option<String>,
 }
 
 /// Worker threads of the runtime.
@@ -214,9 +238,11 @@ fn print_config(
     };
     let config = config::client_config(client, &transport);
     if console.json {
-        return console.print_json(&json!({
-            "location": config.location, "entry": config.text, "headless": config.headless,
-        }));
+        return console.print_json(&ClientConfigReport {
+            location: config.location,
+            entry: config.text,
+            headless: config.headless.map(str::to_owned),
+        });
     }
     console.note(&config.location);
     if let Some(headless) = config.headless {

@@ -3,13 +3,12 @@
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
 use cellwright_operations::artifact::{
-    SearchRequest, current_project_store, find_artifact, format_hits, list_artifacts,
+    SearchReport, SearchRequest, current_project_store, find_artifact, format_hits, list_artifacts,
     open_artifact, refuse_binary, search_artifact,
 };
 use cellwright_operations::table::count;
 use cellwright_output::{ArtifactId, ByteSize, LiveTarget, LiveText, Pattern, SearchResults};
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use crate::console::{Console, StdStream};
 
@@ -159,16 +158,7 @@ impl<'a> Printer<'a> {
 
 fn print_hits(id: ArtifactId, hits: &SearchResults, console: &Console) -> Result<(), Failure> {
     if console.json {
-        let found: Vec<_> = hits
-            .hits
-            .iter()
-            .map(|hit| {
-                json!({"line": hit.line, "text": hit.text, "before": hit.before, "after": hit.after})
-            })
-            .collect();
-        return console.print_json(&json!({
-            "artifact": id.to_string(), "hits": found, "total": hits.total, "lines": hits.lines_searched,
-        }));
+        return console.print_json(&SearchReport::new(id, hits));
     }
     console.print(&format_hits(hits))?;
     let shown = hits.hits.len() as u64;

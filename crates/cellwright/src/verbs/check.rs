@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
-use cellwright_execution::Stores;
+use cellwright_execution::{ReportDetail, Stores};
 use cellwright_operations::check::{
     CellResult, CheckReport, CheckRequest, allowed_errors_hint, check as check_notebook,
 };
@@ -109,6 +109,7 @@ pub(crate) fn check(args: &CheckArgs, engine: &Engine, console: &Console) -> Res
             },
             // The comparison matters here, not the output.
             mode: ViewMode::Silent,
+            detail: ReportDetail::Full,
         };
         let (report, _) =
             local_execution::run_locally(execution, launch, Stores::default(), console, view)?;

@@ -3,12 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
+use cellwright_diagnostics::json_schema::AnyJson;
+use cellwright_diagnostics::notice::UserNotice;
 use cellwright_diagnostics::suggest::nearest;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels;
-use cellwright_engine::settings::{SETTINGS, SettingDef, SettingEntry, Value};
+use cellwright_engine::settings::{
+    FileLine, Origin, SETTINGS, SettingDef, SettingEntry, Value, describe_ignored_settings,
+};
 use clap::{Args, Subcommand};
-use serde_json::{Value as Json, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value as Json;
 
 use crate::console::Console;
 
@@ -90,8 +96,10 @@ fn list(long: bool, cwd: &Path, engine: &Engine, console: &Console) -> Result<()
     let settings = engine.settings(cwd)?;
     let entries = settings.entries();
     if console.json {
-        let rows: Vec<Json> = entries.iter().map(document).collect();
-        return console.print_json(&rows);
+        return console.print_json(&SettingList {
+            settings: entries.iter().map(SettingDocument::new).collect(),
+            notices: describe_ignored_settings(entries).into_iter().collect(),
+        });
     }
     let rows: Vec<[String; 3]> = entries
         .iter()
@@ -119,8 +127,7 @@ fn list(long: bool, cwd: &Path, engine: &Engine, console: &Console) -> Result<()
         }
     }
     console.print(&text)?;
-    console
-        .print_notices(cellwright_engine::settings::describe_ignored_settings(entries).as_slice());
+    console.print_notices(describe_ignored_settings(entries).as_slice());
     Ok(())
 }
 
@@ -132,7 +139,7 @@ fn get(name: &str, cwd: &Path, engine: &Engine, console: &Console) -> Result<(),
         .find(|entry| entry.definition.name == name)
         .ok_or_else(|| unknown_setting(name))?;
     if console.json {
-        return console.print_json(&document(entry));
+        return console.print_json(&SettingDocument::new(entry));
     }
     let lines: Vec<String> = match shown_value(entry) {
         Value::Unset => Vec::new(),
@@ -149,8 +156,7 @@ fn get(name: &str, cwd: &Path, engine: &Engine, console: &Console) -> Result<(),
     }
     console.print(&text)?;
     let entries = std::slice::from_ref(entry);
-    console
-        .print_notices(cellwright_engine::settings::describe_ignored_settings(entries).as_slice());
+    console.print_notices(describe_ignored_settings(entries).as_slice());
     Ok(())
 }
 
@@ -172,12 +178,10 @@ fn path(cwd: &Path, engine: &Engine, console: &Console) -> Result<(), Failure> {
     let files = engine.settings_files(cwd);
     let project = files.project.unwrap_or(files.project_default);
     if console.json {
-        let document =
-            |file: &Path| json!({"file": file.to_string_lossy(), "exists": file.exists()});
-        return console.print_json(&json!({
-            "user": files.user.as_deref().map(document),
-            "project": document(&project),
-        }));
+        return console.print_json(&SettingFiles {
+            user: files.user.as_deref().map(SettingsFile::new),
+            project: SettingsFile::new(&project),
+        });
     }
     let mut text = String::new();
     let user = files.user.as_deref().map(|file| ("user", file));
@@ -197,18 +201,136 @@ fn shown_value(entry: &SettingEntry) -> Value {
     }
 }
 
-fn document(entry: &SettingEntry) -> Json {
-    json!({
-        "name": entry.definition.name,
-        "value": shown_value(entry).to_json(),
-        "default": entry.definition.default().to_json(),
-        "origin": entry.origin.to_json(),
-        "ignored": entry.ignored_at.as_ref().map(|at| {
-            json!({"file": at.file.to_string_lossy(), "line": at.line})
-        }),
-        "project": entry.definition.project_policy.label(),
-        "variable": entry.definition.env_name(),
-        "variables": entry.definition.env_aliases,
-        "meaning": entry.definition.meaning(),
-    })
+/// All settings.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SettingList {
+    /// The settings.
+    settings: Vec<SettingDocument>,
+    /// What the caller should know although nothing failed.
+    notices: Vec<UserNotice>,
+}
+
+/// A setting with its value.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Setting")]
+pub(crate) struct SettingDocument {
+    /// Name of the setting.
+    name: &'static str,
+    /// Value; durations are in seconds, sizes in bytes; secrets are redacted; `null` if it is not set.
+    #[schemars(with = "AnyJson")]
+    value: Json,
+    /// Built-in default.
+    #[schemars(with = "AnyJson")]
+    default: Json,
+    /// Where the value comes from.
+    origin: OriginDocument,
+    /// The line of the project's file that is ignored, because the project is not trusted.
+    ignored: Option<FileLineDocument>,
+    /// Whether a project may set it.
+    project: &'static str,
+    /// The environment variable that sets it.
+    variable: String,
+    /// Other environment variables that set it.
+    variables: &'static [&'static str],
+    /// Meaning of the setting.
+    meaning: &'static str,
+}
+
+/// Where the value of a setting comes from.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[schemars(rename = "Origin")]
+enum OriginDocument {
+    /// The built-in default.
+    Default,
+    /// The user's file.
+    User {
+        #[serde(flatten)]
+        at: FileLineDocument,
+    },
+    /// The project's file.
+    Project {
+        #[serde(flatten)]
+        at: FileLineDocument,
+    },
+    /// An environment variable.
+    Environment {
+        /// Name of the variable.
+        variable: String,
+    },
+    /// A flag of the command line.
+    Flag {
+        /// The flag.
+        flag: &'static str,
+    },
+}
+
+/// A line of a file.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FileLine")]
+struct FileLineDocument {
+    /// Path of the file.
+    file: String,
+    /// Number of the line, from 1.
+    line: usize,
+}
+
+/// The files with settings.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SettingFiles {
+    /// The user's file; `null` without a home directory.
+    user: Option<SettingsFile>,
+    /// The project's file.
+    project: SettingsFile,
+}
+
+/// A file with settings.
+#[derive(Serialize, JsonSchema)]
+struct SettingsFile {
+    /// Path of the file.
+    file: String,
+    /// Whether the file exists.
+    exists: bool,
+}
+
+impl SettingsFile {
+    fn new(file: &Path) -> Self {
+        Self {
+            file: file.to_string_lossy().into_owned(),
+            exists: file.exists(),
+        }
+    }
+}
+
+impl From<&FileLine> for FileLineDocument {
+    fn from(at: &FileLine) -> Self {
+        Self {
+            file: at.file.to_string_lossy().into_owned(),
+            line: at.line,
+        }
+    }
+}
+
+impl SettingDocument {
+    fn new(entry: &SettingEntry) -> Self {
+        Self {
+            name: entry.definition.name,
+            value: shown_value(entry).to_json(),
+            default: entry.definition.default().to_json(),
+            origin: match &entry.origin {
+                Origin::Default => OriginDocument::Default,
+                Origin::User(at) => OriginDocument::User { at: at.into() },
+                Origin::Project(at) => OriginDocument::Project { at: at.into() },
+                Origin::Variable(name) => OriginDocument::Environment {
+                    variable: name.clone(),
+                },
+                Origin::Flag(flag) => OriginDocument::Flag { flag },
+            },
+            ignored: entry.ignored_at.as_ref().map(FileLineDocument::from),
+            project: entry.definition.project_policy.label(),
+            variable: entry.definition.env_name(),
+            variables: entry.definition.env_aliases,
+            meaning: entry.definition.meaning(),
+        }
+    }
 }

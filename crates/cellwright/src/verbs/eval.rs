@@ -9,6 +9,7 @@ use cellwright_diagnostics::failure::{Failure, Kind, command, flag, hint};
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
 use cellwright_engine::startup::StartupTimer;
+use cellwright_execution::ReportDetail;
 use cellwright_host::protocol::WaitMode;
 use cellwright_operations::eval::{EvalCell, EvalRequest, SessionRequest, prepare};
 use cellwright_operations::seconds::parse_seconds;
@@ -16,8 +17,10 @@ use clap::Args;
 
 use super::env_args::EnvArgs;
 use super::kernel_args::{ExistingArg, KernelArgs};
+use super::report_args::ReportArgs;
 use crate::console::Console;
 use crate::verbs::text_source;
+use crate::viewer::ViewOptions;
 use crate::viewer::live::OutputExtent;
 use crate::{hosted_execution, local_execution};
 
@@ -110,6 +113,8 @@ pub(crate) struct EvalArgs {
     /// Print all output, even to a pipe
     #[arg(long)]
     full: bool,
+    #[command(flatten)]
+    report: ReportArgs,
     #[command(flatten, next_help_heading = "Environment")]
     env: EnvArgs,
     #[command(flatten, next_help_heading = "Kernel")]
@@ -162,6 +167,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Resul
             ", the artifact holds the full output",
         ]));
     }
+    let detail = args.report.detail(console, false)?;
     let mut startup = StartupTimer::new();
     let prepared = prepare(args.request()?, engine, &mut startup)?;
     let extent = match console {
@@ -176,7 +182,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Resul
             _ if args.background => WaitMode::Detached,
             wait if console.json => WaitMode::Report {
                 wait,
-                outputs: true,
+                outputs: detail == ReportDetail::Full,
             },
             wait => WaitMode::Stream {
                 wait,
@@ -188,7 +194,10 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Resul
             params,
             &settings,
             console,
-            extent.into(),
+            ViewOptions {
+                detail,
+                ..extent.into()
+            },
             &notices,
             startup,
         );
@@ -211,7 +220,7 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Resul
     hosted_execution::show_result(
         &report,
         console,
-        extent,
+        (extent, detail),
         &prepared.notices,
         stdout_error.as_ref(),
     )

@@ -11,6 +11,8 @@ use clap::{Args, Subcommand};
 
 use crate::console::Console;
 
+pub(crate) use drivers::TextconvReport;
+
 /// Arguments of `git`.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -1,8 +1,10 @@
 //! `host`: shows, starts and stops the background process that owns sessions.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_diagnostics::json_schema::Timestamp;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::runtime_dir::{self, RuntimeDir};
 use cellwright_host::error::HostError;
@@ -12,6 +14,8 @@ use cellwright_host::{find, idle_exit, log, stop};
 use cellwright_output::ByteSize;
 use cellwright_stdext::rfc3339;
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::console::Console;
@@ -103,18 +107,16 @@ fn status(console: &Console) -> Result<(), Failure> {
     let Some(status) = status else {
         if console.json {
             let dir = path.display().to_string();
-            return console.print_json(&json!({"running": false, "directory": dir}));
+            return console.print_json(&HostStatus {
+                directory: dir,
+                ..HostStatus::default()
+            });
         }
         return console.print("no host is running\n");
     };
     if console.json {
-        let mut document = Map::new();
-        document.insert("running".to_owned(), true.into());
-        document.insert("directory".to_owned(), path.display().to_string().into());
-        if let Value::Object(members) = status {
-            document.extend(members);
-        }
-        return console.print_json(&document);
+        let dir = path.display().to_string();
+        return console.print_json(&HostStatus::new(dir, &status));
     }
     console.print(&format_status(&status, &path.display().to_string()))
 }
@@ -159,7 +161,11 @@ fn stop(console: &Console) -> Result<(), Failure> {
         StopOutcome::Forced { pid } => (Some(pid), true, Map::new()),
     };
     if console.json {
-        return console.print_json(&json!({"pid": pid, "forced": forced, "ended": ended}));
+        return console.print_json(&StoppedHost {
+            pid,
+            forced,
+            ended: counts(&ended),
+        });
     }
     let Some(pid) = pid else {
         return console.print("no host was running\n");
@@ -181,7 +187,7 @@ fn start(engine: &Engine, console: &Console) -> Result<(), Failure> {
     let found = block_on(find::find_or_start(runtime_dir::default_path(), idle_exit))?;
     let (pid, started) = (found.client.host.pid, found.started);
     if console.json {
-        return console.print_json(&json!({"pid": pid, "started": started}));
+        return console.print_json(&StartedHost { pid, started });
     }
     let word = if started {
         "started"
@@ -202,14 +208,100 @@ fn show_log(args: &LogArgs, console: &Console) -> Result<(), Failure> {
         None => String::new(),
     };
     if console.json {
-        let lines: Vec<&str> = text.lines().collect();
-        let dir = path.display().to_string();
-        return console.print_json(&json!({"directory": dir, "lines": lines}));
+        return console.print_json(&HostLog {
+            directory: path.display().to_string(),
+            lines: text.lines().map(str::to_owned).collect(),
+        });
     }
     if text.is_empty() {
         console.note("there is no log yet");
     }
     console.print(&text)
+}
+
+/// The state of the host.
+#[derive(Default, Serialize, JsonSchema)]
+pub(crate) struct HostStatus {
+    /// Whether a host is running; if not, the following fields are `null`.
+    running: bool,
+    /// The directory of the host.
+    directory: String,
+    /// Process id.
+    pid: Option<u64>,
+    /// Version of the host.
+    host_version: Option<String>,
+    /// Version of its protocol.
+    protocol: Option<u64>,
+    /// A random name that identifies this host.
+    instance: Option<String>,
+    /// Start of the host.
+    #[schemars(with = "Option<Timestamp>")]
+    started_at: Option<String>,
+    /// Time since the start, in milliseconds.
+    uptime_ms: Option<u64>,
+    /// Memory of the host, in bytes.
+    memory_bytes: Option<u64>,
+    /// Number of connected clients.
+    clients: Option<u64>,
+    /// Number of sessions, busy sessions and runs.
+    counts: BTreeMap<String, u64>,
+}
+
+impl HostStatus {
+    /// The document of the reply of a host. A host of another version may omit fields.
+    fn new(directory: String, status: &Value) -> Self {
+        let number = |name: &str| status[name].as_u64();
+        let text = |name: &str| status[name].as_str().map(str::to_owned);
+        Self {
+            running: true,
+            directory,
+            pid: number("pid"),
+            host_version: text("version"),
+            protocol: number("protocol"),
+            instance: text("instance"),
+            started_at: number("started")
+                .map(|seconds| rfc3339::format_seconds(UNIX_EPOCH + Duration::from_secs(seconds))),
+            uptime_ms: number("uptime_seconds").map(|seconds| seconds * 1000),
+            memory_bytes: number("memory_bytes"),
+            clients: number("clients"),
+            counts: status["counts"].as_object().map(counts).unwrap_or_default(),
+        }
+    }
+}
+
+/// The numbers of a map.
+fn counts(map: &Map<String, Value>) -> BTreeMap<String, u64> {
+    let entry = |(name, count): (&String, &Value)| Some((name.clone(), count.as_u64()?));
+    map.iter().filter_map(entry).collect()
+}
+
+/// A host that was stopped.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StoppedHost {
+    /// Process id; `null` if no host was running.
+    pid: Option<u32>,
+    /// Whether it was killed because it did not answer.
+    forced: bool,
+    /// Number of sessions and runs that ended with it.
+    ended: BTreeMap<String, u64>,
+}
+
+/// A host that runs.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StartedHost {
+    /// Process id.
+    pid: u32,
+    /// Whether this command started it.
+    started: bool,
+}
+
+/// The log of the host.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct HostLog {
+    /// The directory of the host.
+    directory: String,
+    /// The last lines.
+    lines: Vec<String>,
 }
 
 /// Runs a future on a runtime of this thread.

@@ -12,14 +12,19 @@ use cellwright_engine::engine::Engine;
 use cellwright_engine::kernels::working_directory;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::{SessionQuery, SessionSelector};
-use cellwright_operations::kernels::VARIABLES_MAX;
+use cellwright_operations::kernels::{
+    CompletionReport, InspectionReport, VARIABLES_MAX, VariablesReport,
+};
 use cellwright_operations::seconds::parse_seconds;
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::console::Console;
+
 use crate::verbs::kernel_args::interpreter;
+pub(crate) use list::StoppedSessions;
 
 /// Arguments of `kernels`.
 #[derive(Debug, Args)]
@@ -251,7 +256,7 @@ pub(crate) fn kernels(
                 },
                 engine,
             )?;
-            list::variables(&answer, console)
+            list::variables(&VariablesReport::new(args.name(), &answer), console)
         }
         Action::Inspect {
             session,
@@ -263,7 +268,8 @@ pub(crate) fn kernels(
                 cursor: code.chars().count(),
                 source: *source,
             };
-            list::inspection(&session.send(query, engine)?, code, console)
+            let report = InspectionReport::new(session.name(), &session.send(query, engine)?);
+            list::inspection(report, code, console)
         }
         Action::Complete {
             session,
@@ -274,9 +280,12 @@ pub(crate) fn kernels(
                 code: code.clone(),
                 cursor: cursor.unwrap_or_else(|| code.chars().count()),
             };
-            list::completions(&session.send(query, engine)?, console)
+            let report = CompletionReport::new(session.name(), &session.send(query, engine)?);
+            list::completions(&report, console)
         }
-        Action::History(session) => export::history(&session.selector(engine)?, console),
+        Action::History(session) => {
+            export::history(&session.name, &session.selector(engine)?, console)
+        }
         Action::Export {
             session,
             out,
@@ -286,6 +295,11 @@ pub(crate) fn kernels(
 }
 
 impl QueryArgs {
+    /// Name of the session, as given.
+    fn name(&self) -> &str {
+        &self.session.name
+    }
+
     fn send(&self, query: SessionQuery, engine: &Engine) -> Result<Value, Failure> {
         let host = KernelHost::Shared;
         let session = self.session.selector(engine)?;
@@ -312,7 +326,11 @@ fn stop(args: &StopArgs, engine: &Engine, console: &Console) -> Result<(), Failu
 }
 
 /// Prints a result: as JSON, or as a note.
-fn show(result: &impl Serialize, text: &str, console: &Console) -> Result<(), Failure> {
+fn show(
+    result: &(impl Serialize + JsonSchema),
+    text: &str,
+    console: &Console,
+) -> Result<(), Failure> {
     if console.json {
         return console.print_json(result);
     }

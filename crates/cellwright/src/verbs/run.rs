@@ -17,7 +17,7 @@ use cellwright_diagnostics::notice::UserNotice;
 use cellwright_engine::engine::Engine;
 use cellwright_engine::kernel_setup::{KernelSetup, SharedBridge};
 use cellwright_engine::startup::StartupTimer;
-use cellwright_execution::{ExecutionReport, ReportDocument};
+use cellwright_execution::{ExecutionReport, ReportDetail, ReportDocument};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::WaitMode;
 use cellwright_operations::run::{PreparedRun, prepare};
@@ -46,6 +46,8 @@ fn execute(
     engine: &Engine,
     console: &Console,
 ) -> Result<u8, Failure> {
+    let detail = args.report.detail(console, args.events)?;
+    let has_outputs = detail == ReportDetail::Full;
     let mut startup = StartupTimer::new();
     let mut request = args.request()?;
     files.apply(&mut request)?;
@@ -54,26 +56,30 @@ fn execute(
     console.print_notices(&prepared.notices);
     let Some(chosen) = prepared.chosen.take() else {
         let report = prepared.finish_without_cells(engine)?;
-        return show(&report, &prepared.notices, args, console, None);
+        return show(&report, &prepared.notices, args, console, detail, None);
     };
     let view = if files.is_to_stdout() {
         ViewOptions {
             extent: OutputExtent::Nothing,
             mode: ViewMode::Silent,
+            detail,
         }
     } else {
-        view(args, &prepared, console)
+        ViewOptions {
+            detail,
+            ..view(args, &prepared, console)
+        }
     };
     if args.session.is_some() || args.background || args.wait.is_some() {
         let attach = match args.wait {
             _ if args.background => WaitMode::Detached,
             wait if console.json => WaitMode::Report {
                 wait,
-                outputs: true,
+                outputs: has_outputs,
             },
             wait => WaitMode::Stream {
                 wait,
-                outputs: args.events,
+                outputs: args.events && has_outputs,
             },
         };
         let request = prepared.host_request(chosen, engine, attach)?;
@@ -99,6 +105,7 @@ fn execute(
         &prepared.notices,
         args,
         console,
+        detail,
         Some((extent, stdout_error)),
     )
 }
@@ -109,10 +116,11 @@ fn show(
     notices: &[UserNotice],
     args: &RunArgs,
     console: &Console,
+    detail: ReportDetail,
     shown: Option<(OutputExtent, Option<StdoutError>)>,
 ) -> Result<u8, Failure> {
     if console.json || args.events {
-        let document = ReportDocument::new(report, notices);
+        let document = ReportDocument::new(report, notices, detail);
         let printed = if args.events {
             events::print_done(console, &document)
         } else {
@@ -129,6 +137,7 @@ fn view(args: &RunArgs, prepared: &PreparedRun, console: &Console) -> ViewOption
         return ViewOptions {
             extent: OutputExtent::Full,
             mode: ViewMode::Events,
+            detail: ReportDetail::Full,
         };
     }
     ViewOptions {
@@ -140,5 +149,6 @@ fn view(args: &RunArgs, prepared: &PreparedRun, console: &Console) -> ViewOption
         mode: ViewMode::Notebook {
             durations: prepared.durations.clone(),
         },
+        detail: ReportDetail::Full,
     }
 }

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
+use cellwright_execution::ReportDetail;
 use cellwright_host::kernel_host::KernelHost;
+use cellwright_operations::kernels::RunList;
 use cellwright_operations::seconds::parse_seconds;
 use cellwright_operations::table::{Table, format_seconds};
 use cellwright_output::{Limits, Stream};
 use clap::{Args, Subcommand};
 
 use crate::console::Console;
-use crate::hosted_execution::{FollowRequest, HostedResult, show_result, watch};
+use crate::hosted_execution::{FollowRequest, HostedResult, StillRunning, show_result, watch};
+use crate::verbs::report_args::ReportArgs;
 use crate::viewer::live::{LiveWriter, OutputExtent};
 
 /// Exit code of `runs wait` if the time is up and the run continues.
@@ -54,6 +57,8 @@ Example:
         /// Wait at most SECONDS
         #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
         wait: Option<Duration>,
+        #[command(flatten)]
+        report: ReportArgs,
     },
     /// Print the output of the running cell so far
     #[command(after_help = "\
@@ -83,7 +88,9 @@ Example:
 pub(crate) fn runs(args: &RunsArgs, console: &Console) -> Result<u8, Failure> {
     match &args.action {
         Action::List => list(console),
-        Action::Wait { run, wait } => wait_for(run, *wait, console),
+        Action::Wait { run, wait, report } => {
+            wait_for(run, *wait, report.detail(console, false)?, console)
+        }
         Action::Tail { run, follow } => tail(run, *follow, console),
         Action::Cancel { run } => cancel(run, console),
     }
@@ -93,7 +100,10 @@ fn list(console: &Console) -> Result<u8, Failure> {
     let host = KernelHost::Shared;
     let runs = host.block_on(host.list_runs())?.unwrap_or_default();
     if console.json {
-        console.print_json(&runs)?;
+        console.print_json(&RunList {
+            runs,
+            notices: Vec::new(),
+        })?;
         return Ok(0);
     }
     let head = [
@@ -109,9 +119,9 @@ fn list(console: &Console) -> Result<u8, Failure> {
             run.status.name().to_owned(),
             run.session.unwrap_or_else(none),
             run.owner,
-            format!("{}/{}", run.cell + 1, run.cells),
-            run.elapsed_s.map_or_else(none, |seconds| {
-                format_seconds(Duration::from_secs_f64(seconds).as_secs())
+            format!("{}/{}", run.number, run.total),
+            run.elapsed_ms.map_or_else(none, |elapsed| {
+                format_seconds(Duration::from_secs_f64(elapsed / 1e3).as_secs())
             }),
             run.label,
         ]);
@@ -133,16 +143,24 @@ fn extent(console: &Console) -> OutputExtent {
     }
 }
 
-fn wait_for(run: &str, wait: Option<Duration>, console: &Console) -> Result<u8, Failure> {
+fn wait_for(
+    run: &str,
+    wait: Option<Duration>,
+    detail: ReportDetail,
+    console: &Console,
+) -> Result<u8, Failure> {
     let request = FollowRequest::Wait {
         run,
         wait,
-        outputs: console.json,
+        outputs: console.json && detail == ReportDetail::Full,
     };
     match watch(request, console, extent(console), &Limits::default())? {
         HostedResult::StillRunning(state) => {
             if console.json {
-                console.print_json(&state)?;
+                console.print_json(&StillRunning {
+                    state,
+                    notices: &[],
+                })?;
             } else {
                 console.print_notices(&[UserNotice::new(
                     NoticeKind::StillRunning,
@@ -157,7 +175,7 @@ fn wait_for(run: &str, wait: Option<Duration>, console: &Console) -> Result<u8, 
         } => show_result(
             &report,
             console,
-            OutputExtent::Bounded,
+            (OutputExtent::Bounded, detail),
             &[],
             stdout_error.as_ref(),
         ),

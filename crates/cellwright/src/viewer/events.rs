@@ -75,7 +75,7 @@ impl<'s> EventViewer<'s> {
 pub(crate) fn print_done(console: &Console, document: &impl Serialize) -> Result<(), Failure> {
     // As a value, because the outputs of a notebook are JSON with line breaks.
     let document = serde_json::to_value(document).map_err(io::Error::from)?;
-    let mut event = json!({"event": "done"});
+    let mut event = json!({"version": 1, "event": "done"});
     if let (Some(event), Value::Object(document)) = (event.as_object_mut(), document) {
         event.extend(document);
     }
@@ -85,8 +85,7 @@ pub(crate) fn print_done(console: &Console, document: &impl Serialize) -> Result
 /// Prints a failure as the last event. Errors are ignored, because stderr shows the failure too.
 pub(crate) fn print_failure(console: &Console, failure: &Failure) {
     if !failure.is_silent() {
-        let mut report = failure.to_json();
-        report["status"] = json!("not_started");
+        let report = json!({"status": "not_started", "error": failure.error_object()});
         print_done(console, &report).ok();
     }
 }

@@ -120,7 +120,7 @@ impl<'s> ProgressViewer<'s> {
             if time >= SHOWN_DURATION_MIN {
                 line.push_str(&format!(", {}", format_duration(time)));
             }
-            if let Some((name, _)) = error {
+            if let (ExecutionStatus::Error, Some((name, _))) = (status, error) {
                 line.push_str(&format!(" ({name})"));
             }
             if !has_heading {

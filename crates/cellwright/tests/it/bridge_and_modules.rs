@@ -312,7 +312,7 @@ fn modules_of_a_project_run_only_while_they_are_trusted_and_unchanged() {
     fs::write(modules.join("a.py"), "where = 'changed'\n").unwrap();
     check_value("user", "skipped changed module");
     let listed = context.run(&["trust", "--list", "--json"]).exits(0).json();
-    assert_eq!(listed["files"][0]["standing"], "changed");
+    assert_eq!(listed["files"][0]["state"], "changed");
     context.run(&["trust", "deep"]).exits(0);
     check_value("changed", "");
     let result = context.run(&["trust", "--remove"]).exits(0);

@@ -85,7 +85,7 @@ fn the_list_shows_the_origin_of_each_value() {
     assert_eq!(line("eval.owner"), "me CELLWRIGHT_OWNER");
     assert_eq!(line("python.interpreter"), "- default");
     let rows = list(&["config", "list", "--json"]).json();
-    let rows = rows.as_array().unwrap();
+    let rows = rows["settings"].as_array().unwrap();
     let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
     assert_eq!(
         row("sessions.max")["origin"],
@@ -102,7 +102,7 @@ fn the_list_shows_the_origin_of_each_value() {
 fn the_list_contains_every_setting_with_its_meaning() {
     let context = Context::new();
     let rows = context.run(&["config", "list", "--json"]).exits(0).json();
-    let rows = rows.as_array().unwrap();
+    let rows = rows["settings"].as_array().unwrap();
     let names: BTreeSet<&str> = rows
         .iter()
         .map(|row| row["name"].as_str().unwrap())
@@ -485,11 +485,7 @@ fn the_total_size_of_artifacts_is_a_setting() {
         context.eval(&[code]).exits(0);
     }
     let list = context.run(&["artifact", "list", "--json"]).exits(0).json();
-    let count = list["artifacts"]
-        .as_array()
-        .or_else(|| list.as_array())
-        .unwrap()
-        .len();
+    let count = list["artifacts"].as_array().unwrap().len();
     assert!(count < 3, "{list}");
 }
 
@@ -537,7 +533,8 @@ fn expected_rows(context: &Context) -> Vec<String> {
             row["project"].as_str().unwrap(),
         )
     };
-    rows.as_array().unwrap().iter().map(row).collect()
+    let rows = rows["settings"].as_array().unwrap();
+    rows.iter().map(row).collect()
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn a_figure_is_named_where_it_appears_and_its_artifact_is_the_image() {
         .run(&["notebook", "figures", "a.ipynb", "--json"])
         .exits(0)
         .json();
-    assert_eq!(figures["figures"][0]["size_bytes"], PNG_SIZE);
+    assert_eq!(figures["figures"][0]["bytes"], PNG_SIZE);
 }
 
 #[test]

@@ -26,6 +26,15 @@ fn pages(context: &Context) -> Vec<Vec<String>> {
     pages
 }
 
+/// The verbs that do something, with their actions, such as `kernels list`.
+pub(crate) fn verbs(context: &Context) -> Vec<String> {
+    let names: Vec<String> = pages(context).iter().map(|page| page.join(" ")).collect();
+    let has_actions = |name: &str| names.iter().any(|one| one.starts_with(&format!("{name} ")));
+    let mut verbs = names.clone();
+    verbs.retain(|name| !name.is_empty() && !has_actions(name));
+    verbs
+}
+
 fn help(context: &Context, page: &[String], width: usize) -> String {
     let mut arguments: Vec<&str> = page.iter().map(String::as_str).collect();
     arguments.push("--help");

@@ -162,7 +162,7 @@ fn a_host_is_started_once_and_stopped() {
 
     let pid = test_host.start();
     let again = test_host.run(&["start", "--json"]).exits(0).json();
-    assert_eq!(again, json!({"pid": pid, "started": false}));
+    assert_eq!(again, json!({"version": 1, "pid": pid, "started": false}));
     let status = test_host.status();
     assert_eq!(status["running"], true);
     assert_eq!(status["pid"], pid);
@@ -308,7 +308,7 @@ fn an_idle_host_ends() {
     let pid = pid_in(&serde_json::from_slice(&output.stdout).unwrap());
     // A connected client keeps the host running.
     let mut connection = test_host.connect();
-    connection.send_json(&json!({"hello": {"protocol": 3, "version": "test"}}));
+    connection.send_json(&json!({"hello": {"protocol": 4, "version": "test"}}));
     assert_eq!(connection.receive()["hello"]["pid"], pid);
     std::thread::sleep(Duration::from_millis(1200));
     connection.send_json(&json!({"do": "status"}));

@@ -63,7 +63,7 @@ impl KernelspecFixture {
     /// The entries of `kernels specs` for the kernelspecs of the fixture and for the runner.
     fn specs(&self) -> Vec<Value> {
         let specs = self.run(&["kernels", "specs", "--json"]).exits(0).json();
-        let mut specs = specs.as_array().unwrap().clone();
+        let mut specs = specs["specs"].as_array().unwrap().clone();
         let here = self.context.path("jupyter").display().to_string();
         specs.retain(|spec| {
             let dir = spec["directory"].as_str();

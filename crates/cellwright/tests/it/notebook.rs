@@ -86,7 +86,7 @@ fn the_json_report_has_every_field() {
     ];
     let report = context.run(&arguments).exits(0).json();
     assert_eq!(report["action"], "insert");
-    assert_eq!(report["cell_index"], 1);
+    assert_eq!(report["index"], 1);
     assert_eq!(report["cell_type"], "code");
     assert_eq!(report["source"], "x");
     assert_eq!(report["total_cells"], 4);
@@ -282,7 +282,7 @@ fn cells_are_named_by_their_ids_in_every_spelling() {
         .run(&["notebook", "delete", "a.ipynb", "10"])
         .exits(2);
     let deleted = context.run(&["notebook", "delete", "a.ipynb", "id:10", "--json"]);
-    assert_eq!(deleted.exits(0).json()["cell_index"], 2);
+    assert_eq!(deleted.exits(0).json()["index"], 2);
     for selector in ["id:title", "id=title", "cells=title", "cells:title"] {
         let text = context.run(&["read", &format!("a.ipynb:{selector}")]);
         assert!(text.exits(0).stdout.starts_with("# %% [markdown] cell:0\n"));

@@ -171,6 +171,11 @@ fn the_guide_to_helper_functions_matches_the_output() {
 }
 
 #[test]
+fn the_guide_to_json_matches_the_output() {
+    check_page("docs/guide/json.md");
+}
+
+#[test]
 fn the_guide_to_git_matches_the_output() {
     check_page("docs/guide/git.md");
 }

@@ -120,7 +120,7 @@ impl SessionFixture {
     /// The entries of `kernels list`.
     fn kernels(&self) -> Vec<Value> {
         let list = self.run(&["kernels", "list", "--json"]).exits(0).json();
-        list.as_array().unwrap().clone()
+        list["kernels"].as_array().unwrap().clone()
     }
 
     /// The entry of `kernels list` for a session. Fails if several sessions have the name.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,9 @@ use crate::failure::{Hint, flag, flag_value, hint};
 
 /// What a notice is about. The names in `--json`, in MCP replies and in the host protocol are those of the variants in
 /// `snake_case`; [`fmt::Display`] writes the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(description = "What a notice is about.")]
 pub enum NoticeKind {
     // Edits of a notebook.
     NearMarker,

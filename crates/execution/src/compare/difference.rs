@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Maximum number of characters of a line in an excerpt.
@@ -11,7 +12,7 @@ const EXCERPT_LIMIT: usize = 120;
 const CONTEXT_SIZE: usize = 40;
 
 /// One difference between a stored and a new output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Difference {
     /// The part that differs: `stdout`, a MIME type, `error`, `output_type`, …
     pub what: String,
@@ -24,7 +25,7 @@ pub struct Difference {
 }
 
 /// One side of a difference.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Side {
     /// Index of the output; of joined outputs, the first one.
     pub output: usize,

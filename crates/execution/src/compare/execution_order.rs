@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The stored execution count of a code cell.
@@ -17,7 +18,7 @@ pub struct StoredCount {
 }
 
 /// A cell that did not run in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OrderProblem {

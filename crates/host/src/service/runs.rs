@@ -8,9 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 use cellwright_engine::settings::Settings;
 use cellwright_execution::{Execution, ExecutionStatus};
 use cellwright_kernel::{StopHandle, StopReason};
-use cellwright_stdext::LockExt;
+use cellwright_stdext::{LockExt, rfc3339};
 
-use super::super::reply::{RunInfo, unix_seconds};
+use super::super::reply::RunInfo;
 
 /// How long a collected result can be collected again.
 const COLLECTED_RESULT_TIMEOUT: Duration = Duration::from_mins(10);
@@ -152,10 +152,10 @@ impl Runs {
                 session: run.session_name(),
                 owner: run.owner.clone(),
                 label: run.label.clone(),
-                cell: snapshot.cell,
-                cells: snapshot.cells,
-                started_at: unix_seconds(run.started),
-                elapsed_s: snapshot.elapsed.map(|elapsed| elapsed.as_secs_f64()),
+                number: snapshot.cell + 1,
+                total: snapshot.cells,
+                started_at: rfc3339::format_seconds(run.started),
+                elapsed_ms: snapshot.elapsed.map(|elapsed| elapsed.as_secs_f64() * 1e3),
                 collected: run.collected.is_some(),
             }
         });

@@ -287,9 +287,9 @@ impl HostService {
             run: id.to_owned(),
             session: run.session_name(),
             status: snapshot.status,
-            cell: snapshot.cell,
-            cells: snapshot.cells,
-            elapsed_s: snapshot.elapsed.map(|elapsed| elapsed.as_secs_f64()),
+            number: snapshot.cell + 1,
+            total: snapshot.cells,
+            elapsed_ms: snapshot.elapsed.map(|elapsed| elapsed.as_secs_f64() * 1e3),
             text: (!follow).then_some(text),
             kernel: run.execution.with_report(|report| report.kernel.clone()),
         };

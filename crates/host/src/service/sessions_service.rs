@@ -9,7 +9,7 @@ use cellwright_kernel::session::{Activity, KernelLoss, SessionCall, SessionKey, 
 
 use super::super::log::Level;
 use super::super::protocol::SessionSelector;
-use super::super::reply::{EndResult, InterruptResult, ResetResult, seconds_since};
+use super::super::reply::{EndResult, InterruptResult, ResetResult};
 use super::HostService;
 
 impl HostService {
@@ -179,7 +179,7 @@ fn describe_activity(report: &SessionReport) -> Option<String> {
             since,
         } => Some(format!(
             "it has been busy for {} s with `{label}` (owner {owner})",
-            seconds_since(*since)
+            since.elapsed().unwrap_or_default().as_secs()
         )),
         Activity::Starting => Some("it is starting".to_owned()),
         _ => None,

@@ -67,7 +67,7 @@ fn unknown_resource(uri: &str) -> Failure {
 /// Converts a failure into the protocol's error for a resource.
 pub(crate) fn not_found_error(uri: &str, failure: &Failure) -> ErrorData {
     let message = wording::format_failure(failure);
-    let data = json!({"uri": uri, "error": failure.to_json()["error"]});
+    let data = json!({"uri": uri, "error": failure.error_object()});
     ErrorData::resource_not_found(
         message.trim_start_matches("error: ").trim_end().to_owned(),
         Some(data),

@@ -8,7 +8,8 @@ use cellwright_operations::doctor::{DoctorRequest, check_installation};
 use cellwright_operations::history::{Journal, history_table};
 use cellwright_operations::kernel_specs::list_kernel_specs;
 use cellwright_operations::kernels::{
-    VARIABLES_MAX, completions_text, inspection_text, sessions_table, specs_table, variables_table,
+    CompletionReport, InspectionReport, SessionList, VARIABLES_MAX, VariablesReport,
+    sessions_table, specs_table, variables_table,
 };
 use cellwright_operations::table::count;
 use rmcp::model::{CallToolResponse, JsonObject};
@@ -163,10 +164,13 @@ async fn query(
     let reply = host.query(selector, query, timeout).await?;
     let reply: Value = reply.ok_or_else(cellwright_host::host_not_running)?;
     let text = match given.action.as_str() {
-        "inspect" => inspection_text(&reply, code()?)?,
-        "complete" => completions_text(&reply),
-        _ => variables_table(&reply)
-            .map_or_else(|| "no variables".to_owned(), |table| table.to_string()),
+        "inspect" => InspectionReport::new(&session, &reply).into_text(code()?)?,
+        "complete" => CompletionReport::new(&session, &reply).to_lines(),
+        _ => {
+            let report = VariablesReport::new(&session, &reply);
+            variables_table(&report.variables)
+                .map_or_else(|| "no variables".to_owned(), |table| table.to_string())
+        }
     };
     show(server, &session, &text)
 }
@@ -178,7 +182,11 @@ async fn list_sessions(server: &Server) -> Result<Reply, Failure> {
         Some(table) => Delimiter::new()?.enclose("text", &table.to_string()),
         None => "no sessions; `eval` or `run` starts one\n".to_owned(),
     };
-    Ok(Reply::new(text, &json!({"kernels": sessions}))?)
+    let list = SessionList {
+        kernels: sessions,
+        notices: Vec::new(),
+    };
+    Ok(Reply::new(text, &list)?)
 }
 
 async fn list_specs(server: &Server) -> Result<Reply, Failure> {
@@ -241,7 +249,7 @@ pub(super) fn export(server: &Server, session: Option<&str>, path: &str) -> Resu
     let report = journal.export(place.display_path(), false)?;
     let text = format!(
         "{notices}wrote {} of session {} to {}\n",
-        count(report.cells, "cell"),
+        count(report.total_cells, "cell"),
         wording::sanitize_name(session),
         wording::sanitize(&report.path)
     );

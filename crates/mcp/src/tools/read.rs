@@ -170,10 +170,10 @@ fn figures_reply(place: &ConfinedPath, report: &FiguresReport) -> Result<Reply, 
     let mut images = ReplyImages::default();
     for figure in &report.figures {
         let location = match (&figure.attachment, figure.output) {
-            (Some(name), _) => format!("cell {}, {}", figure.cell, wording::sanitize_name(name)),
+            (Some(name), _) => format!("cell {}, {}", figure.index, wording::sanitize_name(name)),
             (None, output) => format!(
                 "cell {}, output {}",
-                figure.cell,
+                figure.index,
                 output.unwrap_or_default()
             ),
         };

@@ -136,9 +136,9 @@ pub(super) async fn still_running(
         format!("running: the code continues as run {run}")
     };
     if let Some(tail) = tail.as_ref().filter(|_| !is_waiting) {
-        text.push_str(&format!(", cell {} of {}", tail.cell + 1, tail.cells));
-        if let Some(elapsed) = tail.elapsed_s {
-            text.push_str(&format!(", for {elapsed:.0} s so far"));
+        text.push_str(&format!(", cell {} of {}", tail.number, tail.total));
+        if let Some(elapsed) = tail.elapsed_ms {
+            text.push_str(&format!(", for {:.0} s so far", elapsed / 1e3));
         }
     }
     if let Some(session) = &state.session {
@@ -166,7 +166,7 @@ pub(super) async fn still_running(
     text.push_str(&format!("next: {next}\n"));
     let document = json!({
         "status": "running", "run": run, "session": state.session, "notices": notices,
-        "text": output, "cell": tail.as_ref().map(|tail| tail.cell), "next": [next],
+        "text": output, "number": tail.as_ref().map(|tail| tail.number), "next": [next],
     });
     Ok(Reply::new(text, &document)?)
 }

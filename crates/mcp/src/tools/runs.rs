@@ -123,8 +123,8 @@ fn list(runs: &[RunInfo]) -> Result<Reply, Failure> {
             "{} {}{collected}, cell {} of {}, session {}: {}\n",
             run.run,
             run.status.name(),
-            run.cell + 1,
-            run.cells,
+            run.number,
+            run.total,
             run.session.as_deref().unwrap_or("-"),
             wording::sanitize_name(&run.label)
         ));
@@ -144,8 +144,8 @@ fn show_tail(mut tail: RunTail, text_max: usize) -> Result<Reply, Failure> {
         "run {}: {}, cell {} of {}\n",
         tail.run,
         tail.status.name(),
-        tail.cell + 1,
-        tail.cells
+        tail.number,
+        tail.total
     );
     if shown.is_empty() {
         text.push_str("no output so far\n");

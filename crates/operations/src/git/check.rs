@@ -1,6 +1,7 @@
 //! Checks the setup of git: what is set up, and what is missing.
 
 use cellwright_diagnostics::failure::Failure;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::attributes;
@@ -23,36 +24,21 @@ impl SetupCheck {
     }
 }
 
-impl Serialize for SetupCheck {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Check<'a> {
-            ok: bool,
-            findings: Vec<CheckFinding<'a>>,
+/// The result of a check in `--json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SetupCheckReport {
+    /// Whether nothing is missing.
+    ok: bool,
+    /// One finding for each of diff, merge and clean.
+    findings: Vec<Finding>,
+}
+
+impl From<SetupCheck> for SetupCheckReport {
+    fn from(check: SetupCheck) -> Self {
+        Self {
+            ok: check.is_complete(),
+            findings: check.findings,
         }
-        #[derive(Serialize)]
-        struct CheckFinding<'a> {
-            code: &'a str,
-            status: &'a str,
-            text: &'a str,
-            next: Option<&'a str>,
-        }
-        let findings = self.findings.iter().map(|finding| CheckFinding {
-            code: finding.code,
-            status: match finding.severity {
-                Severity::Ok => "ok",
-                Severity::Note => "note",
-                Severity::Warning => "warning",
-                Severity::Error => "failed",
-            },
-            text: &finding.text,
-            next: finding.next.as_deref(),
-        });
-        Check {
-            ok: self.is_complete(),
-            findings: findings.collect(),
-        }
-        .serialize(serializer)
     }
 }
 

@@ -7,6 +7,7 @@ use cellwright_diagnostics::notice::{UserNotice, describe_merge};
 use cellwright_notebook::{
     Cells, ConflictMarkers, MergeNotice, MergedNotebook, Notebook, NotebookError, merge_three_way,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::read_file;
@@ -26,11 +27,15 @@ pub struct MergeRequest {
 }
 
 /// The result of a merge.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct MergeReport {
+    /// Path of the notebook.
     path: String,
+    /// Whether there is no conflict.
     pub clean: bool,
+    /// The conflicts.
     pub conflicts: Vec<UserNotice>,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
 }
 

@@ -6,6 +6,7 @@ use std::{fs, io};
 use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_diagnostics::notice::{NoticeKind, UserNotice};
 use etcetera::BaseStrategy;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::attributes::{self, Removal};
@@ -41,30 +42,39 @@ impl Serialize for SetupAction {
 }
 
 /// The changes that were made.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupReport {
+    /// What was done.
+    #[schemars(with = "String", extend("enum" = ["setup", "undo"]))]
     pub action: SetupAction,
-    /// The root of the repository; `None` if all repositories of the user were set up.
+    /// Root of the repository; `null` if all repositories of the user were set up.
     repository: Option<String>,
+    /// The entries and what happened to them.
     pub steps: Vec<SetupStep>,
+    /// What to do next.
     pub next: Vec<String>,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
 }
 
 /// What happened to an entry of the configuration or a line of attributes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SetupStep {
-    #[serde(rename = "done")]
+    /// What happened to the entry.
     pub change: EntryChange,
+    /// The file.
     pub file: String,
+    /// The entry.
     pub entry: String,
 }
 
 /// The change of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryChange {
+    /// It was written.
     Wrote,
+    /// It was removed.
     Removed,
     /// It had the right value.
     Unchanged,

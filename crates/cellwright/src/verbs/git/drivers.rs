@@ -11,8 +11,19 @@ use cellwright_operations::git::textconv::{
     TextconvRequest, TextconvResult, textconv as render_notebook,
 };
 use clap::Args;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::console::Console;
+
+/// A notebook as text.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TextconvReport {
+    /// Path of the notebook.
+    path: String,
+    /// The text.
+    text: String,
+}
 
 /// Prints a notebook as text.
 pub(super) fn textconv(path: &Path, scope: Scope, console: &Console) -> Result<u8, Failure> {
@@ -21,10 +32,10 @@ pub(super) fn textconv(path: &Path, scope: Scope, console: &Console) -> Result<u
         scope,
     };
     match render_notebook(&request)? {
-        TextconvResult::Text(text) if console.json => console.print_json(&serde_json::json!({
-            "path": path.display().to_string(),
-            "text": text,
-        }))?,
+        TextconvResult::Text(text) if console.json => {
+            let path = path.display().to_string();
+            console.print_json(&TextconvReport { path, text })?;
+        }
         TextconvResult::Text(text) => console.print(&text)?,
         TextconvResult::NotANotebook { failure, .. } if console.json => return Err(failure),
         TextconvResult::NotANotebook { bytes, notice, .. } => {

@@ -1,6 +1,7 @@
 //! `git setup`: sets up git for notebooks.
 
 use cellwright_diagnostics::failure::Failure;
+use cellwright_operations::git::check::SetupCheckReport;
 use cellwright_operations::git::setup::{
     EntryChange, SetupAction, SetupReport, SetupRequest, check_setup, set_up,
 };
@@ -66,10 +67,11 @@ pub(super) fn setup(args: &SetupArgs, console: &Console) -> Result<u8, Failure> 
 fn print_check(global: bool, console: &Console) -> Result<u8, Failure> {
     let check = check_setup(global)?;
     if console.json {
-        console.print_json(&check)?;
-    } else {
-        console.print_findings(&check.findings)?;
+        let is_complete = check.is_complete();
+        console.print_json(&SetupCheckReport::from(check))?;
+        return Ok(u8::from(!is_complete));
     }
+    console.print_findings(&check.findings)?;
     Ok(u8::from(!check.is_complete()))
 }
 

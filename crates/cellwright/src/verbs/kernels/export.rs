@@ -5,7 +5,7 @@ use std::path::Path;
 use cellwright_diagnostics::failure::Failure;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::SessionSelector;
-use cellwright_operations::history::{Journal, history_table};
+use cellwright_operations::history::{HistoryReport, Journal, history_table};
 use cellwright_operations::table::count;
 
 use crate::console::Console;
@@ -17,12 +17,20 @@ fn open(session: &SessionSelector) -> Result<Journal, Failure> {
 }
 
 /// Lists the cells.
-pub(super) fn history(session: &SessionSelector, console: &Console) -> Result<(), Failure> {
+pub(super) fn history(
+    name: &str,
+    session: &SessionSelector,
+    console: &Console,
+) -> Result<(), Failure> {
     let mut journal = open(session)?;
     let cells = journal.read_cells()?;
     console.print_notices(journal.lost_notice().as_slice());
     if console.json {
-        return console.print_json(&cells);
+        return console.print_json(&HistoryReport {
+            session: name.to_owned(),
+            cells,
+            notices: journal.lost_notice().into_iter().collect(),
+        });
     }
     let Some(table) = history_table(&cells) else {
         console.note("nothing ran so far");
@@ -50,6 +58,10 @@ pub(super) fn export(
     if console.json {
         return console.print_json(&report);
     }
-    console.note(&format!("{}: {}", report.path, count(report.cells, "cell")));
+    console.note(&format!(
+        "{}: {}",
+        report.path,
+        count(report.total_cells, "cell")
+    ));
     Ok(())
 }

@@ -5,11 +5,20 @@ use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::protocol::SessionSelector;
 use cellwright_host::reply::SessionInfo;
 use cellwright_operations::kernels::{
-    completions_text, inspection_text, sessions_table, variables_table,
+    CompletionReport, InspectionReport, SessionList, VariablesReport, sessions_table,
+    variables_table,
 };
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::console::Console;
+
+/// The sessions that were ended.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StoppedSessions {
+    /// Names of the sessions.
+    sessions: Vec<String>,
+}
 
 fn sessions() -> Result<Vec<SessionInfo>, Failure> {
     let host = KernelHost::Shared;
@@ -19,7 +28,10 @@ fn sessions() -> Result<Vec<SessionInfo>, Failure> {
 pub(super) fn list(console: &Console) -> Result<(), Failure> {
     let sessions = sessions()?;
     if console.json {
-        return console.print_json(&sessions);
+        return console.print_json(&SessionList {
+            kernels: sessions,
+            notices: Vec::new(),
+        });
     }
     if let Some(table) = sessions_table(&sessions) {
         return console.print_table(&table);
@@ -30,7 +42,9 @@ pub(super) fn list(console: &Console) -> Result<(), Failure> {
 
 pub(super) fn stop_all(console: &Console) -> Result<(), Failure> {
     let host = KernelHost::Shared;
-    let mut ended = Vec::new();
+    let mut ended = StoppedSessions {
+        sessions: Vec::new(),
+    };
     for session in sessions()? {
         let selector = SessionSelector {
             name: format!("@{}", session.id),
@@ -40,13 +54,13 @@ pub(super) fn stop_all(console: &Console) -> Result<(), Failure> {
         };
         // A session may have ended since the list was made.
         if let Ok(Some(_)) = host.block_on(host.end_session(selector, None)) {
-            ended.push(session.session);
+            ended.sessions.push(session.session);
         }
     }
     if console.json {
-        return console.print_json(&json!({"ended": ended}));
+        return console.print_json(&ended);
     }
-    console.note(&match ended.len() {
+    console.note(&match ended.sessions.len() {
         0 => "there were no sessions".to_owned(),
         1 => "1 session was ended".to_owned(),
         count => format!("{count} sessions were ended"),
@@ -54,28 +68,32 @@ pub(super) fn stop_all(console: &Console) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn variables(reply: &Value, console: &Console) -> Result<(), Failure> {
+pub(super) fn variables(report: &VariablesReport, console: &Console) -> Result<(), Failure> {
     if console.json {
-        return console.print_json(reply);
+        return console.print_json(report);
     }
-    if let Some(table) = variables_table(reply) {
+    if let Some(table) = variables_table(&report.variables) {
         return console.print_table(&table);
     }
     console.note("no variables");
     Ok(())
 }
 
-pub(super) fn inspection(reply: &Value, code: &str, console: &Console) -> Result<(), Failure> {
+pub(super) fn inspection(
+    report: InspectionReport,
+    code: &str,
+    console: &Console,
+) -> Result<(), Failure> {
     if console.json {
-        return console.print_json(reply);
+        return console.print_json(&report);
     }
-    let text = inspection_text(reply, code)?;
+    let text = report.into_text(code)?;
     console.print(&format!("{}\n", text.trim_end()))
 }
 
-pub(super) fn completions(reply: &Value, console: &Console) -> Result<(), Failure> {
+pub(super) fn completions(report: &CompletionReport, console: &Console) -> Result<(), Failure> {
     if console.json {
-        return console.print_json(reply);
+        return console.print_json(report);
     }
-    console.print(&completions_text(reply))
+    console.print(&report.to_lines())
 }

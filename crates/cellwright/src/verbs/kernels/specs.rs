@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
-use cellwright_operations::kernel_specs::list_kernel_specs;
+use cellwright_operations::kernel_specs::{KernelSpecList, list_kernel_specs};
 use cellwright_operations::kernels::specs_table;
 
 use crate::console::Console;
@@ -18,7 +18,10 @@ pub(super) fn specs(
 ) -> Result<(), Failure> {
     let rows = list_kernel_specs(cwd, python, engine)?;
     if console.json {
-        return console.print_json(&rows);
+        return console.print_json(&KernelSpecList {
+            specs: rows,
+            notices: Vec::new(),
+        });
     }
     console.print_table(&specs_table(&rows))?;
     let broken = rows.iter().filter(|row| !row.ok).count();

@@ -12,6 +12,7 @@ use clap::Args;
 
 use crate::verbs::env_args::EnvArgs;
 use crate::verbs::kernel_args::{ExistingArg, KernelArgs};
+use crate::verbs::report_args::ReportArgs;
 use crate::verbs::text_source;
 
 /// Arguments of `run`.
@@ -181,6 +182,8 @@ pub(crate) struct RunArgs {
     /// Print one JSON document per event, each on one line
     #[arg(long)]
     pub(super) events: bool,
+    #[command(flatten)]
+    pub(super) report: ReportArgs,
     #[command(flatten, next_help_heading = "Environment")]
     pub(super) env: EnvArgs,
     #[command(flatten, next_help_heading = "Kernel")]

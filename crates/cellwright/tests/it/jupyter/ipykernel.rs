@@ -73,7 +73,7 @@ impl JupyterFixture {
 
     fn kernels(&self) -> Vec<Value> {
         let list = self.run(&["kernels", "list", "--json"]).exits(0).json();
-        list.as_array().unwrap().clone()
+        list["kernels"].as_array().unwrap().clone()
     }
 
     fn wait_until_started(&self) {

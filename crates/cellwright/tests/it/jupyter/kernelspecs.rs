@@ -112,7 +112,7 @@ fn kernelspecs_are_listed_without_python() {
         .exits(0)
         .json();
     let ok = |name: &str, backend: &str| {
-        let specs = specs.as_array().unwrap();
+        let specs = specs["specs"].as_array().unwrap();
         let one = specs
             .iter()
             .find(|spec| spec["name"] == name && spec["backend"] == backend);
@@ -134,7 +134,7 @@ fn python_without_a_path_is_the_chosen_interpreter() {
     let python = fixture.program("mine", "#!/bin/sh\n");
     let result = fixture.run(&["kernels", "specs", "--python", &python, "--json"]);
     let specs = result.exits(0).json();
-    let mut specs = specs.as_array().unwrap().iter();
+    let mut specs = specs["specs"].as_array().unwrap().iter();
     let bare = specs.find(|spec| spec["name"] == "bare").unwrap();
     assert_eq!(bare["interpreter"], *python);
 }
@@ -156,7 +156,7 @@ fn the_first_of_several_kernelspecs_with_a_name_is_used() {
     let specs = CommandOutput::new(&fixture.context, &output)
         .exits(0)
         .json();
-    let twice = specs.as_array().unwrap().iter();
+    let twice = specs["specs"].as_array().unwrap().iter();
     let languages: Vec<&Value> = twice
         .filter(|spec| spec["name"] == "twice")
         .map(|spec| &spec["language"])

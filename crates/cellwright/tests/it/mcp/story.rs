@@ -57,7 +57,7 @@ fn an_agent_makes_a_notebook_run() {
         json!({"path": "p.ipynb", "old": "sum(price)", "new": "sum(prices)"}),
     );
     let edited = edited.ok();
-    assert_eq!(edited.structured()["cell_index"], 2);
+    assert_eq!(edited.structured()["index"], 2);
     assert!(
         edited.text().contains("+total = sum(prices)"),
         "{}",
@@ -101,7 +101,7 @@ fn cells_are_changed_by_index_and_by_id() {
     let inserted = change(json!({
         "action": "insert", "path": "a.ipynb", "after": "id:first", "source": "new = 1",
     }));
-    assert_eq!(inserted.structured()["cell_index"], 2);
+    assert_eq!(inserted.structured()["index"], 2);
     let id = inserted.structured()["id"].as_str().unwrap().to_owned();
     let id = format!("id:{id}");
     change(json!({"action": "edit", "path": "a.ipynb", "cell": id, "source": "new = 2"}));

@@ -100,7 +100,7 @@ fn a_notebook_without_a_kernelspec_keeps_the_kernel_of_its_first_run() {
             .run_command(&["kernels", "list", "--json"])
             .exits(0)
             .json();
-        assert_eq!(kernels.as_array().unwrap().len(), 1, "{kernels}");
+        assert_eq!(kernels["kernels"].as_array().unwrap().len(), 1, "{kernels}");
     }
 }
 
@@ -294,14 +294,14 @@ fn a_run_in_the_background_saves_its_outputs() {
             .exits(0)
             .json();
         assert_eq!(
-            (&tail["cell"], &tail["cells"], &tail["status"]),
-            (&json!(1), &json!(3), &json!("running"))
+            (&tail["number"], &tail["total"], &tail["status"]),
+            (&json!(2), &json!(3), &json!("running"))
         );
         let list = fixture
             .run_command(&["runs", "list", "--json"])
             .exits(0)
             .json();
-        let entry = list
+        let entry = list["runs"]
             .as_array()
             .unwrap()
             .iter()

@@ -43,7 +43,8 @@ fn killing_a_client_during_output_stops_its_cell_and_keeps_the_session() {
     assert_eq!(fixture.eval_stdout("s", "x"), "'kept'\n");
     let runs = fixture.run(&["runs", "list", "--json"]).exits(0).json();
     let running = |run: &&serde_json::Value| run["status"] == "running";
-    assert_eq!(runs.as_array().unwrap().iter().filter(running).count(), 0);
+    let runs = runs["runs"].as_array().unwrap().iter();
+    assert_eq!(runs.filter(running).count(), 0);
 }
 
 #[test]

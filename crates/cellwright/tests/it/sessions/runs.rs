@@ -44,7 +44,7 @@ fn wait_and_tail_print_the_output_of_a_run() {
         "{raised_output}"
     );
     let list = fixture.run(&["runs", "list", "--json"]).exits(0).json();
-    let statuses: Vec<_> = list
+    let statuses: Vec<_> = list["runs"]
         .as_array()
         .unwrap()
         .iter()
@@ -72,8 +72,8 @@ fn a_wait_that_times_out_does_not_affect_the_run() {
     std::thread::sleep(std::time::Duration::from_millis(200));
     waiting_client.kill();
     let list = fixture.run(&["runs", "list", "--json"]).exits(0).json();
-    assert_eq!(list[0]["status"], "running");
-    assert_eq!(list[0]["session"], "s");
+    assert_eq!(list["runs"][0]["status"], "running");
+    assert_eq!(list["runs"][0]["session"], "s");
     fixture.run(&["runs", "cancel", &run]).exits(0);
     let ended = fixture.run(&["runs", "wait", &run]).exits(130);
     assert!(
@@ -181,7 +181,7 @@ fn every_end_of_a_run_has_a_status() {
     let run = start("1", "0");
     wait_for_report(&run, 0);
     let list = fixture.run(&["runs", "list", "--json"]).exits(0).json();
-    let statuses: Vec<_> = list
+    let statuses: Vec<_> = list["runs"]
         .as_array()
         .unwrap()
         .iter()
@@ -252,7 +252,7 @@ fn a_waiting_run_can_be_followed_and_cancelled() {
     let running_client = fixture.start_busy("s");
     let run = fixture.start_background("s", &["print('at last')", "--timeout", "0"]);
     let list = fixture.run(&["runs", "list", "--json"]).exits(0).json();
-    let own_entry = list
+    let own_entry = list["runs"]
         .as_array()
         .unwrap()
         .iter()

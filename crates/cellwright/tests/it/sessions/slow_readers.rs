@@ -137,7 +137,7 @@ fn a_closed_pipe_does_not_stop_the_code() {
     close_after_first_bytes(&mut client);
     let runs = fixture.run(&["runs", "list", "--json"]).exits(0).stdout;
     let runs: serde_json::Value = serde_json::from_str(&runs).unwrap();
-    let run = runs[0]["run"].as_str().unwrap();
+    let run = runs["runs"][0]["run"].as_str().unwrap();
     let command = fixture.host.context.command(&["runs", "tail", "-f", run]);
     let mut follower = ClientProcess::new(&fixture, command);
     close_after_first_bytes(&mut follower);

@@ -70,6 +70,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     (
         "cellwright-operations",
         &[
+            "cellwright-stdext",
             "cellwright-notebook",
             "cellwright-output",
             "cellwright-jupyter",
@@ -124,7 +125,18 @@ const APPLICATION: [&str; 6] = [
 ];
 
 /// External libraries, each with the crates that may use it. `APPLICATION` may also use the libraries in `GENERAL`.
-const LIBRARY_USERS: [(&str, &[&str]); 27] = [
+const LIBRARY_USERS: [(&str, &[&str]); 28] = [
+    // The crates with types that `--json` prints.
+    (
+        "schemars",
+        &[
+            "cellwright-diagnostics",
+            "cellwright-execution",
+            "cellwright-host",
+            "cellwright-operations",
+            "cellwright",
+        ],
+    ),
     ("axum", &["cellwright-engine", "cellwright-mcp"]),
     ("futures-util", &["cellwright-mcp"]),
     ("tracing-subscriber", &["cellwright-engine"]),
