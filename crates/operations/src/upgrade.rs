@@ -25,6 +25,7 @@ pub struct UpgradeReport {
     pub ids_added: usize,
     /// Revision of the notebook now.
     pub revision: String,
+    /// What the caller should know although nothing failed.
     pub notices: Vec<UserNotice>,
 }
 

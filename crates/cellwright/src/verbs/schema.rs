@@ -108,6 +108,9 @@ impl Document {
         );
         if let (1, Some(Value::Object(only))) = (forms.len(), forms.first_mut()) {
             only.remove("title");
+            if let Some(description) = only.remove("description") {
+                root.insert("description".to_owned(), description);
+            }
             root.append(only);
         } else {
             root.insert("anyOf".to_owned(), Value::Array(forms));

@@ -93,7 +93,7 @@ fn cells_that_never_ran_or_ran_out_of_order_are_named() {
         .map(|entry| {
             (
                 entry["kind"].as_str().unwrap(),
-                entry["cell"].as_u64().unwrap(),
+                entry["index"].as_u64().unwrap(),
             )
         })
         .collect();

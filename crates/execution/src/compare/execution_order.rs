@@ -24,25 +24,30 @@ pub struct StoredCount {
 pub enum OrderProblem {
     /// The cell has not run.
     NeverRun {
-        /// The cell.
+        /// Index of the cell, from 0.
+        #[serde(rename = "index")]
         cell: usize,
     },
     /// The cell has the same count as another one: they ran in different kernels.
     Duplicate {
-        /// The cell.
+        /// Index of the cell, from 0.
+        #[serde(rename = "index")]
         cell: usize,
-        /// The first cell with the same count.
+        /// Index of the first cell with the same count.
+        #[serde(rename = "other_index")]
         other: usize,
         /// The count.
         count: u64,
     },
     /// The cell ran before a cell above it.
     OutOfOrder {
-        /// The cell.
+        /// Index of the cell, from 0.
+        #[serde(rename = "index")]
         cell: usize,
         /// Execution count of the cell.
         count: u64,
-        /// The cell above it that ran later.
+        /// Index of the cell above it that ran later.
+        #[serde(rename = "other_index")]
         other: usize,
         /// Execution count of that cell.
         other_count: u64,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cellwright_diagnostics::failure::{Failure, Kind};
+use cellwright_diagnostics::failure::{Failure, Kind, command, hint};
 use cellwright_engine::engine::Engine;
 use cellwright_execution::tag_changes;
 use cellwright_notebook::edit::{Address, Operation};
@@ -54,8 +54,10 @@ pub(super) fn tag(args: &TagArgs, engine: &Engine, console: &Console) -> Result<
     }
     if let Some(flag) = args.tags.iter().find(|tag| tag.starts_with("--")) {
         let failure = Failure::new(Kind::BadArguments, format!("`{flag}` is not a tag"));
-        let failure =
-            failure.hint("flags precede the cell: `notebook tag --rev REV PATH CELL TAG`");
+        let failure = failure.hint(hint![
+            "flags precede the cell: ",
+            command("notebook tag --rev REV PATH CELL TAG"),
+        ]);
         return Err(failure.hint("nothing was written"));
     }
     let request = CellRequest {

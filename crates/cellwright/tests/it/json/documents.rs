@@ -25,12 +25,15 @@ fn documents_about_notebooks_conform() {
     );
     context.file("broken.ipynb", "{\n \"cells\": [}");
     context.file("x.txt", "plain");
+    context.file("images.ipynb", notebook_with_image());
     let revision = context.revision("a.ipynb");
     for (verb, arguments, code) in [
         ("read", &["read", "a.ipynb"][..], 0),
         ("read", &["read", "a.ipynb:outputs"], 0),
         ("read", &["read", "a.ipynb:raw"], 0),
         ("read", &["read", "a.ipynb:outline"], 0),
+        ("read", &["read", "a.ipynb:images"], 0),
+        ("read", &["read", "x.txt"], 0),
         ("notebook outline", &["notebook", "outline", "a.ipynb"], 0),
         ("diff", &["diff", "a.ipynb", "b.ipynb", "--outputs"], 1),
         ("diff", &["diff", "a.ipynb", "a.ipynb"], 0),
@@ -75,6 +78,18 @@ fn documents_about_notebooks_conform() {
             &["notebook", "delete", "a.ipynb", "0"],
             0,
         ),
+        ("notebook undo", &["notebook", "undo", "a.ipynb"], 0),
+        ("notebook redo", &["notebook", "redo", "a.ipynb"], 0),
+        ("notebook meta", &["notebook", "meta", "a.ipynb", "k=1"], 0),
+        ("notebook meta", &["notebook", "meta", "a.ipynb", "1"], 0),
+        ("notebook figures", &["notebook", "figures", "a.ipynb"], 0),
+        (
+            "notebook figures",
+            &["notebook", "figures", "images.ipynb", "-o", "figures"],
+            0,
+        ),
+        ("read", &["read", "images.ipynb:images"], 0),
+        ("notebook where", &["notebook", "where", "a.ipynb"], 0),
         ("notebook upgrade", &["notebook", "upgrade", "old.ipynb"], 0),
         ("git textconv", &["git", "textconv", "a.ipynb"], 0),
         (
@@ -93,6 +108,14 @@ fn documents_about_notebooks_conform() {
     ] {
         collector.run(verb, arguments, code);
     }
+    // Flags precede the cell.
+    let arguments = ["--json", "notebook", "tag", "a.ipynb", "1", "slow"];
+    let command = collector.context.command(&arguments);
+    collector.collect("notebook tag", &arguments, command, 0);
+    let tag = ["notebook", "tag", "a.ipynb", "1", "slow", "--json"];
+    let rejected = collector.context.run(&tag).exits(2).stderr;
+    assert!(rejected.contains("`--json` is not a tag"), "{rejected}");
+    collector.run("notebook tag", &["notebook", "tag", "a.ipynb"], 0);
     let text = collector.context.run(&["read", "b.ipynb"]).exits(0).stdout;
     collector.context.file(
         "new.txt",
@@ -119,6 +142,18 @@ fn documents_about_notebooks_conform() {
     }
     collector.validate();
 }
+
+/// A notebook with an image in an output.
+fn notebook_with_image() -> String {
+    let output = json!({"output_type": "display_data", "metadata": {}, "data": {"image/png": PNG}});
+    let cell = json!({
+        "cell_type": "code", "id": "one", "metadata": {}, "execution_count": 1, "source": "", "outputs": [output],
+    });
+    json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).to_string()
+}
+
+/// An image of one pixel.
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 #[test]
 fn documents_about_repositories_conform() {
@@ -164,10 +199,7 @@ fn documents_about_sessions_conform() {
         ("kernels inspect", &["kernels", "inspect", "one", "len"]),
         ("kernels complete", &["kernels", "complete", "one", "x.app"]),
         ("kernels history", &["kernels", "history", "one"]),
-        (
-            "kernels export",
-            &["kernels", "export", "one", "--out", "out.ipynb"],
-        ),
+        ("kernels export", &["kernels", "export", "one", "out.ipynb"]),
         ("kernels interrupt", &["kernels", "interrupt", "one"]),
         ("kernels reset", &["kernels", "reset", "one"]),
     ] {

@@ -39,7 +39,7 @@ fn documents_of_executions_conform() {
     collector.run("eval", &["eval", "import os; os.kill(os.getpid(), 9)"], 2);
     collector.run("eval", &["eval", "raise SystemExit(3)"], 1);
     collector.run("eval", &["eval", "input('?')"], 1);
-    let failed = collector.run("eval", &["eval", "--python", "/no/such/python", "1"], 2);
+    let failed = collector.fail(&["eval", "--python", "/no/such/python", "1"], 2);
     assert_eq!(failed["error"]["kind"], "kernel", "{failed}");
     collector.context.file(
         "n.ipynb",

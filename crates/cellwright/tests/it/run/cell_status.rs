@@ -176,7 +176,7 @@ fn the_wait_for_a_session_does_not_count() {
     let second = command.spawn().unwrap();
     crate::host::wait_until("the second run does not wait", || {
         let sessions = fixture.run_command(&["kernels", "list", "--json"]).exits(0);
-        sessions.json()[0]["waiting"] == 1
+        sessions.json()["kernels"][0]["waiting"] == 1
     });
     // Longer than the limit of a cell.
     std::thread::sleep(Duration::from_millis(700));
