@@ -222,8 +222,8 @@ fn show_still_running(
     Ok(())
 }
 
-/// Prints the report of a run as its last event. Returns the exit code.
-fn print_done_event(
+/// Prints the report of an execution as its last event. Returns the exit code.
+pub(crate) fn print_done_event(
     report: &ExecutionReport,
     console: &Console,
     notices: &[UserNotice],

@@ -1,5 +1,6 @@
 //! A thread that shows the output of running code. The code and its time limit never wait for a reader.
 
+pub(crate) mod event_documents;
 pub(crate) mod events;
 pub(crate) mod live;
 mod progress;
@@ -82,7 +83,7 @@ pub(crate) fn spawn_viewer<'scope, 'env>(
                 Box::new(ProgressViewer::new(console, view.extent, limits, durations))
             }
             ViewMode::Silent => Box::new(ProgressViewer::silent(console)),
-            ViewMode::Events => Box::new(EventViewer::new(console, limits)),
+            ViewMode::Events => Box::new(EventViewer::new(console, limits, view.detail)),
         };
         let mut closed_pipe = ClosedPipe::new(on_closed_pipe);
         loop {

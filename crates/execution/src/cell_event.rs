@@ -1,14 +1,21 @@
-//! [`CellEvent`]: the start and the end of a cell of a notebook, for viewers.
+//! [`CellEvent`]: the start and the end of a cell, for viewers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::report::ExecutionStatus;
+use super::report::{ErrorReport, ExecutionStatus, KernelReport};
 
-/// The start or the end of a cell.
+/// The start or the end of a cell, or the kernel that runs the cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum CellEvent {
+    /// The kernel is ready.
+    KernelReady {
+        /// The kernel.
+        kernel: KernelReport,
+        /// Time since the start of the execution, in milliseconds.
+        kernel_ready_ms: f64,
+    },
     /// A cell starts.
     Begin {
         /// The cell.
@@ -26,8 +33,8 @@ pub enum CellEvent {
         execution_count: Option<u32>,
         /// Duration in milliseconds.
         duration_ms: f64,
-        /// Name and message of an exception.
-        error: Option<(String, String)>,
+        /// The exception that the cell raised, or why it did not finish.
+        error: Option<ErrorReport>,
         /// Whether the request expects an exception.
         expected: bool,
     },
@@ -36,11 +43,11 @@ pub enum CellEvent {
 /// The position of a cell in the notebook and in the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CellRef {
-    /// Index in the notebook.
+    /// Index in the notebook, or in the request, from 0.
     pub index: usize,
     /// Cell id.
     pub id: Option<String>,
-    /// 1-based position among the cells that run.
+    /// Position among the cells that run, from 1.
     pub number: usize,
     /// Number of cells that run.
     pub total: usize,

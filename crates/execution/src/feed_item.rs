@@ -29,7 +29,7 @@ pub enum FeedItem {
     },
     /// The cell raised an exception.
     Error(Traceback),
-    /// The start or the end of a cell of a notebook.
+    /// The start or the end of a cell, or the kernel.
     CellEvent(Box<CellEvent>),
     /// Number of bytes that were dropped, because the reader was too slow.
     Dropped(u64),
@@ -332,7 +332,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{CellRef, ExecutionStatus};
+    use crate::{CellRef, ErrorReport, ExecutionStatus};
 
     fn round_trip(item: &FeedItem) -> FeedItem {
         let (head, data) = item.encode().unwrap();
@@ -393,7 +393,12 @@ mod tests {
                 status: ExecutionStatus::Timeout,
                 execution_count: None,
                 duration_ms: 1.5,
-                error: Some(("E".to_owned(), "v".to_owned())),
+                error: Some(ErrorReport {
+                    ename: "E".to_owned(),
+                    evalue: "v".to_owned(),
+                    traceback: vec!["line".to_owned()],
+                    hints: vec!["hint".to_owned()],
+                }),
                 expected: false,
             })),
             FeedItem::Dropped(u64::MAX),

@@ -116,7 +116,7 @@ pub use report::{
     CellOutputs, CellReport, ConflictReason, ConflictReport, DeathReport, ErrorReport,
     ExecutionReport, ExecutionStatus, ImageReport, KernelReport, NotebookReport, TruncationReport,
 };
-pub use report_document::{ReportDetail, ReportDocument};
+pub use report_document::{ReportDetail, ReportDocument, plain_text};
 pub use request::{CellRequest, ExecutionRequest, InlineLimits, OnError};
 pub use run_notebook::{RunOptions, run_notebook};
 pub use run_spec::{PlannedCell, RunSpec};

@@ -18,6 +18,7 @@ use super::progress_line::ProgressLine;
 use super::report::{CellOutputs, ExecutionReport, ExecutionStatus, KernelReport};
 use super::report_builder::ReportBuilder;
 use super::{CellEvent, ExecutionRequest};
+use crate::report_document::milliseconds;
 use crate::{DurationStore, Stores, incomplete_cell_error};
 
 /// A handle to an execution; clones share it.
@@ -243,13 +244,13 @@ impl ExecutionObserver {
         }
     }
 
-    /// Sends the start or the end of a cell of a notebook to followers.
+    /// Sends the start or the end of a cell to followers.
     fn send_cell_event(&self, event: impl FnOnce(&ReportBuilder) -> Option<CellEvent>) {
         // After a commit failure no cell runs.
         if self
             .recorder
             .as_ref()
-            .is_some_and(NotebookRecorder::accepts_outputs)
+            .is_none_or(NotebookRecorder::accepts_outputs)
         {
             let mut state = self.state();
             if let Some(event) = event(&state.builder) {
@@ -270,7 +271,12 @@ impl JobObserver for ExecutionObserver {
             let ready = state.created.elapsed();
             let report = &mut state.builder.report;
             report.kernel_ready.get_or_insert(ready);
-            report.kernel = Some(KernelReport::new(description, generation, is_new));
+            let kernel = KernelReport::new(description, generation, is_new);
+            report.kernel = Some(kernel.clone());
+            state.send_to_followers(&FeedItem::CellEvent(Box::new(CellEvent::KernelReady {
+                kernel,
+                kernel_ready_ms: milliseconds(ready),
+            })));
             state
                 .builder
                 .check_variables(is_new || description.is_python());

@@ -116,7 +116,7 @@ impl ExecutionStatus {
 }
 
 /// The kernel that ran the cells.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelReport {
     /// Name of the backend.
     pub backend: String,
@@ -289,7 +289,7 @@ struct TextRange {
 }
 
 /// An exception.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorReport {
     /// Name of the exception.
     pub ename: String,

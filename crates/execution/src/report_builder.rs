@@ -427,13 +427,12 @@ impl ReportBuilder {
     /// The event that reports the end of a cell to viewers.
     pub(super) fn end_event(&self, at: usize) -> Option<CellEvent> {
         let cell = self.report.cells.get(at)?;
-        let error = cell.error.as_ref();
         Some(CellEvent::End {
             cell: self.cell_ref(at)?,
             status: cell.status,
             execution_count: cell.execution_count,
             duration_ms: cell.duration_ms,
-            error: error.map(|error| (error.ename.clone(), error.evalue.clone())),
+            error: cell.error.clone(),
             expected: cell.on_error == OnError::Expected,
         })
     }

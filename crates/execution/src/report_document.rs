@@ -1,6 +1,7 @@
 //! [`ReportDocument`]: the part of a report that `--json` and `--events` print.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use cellwright_diagnostics::failure::{ErrorCell, ErrorObject, Failure, Kind};
 use cellwright_diagnostics::json_schema::{AnyJson, NotebookOutput, Timestamp};
@@ -108,7 +109,6 @@ impl<'a> ReportDocument<'a> {
         notices: &'a [UserNotice],
         detail: ReportDetail,
     ) -> Self {
-        let milliseconds = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         let cell = |cell: &'a CellReport| CellDocument::new(cell, detail);
         Self {
             status: report.status,
@@ -142,13 +142,7 @@ impl<'a> CellDocument<'a> {
             images: &cell.images,
             json: &cell.json,
             events: &cell.events,
-            error: cell.error.as_ref().map(|error| match detail {
-                ReportDetail::Full => error.without_colours(),
-                ReportDetail::NoOutputs => ErrorReport {
-                    traceback: Vec::new(),
-                    ..error.without_colours()
-                },
-            }),
+            error: cell.error.as_ref().map(|error| error.to_document(detail)),
             outputs: match (detail, &cell.outputs) {
                 (ReportDetail::NoOutputs, _) => None,
                 (ReportDetail::Full, Some(outputs)) => Some(OutputsDocument::Some(outputs)),
@@ -170,6 +164,10 @@ fn error_object(report: &ExecutionReport) -> Option<ErrorObject> {
         }
         (None, None) => return None,
     };
+    object.message = plain_text(&object.message).into_owned();
+    for cause in &mut object.causes {
+        *cause = plain_text(cause).into_owned();
+    }
     object.exit_code = report.exit_code();
     if let Some((cell, error)) = cell {
         object.ename = Some(error.ename.clone());
@@ -183,6 +181,18 @@ fn error_object(report: &ExecutionReport) -> Option<ErrorObject> {
 }
 
 impl ErrorReport {
+    /// The exception as a document contains it: without escape sequences, and the traceback only in full detail.
+    #[must_use]
+    pub fn to_document(&self, detail: ReportDetail) -> Self {
+        match detail {
+            ReportDetail::Full => self.without_colours(),
+            ReportDetail::NoOutputs => Self {
+                traceback: Vec::new(),
+                ..self.without_colours()
+            },
+        }
+    }
+
     /// The exception without escape sequences.
     #[must_use]
     pub fn without_colours(&self) -> Self {
@@ -196,8 +206,13 @@ impl ErrorReport {
     }
 }
 
+/// A duration in milliseconds, rounded to microseconds.
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
 /// Removes escape sequences.
-fn plain_text(text: &str) -> Cow<'_, str> {
+pub fn plain_text(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return Cow::Borrowed(text);
     }

@@ -20,8 +20,8 @@ use super::kernel_args::{ExistingArg, KernelArgs};
 use super::report_args::ReportArgs;
 use crate::console::Console;
 use crate::verbs::text_source;
-use crate::viewer::ViewOptions;
 use crate::viewer::live::OutputExtent;
+use crate::viewer::{ViewMode, ViewOptions, events};
 use crate::{hosted_execution, local_execution};
 
 /// The session name that a kernel sees if it ends with the call.
@@ -113,6 +113,9 @@ pub(crate) struct EvalArgs {
     /// Print all output, even to a pipe
     #[arg(long)]
     full: bool,
+    /// Print one JSON document per event, each on one line
+    #[arg(long, conflicts_with_all = ["background", "full"])]
+    events: bool,
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten, next_help_heading = "Environment")]
@@ -158,6 +161,18 @@ impl EvalArgs {
 
 /// Runs code and shows its output. Returns the exit code.
 pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
+    if args.events && console.json {
+        let message = "`--events` and `--json` cannot be combined";
+        return Err(Failure::new(Kind::BadArguments, message));
+    }
+    let ran = execute(args, engine, console);
+    if let Some(failure) = ran.as_ref().err().filter(|_| args.events) {
+        events::print_failure(console, failure);
+    }
+    ran
+}
+
+fn execute(args: &EvalArgs, engine: &Engine, console: &Console) -> Result<u8, Failure> {
     if args.full && console.json {
         let message = "`--full` and `--json` cannot be combined";
         let failure = Failure::new(Kind::BadArguments, message);
@@ -167,13 +182,23 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Resul
             ", the artifact holds the full output",
         ]));
     }
-    let detail = args.report.detail(console, false)?;
+    let detail = args.report.detail(console, args.events)?;
     let mut startup = StartupTimer::new();
     let prepared = prepare(args.request()?, engine, &mut startup)?;
     let extent = match console {
         _ if console.json => OutputExtent::Nothing,
-        _ if args.full || console.is_terminal() => OutputExtent::Full,
+        _ if args.full || args.events || console.is_terminal() => OutputExtent::Full,
         _ => OutputExtent::Bounded,
+    };
+    let mode = if args.events {
+        ViewMode::Events
+    } else {
+        ViewMode::Code
+    };
+    let view = ViewOptions {
+        extent,
+        mode,
+        detail,
     };
     // Printed before the code runs.
     console.print_notices(&prepared.notices);
@@ -186,21 +211,11 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Resul
             },
             wait => WaitMode::Stream {
                 wait,
-                outputs: false,
+                outputs: args.events && detail == ReportDetail::Full,
             },
         };
         let (params, settings, notices) = prepared.into_host_request(engine, wait_mode)?;
-        return hosted_execution::execute(
-            params,
-            &settings,
-            console,
-            ViewOptions {
-                detail,
-                ..extent.into()
-            },
-            &notices,
-            startup,
-        );
+        return hosted_execution::execute(params, &settings, console, view, &notices, startup);
     }
     let stores = prepared.stores(engine);
     let settings = prepared.settings;
@@ -213,9 +228,12 @@ pub(crate) fn eval(args: &EvalArgs, engine: &Engine, console: &Console) -> Resul
     let launch = prepared.chosen.into_launcher(setup);
     let execution = prepared.execution;
     let (report, stdout_error) =
-        local_execution::run_locally(&execution, launch, stores, console, extent.into())?;
+        local_execution::run_locally(&execution, launch, stores, console, view)?;
     if let Some(line) = startup.report(report.kernel_ready, &settings) {
         console.note(&line);
+    }
+    if args.events {
+        return hosted_execution::print_done_event(&report, console, &prepared.notices, detail);
     }
     hosted_execution::show_result(
         &report,

@@ -18,7 +18,7 @@ use documents::DOCUMENTS;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The schema (JSON Schema 2020-12) describes the document that the verb prints on stdout with `--json`. A verb that fails \
-prints an `error` document instead. The schema has exactly the fields that this \
+prints an `error` document instead; `events` is a line that `--events` prints. The schema has exactly the fields that this \
 version prints; programs should ignore fields that they do not know.
 
 Without a verb, the names of all documents are listed.
@@ -29,7 +29,7 @@ Examples:
   cellwright schema kernels list
   cellwright schema error")]
 pub(crate) struct SchemaArgs {
-    /// Verb with its action, or `error`
+    /// Verb with its action, `error` or `events`
     #[arg(value_name = "VERB")]
     verb: Vec<String>,
 }

@@ -1,92 +1,176 @@
-//! Prints the events of a run, one JSON document per line.
+//! Prints the events of an execution, one JSON document per line.
 
 use std::io;
 
 use cellwright_diagnostics::failure::Failure;
-use cellwright_execution::CellEvent;
-use cellwright_execution::feed::FeedItem;
-use cellwright_output::{Limits, Stream};
+use cellwright_execution::feed::{DisplayItem, FeedItem};
+use cellwright_execution::{
+    CellEvent, ErrorReport, ExecutionStatus, ReportDetail, ReportDocument, plain_text,
+};
+use cellwright_output::{Limits, LiveTarget, LiveText, Stream};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
+use super::event_documents::{
+    Begin, Display, DisplayedImage, Done, End, Failed, KernelReady, Lost, Raised, Stamped, Text,
+};
 use super::live::StdoutError;
-use super::{Viewer, display_text, traceback_text};
+use super::{Viewer, display_text};
 use crate::console::{Console, StdStream};
+use crate::document::Versioned;
 
 pub(super) struct EventViewer<'s> {
     console: &'s Console,
     limits: Limits,
+    detail: ReportDetail,
     /// The running cell.
-    cell: Option<usize>,
-    /// The bytes of an incomplete character of each stream.
-    partial: [Vec<u8>; 2],
+    index: Option<usize>,
+    /// The text of stdout and stderr.
+    texts: [LiveText; 2],
     error: Option<StdoutError>,
 }
 
 impl<'s> EventViewer<'s> {
-    pub(super) fn new(console: &'s Console, limits: Limits) -> Self {
+    pub(super) fn new(console: &'s Console, limits: Limits, detail: ReportDetail) -> Self {
         Self {
             console,
             limits,
-            cell: None,
-            partial: [Vec::new(), Vec::new()],
+            detail,
+            index: None,
+            texts: [(); 2].map(|()| LiveText::new(LiveTarget::PlainTerminal)),
             error: None,
         }
     }
 
-    fn print(&mut self, event: &Value) {
+    fn print(&mut self, event: &(impl Serialize + JsonSchema)) {
         if self.error.is_none() {
-            let printed = self.console.write(StdStream::Stdout, &format!("{event}\n"));
+            let printed =
+                event_line(event).and_then(|line| self.console.write(StdStream::Stdout, &line));
             self.error = StdoutError::from_result(printed);
         }
     }
 
-    fn write_text(&mut self, stream: Stream, bytes: &[u8]) {
-        let partial = &mut self.partial[usize::from(stream == Stream::Stderr)];
-        partial.extend_from_slice(bytes);
-        // An incomplete character at the end waits for its other bytes.
-        let whole = match std::str::from_utf8(partial) {
-            Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            _ => partial.len(),
-        };
-        let rest = partial.split_off(whole);
-        let text = String::from_utf8_lossy(&std::mem::replace(partial, rest)).into_owned();
-        self.print_text("text", stream, &text);
-    }
-
-    fn print_text(&mut self, event: &str, stream: Stream, text: &str) {
+    /// Prints the text of a stream; `None` prints what was held back.
+    fn write_text(&mut self, stream: Stream, bytes: Option<&[u8]>) {
+        let live = &mut self.texts[usize::from(stream == Stream::Stderr)];
+        let mut text = String::new();
+        match bytes {
+            Some(bytes) => live.push(bytes, &mut text),
+            None => live.finish(&mut text),
+        }
+        let text = without_erasing(&text);
         if !text.is_empty() {
-            let cell = self.cell;
-            let stream = stream.name();
-            self.print(&json!({"event": event, "index": cell, "stream": stream, "text": text}));
+            self.print(&Text {
+                event: "text",
+                index: self.index,
+                stream: stream.name(),
+                text,
+            });
         }
     }
 
     fn flush(&mut self) {
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            let partial = std::mem::take(&mut self.partial[usize::from(stream == Stream::Stderr)]);
-            let text = String::from_utf8_lossy(&partial).into_owned();
-            self.print_text("text", stream, &text);
+        self.write_text(Stream::Stdout, None);
+        self.write_text(Stream::Stderr, None);
+    }
+
+    fn write_display(&mut self, display: &DisplayItem) {
+        let Some(text) = display_text(display, &self.limits) else {
+            return;
+        };
+        let images = display.figures.iter().map(|figure| DisplayedImage {
+            mime: figure.mime.clone(),
+            bytes: figure.bytes,
+            width: figure.width,
+            height: figure.height,
+            artifact: figure.artifact.map(|id| id.to_string()),
+        });
+        self.print(&Display {
+            event: "display",
+            index: self.index,
+            stream: "stdout",
+            text: plain_text(&text).into_owned(),
+            images: images.collect(),
+            display_id: display.id.clone(),
+            update: display.is_update,
+        });
+    }
+
+    fn write_event(&mut self, event: &CellEvent) {
+        match event {
+            CellEvent::KernelReady {
+                kernel,
+                kernel_ready_ms,
+            } => self.print(&KernelReady {
+                event: "kernel_ready",
+                kernel,
+                kernel_ready_ms: *kernel_ready_ms,
+            }),
+            CellEvent::Begin { cell } => {
+                self.index = Some(cell.index);
+                self.print(&Begin {
+                    event: "begin",
+                    cell,
+                });
+            }
+            CellEvent::End {
+                cell,
+                status,
+                execution_count,
+                duration_ms,
+                error,
+                expected,
+            } => {
+                let error = error.as_ref().map(|error| error.to_document(self.detail));
+                self.print(&End {
+                    event: "end",
+                    cell,
+                    status: *status,
+                    execution_count: *execution_count,
+                    duration_ms: *duration_ms,
+                    error,
+                    expected: *expected,
+                });
+            }
         }
     }
 }
 
-/// Prints the result as the last event.
-pub(crate) fn print_done(console: &Console, document: &impl Serialize) -> Result<(), Failure> {
-    // As a value, because the outputs of a notebook are JSON with line breaks.
-    let document = serde_json::to_value(document).map_err(io::Error::from)?;
-    let mut event = json!({"version": 1, "event": "done"});
-    if let (Some(event), Value::Object(document)) = (event.as_object_mut(), document) {
-        event.extend(document);
+/// Removes the sequences that erase a part of a line, the only ones that [`LiveText`] leaves.
+fn without_erasing(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_final = |character: char| ('@'..='~').contains(&character);
+        plain.push_str(part.split_once(is_final).map_or("", |(_, rest)| rest));
     }
-    console.write_bytes(format!("{event}\n").as_bytes())
+    plain
+}
+
+/// An event with its version and time on one line.
+fn event_line(event: &(impl Serialize + JsonSchema)) -> io::Result<String> {
+    // As a value, because the outputs of a notebook are JSON with line breaks.
+    let document = serde_json::to_value(Versioned::new(Stamped::now(event)))?;
+    Ok(format!("{document}\n"))
+}
+
+/// Prints the result as the last event.
+pub(crate) fn print_done(console: &Console, report: &ReportDocument<'_>) -> Result<(), Failure> {
+    let event = "done";
+    console.write_bytes(event_line(&Done { event, report })?.as_bytes())
 }
 
 /// Prints a failure as the last event. Errors are ignored, because stderr shows the failure too.
 pub(crate) fn print_failure(console: &Console, failure: &Failure) {
-    if !failure.is_silent() {
-        let report = json!({"status": "not_started", "error": failure.error_object()});
-        print_done(console, &report).ok();
+    let event = Failed {
+        event: "done",
+        status: ExecutionStatus::NotStarted,
+        error: failure.error_object(),
+    };
+    if !failure.is_silent()
+        && let Ok(line) = event_line(&event)
+    {
+        console.write_bytes(line.as_bytes()).ok();
     }
 }
 
@@ -94,29 +178,27 @@ impl Viewer for EventViewer<'_> {
     fn write_item(&mut self, item: FeedItem) {
         match item {
             FeedItem::CellStart | FeedItem::Clear { .. } => {}
-            FeedItem::Text(stream, bytes) => self.write_text(stream, &bytes),
-            FeedItem::Display(display) => {
-                if let Some(text) = display_text(&display, &self.limits) {
-                    // A display replaces all earlier ones with its id, also those of other cells.
-                    self.print(&json!({
-                        "event": "display", "index": self.cell, "stream": "stdout", "text": text,
-                        "display_id": display.id, "update": display.is_update,
-                    }));
-                }
-            }
+            FeedItem::Text(stream, bytes) => self.write_text(stream, Some(&bytes)),
+            FeedItem::Display(display) => self.write_display(&display),
             FeedItem::Error(traceback) => {
-                self.print_text("display", Stream::Stderr, &traceback_text(&traceback));
+                // The exception follows the text before it.
+                self.flush();
+                self.print(&Raised {
+                    event: "error",
+                    index: self.index,
+                    error: ErrorReport::from(traceback).without_colours(),
+                });
             }
             FeedItem::Dropped(bytes) => {
-                let cell = self.cell;
-                self.print(&json!({"event": "lost", "index": cell, "bytes": bytes}));
+                self.print(&Lost {
+                    event: "lost",
+                    index: self.index,
+                    bytes,
+                });
             }
             FeedItem::CellEvent(event) => {
                 self.flush();
-                if let CellEvent::Begin { cell } = event.as_ref() {
-                    self.cell = Some(cell.index);
-                }
-                self.print(&json!(event));
+                self.write_event(&event);
             }
         }
     }

@@ -120,8 +120,8 @@ impl<'s> ProgressViewer<'s> {
             if time >= SHOWN_DURATION_MIN {
                 line.push_str(&format!(", {}", format_duration(time)));
             }
-            if let (ExecutionStatus::Error, Some((name, _))) = (status, error) {
-                line.push_str(&format!(" ({name})"));
+            if let (ExecutionStatus::Error, Some(error)) = (status, error) {
+                line.push_str(&format!(" ({})", error.ename));
             }
             if !has_heading {
                 line = with_first_line(&line, cell, self.console.stderr_width());
@@ -178,6 +178,7 @@ impl Viewer for ProgressViewer<'_> {
         match item {
             FeedItem::CellStart => {}
             FeedItem::CellEvent(event) => match *event {
+                CellEvent::KernelReady { .. } => {}
                 CellEvent::Begin { cell } => self.start_cell(cell),
                 end @ CellEvent::End { .. } => self.finish_cell(&end),
             },

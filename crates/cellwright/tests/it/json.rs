@@ -2,5 +2,6 @@
 
 mod collector;
 mod documents;
+mod events;
 mod executions;
 mod schemas;

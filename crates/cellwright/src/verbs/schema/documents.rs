@@ -36,11 +36,22 @@ use crate::verbs::config::{SettingDocument, SettingFiles, SettingList};
 use crate::verbs::git::TextconvReport;
 use crate::verbs::host::{HostLog, HostStatus, StartedHost, StoppedHost};
 use crate::verbs::kernels::StoppedSessions;
+use crate::viewer::event_documents::{
+    Begin, Display, Done, End, Failed, KernelReady, Lost, Raised, Stamped, Text,
+};
 
 fn document<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = Versioned::<T>::json_schema(generator);
     let content = T::json_schema(generator);
     if let Some(description) = content.get("description") {
+        schema.insert("description".to_owned(), description.clone());
+    }
+    schema
+}
+
+fn event<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = document::<Stamped<T>>(generator);
+    if let Some(description) = T::json_schema(generator).get("description") {
         schema.insert("description".to_owned(), description.clone());
     }
     schema
@@ -101,6 +112,20 @@ pub(super) const DOCUMENTS: &[Document] = &[
         forms: &[
             document::<ReportDocument<'static>>,
             document::<StillRunning<'static>>,
+        ],
+    },
+    Document {
+        name: "events",
+        forms: &[
+            event::<KernelReady<'static>>,
+            event::<Begin<'static>>,
+            event::<Text>,
+            event::<Display>,
+            event::<Raised>,
+            event::<Lost>,
+            event::<End<'static>>,
+            event::<Done<'static>>,
+            event::<Failed>,
         ],
     },
     Document {

@@ -96,11 +96,15 @@ fn events_report_each_step_of_a_run() {
                 ("end", &json!(2))
             ]
         );
-        assert_eq!((names[0], *names.last().unwrap()), ("begin", "done"));
+        assert_eq!(names[..2], ["kernel_ready", "begin"]);
+        assert_eq!(events[0]["kernel"]["backend"], backend);
+        assert_eq!(names.last(), Some(&"done"));
         assert_eq!(names.iter().filter(|name| **name == "done").count(), 1);
+        let mut begin = events[1].clone();
+        begin.as_object_mut().unwrap().remove("time");
         assert_eq!(
-            events[0],
-            json!({"event": "begin", "index": 0, "id": "c0", "number": 1, "total": 3, "first_line": "print('ä' * 3)"})
+            begin,
+            json!({"version": 1, "event": "begin", "index": 0, "id": "c0", "number": 1, "total": 3, "first_line": "print('ä' * 3)"})
         );
         let text_of = |index: u64, stream: &str| -> String {
             let texts = events.iter().filter(|event| {
@@ -123,13 +127,11 @@ fn events_report_each_step_of_a_run() {
             .rfind(|event| event["event"] == "end")
             .unwrap();
         assert_eq!(
-            (&end["status"], &end["error"]),
-            (
-                &json!("error"),
-                &json!(["ZeroDivisionError", "division by zero"])
-            )
+            (&end["status"], &end["error"]["ename"]),
+            (&json!("error"), &json!("ZeroDivisionError"))
         );
         let done = events.last().unwrap();
+        assert_eq!(end["error"], done["cells"][1]["error"]);
         assert_eq!(super::statuses(done), ["ok", "error", "skipped"]);
         assert_eq!(
             done["notebook"]["revision"],
@@ -149,6 +151,7 @@ fn events_are_printed_while_a_cell_runs() {
     let mut child = fixture.command("runner", &["--events"]).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["event"], "kernel_ready");
     assert_eq!(next()["event"], "begin");
     assert_eq!(next()["text"], "early\n");
     assert_eq!(next()["event"], "end");
