@@ -4,12 +4,14 @@
 //! the last save took. Saving a large notebook with many fast cells therefore takes at most a tenth of the
 //! time.
 
+mod cell_record;
+
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use cellwright_kernel::Description;
 use cellwright_notebook::edit::draft_sequence;
@@ -21,6 +23,7 @@ use cellwright_output::{
     ArtifactId, ArtifactKind, Capture, Event, JsonStyle, Limits, Outputs, Sink, Stream,
 };
 
+use self::cell_record::{CellRecord, join_arrays};
 use crate::edits::to_operations;
 use crate::notebook_metadata;
 use crate::recorder_command::{
@@ -65,29 +68,6 @@ struct TargetFile {
     /// Revision after the last save. Another one means that another program has written the file.
     expected_revision: Revision,
     style: JsonStyle,
-}
-
-/// State of a planned cell.
-#[derive(Default)]
-struct CellRecord {
-    started_at: Option<SystemTime>,
-    finished_at: Option<SystemTime>,
-    execution_count: Option<u32>,
-    /// Rendered outputs up to the end of the cell: one JSON array.
-    outputs: Option<Segment>,
-    /// Rendered late output: separate JSON arrays, because `outputs` may be rendered again.
-    late_outputs: Vec<Segment>,
-}
-
-impl CellRecord {
-    /// The arrays of outputs, in order.
-    fn output_arrays(&self) -> Vec<Segment> {
-        self.outputs
-            .iter()
-            .chain(&self.late_outputs)
-            .cloned()
-            .collect()
-    }
 }
 
 impl Saver {
@@ -590,28 +570,4 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
     }
-}
-
-/// Joins several JSON arrays into one.
-fn join_arrays(arrays: &[Segment], style: &JsonStyle) -> Vec<Segment> {
-    let [first, rest @ ..] = arrays else {
-        return Vec::new();
-    };
-    if rest.is_empty() {
-        return vec![first.clone()];
-    }
-    // Cut off: `[` of all but the first array, and the line break and `]` of all but the last.
-    let line = if style.newline.is_empty() {
-        0
-    } else {
-        style.newline.len() + style.indent.len() * CELL_DEPTH
-    };
-    let close = (line + 1) as u64;
-    let mut pieces = vec![first.slice(0, first.length() - close)];
-    for (at, array) in rest.iter().enumerate() {
-        pieces.push(Segment::Bytes(style.comma.as_bytes().into()));
-        let end = if at + 1 == rest.len() { 0 } else { close };
-        pieces.push(array.slice(1, array.length() - end));
-    }
-    pieces
 }

@@ -12,7 +12,7 @@
 //! | `endpoint` | connects to the server of a record, and proves that its process is at the other end |
 //! | `http` | requests and replies on one connection, with a deadline |
 //! | `rest` | the requests: sessions, hash of a file, rooms of jupyter-collaboration |
-//! | [`locate`] | asks all servers about one notebook |
+//! | [`locate()`] | asks all servers about one notebook |
 //!
 //! Everything is blocking: file operations use this crate, and they have no async runtime.
 

@@ -190,7 +190,8 @@ fn check_cell(
     let is_independent = slot.metadata.iter().all(MetadataChange::is_independent);
     let only_source =
         slot.kind == base.kind(origin) && slot.outputs == OutputAction::Keep && is_independent;
-    if only_source && slot.source.is_none() {
+    if only_source && slot.source.is_none() && !slot.metadata.is_empty() {
+        slot.kind = now.kind(current);
         return Ok(());
     }
     let text_same =

@@ -56,7 +56,7 @@ for call in (lambda: tool.edit('a.ipynb', old='nowhere', new=''),
 bad_edit 2 | tool.edit: The text to replace occurs 0 times in a.ipynb
 bad_file 2 | tool.read: File not found: --help
 bad_arguments 2 | tool.read: `read` has no argument `colour`; available: path, full
-bad_arguments 2 | tool.notebook: `notebook` has no action `explode`; actions: edit, insert, delete, move, type, clear, tag, meta, outline, undo, redo, upgrade
+bad_arguments 2 | tool.notebook: `notebook` has no action `explode`; actions: edit, insert, delete, move, type, clear, tag, meta, outline, figures, undo, redo, where, upgrade
 ";
     let without_first_line =
         |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();

@@ -166,7 +166,7 @@ fn a_host_is_started_once_and_stopped() {
     let status = test_host.status();
     assert_eq!(status["running"], true);
     assert_eq!(status["pid"], pid);
-    assert_eq!(status["protocol"], 3);
+    assert_eq!(status["protocol"], 4);
     assert_eq!(status["clients"], 0);
     assert_eq!(status["instance"], test_host.record()["instance"]);
     assert!(status["memory_bytes"].as_u64().unwrap() < 20_000_000);

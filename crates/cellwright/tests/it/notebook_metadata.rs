@@ -26,7 +26,7 @@ fn tags_are_added_listed_shown_and_removed() {
     );
     assert!(
         changed.stdout.contains(
-            "@@ metadata @@ # %% [code] cell:1 id:first-code\n+tags: [\"parameters\", \"slow\"]"
+            "@@ metadata @@ # %% [code] cell:1 id:first-code\n tags: [] → [\"parameters\", \"slow\"]"
         ),
         "{}",
         changed.stdout
@@ -101,7 +101,7 @@ fn metadata_is_shown_set_and_removed() {
     let shown = meta(&["1", "--json"]).exits(0).json();
     assert_eq!(
         shown["value"],
-        json!({"jupyter": {"source_hidden": true}, "note": "plain text"})
+        json!({"jupyter": {"source_hidden": true}, "note": "plain text", "tags": []})
     );
     for (arguments, problem) in [
         (&["1", "tags=[1]"][..], "`tags` must be a list"),
@@ -165,7 +165,10 @@ fn tags_merge_with_other_changes() {
 #[test]
 fn tags_in_edits_are_obeyed_or_rejected() {
     let context = Context::with_notebook();
-    let run = |edits: &str| context.run(&["run", "a.ipynb", "--tag", "quick", "--edits", edits]);
+    let run = |edits: &str| {
+        context.file("edits.json", edits);
+        context.run(&["run", "a.ipynb", "--tag", "quick", "--edits", "edits.json"])
+    };
     let rejected = run(r#"[{"action": "delete", "cell": "0", "tags": ["x"]}]"#).exits(2);
     assert!(
         rejected.stderr.contains("does not use `tags`"),

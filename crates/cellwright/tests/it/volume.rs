@@ -150,7 +150,7 @@ fn a_pipe_receives_the_beginning_and_the_end() {
     assert!(result.stdout.starts_with("line 0\nline 1\n"));
     assert!(result.stdout.ends_with("line 19998\nline 19999\n"));
     assert!(
-        result.stdout.contains("elided …]\nline "),
+        result.stdout.contains("shows all …]\nline "),
         "the end begins with a whole line"
     );
     assert!(

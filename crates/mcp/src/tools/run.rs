@@ -43,11 +43,13 @@ edits a cell and runs it. A long call continues as a run (see `runs`). Example: 
         Argument::new("cells", ArgumentKind::Cells)
             .or(&["cell", "cell_ids", "cell_indices"])
             .describe("cells such as \"3-5,8,ab12\""),
-        Argument::new("from", ArgumentKind::Cell),
-        Argument::new("to", ArgumentKind::Cell),
+        Argument::new("from", ArgumentKind::Cell).describe("first cell"),
+        Argument::new("to", ArgumentKind::Cell).describe("last cell"),
         Argument::new("stale", ArgumentKind::Boolean),
         Argument::new("changed", ArgumentKind::Boolean).describe("changed since they ran"),
-        Argument::new("tag", ArgumentKind::Texts).or(&["tags"]),
+        Argument::new("tag", ArgumentKind::Texts)
+            .or(&["tags"])
+            .describe("cells with this tag"),
         Argument::new("edit_cell", ArgumentKind::Cell),
         SOURCE,
         Argument::new("and_below", ArgumentKind::Boolean).describe("also run cells below"),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::{NotebookError, Notice};
 
-/// Decides whether a notebook may be replaced. [`save`](super::save::save) asks it before every write to an existing file.
+/// Decides whether a notebook may be replaced. It is asked before every write to an existing file.
 pub trait WriteGuard: fmt::Debug + Send + Sync {
     /// Called under the lock, right before the file at `path` is replaced. With `force`, the caller accepts the loss of
     /// text that a person types elsewhere.

@@ -34,7 +34,7 @@ fn invalid_messages_are_rejected() {
         assert_eq!(connection.read_to_end(), "");
     }
     let mut connection = test_host.connect();
-    connection.send_json(&json!({"hello": {"protocol": 3}}));
+    connection.send_json(&json!({"hello": {"protocol": 4}}));
     connection.receive();
     connection.send_json(&json!({"what": 1}));
     assert_eq!(connection.receive()["error"]["code"], "not_understood");
@@ -62,7 +62,7 @@ fn a_client_of_another_version_can_request_status_and_stop() {
         let hello = connection.receive()["hello"].take();
         assert_eq!(
             (&hello["protocol"], &hello["pid"]),
-            (&json!(3), &json!(pid))
+            (&json!(4), &json!(pid))
         );
         connection.send_json(&json!({"do": "execute", "code": "1"}));
         assert_eq!(connection.receive()["error"]["code"], "other_protocol");
@@ -131,7 +131,7 @@ fn a_host_of_another_version_is_reported_and_can_be_stopped() {
         let found = test_host.context.run(&["doctor", "--json"]).stdout;
         assert!(found.contains("\"host-other-protocol\""), "{found}");
         let status = test_host.run(&["status"]).exits(0).stdout;
-        assert!(status.contains("this command uses 3"), "{status}");
+        assert!(status.contains("this command uses 4"), "{status}");
         let stopped = test_host.run(&["stop"]).exits(0).stdout;
         assert!(stopped.contains("ended sessions: 3"), "{stopped}");
         fake.join().unwrap();
@@ -172,7 +172,7 @@ fn report_reply(socket: &OsStr) {
             return;
         }
     };
-    stream.write_all(b"{\"hello\":{\"protocol\":3}}\n").ok();
+    stream.write_all(b"{\"hello\":{\"protocol\":4}}\n").ok();
     let mut reply = Vec::new();
     stream.read_to_end(&mut reply).ok();
     eprintln!("connected, {} bytes", reply.len());
