@@ -56,7 +56,7 @@ fn invalid_messages_are_rejected() {
 fn a_client_of_another_version_can_request_status_and_stop() {
     let test_host = TestHost::new();
     let pid = test_host.start();
-    for protocol in [1, 4] {
+    for protocol in [1, 5] {
         let mut connection = test_host.connect();
         connection.send_json(&json!({"hello": {"protocol": protocol, "version": "9", "new": [1]}}));
         let hello = connection.receive()["hello"].take();
@@ -117,7 +117,7 @@ fn start_fake_host(test_host: &TestHost, protocol: u32) -> JoinHandle<()> {
 
 #[test]
 fn a_host_of_another_version_is_reported_and_can_be_stopped() {
-    for protocol in [1, 4] {
+    for protocol in [1, 5] {
         let test_host = TestHost::new();
         let fake = start_fake_host(&test_host, protocol);
         let result = test_host.run(&["start"]).exits(2);
