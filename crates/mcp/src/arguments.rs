@@ -152,7 +152,8 @@ pub(super) const REVISION: Argument = Argument::new("revision", ArgumentKind::Te
     .describe("revision you read");
 
 /// Whether to write although a collaboration room has the notebook.
-pub(super) const FORCE: Argument = Argument::new("force", ArgumentKind::Boolean);
+pub(super) const FORCE: Argument =
+    Argument::new("force", ArgumentKind::Boolean).describe("write although open in a live room");
 
 /// The session of a call.
 pub(super) const SESSION: Argument =
