@@ -47,7 +47,7 @@ EXPECTED = {
     "insert": Expected(once=(REVISION, r"^\+print\('done', total \+ 1\)$")),
     "failing_run": Expected(
         start=r"error: cell 2\b",
-        once=(r"^NameError: name 'price' is not defined$", r"^    total = sum\(price\)$", REVISION, IMAGE),
+        once=(r"^NameError: name 'price' is not defined$", r"^(    |-+> 1 )total = sum\(price\)$", REVISION, IMAGE),
         never=(r"done \d",),
         images=1,
     ),
