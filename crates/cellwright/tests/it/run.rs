@@ -307,12 +307,18 @@ fn masked_output(result: &CommandOutput) -> String {
     };
     let mut lines = String::new();
     for line in text.lines().filter(is_no_mark) {
-        match line
+        // A status line may end with the first line of the cell.
+        let (status, source) = match line.split_once(" · ") {
+            Some((status, source)) => (status, format!(" · {source}")),
+            None => (line, String::new()),
+        };
+        match status
             .strip_suffix(" s")
-            .and_then(|line| line.rsplit_once(", "))
+            .and_then(|status| status.rsplit_once(", "))
         {
             Some((before, time)) if line.starts_with('[') && is_time(time) => {
                 lines.push_str(before);
+                lines.push_str(&source);
             }
             _ => lines.push_str(&without_time(line)),
         }
