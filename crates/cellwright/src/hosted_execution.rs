@@ -117,7 +117,12 @@ async fn follow(
     let mut stream = match request {
         FollowRequest::Execute { params, idle_exit } => {
             signals.spawn(watch_signals(stop_handle.clone())?);
-            RunStream::execute(&host, *params, idle_exit).await?
+            tokio::select! {
+                biased;
+                stream = RunStream::execute(&host, *params, idle_exit) => stream?,
+                // The host may take time to answer or to start. Without the request, nothing runs.
+                reason = stop.requested() => return Err(Failure::from_stop(reason, None, None)),
+            }
         }
         FollowRequest::Wait { run, wait, outputs } => {
             texts_in_report = true;

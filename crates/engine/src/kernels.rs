@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use cellwright_kernel::LaunchContext;
 use cellwright_kernel::backend::runner::RunnerSpec;
-use cellwright_kernel::process::Supervisor;
 use cellwright_kernel::python::{self, Interpreter, InterpreterSearch, Shim, ShimContext};
 use cellwright_kernel::variables::set_variable;
 
@@ -23,7 +22,7 @@ pub use serialized_selection::{FailingLauncher, SerializedSelection};
 use crate::engine::Engine;
 use crate::env;
 use crate::environment::{self, FilteredEnvironment};
-use crate::program::{SUPERVISE_ARG, current_program};
+use crate::program::own_supervisor;
 use crate::settings::{Origin, Settings};
 use cellwright_diagnostics::failure::{Failure, Kind, flag, hint};
 
@@ -74,11 +73,7 @@ pub fn interpreter_search(explicit: Option<&Path>, cwd: &Path) -> InterpreterSea
 pub fn launch_context(engine: &Engine, cwd: PathBuf) -> LaunchContext {
     LaunchContext {
         cwd,
-        supervisor: Supervisor {
-            // The binary of this process, even if its file was replaced since.
-            program: current_program(),
-            arguments: vec![SUPERVISE_ARG.into()],
-        },
+        supervisor: own_supervisor(),
         staging: engine.staging_dirs.clone(),
         sockets: Vec::new(),
     }

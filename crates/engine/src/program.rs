@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cellwright_kernel::process::supervisor;
+use cellwright_kernel::process::{Supervisor, supervisor};
 
 /// First argument of a process that is the supervisor of a kernel.
 pub const SUPERVISE_ARG: &str = "__supervise";
@@ -24,9 +24,17 @@ pub fn run_supervisor() -> Option<bool> {
     let owner = std::io::stdin().as_fd().try_clone_to_owned();
     Some(
         owner
-            .and_then(|owner| supervisor::main(&owner, arguments))
+            .and_then(|owner| supervisor::main(&owner, &own_supervisor(), arguments))
             .is_ok(),
     )
+}
+
+/// How to start this program as a supervisor, even if its file was replaced since.
+pub fn own_supervisor() -> Supervisor {
+    Supervisor {
+        program: current_program(),
+        arguments: vec![SUPERVISE_ARG.into()],
+    }
 }
 
 /// Whether [`run_supervisor`] was called: kernels of this process have a supervisor.

@@ -23,9 +23,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == SUPERVISE) {
         let owner = std::io::stdin().as_fd().try_clone_to_owned()?;
-        return Ok(supervisor::main(&owner, arguments)?);
+        return Ok(supervisor::main(&owner, &own_supervisor()?, arguments)?);
     }
     run()
+}
+
+/// Starts this program as a supervisor.
+fn own_supervisor() -> std::io::Result<Supervisor> {
+    Ok(Supervisor {
+        program: std::env::current_exe()?,
+        arguments: vec![SUPERVISE.into()],
+    })
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -43,10 +51,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let interpreter = python::resolve(&search).map_err(|_| "no Python interpreter found")?;
     let context = LaunchContext {
         cwd: std::env::current_dir()?,
-        supervisor: Supervisor {
-            program: std::env::current_exe()?,
-            arguments: vec![SUPERVISE.into()],
-        },
+        supervisor: own_supervisor()?,
         staging: vec![std::env::temp_dir().join("cellwright-example")],
         sockets: Vec::new(),
     };

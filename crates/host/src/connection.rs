@@ -12,6 +12,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use super::error::HostError;
 use super::frame::{Frame, FrameError, FrameReader, FrameWriter};
 use super::hello::{HostHello, PROTOCOL};
+use super::suspend_check::SuspendCheck;
 
 /// Time that a host polls for the next request after a reply.
 const SPIN_TIMEOUT: Duration = Duration::from_micros(100);
@@ -102,9 +103,14 @@ impl Client {
                 }
             }
         };
-        match tokio::time::timeout(timeout, reply).await {
-            Ok(reply) => reply,
-            Err(_) => Err(HostError::Unresponsive { pid }),
+        let mut suspend_check = SuspendCheck::new(pid);
+        tokio::select! {
+            biased;
+            reply = tokio::time::timeout(timeout, reply) => match reply {
+                Ok(reply) => reply,
+                Err(_) => Err(HostError::Unresponsive { pid }),
+            },
+            () = suspend_check.suspended() => Err(HostError::Unresponsive { pid }),
         }
     }
 }

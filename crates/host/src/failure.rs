@@ -2,6 +2,8 @@
 
 use cellwright_diagnostics::failure::{Failure, Kind, capitalize, command, flag_value, hint};
 
+use cellwright_kernel::process::daemon;
+
 use super::error::HostError;
 use super::hello::PROTOCOL;
 
@@ -12,12 +14,23 @@ pub fn cancel_timeout_failure(pid: u32) -> Failure {
     }
     let message =
         format!("Cancelled; the host (pid {pid}) does not answer, so the code may still run");
-    Failure::new(Kind::Cancelled, message).hint(hint![
+    let failure = Failure::new(Kind::Cancelled, message).hint(hint![
         command("host status"),
         " checks it; ",
         command("host stop"),
         " stops it and its sessions",
-    ])
+    ]);
+    hint_at_suspension(failure, pid)
+}
+
+/// Adds how to continue a host that a signal has suspended.
+fn hint_at_suspension(failure: Failure, pid: u32) -> Failure {
+    if daemon::is_suspended(pid) {
+        return failure.hint(format!(
+            "a signal has suspended it; `kill -CONT {pid}` continues it"
+        ));
+    }
+    failure
 }
 
 /// The failure of a request that needs a host when there is none.
@@ -49,10 +62,13 @@ impl From<HostError> for Failure {
             HostError::ForeignListener { .. } => {
                 failure.hint("name another directory in CELLWRIGHT_HOST_DIR")
             }
-            HostError::Unresponsive { .. } => failure.hint(hint![
-                command("host stop"),
-                " stops it, by force if necessary; its sessions are lost",
-            ]),
+            HostError::Unresponsive { pid } => {
+                let failure = failure.hint(hint![
+                    command("host stop"),
+                    " stops it, by force if necessary; its sessions are lost",
+                ]);
+                hint_at_suspension(failure, *pid)
+            }
             HostError::ProtocolMismatch { .. } => {
                 failure
                     .causes

@@ -20,6 +20,10 @@ use super::reply::{
     Answer, CancelResult, EndResult, HostReply, InterruptResult, JournalInfo, ResetResult, RunInfo,
     RunTail, SessionHistory, SessionInfo,
 };
+use super::suspend_check::SuspendCheck;
+
+/// Time limit for sending a request.
+const SEND_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Time limit of a request that waits for no kernel.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -123,9 +127,14 @@ impl KernelHost {
                 }
             }
         };
-        match tokio::time::timeout(REPLY_TIMEOUT + extra, answer).await {
-            Ok(answer) => answer,
-            Err(_) => Err(HostError::Unresponsive { pid }.into()),
+        let mut suspend_check = SuspendCheck::new(pid);
+        tokio::select! {
+            biased;
+            answer = tokio::time::timeout(REPLY_TIMEOUT + extra, answer) => match answer {
+                Ok(answer) => answer,
+                Err(_) => Err(HostError::Unresponsive { pid }.into()),
+            },
+            () = suspend_check.suspended() => Err(HostError::Unresponsive { pid }.into()),
         }
     }
 
@@ -235,12 +244,17 @@ impl KernelHost {
     }
 }
 
+/// Sends a request. A host that does not read it is reported: a large request exceeds the buffer of the socket.
 async fn send(client: &mut Client, request: &HostRequest) -> Result<(), Failure> {
-    Ok(client
-        .connection
-        .send(request)
-        .await
-        .map_err(HostError::from)?)
+    let pid = client.host.pid;
+    let mut suspend_check = SuspendCheck::new(pid);
+    let sent = tokio::select! {
+        biased;
+        sent = tokio::time::timeout(SEND_TIMEOUT, client.connection.send(request)) => sent.ok(),
+        () = suspend_check.suspended() => None,
+    };
+    let sent = sent.ok_or(HostError::Unresponsive { pid })?;
+    Ok(sent.map_err(HostError::from)?)
 }
 
 impl std::fmt::Debug for KernelHost {

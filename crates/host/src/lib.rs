@@ -36,6 +36,7 @@ pub mod run_stream;
 mod server;
 mod service;
 pub mod stop;
+mod suspend_check;
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! [`RunStream`]: follows a run of the host and cancels it. The only implementation of the cancel steps: it requests
-//! an interrupt, then a stop that does not wait for the code, and then reports the host as unresponsive.
+//! an interrupt, then a stop that does not wait for the code, and then reports the host as unresponsive. A host that a
+//! signal has suspended is reported at once.
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::error::HostError;
 use super::kernel_host::KernelHost;
 use super::protocol::{ClientMessage, ExecuteParams, HostRequest};
 use super::reply::{Answer, HostReply, InputPrompt, RunState, RunTail};
+use super::suspend_check::SuspendCheck;
 
 /// Time in which cancelled code must end; it can react to the interrupt.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -31,6 +33,7 @@ pub struct RunStream {
     cancel: CancelState,
     /// When the current step of the cancel steps has failed.
     deadline: Instant,
+    suspend_check: SuspendCheck,
 }
 
 /// Whether stopping the client stops the run.
@@ -113,6 +116,7 @@ impl RunStream {
 
     fn new(channel: RequestChannel, run: Option<String>, ownership: Ownership) -> Self {
         Self {
+            suspend_check: SuspendCheck::new(channel.host_pid()),
             channel,
             run,
             ownership,
@@ -164,12 +168,16 @@ impl RunStream {
                         return Ok(update);
                     }
                 }
+                () = self.suspend_check.suspended() => return Err(self.suspended_failure()),
                 () = sleep_until(tick_at), if tick.is_some() => return Ok(RunUpdate::Tick),
             }
         }
     }
 
     async fn request_cancel(&mut self, step: CancelState) -> Result<(), Failure> {
+        if self.suspend_check.is_suspended_now() {
+            return Err(crate::cancel_timeout_failure(self.channel.host_pid()));
+        }
         let forced = step == CancelState::Forced;
         let timeout = if forced {
             FORCED_CANCEL_TIMEOUT
@@ -202,6 +210,21 @@ impl RunStream {
             },
             HostReply::Failed(failure) => return Err(*failure),
         }))
+    }
+
+    /// Describes a host that a signal has suspended.
+    fn suspended_failure(&self) -> Failure {
+        let pid = self.channel.host_pid();
+        if self.cancel != CancelState::NotRequested {
+            return crate::cancel_timeout_failure(pid);
+        }
+        let failure = Failure::from(HostError::Unresponsive { pid });
+        match self.ownership {
+            Ownership::Owner => {
+                failure.hint("the code of this command is cancelled when the host continues")
+            }
+            Ownership::Observer => failure,
+        }
     }
 
     /// Describes a lost connection. When a host ends, the code of its clients ends.

@@ -3,14 +3,17 @@
 //! A supervisor process (see [`supervisor`]) stands between the owner and the child. It adopts every
 //! descendant of the child and holds a socket to the owner. When that socket closes, because the owner
 //! dropped it or was killed, the supervisor ends all descendants, including those in other process
-//! sessions.
+//! sessions. A second process above it, the watcher, does the same if the supervisor itself is killed.
 
 pub mod busy_poll;
 pub mod daemon;
 mod memory;
+mod signals;
 mod socket;
 pub mod supervisor;
 mod tree;
+#[cfg(target_os = "linux")]
+mod watcher;
 
 use std::ffi::OsString;
 use std::io;
@@ -36,7 +39,7 @@ pub struct Supervisor {
     pub arguments: Vec<OsString>,
 }
 
-/// How long a supervisor may take to kill a child.
+/// How long a supervisor may take to kill a child, and its watcher if the supervisor does not.
 const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A command to start as a child.
@@ -68,7 +71,8 @@ pub struct Supervised {
     socket: SupervisorSocket,
     pid: u32,
     exit: Option<Exit>,
-    /// Reaped by the runtime after it has exited; by then it has ended all descendants.
+    /// The watcher of the supervisor (Linux), or the supervisor. Reaped by the runtime after it has exited; by then all
+    /// descendants have ended.
     supervisor: Child,
 }
 
@@ -143,14 +147,15 @@ impl Supervised {
         if let Some(exit) = self.exit {
             return exit;
         }
-        let exit =
-            if let Ok(Some(SupervisorMessage::Exited(exit))) = self.socket.next_message().await {
-                exit
-            } else {
-                // A supervisor that exits without a message was killed. The child is no longer supervised.
+        let exit = match self.socket.next_message().await {
+            Ok(Some(SupervisorMessage::Exited(exit))) => exit,
+            Ok(Some(_)) => Exit::UNKNOWN,
+            // Supervisor and watcher were killed. The child is no longer supervised.
+            Ok(None) | Err(_) => {
                 self.kill_process_group();
                 Exit::UNKNOWN
-            };
+            }
+        };
         debug!(pid = self.pid, ?exit, "process exited");
         self.exit = Some(exit);
         exit
@@ -172,42 +177,60 @@ impl Supervised {
     pub fn kill(&self) {
         debug!(pid = self.pid, "kill requested");
         self.socket.send(socket::KILL);
+        self.resume_watcher();
     }
 
-    /// Kills the child and all its descendants, and waits until the child has ended. A supervisor that
-    /// does not react in time is killed, too, with the child's process group.
+    /// Kills the child and all its descendants, and waits until the child has ended. If the supervisor does not react
+    /// in time, its watcher kills both; a watcher that does not react either is killed with the child's process group.
     pub async fn kill_and_wait(&mut self) -> Exit {
         self.kill();
         if let Ok(exit) = tokio::time::timeout(KILL_TIMEOUT, self.wait()).await {
             return exit;
         }
+        self.socket.shut_down();
+        if let Ok(exit) = tokio::time::timeout(KILL_TIMEOUT, self.wait()).await {
+            return exit;
+        }
         self.kill_process_group();
-        // SIGKILL also ends a stopped supervisor. Fails if it is already gone.
+        // Fails if it is already gone.
         self.supervisor.start_kill().ok();
         self.exit = Some(Exit::UNKNOWN);
         Exit::UNKNOWN
     }
 
-    /// Waits at most `timeout` until the supervisor has exited, and with it all descendants of the child.
+    /// Waits at most `timeout` until supervisor and watcher have exited, and with them all descendants of the child.
     /// A child that still runs is killed first.
     pub async fn wait_all_gone(mut self, timeout: Duration) -> Exit {
         let exit = match self.exit {
             Some(exit) => exit,
             None => self.kill_and_wait().await,
         };
-        // The supervisor exits after the last descendant.
-        let _ended = tokio::time::timeout(timeout, self.supervisor.wait()).await;
+        let all_gone = async {
+            // Both hold the socket. After the exit of the child they send nothing that matters.
+            while let Ok(Some(_)) = self.socket.next_message().await {}
+            self.supervisor.wait().await.ok();
+        };
+        let _ended = tokio::time::timeout(timeout, all_gone).await;
         exit
     }
 
+    /// Resumes a watcher that was stopped. It resumes the supervisor.
+    fn resume_watcher(&self) {
+        // A process that the runtime has reaped has no id any more.
+        if let Some(pid) = self.supervisor.id().and_then(raw_pid) {
+            let _sent = rustix::process::kill_process(pid, rustix::process::Signal::CONT);
+        }
+    }
+
     fn kill_process_group(&self) {
-        let Some(pid) = i32::try_from(self.pid)
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-        else {
+        let Some(pid) = raw_pid(self.pid) else {
             return;
         };
         // Fails if the process group is already gone.
         let _gone = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
+}
+
+fn raw_pid(pid: u32) -> Option<rustix::process::Pid> {
+    rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)
 }

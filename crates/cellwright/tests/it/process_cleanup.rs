@@ -50,6 +50,78 @@ fn child_processes_end_with_the_command() {
     }
 }
 
+/// A process between the command and its kernel.
+#[derive(Clone, Copy, Debug)]
+enum Level {
+    Supervisor,
+    Watcher,
+}
+
+/// Sends a signal to the supervisor of a kernel or to its watcher, and with `kill_command` SIGKILL to the command at the
+/// same time. The process that the cell has detached must end.
+#[test]
+fn child_processes_end_when_a_supervisor_is_killed_or_stopped() {
+    let cases = [
+        (Level::Supervisor, "-KILL", false),
+        (Level::Supervisor, "-KILL", true),
+        (Level::Supervisor, "-TERM", false),
+        (Level::Supervisor, "-INT", false),
+        (Level::Supervisor, "-USR1", false),
+        (Level::Supervisor, "-STOP", true),
+        (Level::Watcher, "-KILL", false),
+        (Level::Watcher, "-HUP", false),
+        (Level::Watcher, "-STOP", true),
+    ];
+    let context = Context::new();
+    for (level, name, kill_command) in cases {
+        let start = CHILD_STARTERS[2].1;
+        let code =
+            format!("{start}\nimport os, time\nprint(os.getpid(), flush=True)\ntime.sleep(120)");
+        let mut command = context.eval_command(&["--timeout", "0", &code]);
+        let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let pids: Vec<u32> = lines
+            .take(2)
+            .map(|line| line.unwrap().trim().parse().unwrap())
+            .collect();
+        let supervisor = parent_of(pids[1]);
+        let watcher = parent_of(supervisor);
+        let target = match level {
+            Level::Supervisor => supervisor,
+            Level::Watcher => watcher,
+        };
+        signal_process(target, name);
+        if kill_command {
+            signal_process(child.id(), "-KILL");
+        }
+        let code = child.wait().unwrap().code();
+        assert_eq!(
+            code,
+            (!kill_command).then_some(2),
+            "{name} to {level:?}: the exit code"
+        );
+        let all = [pids[0], pids[1], supervisor, watcher];
+        let until = Instant::now() + Duration::from_secs(3);
+        while all.iter().any(|&pid| is_running(pid)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let running = all.map(is_running);
+        for pid in all.into_iter().filter(|&pid| is_running(pid)) {
+            signal_process(pid, "-KILL");
+        }
+        assert_eq!(
+            running, [false; 4],
+            "{name} to {level:?}: detached process, kernel, supervisor, watcher"
+        );
+    }
+}
+
+fn parent_of(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let rest = stat.rsplit(") ").next().unwrap();
+    rest.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
 /// The next command removes the files of a killed command.
 #[test]
 fn processes_and_files_of_jupyter_kernels_are_removed() {
@@ -133,8 +205,12 @@ fn check_cleanup(context: &Context, backend: &str, kind: &str, start: &str, end:
 }
 
 fn signal(child: &Child, signal: &str) {
+    signal_process(child.id(), signal);
+}
+
+fn signal_process(pid: u32, signal: &str) {
     let killed = std::process::Command::new("kill")
-        .args([signal, &child.id().to_string()])
+        .args([signal, &pid.to_string()])
         .status()
         .unwrap();
     assert!(killed.success());

@@ -10,6 +10,7 @@ mod runs;
 mod several_clients;
 mod slow_readers;
 mod spare_kernels;
+mod suspended;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

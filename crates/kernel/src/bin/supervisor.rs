@@ -3,9 +3,13 @@
 
 use std::os::fd::AsFd;
 
-use cellwright_kernel::process::supervisor;
+use cellwright_kernel::process::{Supervisor, supervisor};
 
 fn main() -> std::io::Result<()> {
     let owner = std::io::stdin().as_fd().try_clone_to_owned()?;
-    supervisor::main(&owner, std::env::args_os().skip(1))
+    let own_program = Supervisor {
+        program: std::env::current_exe()?,
+        arguments: Vec::new(),
+    };
+    supervisor::main(&owner, &own_program, std::env::args_os().skip(1))
 }

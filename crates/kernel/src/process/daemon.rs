@@ -67,6 +67,31 @@ pub fn redirect_stderr(file: &File) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stderr(file)?)
 }
 
+/// Whether a signal such as SIGSTOP has suspended a process.
+pub fn is_suspended(pid: u32) -> bool {
+    process_state(pid).is_some_and(|state| state.starts_with('T'))
+}
+
+/// The state of a process as `ps` writes it.
+#[cfg(target_os = "linux")]
+fn process_state(pid: u32) -> Option<String> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The process name in parentheses may contain parentheses.
+    let end = memchr::memrchr(b')', &stat)?;
+    let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
+    Some(rest.split_ascii_whitespace().next()?.to_owned())
+}
+
+/// The state of a process as `ps` writes it.
+#[cfg(not(target_os = "linux"))]
+fn process_state(pid: u32) -> Option<String> {
+    let output = std::process::Command::new("ps")
+        .args(["-o", "stat=", "-p", &pid.to_string()])
+        .output()
+        .ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
 /// The resident memory of this process in bytes, where the system reports it.
 pub fn resident_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -163,7 +188,7 @@ impl ProcessIdentity {
 
     #[cfg(not(target_os = "linux"))]
     fn send(&self, pid: Pid, signal: rustix::process::Signal) -> bool {
-        self.runs() && rustix::process::kill_process(pid, signal).is_ok()
+        self.is_running() && rustix::process::kill_process(pid, signal).is_ok()
     }
 }
 
@@ -210,6 +235,25 @@ mod tests {
         child.wait().unwrap();
         assert!(!real.is_running());
         assert!(ProcessIdentity::current().is_running());
+    }
+
+    #[test]
+    fn a_suspended_process_is_recognized() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = child.id();
+        assert!(!is_suspended(pid));
+        rustix::process::kill_process(Pid::from_child(&child), rustix::process::Signal::STOP)
+            .unwrap();
+        let options = rustix::process::WaitIdOptions::STOPPED;
+        let id = rustix::process::WaitId::Pid(Pid::from_child(&child));
+        rustix::process::waitid(id, options).unwrap();
+        assert!(is_suspended(pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_suspended(pid));
     }
 
     #[test]

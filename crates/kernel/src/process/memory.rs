@@ -45,7 +45,7 @@ fn resident_memory(pid: i32) -> Option<u64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn resident(pid: i32) -> Option<u64> {
+fn resident_memory(pid: i32) -> Option<u64> {
     let output = std::process::Command::new("ps")
         .args(["-o", "rss=", "-p", &pid.to_string()])
         .output()

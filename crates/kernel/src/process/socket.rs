@@ -37,9 +37,15 @@ impl Exit {
 /// A message of a supervisor to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SupervisorMessage {
-    Started { pid: u32 },
-    Failed { errno: i32 },
+    Started {
+        pid: u32,
+    },
+    Failed {
+        errno: i32,
+    },
     Exited(Exit),
+    /// The supervisor ended before the child. The child has ended since, with all its descendants.
+    Lost,
 }
 
 impl SupervisorMessage {
@@ -52,6 +58,7 @@ impl SupervisorMessage {
                 ..
             }) => format!("signal {signal}\n"),
             Self::Exited(Exit { code, .. }) => format!("code {}\n", code.unwrap_or(-1)),
+            Self::Lost => "lost 0\n".to_owned(),
         }
     }
 
@@ -71,6 +78,7 @@ impl SupervisorMessage {
                 code: Some(number),
                 signal: None,
             })),
+            "lost" => Some(Self::Lost),
             _ => None,
         }
     }
@@ -165,6 +173,12 @@ impl SupervisorSocket {
     /// Sends a command. One byte always fits into the buffer, and a gone supervisor needs no commands.
     pub(super) fn send(&self, command: u8) {
         let _sent = self.socket.try_write(&[command]);
+    }
+
+    /// Lets the other side see the socket closed. Its messages can still be received.
+    pub(super) fn shut_down(&self) {
+        // Fails if the other side is gone.
+        let _shut_down = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
     }
 
     fn next_line(&mut self) -> Option<SupervisorMessage> {

@@ -1,7 +1,7 @@
-//! The supervisor process between an owner and its child.
+//! The processes between an owner and its child: a supervisor, and above it a watcher ([`super::watcher`]).
 //!
-//! It runs in its own process session, adopts orphaned descendants (Linux: child subreaper) and has the
-//! owner's socket as its standard input. One thread reaps children, the other serves the owner; both
+//! The supervisor runs in its own process session, adopts orphaned descendants (Linux: child subreaper) and has the
+//! owner's socket as its standard input. One thread reaps children, one receives signals, one serves the owner; all
 //! block until an event arrives.
 
 use std::ffi::OsString;
@@ -18,28 +18,55 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::socket::{self, Exit, SupervisorMessage, SupervisorSocket};
-use super::tree;
+#[cfg(target_os = "linux")]
+use super::watcher;
+use super::{Supervisor, signals, tree};
 
 /// How long a child may take to exit by itself after its owner is gone.
 const SELF_EXIT_GRACE: Duration = Duration::from_millis(250);
 
 /// How long processes may take to exit after SIGTERM.
-const TERMINATE_GRACE: Duration = Duration::from_millis(500);
+pub(super) const TERMINATE_GRACE: Duration = Duration::from_millis(500);
 
 /// When to stop killing processes that do not die (those of other users, or in uninterruptible sleep).
-const KILL_ALL_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const KILL_ALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the exit of the child may take to be reported once the supervisor has ended it.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Capacity of the pipes that the child writes to, in bytes: fewer wake-ups for large output.
 const PIPE_CAPACITY: usize = 256 * 1024;
 
-/// Runs a child to its end. `arguments` is its command line, `owner` the socket that the supervisor
-/// has as its standard input.
-pub fn main(owner: &OwnedFd, arguments: impl IntoIterator<Item = OsString>) -> io::Result<()> {
-    // Detaches from the owner's terminal and its Ctrl-C. Fails only if this process already leads a group.
+/// Runs a child to its end, as the watcher or as the supervisor. `owner` is the socket that this process has as its
+/// standard input; `own_program` starts this program again, as the owner did; `arguments` is the command line of the
+/// child, preceded by arguments of the watcher.
+pub fn main(
+    owner: &OwnedFd,
+    own_program: &Supervisor,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> io::Result<()> {
+    // Detaches from the owner's terminal and its Ctrl-C. Fails only if this process already leads a group. Watcher and
+    // supervisor have one session each, so that a signal to a process group reaches only one of them.
     let _session = rustix::process::setsid();
-    tree::adopt_orphans();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let pid = match start(&arguments, owner) {
+    #[cfg(target_os = "linux")]
+    return match watcher::parse_watcher(&arguments) {
+        None => watcher::main(owner, own_program, &arguments),
+        Some((watcher, command)) => supervise(owner, command, watcher),
+    };
+    // Other systems have no subreapers: a watcher would adopt nothing.
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = own_program;
+        supervise(owner, &arguments, None)
+    }
+}
+
+/// Runs a child to its end. `watcher` is the parent of this process.
+fn supervise(owner: &OwnedFd, command: &[OsString], watcher: Option<Pid>) -> io::Result<()> {
+    tree::adopt_orphans();
+    end_with(watcher)?;
+    let pid = match start(command, owner) {
         Ok(pid) => pid,
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(0);
@@ -47,6 +74,7 @@ pub fn main(owner: &OwnedFd, arguments: impl IntoIterator<Item = OsString>) -> i
             return Ok(());
         }
     };
+    let signals = signals::block()?;
     let (all_gone, reaper_running) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let child = Arc::new(Mutex::new(Some(pid)));
     let reaper = {
@@ -56,9 +84,38 @@ pub fn main(owner: &OwnedFd, arguments: impl IntoIterator<Item = OsString>) -> i
             .stack_size(64 * 1024)
             .spawn(move || reap(&child, &owner, reaper_running))?
     };
-    serve_owner(&child, owner, &all_gone);
+    let sources = EventSources {
+        owner,
+        all_gone: &all_gone,
+        end_request: &signals::end_requests(signals)?,
+    };
+    serve_owner(&child, &sources);
     drop(reaper);
+    resume(watcher);
     Ok(())
+}
+
+/// Lets the system send this process SIGTERM when its watcher dies.
+fn end_with(watcher: Option<Pid>) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if watcher.is_some() {
+        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+        // It may have died before.
+        if rustix::process::getppid() != watcher {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+    }
+    let _ = watcher;
+    Ok(())
+}
+
+/// Resumes a watcher that was stopped, so that it sees the end of this process.
+fn resume(watcher: Option<Pid>) {
+    if let Some(watcher) = watcher
+        && rustix::process::getppid() == Some(watcher)
+    {
+        let _sent = rustix::process::kill_process(watcher, Signal::CONT);
+    }
 }
 
 fn start(arguments: &[OsString], owner: &OwnedFd) -> io::Result<Pid> {
@@ -130,10 +187,11 @@ fn reap(child: &Mutex<Option<Pid>>, owner: &OwnedFd, running: OwnedFd) {
     drop(running);
 }
 
-/// Executes the commands of the owner until it is gone or all processes have exited.
-fn serve_owner(child: &Mutex<Option<Pid>>, owner: &OwnedFd, all_gone: &OwnedFd) {
+/// Executes the commands of the owner until it is gone, a signal asks this process to end, or all processes have
+/// exited.
+fn serve_owner(child: &Mutex<Option<Pid>>, sources: &EventSources<'_>) {
     loop {
-        match wait_event(owner, all_gone, None) {
+        match sources.wait() {
             SupervisorEvent::None => {}
             SupervisorEvent::Command(socket::INTERRUPT) => signal_group(child, Signal::INT),
             SupervisorEvent::Command(socket::TERMINATE) => signal_group(child, Signal::TERM),
@@ -142,12 +200,15 @@ fn serve_owner(child: &Mutex<Option<Pid>>, owner: &OwnedFd, all_gone: &OwnedFd) 
             }
             SupervisorEvent::OwnerGone => {
                 // The child sees its channel closed and may exit by itself.
-                if !matches!(
-                    wait_event(all_gone, all_gone, Some(SELF_EXIT_GRACE)),
-                    SupervisorEvent::AllGone
-                ) {
+                if !sources.wait_all_gone(SELF_EXIT_GRACE) {
                     tree::end_descendants(TERMINATE_GRACE, KILL_ALL_TIMEOUT);
                 }
+                return;
+            }
+            SupervisorEvent::EndRequested => {
+                tree::end_descendants(TERMINATE_GRACE, KILL_ALL_TIMEOUT);
+                // The reaper reports the exit of the child first.
+                sources.wait_all_gone(REPORT_TIMEOUT);
                 return;
             }
             SupervisorEvent::AllGone => return,
@@ -159,33 +220,61 @@ enum SupervisorEvent {
     None,
     Command(u8),
     OwnerGone,
+    /// A signal asked the supervisor to end.
+    EndRequested,
     AllGone,
 }
 
-fn wait_event(owner: &OwnedFd, all_gone: &OwnedFd, timeout: Option<Duration>) -> SupervisorEvent {
-    let mut watched = [
-        PollFd::new(all_gone, PollFlags::IN),
-        PollFd::new(owner, PollFlags::IN),
-    ];
-    let timeout = timeout.map(|timeout| Timespec {
-        tv_sec: timeout.as_secs().cast_signed(),
-        tv_nsec: i64::from(timeout.subsec_nanos()),
-    });
-    if poll(&mut watched, timeout.as_ref()).is_err() {
-        return SupervisorEvent::None;
+/// The descriptors that a supervisor waits for.
+struct EventSources<'a> {
+    /// Commands of the owner.
+    owner: &'a OwnedFd,
+    /// Closed when all children have exited.
+    all_gone: &'a OwnedFd,
+    /// Closed when a signal asks the supervisor to end.
+    end_request: &'a OwnedFd,
+}
+
+impl EventSources<'_> {
+    fn wait(&self) -> SupervisorEvent {
+        let mut watched = [
+            PollFd::new(self.all_gone, PollFlags::IN),
+            PollFd::new(self.end_request, PollFlags::IN),
+            PollFd::new(self.owner, PollFlags::IN),
+        ];
+        if poll(&mut watched, None).is_err() {
+            return SupervisorEvent::None;
+        }
+        if !watched[0].revents().is_empty() {
+            return SupervisorEvent::AllGone;
+        }
+        if !watched[1].revents().is_empty() {
+            return SupervisorEvent::EndRequested;
+        }
+        if watched[2].revents().is_empty() {
+            return SupervisorEvent::None;
+        }
+        let mut command = [0];
+        match rustix::io::read(self.owner, &mut command) {
+            Ok(0) => SupervisorEvent::OwnerGone,
+            Ok(_) => SupervisorEvent::Command(command[0]),
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => SupervisorEvent::None,
+            Err(_) => SupervisorEvent::OwnerGone,
+        }
     }
-    if !watched[0].revents().is_empty() {
-        return SupervisorEvent::AllGone;
+
+    /// Waits at most `timeout` until all children have exited. Returns whether they have.
+    fn wait_all_gone(&self, timeout: Duration) -> bool {
+        let mut watched = [PollFd::new(self.all_gone, PollFlags::IN)];
+        poll(&mut watched, Some(&timespec(timeout))).is_ok_and(|ready| ready > 0)
     }
-    if watched[1].revents().is_empty() {
-        return SupervisorEvent::None;
-    }
-    let mut command = [0];
-    match rustix::io::read(owner, &mut command) {
-        Ok(0) => SupervisorEvent::OwnerGone,
-        Ok(_) => SupervisorEvent::Command(command[0]),
-        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => SupervisorEvent::None,
-        Err(_) => SupervisorEvent::OwnerGone,
+}
+
+/// A duration as `poll` takes it.
+pub(super) fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: duration.as_secs().cast_signed(),
+        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }
 

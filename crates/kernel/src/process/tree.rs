@@ -15,7 +15,7 @@ pub(super) fn adopt_orphans() {
 }
 
 /// Ends all descendants: sends SIGTERM and waits `grace`, then sends SIGKILL until none is left or
-/// `give_up` has passed. Another thread must reap them meanwhile.
+/// `give_up` has passed. Zombies do not count: they need not be reaped meanwhile.
 pub(super) fn end_descendants(grace: Duration, give_up: Duration) {
     let start = Instant::now();
     if !grace.is_zero() {
@@ -74,6 +74,10 @@ fn signal_all(processes: &[Descendant], signal: Signal) {
 #[derive(Clone, Copy)]
 struct Descendant {
     pid: i32,
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "identifies a process on Linux")
+    )]
     parent: i32,
 }
 
@@ -124,14 +128,15 @@ fn parent_of(pid: i32) -> Option<i32> {
     (state != "Z" && state != "X").then_some(parent)
 }
 
+/// The children of every process, by parent, without zombies.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn parents() -> BTreeMap<i32, Vec<i32>> {
+pub(super) fn children_by_parent() -> BTreeMap<i32, Vec<i32>> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     let Ok(output) = std::process::Command::new("ps")
         .args(["-axo", "pid=,ppid=,stat="])
         .output()
     else {
-        return children_by_parent;
+        return children;
     };
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let mut fields = line.split_ascii_whitespace();
@@ -141,8 +146,8 @@ pub(super) fn parents() -> BTreeMap<i32, Vec<i32>> {
             fields.next(),
         ) && !state.starts_with('Z')
         {
-            children_by_parent.entry(parent).or_default().push(pid);
+            children.entry(parent).or_default().push(pid);
         }
     }
-    children_by_parent
+    children
 }

@@ -8,6 +8,8 @@ use cellwright_kernel::process::{
     ChildCommand, ChildPipes, Exit, StartError, Supervised, Supervisor,
 };
 
+use rustix::process::Signal;
+
 use crate::support::{eventually, inherited_environment, is_running, supervisor};
 
 fn shell(script: &str) -> ChildCommand {
@@ -148,33 +150,198 @@ async fn kill_ends_all_descendants() {
     }
 }
 
+/// A child with a detached grandchild that ignores SIGTERM, and the processes above them.
+struct Tree {
+    child: Supervised,
+    _pipes: ChildPipes,
+    grandchild: u32,
+    supervisor: u32,
+    watcher: u32,
+}
+
+impl Tree {
+    async fn start((name, script): (&str, &str)) -> Self {
+        let (child, mut pipes) = start(&format!("{script}\nsleep 60")).await;
+        let grandchild = first_line(&mut pipes).await.parse().unwrap();
+        let supervisor = parent_of(child.pid());
+        let watcher = parent_of(supervisor);
+        assert_eq!(parent_of(watcher), std::process::id(), "{name}");
+        Self {
+            child,
+            _pipes: pipes,
+            grandchild,
+            supervisor,
+            watcher,
+        }
+    }
+
+    fn pids(&self) -> [u32; 4] {
+        [
+            self.child.pid(),
+            self.grandchild,
+            self.supervisor,
+            self.watcher,
+        ]
+    }
+}
+
+/// Waits until none of these processes runs.
+async fn assert_ended(pids: [u32; 4], what: &str) {
+    let running = || pids.iter().any(|&pid| is_running(pid));
+    if !eventually(EXIT_TIMEOUT, || !running()).await {
+        let running: Vec<_> = pids.iter().map(|&pid| is_running(pid)).collect();
+        for &pid in pids.iter().filter(|&&pid| is_running(pid)) {
+            send(pid, Signal::KILL);
+        }
+        panic!("{what}: child, grandchild, supervisor, watcher run: {running:?}");
+    }
+}
+
+fn send(pid: u32, signal: Signal) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// The states that `/proc` reports for stopped processes.
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.contains(") T ")
+}
+
+/// The signals that end a process by default, without real-time signals.
+const END_SIGNALS: [Signal; 20] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::ILL,
+    Signal::TRAP,
+    Signal::ABORT,
+    Signal::BUS,
+    Signal::FPE,
+    Signal::KILL,
+    Signal::USR1,
+    Signal::SEGV,
+    Signal::USR2,
+    Signal::PIPE,
+    Signal::ALARM,
+    Signal::TERM,
+    Signal::XCPU,
+    Signal::XFSZ,
+    Signal::VTALARM,
+    Signal::PROF,
+    Signal::SYS,
+];
+
 #[tokio::test]
-async fn child_ends_when_its_supervisor_is_killed() {
-    let (mut child, _pipes) = start("sleep 60").await;
-    let pid = child.pid();
-    let parent = parent_of(pid);
-    let parent = rustix::process::Pid::from_raw(parent).unwrap();
-    rustix::process::kill_process(parent, rustix::process::Signal::KILL).unwrap();
-    assert_eq!(child.wait().await, Exit::UNKNOWN);
-    assert!(eventually(EXIT_TIMEOUT, || !is_running(pid)).await);
+async fn descendants_end_when_a_signal_ends_the_supervisor_or_its_watcher() {
+    for (number, signal) in END_SIGNALS.into_iter().enumerate() {
+        for to_watcher in [false, true] {
+            let script = DETACHING_SCRIPTS[number % DETACHING_SCRIPTS.len()];
+            let mut tree = Tree::start(script).await;
+            let what = format!("{signal:?}, {}, to the watcher: {to_watcher}", script.0);
+            let target = if to_watcher {
+                tree.watcher
+            } else {
+                tree.supervisor
+            };
+            send(target, signal);
+            let exit = tree.child.wait().await;
+            if signal == Signal::KILL && !to_watcher {
+                // The process that reports exits was killed.
+                assert_eq!(exit, Exit::UNKNOWN, "{what}");
+            } else {
+                assert_eq!(exit.signal, Some(15), "{what}");
+            }
+            assert_ended(tree.pids(), &what).await;
+        }
+    }
 }
 
 #[tokio::test]
-async fn stopped_supervisor_does_not_block_the_owner() {
-    // Not before it has reported the start of the child.
-    let (mut child, _pipes) = start("sleep 0.3; kill -STOP $PPID; sleep 60").await;
-    let pid = child.pid();
-    let parent = u32::try_from(parent_of(pid)).unwrap();
-    let stopped = || {
-        let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).unwrap_or_default();
-        stat.contains(") T ")
-    };
-    assert!(eventually(EXIT_TIMEOUT, stopped).await);
-    assert_eq!(child.kill_and_wait().await, Exit::UNKNOWN);
-    assert!(eventually(EXIT_TIMEOUT, || !is_running(pid) && !is_running(parent)).await);
+async fn descendants_end_when_the_owner_ends_while_a_supervisor_is_killed_or_stopped() {
+    for script in DETACHING_SCRIPTS {
+        for signal in [Signal::KILL, Signal::STOP] {
+            for to_watcher in [false, true] {
+                let tree = Tree::start(script).await;
+                let what = format!("{}, {signal:?}, to the watcher: {to_watcher}", script.0);
+                let pids = tree.pids();
+                let target = if to_watcher {
+                    tree.watcher
+                } else {
+                    tree.supervisor
+                };
+                send(target, signal);
+                drop(tree);
+                assert_ended(pids, &what).await;
+            }
+        }
+    }
 }
 
-fn parent_of(pid: u32) -> i32 {
+#[tokio::test]
+async fn a_stopped_supervisor_continues() {
+    let mut tree = Tree::start(DETACHING_SCRIPTS[1]).await;
+    send(tree.supervisor, Signal::STOP);
+    // Handled by the supervisor.
+    tree.child.interrupt();
+    assert_eq!(tree.child.wait().await.signal, Some(2));
+    assert_ended(tree.pids(), "interrupt").await;
+}
+
+#[tokio::test]
+async fn a_stopped_watcher_does_not_block_the_owner() {
+    let mut tree = Tree::start(DETACHING_SCRIPTS[1]).await;
+    send(tree.watcher, Signal::STOP);
+    assert!(eventually(EXIT_TIMEOUT, || is_stopped(tree.watcher)).await);
+    send(tree.supervisor, Signal::STOP);
+    assert!(eventually(EXIT_TIMEOUT, || is_stopped(tree.supervisor)).await);
+    assert_eq!(tree.child.kill_and_wait().await.signal, Some(9));
+    assert_ended(tree.pids(), "both are stopped").await;
+}
+
+#[tokio::test]
+async fn child_ends_when_supervisor_and_watcher_are_killed() {
+    let mut tree = Tree::start(("none", "echo $$")).await;
+    send(tree.watcher, Signal::STOP);
+    assert!(eventually(EXIT_TIMEOUT, || is_stopped(tree.watcher)).await);
+    send(tree.supervisor, Signal::KILL);
+    send(tree.watcher, Signal::KILL);
+    assert_eq!(tree.child.wait().await, Exit::UNKNOWN);
+    assert_ended(tree.pids(), "both are killed").await;
+}
+
+#[tokio::test]
+async fn signals_of_a_terminal_do_not_end_a_supervisor() {
+    let mut tree = Tree::start(DETACHING_SCRIPTS[0]).await;
+    for signal in [
+        Signal::TSTP,
+        Signal::TTIN,
+        Signal::TTOU,
+        Signal::WINCH,
+        Signal::CONT,
+    ] {
+        send(tree.supervisor, signal);
+        send(tree.watcher, signal);
+    }
+    tree.child.interrupt();
+    assert_eq!(tree.child.wait().await.signal, Some(2));
+    assert_ended(tree.pids(), "interrupt").await;
+}
+
+#[tokio::test]
+async fn the_child_starts_with_no_signal_blocked() {
+    // Not a shell: some reset their signals.
+    let mut command = shell("");
+    command.arguments = ["grep", "SigBlk", "/proc/self/status"]
+        .map(Into::into)
+        .into();
+    let (mut child, mut pipes) = Supervised::start(&supervisor(), &command).await.unwrap();
+    let line = first_line(&mut pipes).await;
+    assert_eq!(line.split_whitespace().last(), Some("0000000000000000"));
+    child.wait().await;
+}
+
+fn parent_of(pid: u32) -> u32 {
     let stat =
         std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).unwrap();
     let rest = stat.rsplit(") ").next().unwrap();
