@@ -5,6 +5,8 @@
 //! that do not reach other sessions can be called.
 
 mod call;
+#[cfg(feature = "fuzz")]
+mod fuzz;
 mod http;
 
 use std::ffi::OsString;
@@ -19,6 +21,9 @@ use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::secret::{constant_time_eq, random_token};
+
+#[cfg(feature = "fuzz")]
+pub use fuzz::request_status;
 
 /// How many calls of one session run at once; others wait.
 const CONCURRENT_CALLS_MAX: usize = 16;

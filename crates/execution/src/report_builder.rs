@@ -421,6 +421,7 @@ impl ReportBuilder {
             notebook: self.notebook.clone(),
             cell: self.report.cells.get(at).map(|cell| cell.index),
             session: self.report.session.clone(),
+            directory: None,
         }
     }
 

@@ -97,7 +97,7 @@ fn run(
     log.write(Level::Info, &message);
     let runtime_guard = runtime.enter();
     let server = Server {
-        service: Arc::new(HostService::new(engine(), &dir, &log)),
+        service: Arc::new(HostService::new(engine(), &dir, &log, None)),
         files,
         log: Arc::clone(&log),
         idle_exit,

@@ -35,8 +35,9 @@ pub struct InProcessHost {
 }
 
 impl InProcessHost {
-    /// Creates the host. Must be called within a runtime.
-    pub(super) fn start(engine: Engine) -> Result<Self, Failure> {
+    /// Creates the host. Must be called within a runtime. It shares the limit on sessions and the spare kernels with
+    /// `sibling`.
+    pub(super) fn start(engine: Engine, sibling: Option<&Self>) -> Result<Self, Failure> {
         remove_abandoned_dirs();
         let dir = tempfile::Builder::new().prefix(DIR_PREFIX).tempdir()?;
         let lock = File::create(dir.path().join(LOCK_FILE))?;
@@ -45,7 +46,12 @@ impl InProcessHost {
         let runtime_dir = RuntimeDir::create(dir.path().join("kernels"))?;
         let log = Arc::new(Log::open(&runtime_dir));
         Ok(Self {
-            service: Arc::new(HostService::new(engine, &runtime_dir, &log)),
+            service: Arc::new(HostService::new(
+                engine,
+                &runtime_dir,
+                &log,
+                sibling.map(|sibling| &*sibling.service),
+            )),
             runtime: Handle::current(),
             _lock: lock,
             _dir: dir,

@@ -54,7 +54,20 @@ macro_rules! expect_answer {
 impl KernelHost {
     /// Creates a host in this process. Must be called within a runtime.
     pub fn in_process(engine: Engine) -> Result<Self, Failure> {
-        Ok(Self::InProcess(Arc::new(InProcessHost::start(engine)?)))
+        let host = InProcessHost::start(engine, None)?;
+        Ok(Self::InProcess(Arc::new(host)))
+    }
+
+    /// Returns a host with separate sessions. An in-process host shares the limit on sessions with this one; the shared
+    /// host is the same. Must be called within a runtime.
+    pub fn separate(&self, engine: Engine) -> Result<Self, Failure> {
+        match self {
+            Self::Shared => Ok(Self::Shared),
+            Self::InProcess(sibling) => {
+                let host = InProcessHost::start(engine, Some(sibling))?;
+                Ok(Self::InProcess(Arc::new(host)))
+            }
+        }
     }
 
     /// Whether kernels end with this process.

@@ -59,8 +59,14 @@ pub(super) struct HostService {
 }
 
 impl HostService {
-    /// Creates the service of a host in `dir`. Must be called within a runtime.
-    pub(super) fn new(engine: Engine, dir: &RuntimeDir, log: &Arc<Log>) -> Self {
+    /// Creates the service of a host in `dir`. Must be called within a runtime. The sessions share their limit with those
+    /// of `sibling`.
+    pub(super) fn new(
+        engine: Engine,
+        dir: &RuntimeDir,
+        log: &Arc<Log>,
+        sibling: Option<&Self>,
+    ) -> Self {
         let engine = Arc::new(engine);
         // Clients send the settings of their projects.
         let settings = engine.settings(Path::new("/")).unwrap_or_else(|error| {
@@ -69,12 +75,15 @@ impl HostService {
             Settings::default()
         });
         let policy = policy(&settings);
-        let spares = if settings.kernel.spare {
-            SpareKernels::new()
-        } else {
-            SpareKernels::disabled()
+        let new_pool = || {
+            let spares = if settings.kernel.spare {
+                SpareKernels::new()
+            } else {
+                SpareKernels::disabled()
+            };
+            Sessions::new(policy.clone(), spares)
         };
-        let sessions = Sessions::new(policy.clone(), spares);
+        let sessions = sibling.map_or_else(new_pool, |sibling| sibling.sessions.sibling());
         let session_list = SessionList::new(dir.file_path("sessions.json"));
         let lost = session_list.recover_lost(&sessions);
         if lost > 0 {

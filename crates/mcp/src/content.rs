@@ -53,17 +53,22 @@ impl Reply {
     }
 }
 
-/// Converts a failure into a reply.
-pub(super) fn failure_reply(failure: &Failure) -> Reply {
+/// Converts a failure into a JSON object whose texts are bounded and sanitized.
+pub(super) fn failure_document(failure: &Failure) -> Value {
     let mut error = failure.error_object();
     error.message = wording::sanitize(&failure.message);
     let causes = failure.causes.iter().map(|cause| wording::sanitize(cause));
     error.causes = causes.collect();
     error.hints = failure.hints.iter().map(wording::format_hint).collect();
+    json!(error)
+}
+
+/// Converts a failure into a reply.
+pub(super) fn failure_reply(failure: &Failure) -> Reply {
     Reply {
         text: wording::format_failure(failure),
         images: Vec::new(),
-        structured: json!({"error": error}),
+        structured: json!({"error": failure_document(failure)}),
         is_error: true,
     }
 }

@@ -17,6 +17,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
+use super::http_sessions::{SessionUse, SessionUses};
 use super::server::resources;
 use super::server::{Server, failure_response};
 use super::{prompts, tools};
@@ -43,8 +44,8 @@ const METHODS_WITH_PARAMS: [&str; 4] = [
 pub(super) struct Handler {
     /// Serves connections without an MCP session.
     shared: Server,
-    /// Whether each client that initializes a session gets a separate server.
-    per_client: bool,
+    /// The sessions of clients over HTTP; each client that initializes one gets a separate server.
+    sessions: Option<SessionUses>,
     separate: OnceLock<Server>,
 }
 
@@ -53,21 +54,29 @@ impl Handler {
     pub(super) fn shared(server: Server) -> Self {
         Self {
             shared: server,
-            per_client: false,
+            sessions: None,
             separate: OnceLock::new(),
         }
     }
 
     /// Serves a client that initializes a session with a separate server, whose kernels end with the connection. Newer
     /// protocol revisions have no sessions and do not identify clients: those share this server.
-    pub(super) fn per_client(server: Server) -> Self {
+    pub(super) fn per_client(server: Server, sessions: SessionUses) -> Self {
         let mut handler = Self::shared(server);
-        handler.per_client = true;
+        handler.sessions = Some(sessions);
         handler
     }
 
     fn server(&self) -> &Server {
         self.separate.get().unwrap_or(&self.shared)
+    }
+
+    /// Keeps the MCP session of a request in use: its call may outlive the connection.
+    fn begin_call(&self, context: &RequestContext<RoleServer>) -> Option<SessionUse> {
+        let head = context.extensions.get::<axum::http::request::Parts>()?;
+        let id = head.headers.get("mcp-session-id")?.to_str().ok()?;
+        let sessions = self.sessions.as_ref()?;
+        sessions.begin(&id.to_owned().into(), Some(self.server()))
     }
 }
 
@@ -89,7 +98,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
-        if self.per_client && self.separate.get().is_none() {
+        if self.sessions.is_some() && self.separate.get().is_none() {
             let separate = self.shared.with_own_kernels().map_err(|failure| {
                 ErrorData::internal_error(super::wording::format_failure(&failure), None)
             })?;
@@ -131,6 +140,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let _used = self.begin_call(&context);
         self.server().update_roots(&context).await;
         // Without an answer the client would wait without end. The data of a call is not used after its panic.
         let call = AssertUnwindSafe(tools::call(self.server(), request, context));
@@ -239,7 +249,7 @@ impl ServerHandler for Handler {
         }
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
-            request.method,
+            super::wording::sanitize_name(&request.method),
             None,
         ))
     }

@@ -1,57 +1,60 @@
 //! The server over streamable HTTP: listens, authorizes and serves.
 //!
 //! A layer around every route checks in this order: the request names this server (Host), no foreign page sends it
-//! (Origin), it carries the token. Only then the request is parsed.
+//! (Origin), it carries the token. Only then the body is read and parsed. The connection of a rejected request is closed.
+
+mod access;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use cellwright_diagnostics::failure::{Failure, Kind, flag, flag_value, hint};
-use cellwright_engine::loopback::listener::LimitedListener;
-use cellwright_engine::loopback::{LOOPBACK, bearer_token, host_name};
-use cellwright_engine::secret::constant_time_eq;
+use cellwright_engine::loopback::listener::{
+    ConnectionHandle, ConnectionLimits, LimitedListener, RequestGuard,
+};
+use cellwright_engine::loopback::{BODY_TIMEOUT, LOOPBACK, closing};
 use cellwright_engine::signals::watch_signals;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use futures_util::StreamExt;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::access::{Access, error_response};
+pub use self::access::{AccessPolicy, parse_origin};
 use super::handler::Handler;
+use super::http_sessions::HttpSessions;
+pub use super::http_sessions::SessionLimits;
+use super::message_check;
 use super::server::Server;
 
 /// Path of the MCP endpoint.
 pub const ENDPOINT: &str = "/mcp";
 
-/// How many connections are open at once; others wait.
+/// How many connections are open at once.
 const CONNECTIONS_MAX: usize = 256;
 
 /// Largest request body, in bytes: the text of a notebook fits.
 const BODY_LIMIT: usize = 64 << 20;
 
-/// Time without requests after which an MCP session ends.
-const SESSION_IDLE_TIMEOUT: Duration = Duration::from_hours(12);
+/// JSON-RPC: the server has too many sessions.
+const TOO_MANY_SESSIONS: i64 = -32000;
+
+/// How long a client should wait before it asks for a session again, in seconds.
+const SESSION_RETRY_AFTER: &str = "30";
 
 /// How long open connections have to end at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-
-/// Which requests are accepted.
-#[derive(Clone, Debug)]
-pub struct AccessPolicy {
-    /// The bearer token that every request must carry.
-    pub token: String,
-    /// Accepted names of this machine, in addition to those of the loopback interface.
-    pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may send requests, such as `https://example.org`.
-    pub allowed_origins: Vec<String>,
-}
 
 /// Opens the port. An address that other machines can reach is an error unless `remote` is true.
 pub async fn listen(address: SocketAddr, remote: bool) -> Result<TcpListener, Failure> {
@@ -78,10 +81,11 @@ pub async fn serve(
     listener: TcpListener,
     server: Server,
     policy: AccessPolicy,
+    session_limits: SessionLimits,
 ) -> Result<(), Failure> {
     let (stopper, stop) = cellwright_kernel::StopSignal::new();
-    let mut signals = tokio::task::JoinSet::new();
-    signals.spawn(watch_signals(stopper)?);
+    let mut background = tokio::task::JoinSet::new();
+    background.spawn(watch_signals(stopper)?);
     let ending = CancellationToken::new();
     let hosts: Vec<String> = LOOPBACK.iter().map(|name| (*name).to_owned()).collect();
     let config = StreamableHttpServerConfig::default()
@@ -92,20 +96,24 @@ pub async fn serve(
         )
         .with_cancellation_token(ending.clone())
         .with_max_request_body_bytes(BODY_LIMIT);
-    let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(SESSION_IDLE_TIMEOUT);
-    let template = server.clone();
+    let sessions = Arc::new(HttpSessions::new(session_limits));
+    let (template, uses) = (server.clone(), sessions.uses().clone());
     let service = StreamableHttpService::new(
-        move || Ok(Handler::per_client(template.clone())),
-        Arc::new(sessions),
+        move || Ok(Handler::per_client(template.clone(), uses.clone())),
+        Arc::clone(&sessions),
         config,
     );
+    let swept = Arc::clone(&sessions);
+    background.spawn(async move { swept.end_idle().await });
+    let gate = Arc::new(Gate { policy, sessions });
     let router = Router::new()
         .route_service(ENDPOINT, service)
         .fallback(not_found)
-        .layer(middleware::from_fn_with_state(Arc::new(policy), authorize));
+        .layer(middleware::from_fn_with_state(gate, admit))
+        .into_make_service_with_connect_info::<ConnectionHandle>();
     let shutdown = ending.clone();
-    let served = axum::serve(LimitedListener::new(listener, CONNECTIONS_MAX), router)
+    let limits = ConnectionLimits::new(CONNECTIONS_MAX);
+    let served = axum::serve(LimitedListener::new(listener, limits), router)
         .with_graceful_shutdown(async move { shutdown.cancelled().await });
     let mut served = tokio::spawn(served.into_future());
     tokio::select! {
@@ -118,63 +126,132 @@ pub async fn serve(
     Ok(())
 }
 
-async fn authorize(
-    State(policy): State<Arc<AccessPolicy>>,
+/// Decides on requests before the SDK receives them.
+struct Gate {
+    policy: AccessPolicy,
+    sessions: Arc<HttpSessions>,
+}
+
+/// Passes accepted requests on.
+async fn admit(
+    State(gate): State<Arc<Gate>>,
+    ConnectInfo(connection): ConnectInfo<ConnectionHandle>,
     request: Request,
     next: Next,
 ) -> Response {
-    match policy.rejection(request.headers()) {
-        Some(response) => response,
-        None => next.run(request).await,
-    }
+    let answering = connection.begin_request();
+    let (head, body) = request.into_parts();
+    let origin = match gate.policy.check(&head) {
+        Access::Granted(origin) => origin,
+        Access::Preflight(response) | Access::Rejected(response) => return response,
+    };
+    connection.set_authenticated();
+    let mut response = match gate.check_body(&head, body).await {
+        Ok(body) => next.run(Request::from_parts(head, body)).await,
+        Err(response) => response,
+    };
+    gate.policy.add_cors_headers(&mut response, origin);
+    hold_until_end(response, answering)
 }
 
 async fn not_found() -> Response {
     error_response(StatusCode::NOT_FOUND, "not found; the endpoint is /mcp")
 }
 
-impl AccessPolicy {
-    /// Returns the error response if the request is not accepted.
-    fn rejection(&self, headers: &HeaderMap) -> Option<Response> {
-        let host_accepted = host_name(headers).is_some_and(|name| {
-            LOOPBACK.contains(&name) || self.allowed_hosts.iter().any(|host| host == name)
-        });
-        if !host_accepted {
-            return Some(error_response(
-                StatusCode::FORBIDDEN,
-                "the Host header names another server",
-            ));
+impl Gate {
+    /// Reads and checks the body of a request. The error is the response.
+    async fn check_body(&self, head: &Parts, body: Body) -> Result<Body, Response> {
+        if head.method != Method::POST || head.uri.path() != ENDPOINT {
+            return Ok(Body::empty());
         }
-        let own_host = headers.get(HOST).and_then(|host| host.to_str().ok());
-        let foreign = |origin: &axum::http::HeaderValue| {
-            let accepted = |origin: &str| {
-                let same_origin = origin
-                    .strip_prefix("http://")
-                    .is_some_and(|rest| Some(rest) == own_host);
-                same_origin || self.allowed_origins.iter().any(|allowed| allowed == origin)
-            };
-            !origin.to_str().is_ok_and(accepted)
+        let bytes = read_body(body).await?;
+        let is_json = head
+            .headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|value| value.as_bytes().starts_with(b"application/json"));
+        // The SDK rejects other types.
+        if is_json {
+            let message = message_check::check(&bytes).map_err(|response| {
+                let no_id = || {
+                    message_check::error_object(
+                        Value::Null,
+                        message_check::INVALID_REQUEST,
+                        "not a message",
+                    )
+                };
+                json_response(StatusCode::BAD_REQUEST, &response.unwrap_or_else(no_id))
+            })?;
+            self.check_room(head, &message).await?;
+        }
+        Ok(Body::from(bytes))
+    }
+
+    /// Makes room for the session that a message creates. The error is the response.
+    async fn check_room(
+        &self,
+        head: &Parts,
+        message: &ClientJsonRpcMessage,
+    ) -> Result<(), Response> {
+        let ClientJsonRpcMessage::Request(request) = message else {
+            return Ok(());
         };
-        if headers.get_all(ORIGIN).iter().any(foreign) {
-            return Some(error_response(
-                StatusCode::FORBIDDEN,
-                "the Origin header names a page that is not allowed",
-            ));
+        let creates_session = matches!(request.request, ClientRequest::InitializeRequest(_))
+            && !head.headers.contains_key("mcp-session-id");
+        if !creates_session || self.sessions.make_room().await {
+            return Ok(());
         }
-        let token_matches = bearer_token(headers)
-            .is_some_and(|token| constant_time_eq(self.token.as_bytes(), token));
-        if !token_matches {
-            let mut response =
-                error_response(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
-            let scheme = axum::http::HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
-            return Some(response);
-        }
-        None
+        let id = match &request.id {
+            RequestId::Number(number) => json!(number),
+            RequestId::String(text) => json!(text),
+        };
+        let max = self.sessions.limits().sessions_max;
+        let message = format!(
+            "the server has {max} MCP sessions, as many as `mcp.http_sessions` allows, and all are in use; \
+             end one with DELETE, or try again later"
+        );
+        let error = message_check::error_object(id, TOO_MANY_SESSIONS, &message);
+        let mut response = json_response(StatusCode::SERVICE_UNAVAILABLE, &error);
+        let seconds = HeaderValue::from_static(SESSION_RETRY_AFTER);
+        response.headers_mut().insert(RETRY_AFTER, seconds);
+        Err(response)
     }
 }
 
-fn error_response(status: StatusCode, error: &str) -> Response {
-    let body = json!({"error": error}).to_string();
-    (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+/// Reads the body of a request. The error is the response.
+async fn read_body(body: Body) -> Result<Bytes, Response> {
+    let too_large = || {
+        let error = "the body is larger than 64 MiB or incomplete";
+        closing(error_response(StatusCode::PAYLOAD_TOO_LARGE, error))
+    };
+    // Reject by the announced length, without reading.
+    if body.size_hint().lower() > BODY_LIMIT as u64 {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_LIMIT)).await {
+        Ok(read) => read.map_err(|_| too_large()),
+        Err(_) => {
+            let error = "the body did not arrive in time";
+            Err(closing(error_response(StatusCode::REQUEST_TIMEOUT, error)))
+        }
+    }
+}
+
+/// Keeps a connection without a time limit until its response has been sent.
+fn hold_until_end(response: Response, answering: RequestGuard) -> Response {
+    // The body is in memory: sending it takes no time that a client controls for long.
+    if response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    response.map(|body| {
+        let stream = body.into_data_stream().map(move |data| {
+            let _held = &answering;
+            data
+        });
+        Body::from_stream(stream)
+    })
+}
+
+fn json_response(status: StatusCode, body: &Value) -> Response {
+    let content_type = [(CONTENT_TYPE, "application/json")];
+    (status, content_type, body.to_string()).into_response()
 }

@@ -21,10 +21,12 @@ mod content;
 mod followed_run;
 mod handler;
 pub mod http;
+mod http_sessions;
 mod images;
 mod in_flight_calls;
 mod input;
 mod line_filter;
+mod message_check;
 mod output_excerpt;
 mod progress;
 mod prompts;
@@ -37,4 +39,6 @@ mod tool_names;
 mod tools;
 mod wording;
 
+#[cfg(feature = "fuzz")]
+pub use message_check::message_error;
 pub use server::{Server, ServerOptions};

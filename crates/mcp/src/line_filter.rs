@@ -1,19 +1,16 @@
-//! Checks each input line before the SDK reads it. The SDK drops lines that it cannot parse without a response, and the
-//! client would wait forever.
+//! Checks each input line before the SDK reads it, and answers the lines that the SDK would drop.
 
 use std::io;
 
-use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
+
+use super::message_check;
 
 /// Longest line that is accepted, in bytes: the text of a large notebook fits.
 pub(super) const LINE_LIMIT: usize = 64 << 20;
 
-/// How many bytes of an invalid line are searched for the request id.
-const ID_SEARCH_LIMIT: usize = 64 * 1024;
-
-/// Forwards lines that are JSON, and sends an error response for the others.
+/// Forwards lines that are JSON-RPC messages, and sends an error response for the others.
 pub(super) async fn filter_input(
     input: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -32,13 +29,17 @@ pub(super) async fn filter_input(
             return Ok(());
         }
         let response = if line.len() > LINE_LIMIT {
-            let response = error_line(&line, -32600, "the message is longer than 64 MiB");
+            let response = message_check::error_object(
+                message_check::find_id(&line),
+                message_check::INVALID_REQUEST,
+                "the message is longer than 64 MiB",
+            );
             skip_line(&mut input, line.ends_with(b"\n")).await?;
             Some(response)
         } else if line.trim_ascii().is_empty() {
             None
         } else {
-            match serde_json::from_slice::<Value>(&line) {
+            match message_check::check(&line) {
                 Ok(_) => {
                     to.write_all(&line).await?;
                     if !line.ends_with(b"\n") {
@@ -47,12 +48,13 @@ pub(super) async fn filter_input(
                     to.flush().await?;
                     None
                 }
-                Err(error) => Some(error_line(&line, -32700, &format!("not JSON: {error}"))),
+                Err(response) => response,
             }
         };
         if let Some(response) = response {
+            let line = format!("{response}\n").into_bytes();
             // It fails only after the writer has ended, and then the client is gone.
-            responses.send(response).ok();
+            responses.send(line).ok();
         }
     }
 }
@@ -70,29 +72,6 @@ async fn skip_line(input: &mut (impl AsyncBufReadExt + Unpin), mut done: bool) -
         input.consume(consumed);
     }
     Ok(())
-}
-
-fn error_line(line: &[u8], code: i64, message: &str) -> Vec<u8> {
-    let error = json!({"code": code, "message": message});
-    let response = json!({"jsonrpc": "2.0", "id": request_id(line), "error": error});
-    format!("{response}\n").into_bytes()
-}
-
-/// Finds the id of a request in a line that is not valid JSON.
-fn request_id(line: &[u8]) -> Value {
-    let start = String::from_utf8_lossy(&line[..line.len().min(ID_SEARCH_LIMIT)]).into_owned();
-    let Some(at) = start.find("\"id\"") else {
-        return Value::Null;
-    };
-    let rest = start[at + 4..].trim_start();
-    let Some(rest) = rest.strip_prefix(':').map(str::trim_start) else {
-        return Value::Null;
-    };
-    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
-    match values.next() {
-        Some(Ok(value)) if value.is_number() || value.is_string() => value,
-        _ => Value::Null,
-    }
 }
 
 /// Writes the lines of the SDK and the error responses, one whole line at a time.
@@ -120,6 +99,8 @@ pub(super) async fn merge_output(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -163,13 +144,15 @@ mod tests {
             .unwrap();
         let mut input = b"{\"id\": 9, \"x\": \"".to_vec();
         input.resize(LINE_LIMIT + 100_000, b'x');
-        input.extend(b"\"}\n{\"id\": 10}\n");
+        input.extend(b"\"}\n");
+        let next = b"{\"jsonrpc\": \"2.0\", \"id\": 10, \"method\": \"ping\"}\n";
+        input.extend(next);
         let mut forwarded = Vec::new();
         let (sender, mut responses) = mpsc::unbounded_channel();
         runtime
             .block_on(filter_input(&input[..], &mut forwarded, sender))
             .unwrap();
-        assert_eq!(forwarded, b"{\"id\": 10}\n");
+        assert_eq!(forwarded, next);
         let response: Value = serde_json::from_slice(&responses.try_recv().unwrap()).unwrap();
         assert_eq!(response["id"], 9);
     }

@@ -5,6 +5,8 @@ use rmcp::model::{
     GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role,
 };
 
+use super::wording;
+
 /// Definition of a prompt.
 struct PromptSpec {
     name: &'static str,
@@ -85,7 +87,7 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
         let names: Vec<&str> = PROMPTS.iter().map(|spec| spec.name).collect();
         let message = format!(
             "there is no prompt `{}`; available: {}",
-            request.name,
+            wording::sanitize_name(&request.name),
             names.join(", ")
         );
         return Err(ErrorData::invalid_params(message, None));

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use cellwright_diagnostics::failure::Failure;
 use cellwright_engine::engine::Engine;
+use cellwright_engine::project::project_tag;
 use cellwright_engine::settings::Settings;
-use cellwright_execution::InlineLimits;
+use cellwright_execution::{ExecutionStatus, InlineLimits};
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_host::reply::SessionInfo;
 use cellwright_operations::artifact;
-use cellwright_output::{Artifacts, Limits};
+use cellwright_output::{ArtifactScope, Artifacts, Limits};
 use rmcp::RoleServer;
 use rmcp::model::CallToolResponse;
 use rmcp::service::RequestContext;
@@ -114,9 +115,18 @@ impl Server {
         first.unwrap_or_else(|| self.0.options.start_dir.clone())
     }
 
-    /// The artifact store, for the project of the client.
+    /// The artifact store, for the project of the client. It lists and opens the artifacts of the client's roots.
     pub(super) fn artifacts(&self) -> Result<Artifacts, Failure> {
-        artifact::project_store(&self.0.engine, &self.project_dir())
+        let engine = &self.0.engine;
+        let store = artifact::project_store(engine, &self.project_dir())?;
+        let directories = self.0.roots.paths();
+        // A root in a larger project sees only the artifacts that are from the root.
+        let is_project = |root: &&PathBuf| engine.project_dir(root) == **root;
+        let projects = directories.iter().filter(is_project);
+        Ok(store.for_scope(ArtifactScope {
+            projects: projects.map(|root| project_tag(root)).collect(),
+            directories,
+        }))
     }
 
     pub(super) fn in_flight_calls(&self) -> &InFlightCalls {
@@ -137,14 +147,23 @@ impl Server {
         self.0.kernels.shut_down().await;
     }
 
-    /// Returns a server with separate kernels, so that clients do not affect each other.
+    /// Whether code runs on the kernels of an in-process host.
+    pub(super) async fn has_active_runs(&self) -> bool {
+        if !self.0.kernels.is_in_process() {
+            return false;
+        }
+        let runs = self.0.kernels.list_runs().await;
+        let runs = runs.ok().flatten().unwrap_or_default();
+        let is_active =
+            |status| matches!(status, ExecutionStatus::Pending | ExecutionStatus::Running);
+        runs.iter().any(|run| is_active(run.status))
+    }
+
+    /// Returns a server with separate kernels, so that clients do not affect each other. The limit on sessions holds for
+    /// all clients together.
     pub fn with_own_kernels(&self) -> Result<Self, Failure> {
         let engine = self.0.engine.clone();
-        let kernels = if self.0.kernels.is_in_process() {
-            KernelHost::in_process(engine.clone())?
-        } else {
-            self.0.kernels.clone()
-        };
+        let kernels = self.0.kernels.separate(engine.clone())?;
         Ok(Self::new(engine, kernels, self.0.options.clone()))
     }
 

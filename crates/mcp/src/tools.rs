@@ -28,6 +28,7 @@ use serde_json::Value;
 use super::arguments::{Argument, object_schema};
 use super::content::Reply;
 use super::server::{Server, ServerOptions, failure_response};
+use super::wording;
 
 /// Definition of a tool.
 struct ToolSpec {
@@ -176,7 +177,8 @@ pub(super) async fn call(
         other => {
             let names: Vec<&str> = TOOLS.iter().map(|spec| spec.name).collect();
             let message = format!(
-                "there is no tool `{other}`; available: {}",
+                "there is no tool `{}`; available: {}",
+                wording::sanitize_name(other),
                 names.join(", ")
             );
             return Err(ErrorData::invalid_params(message, None));

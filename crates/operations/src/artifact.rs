@@ -148,8 +148,8 @@ impl ArtifactList {
 pub fn list_artifacts(store: &Artifacts, all: bool) -> Result<ArtifactList, Failure> {
     let mut listed = store.list_all()?;
     let total = listed.len();
-    if !all && store.project().is_some() {
-        listed.retain(|info| info.project == store.project());
+    if !all {
+        listed = store.list()?;
     }
     let now = SystemTime::now();
     let entry = |info: &ArtifactInfo| {
@@ -164,7 +164,7 @@ pub fn list_artifacts(store: &Artifacts, all: bool) -> Result<ArtifactList, Fail
             age_ms: whole_ms(now.duration_since(info.modified).unwrap_or_default()),
             path: info.path.display().to_string(),
             project: info.project.map(|project| {
-                if store.project() == Some(project) {
+                if store.project() == Some(project) || store.contains(info) {
                     ArtifactProject::This
                 } else {
                     ArtifactProject::Other
@@ -174,7 +174,7 @@ pub fn list_artifacts(store: &Artifacts, all: bool) -> Result<ArtifactList, Fail
     };
     Ok(ArtifactList {
         directory: store.dir().display().to_string(),
-        hidden: total - listed.len(),
+        hidden: total.saturating_sub(listed.len()),
         artifacts: listed.iter().map(entry).collect(),
     })
 }

@@ -160,7 +160,9 @@ impl PreparedEval {
     /// Where full outputs are stored.
     pub fn stores(&self, engine: &Engine) -> Stores {
         Stores {
-            artifacts: engine.artifacts_with_retention(&self.project_dir, &self.settings),
+            artifacts: engine
+                .artifacts_with_retention(&self.project_dir, &self.settings)
+                .map(|artifacts| artifacts.for_code_in(&canonical(self.cwd.clone()))),
             ..Stores::default()
         }
     }

@@ -214,7 +214,9 @@ impl PreparedRun {
     /// Where outputs and revisions are stored.
     pub fn stores(&self, engine: &Engine) -> Stores {
         Stores {
-            artifacts: engine.artifacts_with_retention(&self.project_dir, &self.settings),
+            artifacts: engine
+                .artifacts_with_retention(&self.project_dir, &self.settings)
+                .map(|artifacts| artifacts.for_code_in(&canonical(self.cwd.clone()))),
             baselines: engine.baselines.clone(),
             durations: engine.durations.clone(),
             guard: Some(Arc::new(engine.open_notebooks.clone())),

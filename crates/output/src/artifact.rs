@@ -14,6 +14,7 @@ mod file_name;
 mod origin;
 mod project_tag;
 mod read;
+mod scope;
 mod search;
 mod spill_buffer;
 mod sweep;
@@ -38,6 +39,7 @@ use crate::scratch::Scratch;
 pub use origin::ArtifactOrigin;
 pub use project_tag::ProjectTag;
 pub use read::Artifact;
+pub use scope::ArtifactScope;
 pub use search::{Pattern, SearchHit, SearchOptions, SearchResults};
 pub use spill_buffer::StoreFailure;
 pub(crate) use spill_buffer::{SpillBuffer, SpillReport};
@@ -274,6 +276,9 @@ impl ArtifactError {
 pub struct Artifacts {
     folder: Arc<ArtifactDir>,
     project: Option<ProjectTag>,
+    scope: Option<Arc<ArtifactScope>>,
+    /// The working directory of the code whose output is stored.
+    code_dir: Option<Arc<Path>>,
     origin: Option<Arc<ArtifactOrigin>>,
 }
 
@@ -302,6 +307,8 @@ impl Artifacts {
                 unswept_bytes: AtomicU64::new(SWEEP_AFTER_SIZE),
             }),
             project: None,
+            scope: None,
+            code_dir: None,
             origin: None,
         }
     }
@@ -311,6 +318,16 @@ impl Artifacts {
     pub fn for_project(&self, project: ProjectTag) -> Self {
         Self {
             project: Some(project),
+            ..self.clone()
+        }
+    }
+
+    /// Returns a handle to the same directory that stores the artifacts of code with this working directory, a canonical
+    /// path.
+    #[must_use]
+    pub fn for_code_in(&self, dir: &Path) -> Self {
+        Self {
+            code_dir: Some(dir.into()),
             ..self.clone()
         }
     }
@@ -403,10 +420,12 @@ impl Artifacts {
         Ok((id, writer.written()))
     }
 
-    /// Returns the artifacts of the handle's project, oldest first; without a project, those of all projects.
+    /// Returns the artifacts of the handle's scope or project, oldest first; without either, those of all projects.
     pub fn list(&self) -> Result<Vec<ArtifactInfo>, ArtifactError> {
         let mut entries = self.list_all()?;
-        entries.retain(|entry| self.project.is_none() || entry.project == self.project);
+        if self.project.is_some() || self.scope.is_some() {
+            entries.retain(|entry| self.contains(entry));
+        }
         Ok(entries)
     }
 
@@ -452,14 +471,17 @@ impl Artifacts {
         Err(ArtifactError::Missing { id, available })
     }
 
-    /// Opens an artifact for reading. Fails if it belongs to another project; artifacts of older versions belong to
-    /// none.
+    /// Opens an artifact for reading. Fails if it does not belong to the handle's scope; without a scope, if it belongs
+    /// to another project. Artifacts of older versions belong to none.
     pub fn open_in_project(&self, id: ArtifactId) -> Result<Artifact, ArtifactError> {
         let artifact = self.open(id)?;
-        if artifact.project.is_some() && artifact.project != self.project {
-            return Err(ArtifactError::OtherProject { id });
-        }
-        Ok(artifact)
+        let belongs = match &self.scope {
+            Some(scope) => scope.contains(artifact.project, || self.origin(id)),
+            None => artifact.project.is_none() || artifact.project == self.project,
+        };
+        belongs
+            .then_some(artifact)
+            .ok_or(ArtifactError::OtherProject { id })
     }
 
     /// Returns the files of all artifacts.

@@ -105,7 +105,7 @@ mod utf8;
 mod widgets;
 
 pub use artifact::{
-    Artifact, ArtifactError, ArtifactId, ArtifactInfo, ArtifactKind, ArtifactOrigin,
+    Artifact, ArtifactError, ArtifactId, ArtifactInfo, ArtifactKind, ArtifactOrigin, ArtifactScope,
     ArtifactWriter, Artifacts, Pattern, ProjectTag, Retention, SearchHit, SearchOptions,
     SearchResults, StoreFailure, SweepReport,
 };

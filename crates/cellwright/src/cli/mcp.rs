@@ -8,7 +8,7 @@ use cellwright_diagnostics::failure::{Failure, Kind};
 use cellwright_engine::engine::Engine;
 use cellwright_host::kernel_host::KernelHost;
 use cellwright_mcp::config::{self, Client, Transport};
-use cellwright_mcp::http::{self, AccessPolicy};
+use cellwright_mcp::http::{self, AccessPolicy, SessionLimits};
 use cellwright_mcp::{Server, ServerOptions, stdio, token};
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
@@ -62,6 +62,7 @@ pub(crate) struct McpArgs {
     #[arg(
         long = "allow-origin",
         value_name = "ORIGIN",
+        value_parser = http::parse_origin,
         requires = "http",
         help_heading = "With --http"
     )]
@@ -132,7 +133,11 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<
         }
     }
     let settings = engine.settings(&start_dir)?;
-    let wait = settings.mcp.wait;
+    let (wait, idle) = (settings.mcp.wait, settings.mcp.http_idle);
+    let session_limits = SessionLimits {
+        sessions_max: settings.mcp.http_sessions,
+        idle_timeout: (!idle.is_zero()).then_some(idle),
+    };
     let options = ServerOptions {
         roots: args.roots.clone(),
         start_dir,
@@ -179,7 +184,7 @@ pub(crate) fn mcp(args: &McpArgs, engine: &Engine, console: &Console) -> Result<
         } else {
             console.note(&format!("listening on {url}, token in {}", file.display()));
         }
-        http::serve(listener, server, policy).await
+        http::serve(listener, server, policy, session_limits).await
     })
 }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, HttpBody, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{CONTENT_TYPE, ORIGIN};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -14,10 +15,10 @@ use tokio::sync::oneshot;
 
 use super::call::{self, BridgeCall, BridgeReply};
 use super::{BridgeSession, BridgeSessions};
-use crate::loopback::listener::LimitedListener;
-use crate::loopback::{LOOPBACK, bearer_token, host_name};
+use crate::loopback::listener::{ConnectionHandle, ConnectionLimits, LimitedListener};
+use crate::loopback::{BODY_TIMEOUT, LOOPBACK, bearer_token, closing, names_own_host};
 
-/// How many connections are open at once; others wait.
+/// How many connections are open at once.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Largest request body, in bytes: the text of a notebook fits.
@@ -30,7 +31,9 @@ pub(super) async fn serve(
     end: oneshot::Receiver<()>,
 ) {
     let router = Router::new().fallback(handle).with_state(sessions);
-    let served = axum::serve(LimitedListener::new(listener, CONNECTIONS_MAX), router)
+    let service = router.into_make_service_with_connect_info::<ConnectionHandle>();
+    let limits = ConnectionLimits::new(CONNECTIONS_MAX);
+    let served = axum::serve(LimitedListener::new(listener, limits), service)
         .with_graceful_shutdown(async {
             end.await.ok();
         });
@@ -38,15 +41,27 @@ pub(super) async fn serve(
     served.await.ok();
 }
 
-async fn handle(State(sessions): State<Arc<BridgeSessions>>, request: Request) -> Response {
-    match authorize(&sessions, request).await {
-        Ok((session, call)) => call::handle(&session, call).await.into_response(),
-        Err(rejection) => rejection.into_response(),
+async fn handle(
+    State(sessions): State<Arc<BridgeSessions>>,
+    ConnectInfo(connection): ConnectInfo<ConnectionHandle>,
+    request: Request,
+) -> Response {
+    // The reply is in memory when the guard is dropped.
+    let _request = connection.begin_request();
+    let (head, body) = request.into_parts();
+    let session = match authorize(&sessions, &head) {
+        Ok(session) => session,
+        Err(rejection) => return closing(rejection.into_response()),
+    };
+    connection.set_authenticated();
+    match read_call(body).await {
+        Ok(call) => call::handle(&session, call).await.into_response(),
+        Err(rejection) => closing(rejection.into_response()),
     }
 }
 
 /// Why a request is rejected.
-struct Rejection(StatusCode, &'static str);
+pub(super) struct Rejection(pub(super) StatusCode, &'static str);
 
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
@@ -63,13 +78,15 @@ impl IntoResponse for BridgeReply {
     }
 }
 
-async fn authorize(
+/// Finds the session of a request by its token.
+pub(super) fn authorize(
     sessions: &BridgeSessions,
-    request: Request,
-) -> Result<(Arc<BridgeSession>, BridgeCall), Rejection> {
-    let (head, body) = request.into_parts();
-    // A web page can make a browser send requests here, but not without these headers.
-    if !is_loopback(&head.headers) || head.headers.contains_key(ORIGIN) {
+    head: &Parts,
+) -> Result<Arc<BridgeSession>, Rejection> {
+    // A web page can make a browser send requests here, but not without these headers. A foreign name that resolves to
+    // the loopback address is not accepted.
+    let names_us = names_own_host(&head.uri, &head.headers, |name| LOOPBACK.contains(&name));
+    if !names_us || head.headers.contains_key(ORIGIN) {
         return Err(Rejection(StatusCode::FORBIDDEN, "not from this machine"));
     }
     if head.method != Method::POST || head.uri.path() != "/v1/tool" {
@@ -79,9 +96,11 @@ async fn authorize(
         ));
     }
     let session = bearer_token(&head.headers).and_then(|token| sessions.with_token(token));
-    let Some(session) = session else {
-        return Err(Rejection(StatusCode::FORBIDDEN, "unknown token"));
-    };
+    session.ok_or(Rejection(StatusCode::FORBIDDEN, "unknown token"))
+}
+
+/// Reads the body of a request.
+async fn read_call(body: Body) -> Result<BridgeCall, Rejection> {
     let too_large = Rejection(
         StatusCode::PAYLOAD_TOO_LARGE,
         "the request is larger than 64 MiB or incomplete",
@@ -90,25 +109,29 @@ async fn authorize(
     if body.size_hint().lower() > BODY_LIMIT as u64 {
         return Err(too_large);
     }
-    let Ok(bytes) = to_bytes(body, BODY_LIMIT).await else {
-        return Err(too_large);
+    let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_LIMIT)).await;
+    let Ok(read) = read else {
+        return Err(Rejection(
+            StatusCode::REQUEST_TIMEOUT,
+            "the request did not arrive in time",
+        ));
     };
-    let call: BridgeCall = serde_json::from_slice(&bytes).map_err(|_| {
+    parse_call(&read.map_err(|_| too_large)?)
+}
+
+/// Parses the body of a request.
+pub(super) fn parse_call(bytes: &[u8]) -> Result<BridgeCall, Rejection> {
+    serde_json::from_slice(bytes).map_err(|_| {
         Rejection(
             StatusCode::BAD_REQUEST,
             "not a JSON object with a name and args",
         )
-    })?;
-    Ok((session, call))
-}
-
-/// Whether the `Host` header names the loopback address. A foreign name that resolves to it does not.
-fn is_loopback(headers: &HeaderMap) -> bool {
-    host_name(headers).is_some_and(|name| LOOPBACK.contains(&name))
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderMap;
     use axum::http::header::HOST;
 
     use super::*;
@@ -118,7 +141,9 @@ mod tests {
         let accepts = |host: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, host.parse().unwrap());
-            is_loopback(&headers)
+            names_own_host(&"/".parse().unwrap(), &headers, |name| {
+                LOOPBACK.contains(&name)
+            })
         };
         for host in [
             "127.0.0.1",
@@ -139,6 +164,5 @@ mod tests {
         ] {
             assert!(!accepts(host), "{host}");
         }
-        assert!(!is_loopback(&HeaderMap::new()));
     }
 }

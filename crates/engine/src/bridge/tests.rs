@@ -89,6 +89,10 @@ async fn only_well_formed_requests_with_a_valid_token_are_accepted() {
         ),
         (
             403,
+            format!("POST http://example.org/v1/tool HTTP/1.1\r\nHost: localhost\r\n{bearer}"),
+        ),
+        (
+            403,
             format!("{post}\r\nOrigin: http://localhost:1\r\n{bearer}"),
         ),
         (
@@ -127,6 +131,32 @@ async fn only_well_formed_requests_with_a_valid_token_are_accepted() {
         let reply = send(&bridge, &format!("{post}\r\n{bearer}"), body).await;
         assert_eq!(reply.0, 400, "{body}");
     }
+}
+
+#[tokio::test]
+async fn connections_without_a_token_do_not_lock_out_calls() {
+    let bridge = Bridge::start(reject).await.unwrap();
+    let access = bridge.register(context("a")).unwrap();
+    let _cell = access.begin_cell(&StopSignal::never());
+    let address = bridge.url().trim_start_matches("http://").to_owned();
+    let mut others = Vec::new();
+    for number in 0..200 {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        let bytes = [
+            "",
+            "P",
+            "POST /v1/tool HTTP/1.1\r\nHost: localhost\r\n",
+            "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
+        ];
+        stream
+            .write_all(bytes[number % 4].as_bytes())
+            .await
+            .unwrap();
+        others.push(stream);
+    }
+    let reply = call(&bridge, access.token(), rejected_call()).await;
+    assert!(error(&reply).starts_with(REFUSED), "{reply:?}");
+    drop(others);
 }
 
 #[tokio::test]

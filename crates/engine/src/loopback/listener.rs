@@ -1,50 +1,51 @@
-//! [`LimitedListener`]: a TCP listener with a limit on connections and a timeout for the first byte. Any process on this
-//! machine can connect; idle connections must not use up the file descriptors that sessions need.
+//! [`LimitedListener`]: a TCP listener with limits on the number of connections and on the time that a client takes to
+//! send a request. Any process on this machine can connect: its idle, slow and rejected connections must use up
+//! neither file descriptors nor the places of clients that have the token.
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How long a connection may wait before its first byte.
-const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(5);
+pub use super::connections::{ConnectionHandle, ConnectionLimits, RequestGuard};
+use super::connections::{Connections, ReadState};
 
-/// A listener that limits the number of open connections.
+/// A listener that limits its connections.
 pub struct LimitedListener {
     listener: TcpListener,
-    permits: Arc<Semaphore>,
+    connections: Arc<Connections>,
 }
 
 impl LimitedListener {
-    /// Accepts up to `max_connections` at once; others wait in the backlog of the system.
-    pub fn new(listener: TcpListener, max_connections: usize) -> Self {
+    /// Accepts connections within these limits. If all places are taken, a new connection replaces the oldest one that
+    /// has not authenticated, or an idle one; if there is none, it waits.
+    pub fn new(listener: TcpListener, limits: ConnectionLimits) -> Self {
         Self {
             listener,
-            permits: Arc::new(Semaphore::new(max_connections)),
+            connections: Connections::new(limits),
         }
     }
 }
 
 impl Listener for LimitedListener {
-    type Io = TimedStream;
+    type Io = LimitedStream;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (TimedStream, SocketAddr) {
-        // The semaphore is never closed.
-        let permit = Arc::clone(&self.permits).acquire_owned().await.ok();
+    async fn accept(&mut self) -> (LimitedStream, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        let stream = TimedStream {
+        let number = self.connections.add().await;
+        let stream = LimitedStream {
             stream,
-            first_byte_timer: Some(Box::pin(sleep(FIRST_BYTE_TIMEOUT))),
-            _permit: permit,
+            connections: Arc::clone(&self.connections),
+            number,
+            timer: Box::pin(sleep_until(Instant::now())),
         };
         (stream, address)
     }
@@ -54,33 +55,57 @@ impl Listener for LimitedListener {
     }
 }
 
-/// A connection. Reading fails if the first byte does not arrive in time.
-pub struct TimedStream {
+/// A connection. Reading fails if a request does not arrive in time, or if the connection has to make room.
+pub struct LimitedStream {
     stream: TcpStream,
-    /// Runs until the first byte arrives.
-    first_byte_timer: Option<Pin<Box<Sleep>>>,
-    _permit: Option<OwnedSemaphorePermit>,
+    connections: Arc<Connections>,
+    number: u64,
+    timer: Pin<Box<Sleep>>,
 }
 
-impl AsyncRead for TimedStream {
+impl Drop for LimitedStream {
+    fn drop(&mut self) {
+        self.connections.remove(self.number);
+    }
+}
+
+impl Connected<IncomingStream<'_, LimitedListener>> for ConnectionHandle {
+    fn connect_info(stream: IncomingStream<'_, LimitedListener>) -> Self {
+        let stream = stream.io();
+        Self::new(&stream.connections, stream.number)
+    }
+}
+
+impl AsyncRead for LimitedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if read.is_ready() {
-            self.first_byte_timer = None;
-        } else if let Some(timer) = &mut self.first_byte_timer
-            && timer.as_mut().poll(context).is_ready()
-        {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        let received = buffer.filled().len() > before;
+        let state = self
+            .connections
+            .on_read(self.number, received, context.waker());
+        match state {
+            ReadState::Evicted => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+            ReadState::Wait => read,
+            ReadState::WaitUntil(deadline) => {
+                if self.timer.deadline() != deadline {
+                    self.timer.as_mut().reset(deadline);
+                }
+                // Also after data has arrived: single bytes do not extend the limit.
+                if self.timer.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+                read
+            }
         }
-        read
     }
 }
 
-impl AsyncWrite for TimedStream {
+impl AsyncWrite for LimitedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -97,3 +122,6 @@ impl AsyncWrite for TimedStream {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests;

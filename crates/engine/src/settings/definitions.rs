@@ -285,6 +285,10 @@ define_settings! {
         structured: bool = "false", BOOL, Allowed;
         /// Text before the name of each MCP tool, for clients that show tools of all servers in one list.
         tool_prefix: Option<String> = "", Text, Allowed;
+        /// Maximum number of MCP sessions of an HTTP server; a new one ends the session that has not been used longest.
+        http_sessions: usize = "64", COUNT, Trusted;
+        /// Time without requests, open streams and running code after which an MCP session of an HTTP server ends, in seconds; 0 means never.
+        http_idle: Duration = "43200", Seconds, Trusted;
     }
     /// Debugging.
     trace: Trace {

@@ -16,7 +16,7 @@ use super::super::channel::ReplyChannel;
 use super::super::frame::FrameError;
 use super::super::log::Level;
 use super::super::protocol::{
-    ArtifactStoreParams, ClientMessage, ExecuteParams, ReplyDetail, SessionSelector, WaitMode,
+    ClientMessage, ExecuteParams, ReplyDetail, SessionSelector, WaitMode,
 };
 use super::super::reply::{Answer, CancelResult, HostReply, InputPrompt, RunState, RunTail};
 use super::input_requests::InputRequests;
@@ -57,7 +57,7 @@ impl HostService {
             artifacts: params
                 .artifacts
                 .as_ref()
-                .map(ArtifactStoreParams::artifacts),
+                .map(|store| store.artifacts().for_code_in(&params.cwd)),
             baselines: self.engine.baselines.clone(),
             durations: self.engine.durations.clone(),
             guard: params.request.notebook.as_ref().map(|spec| {

@@ -1,6 +1,5 @@
 //! [`Sessions`]: the pool of sessions. It routes calls, records owners, and evicts sessions.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -9,6 +8,7 @@ use cellwright_stdext::LockExt;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use super::group::{PoolGroup, Pools};
 use super::job::{Job, KernelLoss, reject_job};
 use super::kernel_slot::KernelSlot;
 use super::launcher::KernelLauncher;
@@ -31,6 +31,8 @@ const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Sessions {
     registry: Arc<Mutex<Registry>>,
+    /// The pools that share the limit on sessions and the spare kernels with this one.
+    group: Arc<PoolGroup>,
     policy: Policy,
     spares: SpareKernels,
 }
@@ -70,8 +72,22 @@ pub struct ResetOutcome {
 impl Sessions {
     /// An empty pool.
     pub fn new(policy: Policy, spares: SpareKernels) -> Self {
+        Self::in_group(Arc::default(), policy, spares)
+    }
+
+    /// An empty pool that shares the limit on sessions and the spare kernels with this one, but no session.
+    #[must_use]
+    pub fn sibling(&self) -> Self {
+        let group = Arc::clone(&self.group);
+        Self::in_group(group, self.policy.clone(), self.spares.clone())
+    }
+
+    fn in_group(group: Arc<PoolGroup>, policy: Policy, spares: SpareKernels) -> Self {
+        let registry = Arc::default();
+        group.lock().add(&registry);
         Self {
-            registry: Arc::new(Mutex::new(Registry::default())),
+            registry,
+            group,
             policy,
             spares,
         }
@@ -81,6 +97,7 @@ impl Sessions {
     /// accepted it; the job's observer has received the reason. Must be called within a tokio runtime.
     pub fn submit(&self, call: &SessionCall, mut job: Job) -> Option<SubmitOutcome> {
         let reset = call.reset || job.cells.first().is_some_and(|cell| cell.reset);
+        let group = self.group.lock();
         let mut registry = self.lock();
         let (key, split) = if reset {
             registry.key_for_reset(call)
@@ -95,7 +112,9 @@ impl Sessions {
             reject_job(job.observer, KernelError::SharedReset { cell: cell + 1 });
             return None;
         }
-        let (session, created) = match self.find_or_create(&mut registry, (&key, split), call) {
+        let found = self.find_or_create(&group, &mut registry, (&key, split), call);
+        drop(group);
+        let (session, created) = match found {
             Ok(found) => found,
             Err(error) => {
                 drop(registry);
@@ -134,10 +153,13 @@ impl Sessions {
     pub async fn reset(&self, call: &SessionCall) -> Result<ResetOutcome, KernelError> {
         let (reply, answer) = oneshot::channel();
         let (id, private) = {
+            let group = self.group.lock();
             let mut registry = self.lock();
             let (key, split) = registry.key_for_reset(call);
             let private = key.private_to.is_some();
-            let (session, created) = self.find_or_create(&mut registry, (&key, split), call)?;
+            let (session, created) =
+                self.find_or_create(&group, &mut registry, (&key, split), call)?;
+            drop(group);
             let id = session.id;
             if !created {
                 session.send_reset(reply, self.policy.queue_limit)?;
@@ -223,7 +245,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Ends all sessions and shuts the spare kernels down. Later calls are rejected.
+    /// Ends all sessions. Later calls are rejected. Shuts the spare kernels down unless a sibling uses them.
     pub async fn close(&self) {
         let sessions: Vec<SessionHandle> = {
             let mut registry = self.lock();
@@ -239,7 +261,9 @@ impl Sessions {
         for session in sessions {
             session.end().await;
         }
-        self.spares.close().await;
+        if self.group.lock().is_closed() {
+            self.spares.close().await;
+        }
     }
 
     /// The current sessions, oldest first, without their memory use.
@@ -320,6 +344,7 @@ impl Sessions {
     /// split off from a shared session.
     fn find_or_create<'a>(
         &self,
+        group: &Pools,
         registry: &'a mut Registry,
         (key, split): (&RegistryKey, bool),
         call: &SessionCall,
@@ -340,7 +365,7 @@ impl Sessions {
         if created {
             // Splitting off must not evict the shared session that the other owners keep.
             let shared = split.then(|| RegistryKey::shared(call));
-            self.evict_to_limit(registry, shared.as_ref())?;
+            self.evict_to_limit(group, registry, shared.as_ref())?;
             let session = self.create(registry, key, &call.launcher);
             registry.sessions.insert(key.clone(), session);
         }
@@ -351,27 +376,32 @@ impl Sessions {
         Ok((session, created))
     }
 
-    /// Ends the sessions that have been idle longest until there is room for one more, but never `keep`.
+    /// Ends the sessions of the group that have been idle longest until there is room for one more, but never `keep`.
     fn evict_to_limit(
         &self,
+        group: &Pools,
         registry: &mut Registry,
         keep: Option<&RegistryKey>,
     ) -> Result<(), KernelError> {
         let limit = self.policy.max_sessions;
-        while registry.sessions.len() >= limit {
-            let oldest = registry
-                .sessions
-                .iter()
-                .filter(|(key, _)| Some(*key) != keep)
-                .filter_map(|(key, session)| Some((session.idle_for()?, Reverse(session.id), key)))
-                .max()
-                .map(|(.., key)| key.clone());
-            let Some(key) = oldest else {
+        let loss = KernelLoss::Evicted { limit };
+        loop {
+            let (sibling_count, sibling) = group.siblings(&self.registry);
+            if registry.sessions.len() + sibling_count < limit {
+                return Ok(());
+            }
+            let own = registry.longest_idle(keep);
+            let sibling_idle = sibling.as_ref().map(|session| session.idle);
+            if let Some((idle, key)) = own
+                && sibling_idle.is_none_or(|other| idle >= other)
+            {
+                registry.evict(&key, loss);
+            } else if let Some(sibling) = sibling {
+                sibling.evict(loss);
+            } else {
                 return Err(KernelError::TooManySessions { limit });
-            };
-            registry.evict(&key, KernelLoss::Evicted { limit });
+            }
         }
-        Ok(())
     }
 
     fn create(

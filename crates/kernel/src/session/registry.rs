@@ -1,5 +1,6 @@
 //! The pool's data: its sessions by key, and the losses that callers have not been notified of.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -104,6 +105,19 @@ impl Registry {
         let (key, _) = self.sessions.iter().find(|(_, session)| session.id == id)?;
         let key = key.clone();
         self.sessions.remove(&key)
+    }
+
+    /// The session that has been idle longest, and for how long, but never `keep`.
+    pub(super) fn longest_idle(
+        &self,
+        keep: Option<&RegistryKey>,
+    ) -> Option<(Duration, RegistryKey)> {
+        self.sessions
+            .iter()
+            .filter(|(key, _)| Some(*key) != keep)
+            .filter_map(|(key, session)| Some((session.idle_for()?, Reverse(session.id), key)))
+            .max()
+            .map(|(idle, _, key)| (idle, key.clone()))
     }
 
     /// Ends an unused session. Records the loss for its next caller if it had variables.

@@ -16,6 +16,7 @@ use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
+use crate::content::failure_document;
 use crate::images::encode_base64;
 use crate::roots::{ConfinedPath, file_uri, percent_decode};
 use crate::server::Server;
@@ -67,7 +68,7 @@ fn unknown_resource(uri: &str) -> Failure {
 /// Converts a failure into the protocol's error for a resource.
 pub(crate) fn not_found_error(uri: &str, failure: &Failure) -> ErrorData {
     let message = wording::format_failure(failure);
-    let data = json!({"uri": uri, "error": failure.error_object()});
+    let data = json!({"uri": wording::sanitize(uri), "error": failure_document(failure)});
     ErrorData::resource_not_found(
         message.trim_start_matches("error: ").trim_end().to_owned(),
         Some(data),

@@ -1,7 +1,7 @@
 //! [`ArtifactOrigin`]: where the content of an artifact is from.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,8 @@ pub struct ArtifactOrigin {
     pub cell: Option<usize>,
     /// Name of the session.
     pub session: Option<String>,
+    /// Canonical path of the working directory of the code.
+    pub directory: Option<PathBuf>,
 }
 
 impl Artifacts {
@@ -26,13 +28,16 @@ impl Artifacts {
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    /// Writes the origin of the handle next to a new artifact. The origin is only for lists, so errors are dropped.
+    /// Writes the origin of the handle next to a new artifact. Without it, lists show less and fewer readers can open the
+    /// artifact, so errors are dropped.
     pub(super) fn write_origin(&self, id: ArtifactId) {
-        let Some(origin) = &self.origin else {
+        if self.origin.is_none() && self.code_dir.is_none() {
             return;
-        };
+        }
+        let mut origin = self.origin.as_deref().cloned().unwrap_or_default();
+        origin.directory = self.code_dir.as_deref().map(Path::to_owned);
         if let Ok(mut file) = files::create_private_file(&self.origin_path(id)) {
-            serde_json::to_writer(&mut file, origin.as_ref()).ok();
+            serde_json::to_writer(&mut file, &origin).ok();
         }
     }
 

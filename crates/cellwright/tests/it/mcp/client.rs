@@ -107,7 +107,7 @@ impl Client {
         }
     }
 
-    fn initialize(&mut self, capabilities: &Value) {
+    pub(crate) fn initialize(&mut self, capabilities: &Value) {
         let info = json!({"name": "test", "version": "1"});
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info,
@@ -203,6 +203,11 @@ impl Client {
             None => {}
         }
         Some(message)
+    }
+
+    /// Returns the next line, which need not be one message.
+    pub(crate) fn next_line(&mut self) -> String {
+        self.lines.recv_timeout(REPLY_TIMEOUT).unwrap()
     }
 
     /// Calls a tool. A protocol error fails the test.

@@ -1,136 +1,16 @@
 //! The server over HTTP: it accepts requests with the token and rejects all others.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::http_server::{HttpServer, INITIALIZE, last_message};
 use crate::context::Context;
 
-/// A server over HTTP, which ends with the test.
-struct HttpServer {
-    child: Child,
-    address: String,
-    token: String,
-}
-
-impl HttpServer {
-    fn new(context: &Context) -> Self {
-        let file = context.path("token");
-        let file = file.to_str().unwrap();
-        let mut command = context.command(&[
-            "mcp",
-            "--http",
-            "127.0.0.1:0",
-            "--token-file",
-            file,
-            "--json",
-            "--allow-origin",
-            "https://pages.example",
-        ]);
-        if let Some(python) = std::env::var_os("CELLWRIGHT_TEST_PYTHON") {
-            command.env("CELLWRIGHT_PYTHON", python);
-        }
-        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-        let mut printed = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        while !printed.trim_end().ends_with('}') {
-            assert!(stdout.read_line(&mut printed).unwrap() > 0, "{printed}");
-        }
-        let printed: Value = serde_json::from_str(&printed).unwrap();
-        let url = printed["url"].as_str().unwrap();
-        let address = url
-            .strip_prefix("http://")
-            .unwrap()
-            .split('/')
-            .next()
-            .unwrap();
-        let token = context.content("token").trim().to_owned();
-        Self {
-            child,
-            address: address.to_owned(),
-            token,
-        }
-    }
-
-    /// Sends a request as it is; gives the status and everything that came.
-    fn raw(&self, request: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(30)))
-            .unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        // Streams stay open; what has come tells enough.
-        stream.read_to_end(&mut answer).ok();
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
-        (status.unwrap_or(0), answer)
-    }
-
-    /// A request with these headers, and this body.
-    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
-        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
-        if !headers.iter().any(|(name, _)| *name == "Host") {
-            request.push_str(&format!("Host: {}\r\n", self.address));
-        }
-        for (name, value) in headers.iter().filter(|(_, value)| *value != "\0") {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-        self.raw(&request)
-    }
-
-    fn bearer(&self) -> String {
-        format!("Bearer {}", self.token)
-    }
-
-    /// A request of the newer revision.
-    fn call(&self, method: &str, mut params: Value) -> Value {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        let name = params["name"].as_str().unwrap_or_default().to_owned();
-        let body =
-            json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let bearer = self.bearer();
-        let mut headers = vec![
-            ("Authorization", bearer.as_str()),
-            ("Content-Type", "application/json"),
-            ("Accept", "application/json, text/event-stream"),
-            ("MCP-Protocol-Version", "2026-07-28"),
-            ("Mcp-Method", method),
-        ];
-        if !name.is_empty() {
-            headers.push(("Mcp-Name", &name));
-        }
-        let (status, answer) = self.ask("POST", "/mcp", &headers, &body);
-        assert_eq!(status, 200, "{answer}");
-        let line = answer
-            .lines()
-            .filter_map(|line| {
-                line.strip_prefix("data: ")
-                    .or(line.starts_with('{').then_some(line))
-            })
-            .rfind(|line| line.contains("\"result\"") || line.contains("\"error\""));
-        serde_json::from_str(line.unwrap_or_else(|| panic!("{answer}"))).unwrap()
-    }
-}
-
-impl Drop for HttpServer {
-    fn drop(&mut self) {
-        let pid = self.child.id().to_string();
-        Command::new("kill").arg(&pid).status().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+const LIST_TOOLS: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
 
 #[test]
 fn requests_without_the_token_are_rejected() {
@@ -143,6 +23,10 @@ fn requests_without_the_token_are_rejected() {
         bearer.replace("Bearer", "bearer"),
         bearer.replace("Bearer", "Basic"),
     );
+    let two = [
+        ("Authorization", bearer.as_str()),
+        ("Authorization", "Bearer x"),
+    ];
     let at_evil = format!(
         "evil.example:{}",
         server.address.rsplit(':').next().unwrap()
@@ -157,8 +41,8 @@ fn requests_without_the_token_are_rejected() {
         (vec![("Authorization", "Bearer wrong")], 401),
         (vec![("Authorization", half)], 401),
         (vec![("Authorization", &longer)], 401),
-        (vec![("Authorization", &small)], 401),
         (vec![("Authorization", &other)], 401),
+        (two.to_vec(), 401),
         (
             vec![("Authorization", &bearer), ("Host", "evil.example")],
             403,
@@ -236,6 +120,10 @@ fn requests_without_the_token_are_rejected() {
         ("GET", "/../mcp"),
         ("POST", "/%6dcp"),
     ];
+    let mut all = vec![("Authorization", bearer.as_str())];
+    all.extend([("Host", "localhost")]);
+    let (status, answer) = server.ask("POST", "http://evil.example/mcp", &all, INITIALIZE);
+    assert_eq!(status, 403, "{answer}");
     let json = [
         ("Content-Type", "application/json"),
         ("Accept", "application/json, text/event-stream"),
@@ -258,6 +146,9 @@ fn requests_without_the_token_are_rejected() {
         assert_eq!(status, 200, "{origin:?}: {answer}");
         assert!(answer.contains("serverInfo"), "{answer}");
     }
+    let mut all = vec![("Authorization", small.as_str())];
+    all.extend(json);
+    assert_eq!(server.ask("POST", "/mcp", &all, INITIALIZE).0, 200);
     let (status, _) = server.ask("GET", "/else", &[("Authorization", bearer.as_str())], "");
     assert_eq!(status, 404);
 }
@@ -341,6 +232,136 @@ fn a_client_that_hangs_up_has_its_code_stopped() {
     wait_for(&context.path("started"));
     drop(stream);
     wait_for(&marker);
+}
+
+#[test]
+fn connections_without_the_token_do_not_lock_out_clients() {
+    let context = Context::new();
+    let server = HttpServer::new(&context);
+    let foreign = "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n";
+    let slow_body = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Length: 1000\r\n\r\n{{",
+        server.address
+    );
+    let session = server.initialize();
+    let mut stream = server.open_stream(&session);
+    let mut held = Vec::new();
+    for number in 0..400 {
+        let mut connection = TcpStream::connect(&server.address).unwrap();
+        let bytes = ["P", "", foreign, slow_body.as_str()][number % 4];
+        connection.write_all(bytes.as_bytes()).unwrap();
+        held.push(connection);
+    }
+    let (status, answer) = server.post(Some(&session), LIST_TOOLS);
+    assert_eq!(status, 200, "{answer}");
+    // The rejected ones are closed, and the stream is not.
+    for connection in held.iter_mut().skip(2).step_by(4) {
+        let mut rest = Vec::new();
+        connection.read_to_end(&mut rest).ok();
+    }
+    stream.set_nonblocking(true).unwrap();
+    let mut rest = Vec::new();
+    let read = stream.read_to_end(&mut rest);
+    assert_eq!(read.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn pages_of_allowed_origins_may_read_responses() {
+    let context = Context::new();
+    let server = HttpServer::new(&context);
+    let preflight = |origin: &str| {
+        let headers = [
+            ("Origin", origin),
+            ("Access-Control-Request-Method", "POST"),
+            (
+                "Access-Control-Request-Headers",
+                "authorization,content-type,mcp-session-id",
+            ),
+        ];
+        server.ask("OPTIONS", "/mcp", &headers, "")
+    };
+    let (status, answer) = preflight("https://pages.example");
+    assert_eq!(status, 204, "{answer}");
+    for header in [
+        "access-control-allow-origin: https://pages.example\r\n",
+        "access-control-allow-methods: GET, POST, DELETE\r\n",
+        "vary: Origin",
+    ] {
+        assert!(answer.contains(header), "{answer}");
+    }
+    let (status, answer) = preflight("https://evil.example");
+    assert_eq!(status, 403);
+    assert!(!answer.contains("access-control"), "{answer}");
+    let bearer = server.bearer();
+    for (origin, token) in [
+        ("https://pages.example", true),
+        ("https://pages.example", false),
+        ("\0", true),
+    ] {
+        let authorization = if token { bearer.as_str() } else { "Bearer x" };
+        let headers = [
+            ("Origin", origin),
+            ("Authorization", authorization),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        let (status, answer) = server.ask("POST", "/mcp", &headers, INITIALIZE);
+        assert_eq!(status, if token { 200 } else { 401 }, "{answer}");
+        let from_page = origin != "\0";
+        let allowed = "access-control-allow-origin: https://pages.example\r\n";
+        assert_eq!(answer.contains(allowed), from_page, "{answer}");
+        let exposed = "access-control-expose-headers: Mcp-Session-Id";
+        assert_eq!(answer.contains(exposed), from_page, "{answer}");
+        assert!(answer.contains("vary: Origin\r\n"), "{answer}");
+    }
+    // Without an allowed origin there are no such headers.
+    let server = HttpServer::with(&context, &[], &[]);
+    let (_, answer) = server.post(None, INITIALIZE);
+    assert!(
+        !answer.contains("access-control") && !answer.contains("vary"),
+        "{answer}"
+    );
+    for origin in ["*", "null", "pages.example", "https://pages.example/path"] {
+        let arguments = ["mcp", "--http", "127.0.0.1:0", "--allow-origin", origin];
+        let ran = context.run(&arguments).exits(2);
+        assert!(ran.stderr.contains("https://example.org"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn invalid_messages_get_errors_with_their_ids() {
+    let context = Context::new();
+    let server = HttpServer::new(&context);
+    let session = server.initialize();
+    for (body, id) in [
+        (r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#, json!(7)),
+        (r#"{"jsonrpc":"2.0","id":"a"}"#, json!("a")),
+        (r#"{"jsonrpc":"2.0","id":8,"method":"#, json!(8)),
+    ] {
+        let (status, answer) = server.post(Some(&session), body);
+        assert_eq!(status, 400, "{answer}");
+        assert!(
+            answer.contains("content-type: application/json"),
+            "{answer}"
+        );
+        assert_eq!(last_message(&answer)["id"], id, "{answer}");
+    }
+    let batch =
+        r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]"#;
+    let (status, answer) = server.post(Some(&session), batch);
+    assert_eq!(status, 400, "{answer}");
+    let errors = last_message(&answer);
+    assert_eq!((&errors[0]["id"], &errors[1]["id"]), (&json!(1), &json!(2)));
+    // Headers are repeated in errors.
+    let bearer = server.bearer();
+    let long = "x".repeat(100_000);
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("MCP-Protocol-Version", long.as_str()),
+    ];
+    let (status, answer) = server.ask("POST", "/mcp", &headers, INITIALIZE);
+    assert_eq!(status, 431, "{answer}");
+    assert!(answer.len() < 1000, "{answer}");
 }
 
 fn wait_for(file: &std::path::Path) {

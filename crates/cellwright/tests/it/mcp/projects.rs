@@ -90,15 +90,95 @@ fn artifacts_of_another_project_are_neither_listed_nor_read() {
     assert_eq!(list["artifacts"].as_array().unwrap().len(), 2, "{list}");
 }
 
+/// Fails the test unless no tool and no resource returns the artifact, or names it.
+fn assert_unreadable(client: &mut Client, artifact: &str) {
+    let message = format!("{artifact} belongs to another project");
+    for (tool, arguments) in [
+        ("read", json!({"path": artifact})),
+        ("read", json!({"path": format!("{artifact}:1-3")})),
+        (
+            "artifact",
+            json!({"action": "search", "id": artifact, "grep": "line"}),
+        ),
+    ] {
+        let error = client.call(tool, arguments).error_text();
+        assert!(error.contains(&message), "{error}");
+    }
+    for method in ["resources/read", "resources/subscribe"] {
+        let error = client.request(method, json!({"uri": artifact}));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(&message), "{method}: {error}");
+    }
+    let (by_tool, as_resources) = listed(client);
+    assert!(!by_tool.contains(&artifact.to_owned()), "{by_tool:?}");
+    assert!(
+        !as_resources.contains(&artifact.to_owned()),
+        "{as_resources:?}"
+    );
+    let missing = client.call("read", json!({"path": "artifact://999"}));
+    let missing = missing.error_text();
+    assert!(!missing.contains(&format!("{artifact},")), "{missing}");
+}
+
 #[test]
-fn artifacts_of_older_versions_are_read_but_not_listed() {
+fn a_root_in_a_larger_project_sees_only_its_artifacts() {
+    let context = Context::new();
+    for dir in ["repo/.git", "repo/sub", "repo/secret", "repo/sub/deep"] {
+        std::fs::create_dir_all(context.path(dir)).unwrap();
+    }
+    let mut secret = Client::with(&context, &["mcp", "--root", "repo/secret"], &json!({}));
+    let other = store_output(&mut secret, &json!({}));
+    let mut whole = Client::with(&context, &["mcp", "--root", "repo"], &json!({}));
+    let above = store_output(&mut whole, &json!({}));
+    let deep = store_output(&mut whole, &json!({"cwd": "sub/deep", "per_call": true}));
+    let mut sub = Client::with(&context, &["mcp", "--root", "repo/sub"], &json!({}));
+    let own = store_output(&mut sub, &json!({}));
+    assert_unreadable(&mut sub, &other);
+    assert_unreadable(&mut sub, &above);
+    let visible = vec![own.clone(), deep.clone()];
+    assert_eq!(listed(&mut sub), (visible.clone(), visible));
+    for artifact in [own, deep] {
+        sub.call("read", json!({"path": artifact})).ok();
+    }
+    // Without code, the same holds.
+    let mut command = context.command(&["mcp", "--root", "repo/sub"]);
+    command.env("CELLWRIGHT_EVAL_ENABLED", "false");
+    let mut reader = Client::of(command);
+    reader.initialize(&json!({}));
+    assert_unreadable(&mut reader, &other);
+    // The whole project sees all of them.
+    assert_eq!(listed(&mut whole).0.len(), 4);
+}
+
+#[test]
+fn a_client_sees_the_artifacts_of_all_its_roots() {
+    let context = Context::new();
+    for dir in ["first/.git", "second/.git", "third/.git"] {
+        std::fs::create_dir_all(context.path(dir)).unwrap();
+    }
+    let artifacts = ["first", "second", "third"].map(|root| {
+        let mut client = Client::with(&context, &["mcp", "--root", root], &json!({}));
+        store_output(&mut client, &json!({}))
+    });
+    let roots = ["mcp", "--root", "first", "--root", "second"];
+    let mut client = Client::with(&context, &roots, &json!({}));
+    for artifact in &artifacts[..2] {
+        client.call("read", json!({"path": artifact})).ok();
+    }
+    assert_unreadable(&mut client, &artifacts[2]);
+    assert_eq!(listed(&mut client).0.len(), 2);
+}
+
+#[test]
+fn artifacts_of_older_versions_are_read_on_the_command_line_only() {
     let context = Context::new();
     let mut client = Client::older(&context);
     let own = store_output(&mut client, &json!({}));
     let path = context.run(&["artifact", "path", &own]).exits(0).stdout;
     let dir = std::path::Path::new(path.trim()).parent().unwrap();
     std::fs::write(dir.join("7.log"), "old output\n").unwrap();
+    assert_unreadable(&mut client, "artifact://7");
     assert_eq!(listed(&mut client), (vec![own.clone()], vec![own]));
-    let read = client.call("read", json!({"path": "artifact://7"})).ok();
-    assert!(read.text().contains("old output"), "{}", read.text());
+    let read = context.run(&["artifact", "show", "7"]).exits(0);
+    assert!(read.stdout.contains("old output"), "{}", read.stdout);
 }

@@ -168,3 +168,39 @@ async fn closing_the_pool_ends_everything() {
     assert_eq!(late.finish().await, ["failed 0: the session was ended"]);
     assert_eq!(fixture.pool.count(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn pools_of_a_group_share_the_limit_and_the_spares() {
+    let policy = Policy {
+        max_sessions: 2,
+        ..Policy::default()
+    };
+    let first = SessionFixture::with_spares(policy, SpareKernels::new());
+    let second = first.sibling();
+    let one = first.call_to("one", "a", false);
+    first.submit_to(&one, &[vec![]]).finish().await;
+    first.advance(1).await;
+    let two = second.call_to("two", "a", false);
+    second.submit_to(&two, &[vec![]]).finish().await;
+    first.advance(1).await;
+    assert_eq!((first.pool.count(), second.pool.count()), (1, 1));
+    assert_eq!(first.spares.count(), 1);
+    // The session that has been idle longest makes room, whichever pool it belongs to.
+    let three = second.call_to("three", "a", false);
+    let busy = second.submit_to(&three, &[wait(100)]);
+    assert_eq!((first.pool.count(), second.pool.count()), (0, 2));
+    let again = second.submit_to(&two, &[wait(100)]);
+    // No session of the group is idle now.
+    let rejected = first.submit_to(&one, &[vec![]]).finish().await;
+    assert_eq!(rejected, ["failed 0: all 2 sessions are busy"]);
+    busy.finish().await;
+    again.finish().await;
+    let events = first.submit_to(&one, &[vec![]]).finish().await;
+    assert_eq!(events[0], "restarted 1 Evicted { limit: 2 }");
+    // The spares stay until the last pool of the group ends.
+    second.pool.close().await;
+    first.advance(1).await;
+    assert_eq!(first.spares.count(), 1);
+    first.pool.close().await;
+    assert_eq!((first.spares.count(), first.running_count()), (0, 0));
+}

@@ -151,6 +151,16 @@ impl SessionFixture {
         }
     }
 
+    /// A fixture whose pool shares the limit with this one.
+    pub(super) fn sibling(&self) -> Self {
+        Self {
+            pool: self.pool.sibling(),
+            spares: self.spares.clone(),
+            policy: self.policy.clone(),
+            state: Arc::clone(&self.state),
+        }
+    }
+
     pub(super) fn call(&self, owner: &str, reset: bool) -> SessionCall {
         self.call_to("session", owner, reset)
     }
