@@ -1,8 +1,10 @@
 //! Checks each input line before the SDK reads it. The SDK drops lines that it cannot parse without a response, and the
 //! client would wait forever.
 
+use std::borrow::Cow;
 use std::io;
 
+use cellwright_stdext::terminal_text::escape_json;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
@@ -95,7 +97,8 @@ fn request_id(line: &[u8]) -> Value {
     }
 }
 
-/// Writes the lines of the SDK and the error responses, one whole line at a time.
+/// Writes the lines of the SDK and the error responses, one whole line at a time. Control characters are escaped: a person
+/// who tries the server has a terminal there.
 pub(super) async fn merge_output(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -109,12 +112,21 @@ pub(super) async fn merge_output(
                 if read? == 0 {
                     return Ok(());
                 }
-                to.write_all(&line).await?;
+                to.write_all(escape_line(&line).as_bytes()).await?;
                 line.clear();
             }
-            Some(response) = responses.recv(), if line.is_empty() => to.write_all(&response).await?,
+            Some(response) = responses.recv(), if line.is_empty() => {
+                to.write_all(escape_line(&response).as_bytes()).await?;
+            }
         }
         to.flush().await?;
+    }
+}
+
+fn escape_line(line: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(line) {
+        Ok(line) => escape_json(line),
+        Err(_) => Cow::Owned(escape_json(&String::from_utf8_lossy(line)).into_owned()),
     }
 }
 
